@@ -37,9 +37,9 @@ from ctranslate2_peer import write_ctranslate2
 from synmt.data.batch import collate_source
 from synmt.decode.inputs import Request, windows
 from synmt.decode.next_piece import limits_of
+from synmt.decode.remote import remote_translator, translate_windows
 from synmt.decode.translation import Translation
 from synmt.decode.translator import Translator
-from synmt.decode.travelling import elsewhere, translate_windows
 from synmt.model.transformer import Transformer
 from synmt.recipe.load import check_recipe
 from synmt.training.pipeline import train
@@ -129,7 +129,7 @@ def in_processes(translator: Translator, run: Path, how: dict[str, Any]) -> Syst
     """Translate with synmt as its command translates a file of many lines."""
 
     def translate(lines: list[str]) -> Translations:
-        with elsewhere(translator, [run], how, lines=len(lines)) as other:
+        with remote_translator(translator, [run], how, lines=len(lines)) as other:
             size = other.window if other else translator.window
             requests = ([Request(line) for line in window] for window in windows(lines, size))
             found = (one for window in translate_windows(translator, requests, other=other) for one in window)

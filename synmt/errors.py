@@ -85,7 +85,7 @@ def naming(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def advising(more: str) -> Iterator[None]:
+def adding_advice(more: str) -> Iterator[None]:
     """Add a sentence to the advice of every error raised in the block; an empty one changes nothing."""
     try:
         yield

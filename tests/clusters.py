@@ -79,7 +79,7 @@ class FiledParser:
     def files(self):
         return {"models/one": self.model}
 
-    def placed(self, folder):
+    def relocated(self, folder):
         logging.getLogger("synmt.tests").warning("a copy of the parser is loaded")
         other = copy.copy(self)
         other.model = folder / "models" / "one"

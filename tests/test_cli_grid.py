@@ -23,7 +23,7 @@ from synmt.errors import SynmtError, UsageError
 from synmt.evaluation import comparison
 from synmt.parsing.parser import StanzaParser
 from synmt.training import grid, pipeline
-from synmt.training.grid import FailedRun, GridRecord, NextRun, OnCluster, train_grid, train_run
+from synmt.training.grid import ClusterStarted, FailedRun, GridRecord, NextRun, train_grid, train_run
 from synmt.training.grid_runs import grid_runs
 from synmt.training.records import EndRecord, RunRecord
 
@@ -235,8 +235,8 @@ def test_the_second_ctrl_c_ends_the_command_in_each_wave_of_a_cluster(here, monk
     asked = []
 
     def waves(*_, stop, **__):
-        yield OnCluster(2)
-        yield OnCluster(1)
+        yield ClusterStarted(2)
+        yield ClusterStarted(1)
         signal.raise_signal(signal.SIGINT)
         asked.append(stop.is_set())
         signal.raise_signal(signal.SIGINT)

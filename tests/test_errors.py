@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from synmt.errors import SynmtError, UsageError, advising, counted, did_you_mean, naming
+from synmt.errors import SynmtError, UsageError, adding_advice, counted, did_you_mean, naming
 
 
 def test_a_copy_keeps_its_class_and_the_parts_that_are_not_replaced():
@@ -45,6 +45,6 @@ def test_a_name_in_other_letters_is_near(name, near):
     ],
 )
 def test_advice_is_added_as_a_sentence(do, more, said):
-    with pytest.raises(SynmtError) as caught, advising(more):
+    with pytest.raises(SynmtError) as caught, adding_advice(more):
         raise SynmtError("cannot write", do=do)
     assert str(caught.value) == said

@@ -10,8 +10,8 @@ from featured import LEMMAS, write_featured_models
 from tiny import MODEL, TRAINING, analyze, fail, lines_of, succeed, synmt, write_corpus, write_recipe
 
 from synmt.data.corpus import PreparedCorpus
+from synmt.decode.remote import PortableTranslator
 from synmt.decode.translator import Translator
-from synmt.decode.travelling import TravellingTranslator
 from synmt.parsing.parser import StanzaParser
 from synmt.run import Run
 from synmt.syntax.conllu import read_conllu
@@ -139,7 +139,7 @@ def test_systems_with_other_features_share_the_text_and_not_the_annotation(place
 
 def test_the_values_travel_with_the_run_to_another_machine(place):
     run = place / "runs" / "tags"
-    files = TravellingTranslator.of(Translator.load(run), [run], {}).files()
+    files = PortableTranslator.of(Translator.load(run), [run], {}).files()
     assert files["0/features.json"] == run / "features.json"
     assert "parser/en/lemma/dictionary.pt" in files
 

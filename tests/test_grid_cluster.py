@@ -22,9 +22,9 @@ from synmt.parsing.parser import StanzaParser
 from synmt.recipe.load import load_recipe
 from synmt.run import Run
 from synmt.training import grid_cluster, pipeline
-from synmt.training.grid import FailedRun, GridRecord, NextRun, OnCluster, train_grid
+from synmt.training.grid import ClusterStarted, FailedRun, GridRecord, NextRun, train_grid
+from synmt.training.portable_run import newest_step, pack, unpack
 from synmt.training.records import RunRecord, StartRecord
-from synmt.training.travelling_run import newest_step, pack, unpack
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline"), pytest.mark.filterwarnings("ignore")]
 SHORT = {**TRAINING, "max_steps": 24, "validate_every": 12, "validation_beam_size": 1, "log_every": 4, "save_every": 2}
@@ -124,7 +124,7 @@ def test_a_grid_that_is_stopped_comes_back_and_goes_on_anywhere(cluster, place, 
         begun = lambda: any(scratch.glob("*/*/checkpoints/step-00000004"))  # noqa: E731
         with once(begun, stop.set):
             *records, last = steps_of(place, "stopped", "plain", "pascal", stop=stop)
-    assert [type(record) for record in records if isinstance(record, NextRun | OnCluster)][-1] is OnCluster
+    assert [type(record) for record in records if isinstance(record, NextRun | ClusterStarted)][-1] is ClusterStarted
     assert last == GridRecord("interrupted", [], [], {})
     assert not list(scratch.iterdir())
     reached = Run(place / "stopped" / "plain").checkpoints()[-1].name
@@ -245,7 +245,7 @@ def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_pa
     write(away, "tuned", vocabulary={}, model=model, parser={"workers": 1, "device": "cpu"})
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
 
-    class Elsewhere:
+    class RemoteTranslator:
         def run(self, work, state, items, *, where, long):
             kit, files = Kit.pack(work, state), state.files()
             assert list(kit.hashes.items()) == sorted((name, stored_sha256(path)) for name, path in files.items())
@@ -262,7 +262,7 @@ def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_pa
     def never():
         yield threading.Event()
 
-    monkeypatch.setattr("synmt.training.grid.cluster_in_use", Elsewhere)
+    monkeypatch.setattr("synmt.training.grid.cluster_in_use", RemoteTranslator)
     monkeypatch.setattr(grid_cluster, "ending_with_driver", never)
     monkeypatch.setattr(grid_cluster, "driver_waits", lambda: True)
     loaded, waves = [], []
@@ -275,7 +275,7 @@ def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_pa
     monkeypatch.setattr(StanzaParser, "from_identity", classmethod(from_identity))
     for record in steps_of(away, "runs", "tuned", "plain"):
         assert not isinstance(record, FailedRun), record
-        waves += [record.runs] if isinstance(record, OnCluster) else []
+        waves += [record.runs] if isinstance(record, ClusterStarted) else []
         waves += [record.folder.name] if isinstance(record, RunRecord) else []
     assert waves == [1, "plain", 1, "tuned"]
     assert [Path(model).parent.parent for model in loaded] == [tmp_path / "cache" / "workers"]

@@ -21,7 +21,7 @@ from synmt.errors import UsageError
 from synmt.model.fast_decoder import fast_decoder
 from synmt.model.feed_forward import gated
 from synmt.model.multihead import SelfAttention
-from synmt.model.positions import Rotary, alibi, alibi_slopes, turned
+from synmt.model.positions import Rotary, alibi, alibi_slopes, rotate
 from synmt.model.variant import Syntax, Variant
 
 POSITIONS = ["sinusoid", "rotary", "alibi", "none"]
@@ -216,7 +216,7 @@ def test_the_slopes_are_the_published_ones():
     assert alibi(3, 3, torch.tensor([1.0])).tolist() == [[[0.0, -1.0, -2.0], [-1.0, 0.0, -1.0], [-2.0, -1.0, 0.0]]]
 
 
-@pytest.mark.parametrize("function", [lambda x: turned(x, Rotary(4).at(3, 6).double()), gated])
+@pytest.mark.parametrize("function", [lambda x: rotate(x, Rotary(4).at(3, 6).double()), gated])
 def test_gradients_agree_with_differences(function):
     assert torch.autograd.gradcheck(function, torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True))
 

@@ -18,9 +18,9 @@ from tiny import environment
 
 from synmt.cli import console
 from synmt.errors import SynmtError
-from synmt.parallel import complaints
+from synmt.parallel import worker_errors
 from synmt.parallel.processes import in_processes, process_count, started_processes
-from synmt.parallel.relay import Relay, Told, tell
+from synmt.parallel.relay import LoggedResult, Relay, run_logged
 from synmt.parallel.threads import threads
 
 pytestmark = pytest.mark.journey
@@ -249,22 +249,24 @@ def test_the_remedy_leaves_one_process(monkeypatch):
 
 
 def test_what_was_collected_is_not_collected_again(caplog):
-    told = tell(lambda item: work("odd", item), 1)
-    assert told == Told(10, (("synmt.somewhere", 30, "odd: the same for all"), ("synmt.elsewhere", 40, "item 1")))
+    logged = run_logged(lambda item: work("odd", item), 1)
+    assert logged == LoggedResult(
+        10, (("synmt.somewhere", 30, "odd: the same for all"), ("synmt.elsewhere", 40, "item 1"))
+    )
     caplog.clear()
     logging.getLogger("synmt").warning("later")
     relay = Relay()
-    assert [relay.result_of(told), relay.result_of(told)] == [10, 10]
+    assert [relay.result_of(logged), relay.result_of(logged)] == [10, 10]
     assert [record.getMessage() for record in caplog.records] == ["later", "odd: the same for all", "item 1"]
 
 
 @pytest.mark.parametrize("name", ["synmt", "stanza", "torch"])
 def test_other_versions_are_named(monkeypatch, name):
     ours = {"synmt": "1", "stanza": "2", "torch": "3"}
-    monkeypatch.setattr(complaints, "versions", lambda: ours)
-    complaints.check_versions("tcp://a", ours)
+    monkeypatch.setattr(worker_errors, "versions", lambda: ours)
+    worker_errors.check_versions("tcp://a", ours)
     with pytest.raises(SynmtError) as caught:
-        complaints.check_versions("tcp://a", ours | {name: "9"})
+        worker_errors.check_versions("tcp://a", ours | {name: "9"})
     assert str(caught.value) == (
         f"worker tcp://a: other versions than here: {name} 9 (here {ours[name]}). Install the same versions there, "
         "restart the worker, and run the same command again: `parse`, `prepare` and `train` keep what is finished."

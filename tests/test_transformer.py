@@ -15,7 +15,7 @@ from synmt.data.batch import Sequences
 from synmt.data.vocabulary import PAD
 from synmt.model import linear as linears
 from synmt.model.fused import dropped_relu
-from synmt.model.linear import Linear, filled_up, linear, product
+from synmt.model.linear import Linear, linear, pad_rows, product
 from synmt.model.seq2seq import sinusoids
 from synmt.model.transformer import Transformer
 from synmt.recipe.schema import ModelRecipe
@@ -272,11 +272,11 @@ def test_rows_that_fill_up_a_half_precision_product_change_neither_it_nor_its_gr
 
 
 def test_half_precision_products_have_few_numbers_of_rows_and_little_to_fill_up():
-    rows = {count: len(filled_up(torch.ones(count, 1), torch.bfloat16)) for count in range(1, 5000)}
+    rows = {count: len(pad_rows(torch.ones(count, 1), torch.bfloat16)) for count in range(1, 5000)}
     assert len(set(rows.values())) < 120
     assert all(count <= room <= max(count + 15, count * 17 / 16) for count, room in rows.items())
-    assert all(len(filled_up(torch.ones(count, 1), torch.float32)) == count for count in (1, 17, 1999))
-    full = filled_up(torch.ones(17, 2), torch.bfloat16)
+    assert all(len(pad_rows(torch.ones(count, 1), torch.float32)) == count for count in (1, 17, 1999))
+    full = pad_rows(torch.ones(17, 2), torch.bfloat16)
     assert full[:17].eq(1).all()
     assert full[17:].eq(0).all()
 

@@ -19,9 +19,9 @@ from forked import Piped
 from small_run import PASCAL, TEXT, flat_conllu, make_run
 from tiny import fail, succeed, write_lines
 
-from synmt.decode import travelling
+from synmt.decode import remote
+from synmt.decode.remote import CopiedTranslator, remote_translator
 from synmt.decode.translator import Translator
-from synmt.decode.travelling import CopiedTranslator, elsewhere
 from synmt.evaluation.model_scores import PairOptions, score_files
 from synmt.parallel import processes
 
@@ -52,7 +52,7 @@ def works(monkeypatch):
             pools.append((workers, "spawn" if inherited is None else "fork"))
             super().__init__(workers, inherited=inherited)
 
-    for module in (processes, travelling):
+    for module in (processes, remote):
         monkeypatch.setattr(module, "Pool", Recorded)
     return pools
 
@@ -63,8 +63,8 @@ def start(request, monkeypatch):
     if request.param == "fork" and sys.platform != "linux":
         pytest.skip("processes are copied on Linux only")
     # a worker of the tests has threads of its own, which hold no lock that a copy needs
-    monkeypatch.setattr(travelling, "can_fork", lambda: request.param == "fork")
-    monkeypatch.setattr(travelling, "_LINES", COUNT // 2)
+    monkeypatch.setattr(remote, "can_fork", lambda: request.param == "fork")
+    monkeypatch.setattr(remote, "_LINES", COUNT // 2)
     return 2, request.param
 
 
@@ -101,8 +101,8 @@ def test_processes_score_what_one_scores(place, works, start):
 def test_two_models_score_by_turns(place, works, monkeypatch):
     # there are copies for the first model; the second one finds threads
     forks = iter([True, False])
-    monkeypatch.setattr(travelling, "can_fork", lambda: next(forks))
-    monkeypatch.setattr(travelling, "_LINES", COUNT // 2)
+    monkeypatch.setattr(remote, "can_fork", lambda: next(forks))
+    monkeypatch.setattr(remote, "_LINES", COUNT // 2)
     make_run(place / "other", max_pieces=40)
     files = {"source": place / "text", "target": place / "text", "parses": place / "trees"}
     pairs = [PairOptions(model=place / name, **files, batch_size=1) for name in ("run", "other")]
@@ -116,7 +116,7 @@ def test_two_models_score_by_turns(place, works, monkeypatch):
 
     there = scores("2")
     assert works == [(2, "fork"), (2, "spawn")]
-    monkeypatch.setattr(travelling, "can_fork", lambda: False)
+    monkeypatch.setattr(remote, "can_fork", lambda: False)
     alone = scores("1")
     assert len(np.unique(alone[~np.isnan(alone)].round(3))) > COUNT
     np.testing.assert_allclose(there, alone, atol=1e-4)
@@ -126,7 +126,7 @@ def test_two_models_score_by_turns(place, works, monkeypatch):
 def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkeypatch):
     make_run(tmp_path / "run", parser=False)
     os.mkfifo(tmp_path / "pipe")
-    translate_here, first, sizes, came = travelling.translate_windows, threading.Event(), [], []
+    translate_here, first, sizes, came = remote.translate_windows, threading.Event(), [], []
 
     def translate(translator, windows, *, counterfactually, other):
         for window in windows:
@@ -140,8 +140,8 @@ def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkey
             came.append(first.wait(30))
             print(TEXT[2], file=out)
 
-    monkeypatch.setattr(travelling, "translate_windows", translate)
-    monkeypatch.setattr(travelling, "elsewhere", lambda *how, lines: nullcontext(SimpleNamespace(window=16)))
+    monkeypatch.setattr(remote, "translate_windows", translate)
+    monkeypatch.setattr(remote, "remote_translator", lambda *how, lines: nullcontext(SimpleNamespace(window=16)))
     writer = threading.Thread(target=write)
     writer.start()
     done = succeed("translate", "pipe", "--run", "run", cwd=tmp_path)
@@ -150,8 +150,8 @@ def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkey
 
 
 def test_where_no_process_can_start_this_one_translates(place, monkeypatch, works):
-    monkeypatch.setattr(travelling, "can_fork", lambda: True)
-    monkeypatch.setattr(travelling, "_LINES", COUNT // 2)
+    monkeypatch.setattr(remote, "can_fork", lambda: True)
+    monkeypatch.setattr(remote, "_LINES", COUNT // 2)
     alone = run(place, "translate", "text", "--run", "run", "--parses", "trees", threads=1)
 
     def refuse():
@@ -177,12 +177,12 @@ def test_where_no_process_can_start_this_one_translates(place, monkeypatch, work
 )
 def test_few_lines_a_pipe_or_a_gpu_need_no_processes(place, monkeypatch, forks, enough):
     monkeypatch.setenv("SYNMT_THREADS", "3")
-    monkeypatch.setattr(travelling, "can_fork", lambda: forks)
-    monkeypatch.setattr(travelling, "Pool", lambda workers, inherited: Mock())
+    monkeypatch.setattr(remote, "can_fork", lambda: forks)
+    monkeypatch.setattr(remote, "Pool", lambda workers, inherited: Mock())
     translator = Translator.load(place / "run", batch_size=2)
 
     def chosen(lines):
-        with elsewhere(translator, [place / "run"], {"batch_size": 2}, lines=lines) as other:
+        with remote_translator(translator, [place / "run"], {"batch_size": 2}, lines=lines) as other:
             return other and (other.processes, other.window)
 
     assert translator.window == 16
@@ -204,7 +204,7 @@ def test_a_process_with_another_thread_is_not_copied():
 
 
 def test_what_processes_warn_of_is_logged_once(place, tmp_path, monkeypatch, start):
-    monkeypatch.setattr(travelling, "_translate", _warn)
+    monkeypatch.setattr(remote, "_translate", _warn)
     # a copy of this process has the file open, too
     log = tmp_path / "log"
     options = ["--parses", "trees", "--batch-size", 1, "--threads", 2]
@@ -214,7 +214,7 @@ def test_what_processes_warn_of_is_logged_once(place, tmp_path, monkeypatch, sta
 
 def test_a_process_that_is_killed_is_reported_and_the_output_stays_as_it_was(place, monkeypatch, start):
     (place / "out").write_text("old\n")
-    monkeypatch.setattr(travelling, "_translate", _die)
+    monkeypatch.setattr(remote, "_translate", _die)
     error = fail(1, "translate", "text", "-o", "out", "--run", "run", "--batch-size", 1, "--threads", 2, cwd=place)
     assert "run: a worker process was killed, most likely for lack of memory" in error
     # nothing of the output is kept

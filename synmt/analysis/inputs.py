@@ -44,7 +44,7 @@ def check_name(name: str, names: Sequence[str], what: str) -> None:
 
 
 @contextmanager
-def saying_once() -> Iterator[None]:
+def log_once() -> Iterator[None]:
     """Show a remark only once in the block, although several analyses make it; files of the log have all."""
     shown: set[str] = set()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from synmt.analysis.inputs import saying_once
+from synmt.analysis.inputs import log_once
 from synmt.analysis.options import (
     AttentionOptions,
     CompareOptions,
@@ -223,7 +223,7 @@ def _answer(typed: Mapping[str, str], params: Mapping[str, Any]) -> dict[str, An
         (one, one.read((default if one in need_run else {}) | dict(values if one in drawing else undrawn)))
         for one in questions
     ]
-    with saying_once():
+    with log_once():
         return {one.flags[0]: one.answer(options) for one, options in chosen}
 
 

@@ -17,7 +17,7 @@ from synmt.analysis.report import TextTable
 from synmt.evaluation.progress import Advance, progress_text, rate_text
 from synmt.evaluation.table_formats import table_as
 from synmt.files.writing import reporting_os_errors
-from synmt.parallel.relay import NotAgain
+from synmt.parallel.relay import DropRepeated
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +59,7 @@ def configure(*, quiet: bool = False, verbose: bool = False, debug: bool = False
         handler.close()
     _logger.setLevel(logging.DEBUG if verbose or log_file else logging.INFO)
     shown = _StderrHandler(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
-    shown.addFilter(NotAgain())
+    shown.addFilter(DropRepeated())
     _logger.addHandler(shown)
     if log_file:
         with reporting_os_errors(log_file):

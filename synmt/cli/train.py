@@ -90,11 +90,11 @@ def _run(
         # the first of several processes makes the data
         cluster = None
     from synmt.parallel.work import using_cluster
-    from synmt.training.grid_runs import command_that_goes_on, grid_runs
+    from synmt.training.grid_runs import grid_runs, resume_command
 
     stop = threading.Event()
     planned = grid_runs(recipes, overrides, **grid, runs=folders["runs"]) if grid and folders["overwrite"] else []
-    again = command_that_goes_on(planned, overwrite=folders["overwrite"])
+    again = resume_command(planned, overwrite=folders["overwrite"])
     with using_cluster(cluster):
         if grid is None:
             with loading():
@@ -129,7 +129,7 @@ def _show_plan(recipes: list[str], overrides: list[str], grid: _Options | None, 
 
 def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, again: Callable[[], str]) -> None:
     """Show the runs with their records, then the tables and what has failed; `again` names the command that goes on."""
-    from synmt.training.grid import FailedRun, GridRecord, GridStep, NextRun, OnCluster
+    from synmt.training.grid import ClusterStarted, FailedRun, GridRecord, GridStep, NextRun
 
     shown: set[str] = set()
     with ExitStack() as stack:
@@ -141,7 +141,7 @@ def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, agai
                 if isinstance(record, NextRun):
                     done = " has finished already" if record.done else ""
                     console.remark(f"run {record.number} of {record.count}: {record.folder}{done}")
-                elif isinstance(record, OnCluster):
+                elif isinstance(record, ClusterStarted):
                     console.remark(f"the cluster trains {counted(record.runs, 'run')}, side by side")
                     stack.close()  # a handler inside another one would need a third Ctrl-C
                     stack.enter_context(_stopping(stop))

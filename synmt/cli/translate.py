@@ -18,8 +18,8 @@ from synmt.errors import UsageError
 if TYPE_CHECKING:
     from synmt.decode.options import Sampling
     from synmt.decode.records import Record, Result, Windows
+    from synmt.decode.remote import RemoteTranslator
     from synmt.decode.translator import Translator
-    from synmt.decode.travelling import Elsewhere
 
 
 def translate(
@@ -116,9 +116,9 @@ def _translate(
 ) -> None:
     with loading():
         from synmt.decode.override import check_override
+        from synmt.decode.remote import remote_translator
         from synmt.decode.summary import TranslationSummary
         from synmt.decode.translator import Translator
-        from synmt.decode.travelling import elsewhere
         from synmt.files.reading import known_lines
         from synmt.files.writing import write_output
         from synmt.parallel.work import using_cluster
@@ -134,7 +134,7 @@ def _translate(
             cluster = None
         stack.enter_context(using_cluster(cluster))
         lines = known_lines(arguments.source)
-        other = stack.enter_context(elsewhere(translator, runs, how, lines=lines))
+        other = stack.enter_context(remote_translator(translator, runs, how, lines=lines))
         out = stack.enter_context(write_output(None if arguments.prints else arguments.output))
         alignments = None
         if arguments.alignment_file:
@@ -153,7 +153,7 @@ def _translate(
 
 
 def _results(
-    translator: Translator, arguments: options.TranslateArguments, other: Elsewhere | None, *, known: bool
+    translator: Translator, arguments: options.TranslateArguments, other: RemoteTranslator | None, *, known: bool
 ) -> Iterator[list[tuple[Record, Result]]]:
     """Translate the input, window by window.
 
@@ -161,7 +161,7 @@ def _results(
     """
     from synmt.decode.inputs import windows as windows_of
     from synmt.decode.records import joined_result
-    from synmt.decode.travelling import translate_windows
+    from synmt.decode.remote import translate_windows
     from synmt.files.reading import decode_lines, open_binary, read_available_lines
 
     with open_binary(arguments.source) as stream:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from synmt.corpora.progress import Progress
-from synmt.corpora.transfer import Gone, Refused, forget, head, read_into
+from synmt.corpora.transfer import NotTheFile, Unavailable, forget, head, read_into
 from synmt.errors import SynmtError
 from synmt.files.reading import cache_folder, fingerprint, offline, sha256, stored_sha256
 from synmt.files.writing import reporting_os_errors
@@ -57,7 +57,7 @@ def downloading(files: Iterable[RemoteFile], what: str = "") -> Generator[Progre
     for file in files:
         try:
             paths.append((yield from _one(file)))
-        except Gone as error:
+        except Unavailable as error:
             missing = [file for file in files if not is_there(file)]
             raise _missing(
                 str(error), missing, what, do=", or try again: a download continues where it broke off"
@@ -144,7 +144,7 @@ def _fetch(file: RemoteFile, path: Path) -> Generator[Progress, None, None]:
     try:
         for done, total in read_into(partial, address, size=file.size):
             yield Progress(what, done, total, "bytes")
-    except Refused as error:
+    except NotTheFile as error:
         raise SynmtError(str(error), where=address, do=f"Put the file at {path}") from None
     try:
         _check(file, partial, sha256)

@@ -29,11 +29,11 @@ _BUSY = (408, 425, 429, 500, 502, 503, 504)
 """Status codes of servers that may answer later."""
 
 
-class Gone(Exception):
+class Unavailable(Exception):
     """The server cannot be reached, or does not have the file; the text says which."""
 
 
-class Refused(Exception):
+class NotTheFile(Exception):
     """The server answers with something else than the file."""
 
 
@@ -59,7 +59,7 @@ def read_into(partial: Path, address: str, *, size: int = 0) -> Iterator[tuple[i
             attempts = 1 if _size(partial) > furthest else attempts + 1
             furthest = max(furthest, _size(partial))
             if attempts > len(PAUSES):
-                raise Gone(f"{address}: {error}") from None
+                raise Unavailable(f"{address}: {error}") from None
             time.sleep(PAUSES[attempts - 1])
 
 
@@ -81,9 +81,9 @@ def _attempt(partial: Path, address: str, size: int) -> Iterator[tuple[int, int 
     with _answer(partial, address) as response:
         done, total = _start_of(response, partial)
         if _is_web_page(address, response.headers):
-            raise Refused("the address answers with a web page, not with the file")
+            raise NotTheFile("the address answers with a web page, not with the file")
         if size and total and total != size:
-            raise Refused(f"the file has changed: it has {total:,} bytes instead of {size:,}")
+            raise NotTheFile(f"the file has changed: it has {total:,} bytes instead of {size:,}")
         _check_room(partial, (total or size) - done)
         _note_version(partial, response.headers, total)
         yield done, total or size or None
@@ -98,7 +98,7 @@ def _attempt(partial: Path, address: str, size: int) -> Iterator[tuple[int, int 
         raise _Broken(f"the connection broke after {done:,} of {total:,} bytes")
     if total and done > total:
         forget(partial)
-        raise Refused(f"the server sent {done:,} bytes instead of {total:,}")
+        raise NotTheFile(f"the server sent {done:,} bytes instead of {total:,}")
 
 
 def _answer(partial: Path, address: str) -> Any:
@@ -117,14 +117,14 @@ def _answer(partial: Path, address: str) -> Any:
             raise _Broken("the server does not have the rest of the file") from None
         if error.code in _BUSY:
             raise _Broken(f"the server answers {error.code} {error.reason}") from None
-        raise Gone(f"{address}: the server answers {error.code} {error.reason}") from None
+        raise Unavailable(f"{address}: the server answers {error.code} {error.reason}") from None
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         # without a network nothing changes in a few seconds, unless it was there a moment ago
         passing = there or isinstance(reason, ConnectionResetError | http.client.HTTPException)
-        raise (_Broken(_text(reason)) if passing else Gone(f"{address}: {_text(reason)}")) from None
+        raise (_Broken(_text(reason)) if passing else Unavailable(f"{address}: {_text(reason)}")) from None
     except ValueError as error:
-        raise Gone(f"{address}: {error}") from None
+        raise Unavailable(f"{address}: {error}") from None
 
 
 def _open(address: str, headers: dict[str, str], method: str = "GET") -> Any:

@@ -23,8 +23,8 @@ from synmt.decode.beam import broken_weights
 from synmt.decode.forced import force_targets
 from synmt.decode.inputs import Source, Trees, batches, windows, zip_trees
 from synmt.decode.pair_scores import PairScore
+from synmt.decode.remote import RemoteTranslator, in_order_remotely
 from synmt.decode.translator import Translator
-from synmt.decode.travelling import Elsewhere, in_order_elsewhere
 from synmt.errors import SynmtError
 from synmt.syntax.parse import Parse
 
@@ -41,14 +41,14 @@ def score_pairs(
     targets: Iterable[str],
     parses: Iterable[Parse] | None = None,
     *,
-    other: Elsewhere | None = None,
+    other: RemoteTranslator | None = None,
 ) -> Iterator[PairScore]:
     """Score each target as a translation of the source on the same line.
 
     sources, targets: raw text.
     parses: a tree for each source, of its words if the run cuts text; without them, sources are parsed if the model
         reads trees.
-    other: the same translator elsewhere, which scores several windows at once.
+    other: remote translators, which scores several windows at once.
     """
     alternatives = ((source, (target,)) for source, target in _zip_lines(sources, targets))
     for [score] in score_alternatives(translator, alternatives, parses, other=other):
@@ -60,19 +60,19 @@ def score_alternatives(
     alternatives: Iterable[Alternatives],
     parses: Iterable[Parse] | None = None,
     *,
-    other: Elsewhere | None = None,
+    other: RemoteTranslator | None = None,
 ) -> Iterator[list[PairScore]]:
     """Score several targets of each source, which is parsed and encoded once for all of them.
 
     Raises UsageError for an ensemble.
 
-    other: the same translator elsewhere, which scores several windows at once.
+    other: remote translators, which scores several windows at once.
     """
     translator.refuse_ensemble("a score of given translations")
     size = other.window if other else translator.window
     numbered = _numbered(zip_trees(windows(alternatives, size), parses))
     if other is not None:
-        results = in_order_elsewhere(_score_numbered, other, numbered)
+        results = in_order_remotely(_score_numbered, other, numbered)
     else:
         results = (_score_numbered(translator, window) for window in numbered)
     for scores in results:

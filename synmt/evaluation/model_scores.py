@@ -11,9 +11,9 @@ from typing import Any
 
 from synmt.decode.pair_scores import PairScore, Totals, finite
 from synmt.decode.pairs import score_pairs
+from synmt.decode.remote import remote_translator
 from synmt.decode.summary import too_long
 from synmt.decode.translator import Translator
-from synmt.decode.travelling import elsewhere
 from synmt.errors import SynmtError, counted
 from synmt.evaluation.report import Rows
 from synmt.files.reading import known_lines, read_lines
@@ -71,7 +71,7 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
         trees = read_parses(options.parses, map(translator.cutters["source"].cut, again), brackets=True)
     elif options.parses is not None:
         _logger.info("the model reads no trees: --parses makes no difference")
-    with elsewhere(translator, [options.model], _loading(options), lines=count) as other:
+    with remote_translator(translator, [options.model], _loading(options), lines=count) as other:
         for score in score_pairs(translator, lines, read_lines(options.target), trees, other=other):
             for side, dropped in (("source", score.source_dropped), ("target", score.target_dropped)):
                 if dropped:

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from synmt.model.attention import Memory
-from synmt.model.fast_layers import ROOM, FastState, KeysValues, fast_layer, through
+from synmt.model.fast_layers import ROOM, FastState, KeysValues, fast_layer, run_layers
 from synmt.model.packed import InferencePrecision, multiplies_bf16, packed_weight
 from synmt.model.reduced_keys_values import ReducedKeysValues
 from synmt.model.seq2seq import Embedding, Seq2Seq, sinusoids
@@ -58,7 +58,7 @@ class FastDecoder:
         They are only valid until the next step.
         """
         x = self._embed(pieces.flatten(), state.length)  # (B K, D)
-        x = through(self._layers, x, state, pieces.size(1))  # (B K, D)
+        x = run_layers(self._layers, x, state, pieces.size(1))  # (B K, D)
         return self._in_float32(self._output(self._norm(x)), state).view(*pieces.shape, -1)
 
     def _in_float32(self, logits: Tensor, state: FastState) -> Tensor:

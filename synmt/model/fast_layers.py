@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from synmt.model.feed_forward import Gelu
 from synmt.model.multihead import AlibiAttention, RotaryAttention, SelfAttention
 from synmt.model.packed import InferencePrecision, PackedLinear, packed
-from synmt.model.positions import turned
+from synmt.model.positions import rotate
 from synmt.model.quantized import QuantizedLinear
 from synmt.model.transformer import DecoderLayer, Residual
 
@@ -211,8 +211,8 @@ class _RotaryLayer(FastLayer):
     def _placed(self, query_keys_values: Tensor, place: int) -> Tensor:
         every = query_keys_values.unflatten(2, (3 * self.heads, -1))  # (B, K, 3 H, d)
         query_key, value = every.split((2 * self.heads, self.heads), 2)
-        turned_ = turned(query_key, self.rotary.at(place, place + 1))  # (B, K, 2 H, d)
-        return torch.cat((turned_, value), 2).flatten(2)
+        rotated = rotate(query_key, self.rotary.at(place, place + 1))  # (B, K, 2 H, d)
+        return torch.cat((rotated, value), 2).flatten(2)
 
 
 class _AlibiLayer(FastLayer):
@@ -240,7 +240,7 @@ def fast_layer(layer: DecoderLayer, precision: InferencePrecision) -> FastLayer:
     return _LAYERS[type(layer.self_attention)](layer, precision)
 
 
-def through(layers: Sequence[FastLayer], x: Tensor, state: FastState, beams: int) -> Tensor:
+def run_layers(layers: Sequence[FastLayer], x: Tensor, state: FastState, beams: int) -> Tensor:
     """Feed the newest piece of every hypothesis, of `beams` for each sentence: (B K, D) -> (B K, D)."""
     state.append(beams)
     for number, layer in enumerate(layers):

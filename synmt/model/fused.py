@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from synmt.model.linear import filled_up, linear_gradients, product, product_dtype, suits
+from synmt.model.linear import linear_gradients, onednn_applies, pad_rows, product, product_dtype
 
 _STEPS = 1 << 16
 """How many different probabilities there are."""
@@ -102,7 +102,7 @@ def dropped_relu(projection: nn.Linear, x: Tensor, probability: float = 0.0) -> 
     """
     weight, bias, dtype = projection.weight, projection.bias, product_dtype(x)
     wants_gradient = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad)
-    if not wants_gradient or not suits(x, dtype) or not suits(weight, dtype):
+    if not wants_gradient or not onednn_applies(x, dtype) or not onednn_applies(weight, dtype):
         return dropout(F.relu(projection(x)), probability)
     return _DroppedRelu.apply(x, weight, bias, probability, dtype)  # type: ignore[return-value]
 
@@ -111,7 +111,7 @@ class _DroppedRelu(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, probability: float, dtype: torch.dtype) -> Tensor:
         ctx.shape, ctx.types = x.shape, (x.dtype, weight.dtype)
-        rows, weight = filled_up(x.reshape(-1, x.size(-1)), dtype), weight.to(dtype)  # (P, D)
+        rows, weight = pad_rows(x.reshape(-1, x.size(-1)), dtype), weight.to(dtype)  # (P, D)
         output = product(rows, weight, bias.to(dtype), relu=True)  # (P, D')
         output = output[: x.shape[:-1].numel()].view(*x.shape[:-1], -1)  # (…, D')
         ctx.scale = 1.0

@@ -6,7 +6,7 @@ faster (measured on a Xeon with AMX). In bfloat16, oneDNN is faster there, too. 
 gets one here. Layers and variants are written with torch's nn.Linear: `use_fast_linear` converts a whole model.
 
 oneDNN generates code for each shape that it meets. In bfloat16 this takes as long as a few products, and nearly every
-batch has another number of rows: `filled_up` leaves few numbers to meet.
+batch has another number of rows: `pad_rows` leaves few numbers to meet.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Linear(nn.Linear):
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Compute x Wᵀ + b: (…, D), (D', D), (D',) -> (…, D'), with autocast in its precision."""
     dtype = product_dtype(x)
-    if not suits(x, dtype) or not suits(weight, dtype):
+    if not onednn_applies(x, dtype) or not onednn_applies(weight, dtype):
         return F.linear(x, weight, bias)
     if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad):
         return _Linear.apply(x, weight, bias, dtype)  # type: ignore[return-value]
-    return _forward(filled_up(x.reshape(-1, x.size(-1)), dtype), x.shape, weight.to(dtype), bias)
+    return _forward(pad_rows(x.reshape(-1, x.size(-1)), dtype), x.shape, weight.to(dtype), bias)
 
 
 def product_dtype(x: Tensor) -> torch.dtype:
@@ -53,7 +53,7 @@ def product_dtype(x: Tensor) -> torch.dtype:
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
 
 
-def suits(x: Tensor, dtype: torch.dtype) -> bool:
+def onednn_applies(x: Tensor, dtype: torch.dtype) -> bool:
     """Tell whether oneDNN multiplies this tensor, converted to this precision."""
     return dtype in _ONEDNN and x.device.type == "cpu" and x.numel() > 0 and not torch.compiler.is_compiling()
 
@@ -117,7 +117,7 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
         ctx.shape, ctx.types = x.shape, (x.dtype, weight.dtype)
-        rows, weight = filled_up(x.reshape(-1, x.size(-1)), dtype), weight.to(dtype)  # (P, D)
+        rows, weight = pad_rows(x.reshape(-1, x.size(-1)), dtype), weight.to(dtype)  # (P, D)
         ctx.save_for_backward(rows, weight)
         return _forward(rows, x.shape, weight, bias)
 
@@ -136,11 +136,11 @@ def linear_gradients(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | N
     """Compute the gradients of x Wᵀ + b by x (…, D), W (D', D) and b (D',), those that are needed: slope (…, D').
 
     ctx: has `shape` of x, `types` of x and of the weights before they were converted, and the first two saved tensors
-        are x as `filled_up` gives it, (P, D), and W.
+        are x as `pad_rows` gives it, (P, D), and W.
     """
     rows, weight = ctx.saved_tensors[:2]
     slope = slope.reshape(-1, slope.size(-1))  # (N, D')
-    full = filled_up(slope, rows.dtype)  # (P, D')
+    full = pad_rows(slope, rows.dtype)  # (P, D')
     to_x = to_weight = None
     if ctx.needs_input_grad[0]:
         to_x = product(full, weight.T)[: len(slope)].view(ctx.shape).to(ctx.types[0])  # (…, D)
@@ -149,10 +149,10 @@ def linear_gradients(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | N
     return to_x, to_weight, slope.sum(0).to(ctx.types[1]) if ctx.needs_input_grad[2] else None
 
 
-def filled_up(x: Tensor, dtype: torch.dtype) -> Tensor:
+def pad_rows(x: Tensor, dtype: torch.dtype) -> Tensor:
     """Convert (N, D) to a precision, (P, D); if that is bfloat16, zeros follow the N rows."""
     count = len(x)
-    room = _room(count) if dtype == torch.bfloat16 and suits(x, dtype) else count
+    room = _room(count) if dtype == torch.bfloat16 and onednn_applies(x, dtype) else count
     if room == count:
         return x.to(dtype)
     full = x.new_empty(room, x.size(1), dtype=dtype)
@@ -168,7 +168,10 @@ def _room(count: int) -> int:
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, relu: bool = False) -> Tensor:
-    """Compute x Wᵀ + b, or its ReLU, without a gradient: (…, D), (D', D), (D',) -> (…, D'); `suits` says when."""
+    """Compute x Wᵀ + b, or its ReLU, without a gradient: (…, D), (D', D), (D',) -> (…, D').
+
+    The inputs must be such that `onednn_applies`.
+    """
     if _prefers_torch(x):
         output = F.linear(x, weight, bias)
         return output.relu_() if relu else output
@@ -199,7 +202,7 @@ def add_outer_product(total: Tensor, slope: Tensor, x: Tensor) -> None:
 
 
 def _prefers_torch(x: Tensor) -> bool:
-    return not suits(x, x.dtype) or (_INTEL and x.dtype == torch.float32)
+    return not onednn_applies(x, x.dtype) or (_INTEL and x.dtype == torch.float32)
 
 
 def _works(dtype: torch.dtype) -> bool:

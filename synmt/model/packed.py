@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.errors import UsageError
-from synmt.model.linear import Linear, filled_up, linear
+from synmt.model.linear import Linear, linear, pad_rows
 from synmt.model.quantized import QuantizedLinear, multiplies_int8
 from synmt.model.variant import Variant
 
@@ -79,7 +79,7 @@ class _ReducedLinear(Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """(…, D) -> (…, D')."""
-        rows = filled_up(input.flatten(0, -2), self.multiply.dtype)  # (P, D)
+        rows = pad_rows(input.flatten(0, -2), self.multiply.dtype)  # (P, D)
         output = self.multiply(rows)[: input.shape[:-1].numel()]  # (N, D')
         return output.to(input.dtype).unflatten(0, input.shape[:-1])
 

@@ -26,7 +26,7 @@ class Rotary(nn.Module):
 
     def forward(self, x: Tensor, first: int) -> Tensor:
         """Turn x, whose positions begin at `first`: (…, T, d) -> same."""
-        return turned(x, self.at(first, first + x.size(-2)))
+        return rotate(x, self.at(first, first + x.size(-2)))
 
     def at(self, first: int, last: int) -> Tensor:
         """Return cosines and sines of the positions first, …, last - 1: (2, T, d/2)."""
@@ -44,7 +44,7 @@ def rotations(length: int, head_dim: int) -> Tensor:
     return torch.stack((angles.cos(), angles.sin())).float()
 
 
-def turned(x: Tensor, angles: Tensor) -> Tensor:
+def rotate(x: Tensor, angles: Tensor) -> Tensor:
     """Turn each plane by its angle: (…, T, d), cosines and sines (2, T, d/2) -> (…, T, d)."""
     cosine, sine = angles  # (T, d/2) both
     one, other = x.chunk(2, -1)  # (…, T, d/2) both

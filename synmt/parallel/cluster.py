@@ -20,11 +20,11 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from synmt.errors import SynmtError, UsageError
-from synmt.parallel.complaints import AGAIN, INSTALL, check_versions, incapable, killed
 from synmt.parallel.feeding import feed
-from synmt.parallel.kit import Kit, Unequipped, cease, files_of, perform, receive, receive_file
-from synmt.parallel.relay import Relay, Told
+from synmt.parallel.kit import Kit, MissingKit, cancel, files_of, perform, receive, receive_file
+from synmt.parallel.relay import LoggedResult, Relay
 from synmt.parallel.slurm import most_workers, slurm_jobs
+from synmt.parallel.worker_errors import AGAIN, INSTALL, check_versions, incapable, killed
 
 _logger = logging.getLogger(__name__)
 
@@ -105,11 +105,11 @@ class Cluster:
             return _Sent(future, item, long, where)
 
         def is_undone(result: Any) -> bool:
-            if isinstance(result, Unequipped):
+            if isinstance(result, MissingKit):
                 self._equip(kit, files, [result.address])
                 if long and long.stop.is_set():
-                    self._call(cease, kit.key, workers=[result.address])
-            return isinstance(result, Unequipped)
+                    self._call(cancel, kit.key, workers=[result.address])
+            return isinstance(result, MissingKit)
 
         try:
             self._equip(kit, files, self._client.nthreads())
@@ -152,7 +152,7 @@ class Cluster:
                 pass
             if not done.is_set():
                 with suppress(OSError, asyncio.TimeoutError):
-                    self._call(cease, kit.key, workers=list(self._client.nthreads()))
+                    self._call(cancel, kit.key, workers=list(self._client.nthreads()))
             while not done.wait(0.2):
                 # RuntimeError: an item was sent meanwhile
                 with suppress(OSError, asyncio.TimeoutError, RuntimeError):
@@ -211,11 +211,11 @@ class _Sent(Future[Any]):
             lost = killed(error, str(self._where))
             if self._long is None:
                 raise lost from None
-            return Told(self._long.lost(self._item, lost))
+            return LoggedResult(self._long.lost(self._item, lost))
         except CancelledError:
             if self._long is None or not self._long.stop.is_set():
                 raise
-            return Told(_NOT_BEGUN)
+            return LoggedResult(_NOT_BEGUN)
 
 
 def _keys_without_worker(dask_scheduler: Any) -> set[str]:

@@ -23,7 +23,7 @@ import synmt
 from synmt.errors import SynmtError
 from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.writing import write_atomically
-from synmt.parallel.relay import Told, tell
+from synmt.parallel.relay import LoggedResult, run_logged
 
 _KEPT = 4
 """Kits that a worker keeps in memory: those of a few commands that use the cluster at once."""
@@ -32,21 +32,21 @@ _LOOK = 0.5
 
 
 @runtime_checkable
-class Travelling(Protocol):
+class Portable(Protocol):
     """A state that reads files, of which a worker on another machine needs copies."""
 
     def files(self) -> Mapping[str, Path]:
         """Name the files by their paths in a folder of copies."""
         ...
 
-    def placed(self, folder: Path) -> Any:
+    def relocated(self, folder: Path) -> Any:
         """Make the same state, which reads the copies in this folder."""
         ...
 
 
 def files_of(state: Any) -> Mapping[str, Path]:
     """Name the files that a state reads, by their paths in a folder of copies."""
-    return state.files() if isinstance(state, Travelling) else {}
+    return state.files() if isinstance(state, Portable) else {}
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,11 @@ class Kit:
     def open(self) -> Callable[[Any], Any]:
         """Make the function of an item."""
         work, state = pickle.loads(self.content)
-        return partial(work, state.placed(self.folder()) if self.hashes else state)
+        return partial(work, state.relocated(self.folder()) if self.hashes else state)
 
 
 @dataclass(frozen=True)
-class Unequipped:
+class MissingKit:
     """A worker has no kit, and did no work; the address is the worker's."""
 
     address: str
@@ -109,7 +109,7 @@ def versions() -> dict[str, str]:
 # the functions below run in a worker
 
 _kits: OrderedDict[str, Kit] = OrderedDict()
-_tasks: dict[str, Told] = {}
+_tasks: dict[str, LoggedResult] = {}
 _ended: set[str] = set()
 _at_work: list[str] = []
 _one_at_a_time = threading.Lock()
@@ -132,25 +132,25 @@ def receive_file(kit: str, name: str, content: bytes) -> None:
         stream.write(content)
 
 
-def perform(key: str, item: Any) -> Told | Unequipped:
+def perform(key: str, item: Any) -> LoggedResult | MissingKit:
     """Work on an item with a kit."""
     address = str(import_module("distributed").get_worker().address)
     # models are not made for several threads
     with _one_at_a_time:
         kit = _kits.get(key)
         if kit is None or (key not in _tasks and kit.missing()):
-            return Unequipped(address)
+            return MissingKit(address)
         try:
             _at_work[:] = [key]
-            opened = _tasks.get(key) or _tasks.setdefault(key, tell(Kit.open, kit))
-            return tell(opened.result, item, opened.remarks)
+            opened = _tasks.get(key) or _tasks.setdefault(key, run_logged(Kit.open, kit))
+            return run_logged(opened.result, item, opened.remarks)
         except MemoryError:
             raise SynmtError(
                 "out of memory", where=f"worker {address}", do="Give the workers more memory, and run again"
             ) from None
 
 
-def cease(key: str) -> None:
+def cancel(key: str) -> None:
     """Ask the work with a kit to end early."""
     _ended.add(key)
 

@@ -17,24 +17,24 @@ _RELAYED = "relayed"
 
 
 @dataclass(frozen=True)
-class Told:
+class LoggedResult:
     """A result, and what was logged meanwhile, from warnings on."""
 
     result: Any
     remarks: tuple[Remark, ...] = ()
 
 
-def tell(work: Callable[[Any], Any], item: Any, before: Sequence[Remark] = ()) -> Told:
+def run_logged(work: Callable[[Any], Any], item: Any, before: Sequence[Remark] = ()) -> LoggedResult:
     """Work on an item in a worker, and collect what is logged.
 
     before: what was logged while the models of the work were loaded; told with every item, since one may be lost.
     """
     with _collecting() as remarks:
         result = work(item)
-    return Told(result, (*before, *remarks))
+    return LoggedResult(result, (*before, *remarks))
 
 
-def only_tell() -> None:
+def detach_handlers() -> None:
     """Let nothing else happen to what is logged: the handlers of a copied process are those of its parent."""
     logger = logging.getLogger(_ROOT)
     logger.handlers.clear()
@@ -47,17 +47,17 @@ class Relay:
     def __init__(self) -> None:
         self._known = set[Remark]()
 
-    def result_of(self, told: Told) -> Any:
+    def result_of(self, logged: LoggedResult) -> Any:
         """Log the remarks that are new, and return the result."""
-        for remark in told.remarks:
+        for remark in logged.remarks:
             name, level, text = remark
             if remark not in self._known:
                 logging.getLogger(name).log(level, "%s", text, extra={_RELAYED: True})
             self._known.add(remark)
-        return told.result
+        return logged.result
 
 
-class NotAgain(logging.Filter):
+class DropRepeated(logging.Filter):
     """Hides the remark of a worker that was shown before: it loads the same models as this process."""
 
     def __init__(self) -> None:

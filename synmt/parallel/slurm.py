@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from synmt.errors import UsageError
-from synmt.parallel.complaints import INSTALL
+from synmt.parallel.worker_errors import INSTALL
 
 _logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from multiprocessing.connection import wait as wait_for_end
 from multiprocessing.synchronize import Lock
 from typing import Any
 
-from synmt.parallel.relay import Told, only_tell, tell
+from synmt.parallel.relay import LoggedResult, detach_handlers, run_logged
 from synmt.parallel.threads import use_threads
 
 
@@ -28,7 +28,7 @@ class _Worker:
     states: Connection
     reading: Lock
     number = 0
-    task: Told
+    task: LoggedResult
     inherited: Any = None
 
 
@@ -52,12 +52,12 @@ def inherited() -> Any:
     return _Worker.inherited
 
 
-def do(number: int, item: Any) -> Told:
+def do(number: int, item: Any) -> LoggedResult:
     """Work on an item of the work with this number."""
     while _Worker.number < number:
         _read_work()
     assert _Worker.number == number
-    return tell(_Worker.task.result, item, _Worker.task.remarks)
+    return run_logged(_Worker.task.result, item, _Worker.task.remarks)
 
 
 def do_nothing() -> None:
@@ -67,7 +67,7 @@ def do_nothing() -> None:
 def _forget_parent() -> None:
     """Let go of what a copy has from its parent: handlers of signals and of the log, and threads."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    only_tell()
+    detach_handlers()
     # torch has read the number of threads long ago
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)
@@ -84,10 +84,10 @@ def _read_work() -> None:
     with _Worker.reading:
         message = _Worker.states.recv_bytes()
     try:
-        read = tell(pickle.loads, message)
+        read = run_logged(pickle.loads, message)
     except Exception:
         # what cannot be read here cannot be read by the others
         traceback.print_exc()
         os._exit(1)
     _Worker.number, work, state = read.result
-    _Worker.task = Told(partial(work, state), read.remarks)
+    _Worker.task = LoggedResult(partial(work, state), read.remarks)

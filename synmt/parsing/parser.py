@@ -145,7 +145,7 @@ class StanzaParser:
         """Name the files that parsing needs by their paths in the folder of models, for a worker elsewhere."""
         return {name: self.folder / name for name in ("resources.json", *self.identity["files"])}
 
-    def placed(self, folder: Path) -> StanzaParser:
+    def relocated(self, folder: Path) -> StanzaParser:
         """Make the same parser, which reads its models from another folder."""
         other = copy.copy(self)
         other.folder = folder

@@ -35,7 +35,7 @@ def load_checked(
         return loaded, check(loaded)
 
 
-def admit(run: Run, recipe: Recipe, *, overwrite: bool) -> tuple[Recipe, Vocabularies | None, bool]:
+def check_run_folder(run: Run, recipe: Recipe, *, overwrite: bool) -> tuple[Recipe, Vocabularies | None, bool]:
     """Check that a recipe and its run folder fit together; writes nothing.
 
     Returns the recipe with the vocabulary of `model.init`, these vocabularies, and whether the run has finished.

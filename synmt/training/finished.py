@@ -19,7 +19,7 @@ def _without_tests(recipe: Recipe) -> Recipe:
     return recipe.model_copy(update={"corpus": recipe.corpus.model_copy(update={"test": {}})})
 
 
-def lacks_nothing(run: Run, recipe: Recipe) -> bool:
+def is_complete(run: Run, recipe: Recipe) -> bool:
     """Tell whether a run that has finished has its weights, and the translations of all test sets of the recipe."""
     return run.weights.exists() and run.recipe() == recipe and not missing_tests(run, recipe)
 

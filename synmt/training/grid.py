@@ -24,7 +24,16 @@ from synmt.evaluation.outputs import tests_of, the_test_set
 from synmt.parallel.torchrun import started
 from synmt.parallel.work import cluster_in_use
 from synmt.recipe.schema import Recipe
-from synmt.training.grid_runs import Ends, FailedRun, GridRun, NextRun, OnCluster, check_grid, failure_of, grid_runs
+from synmt.training.grid_runs import (
+    ClusterStarted,
+    Ends,
+    FailedRun,
+    GridRun,
+    NextRun,
+    check_grid,
+    failure_of,
+    grid_runs,
+)
 
 if TYPE_CHECKING:
     from synmt.training.distributed import Processes
@@ -48,7 +57,7 @@ class GridRecord:
     comparisons: Mapping[str, SystemComparison]
 
 
-GridStep = NextRun | OnCluster | FailedRun | GridRecord
+GridStep = NextRun | ClusterStarted | FailedRun | GridRecord
 """What `train_grid` yields in addition to the records of `train`."""
 
 

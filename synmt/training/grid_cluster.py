@@ -19,24 +19,24 @@ from typing import Any
 
 from synmt.corpora.download import result_of
 from synmt.corpora.progress import Progress
-from synmt.errors import SynmtError, advising
+from synmt.errors import SynmtError, adding_advice
 from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.writing import locked
 from synmt.parallel.cluster import Cluster, LongWork
 from synmt.parallel.kit import driver_waits, ending_with_driver
 from synmt.recipe.schema import Recipe
 from synmt.run import Run, remove_leftovers
-from synmt.training.checks import admit, check_values
+from synmt.training.checks import check_run_folder, check_values
 from synmt.training.distributed import Processes
 from synmt.training.finished import has_finished
-from synmt.training.grid_runs import Ends, FailedRun, GridRun, NextRun, OnCluster, failure_of, starts_from
+from synmt.training.grid_runs import ClusterStarted, Ends, FailedRun, GridRun, NextRun, failure_of, starts_from
 from synmt.training.initial import adopt_case
-from synmt.training.lifecycle import GO_ON
+from synmt.training.lifecycle import RESUME_ADVICE
 from synmt.training.pipeline import Record, begin, train, train_prepared
+from synmt.training.portable_run import Content, PortableRun, newest_step, pack, unpack
 from synmt.training.records import RunRecord
 from synmt.training.stages import Prepared, prepare_data
 from synmt.training.test_sets import read_scores
-from synmt.training.travelling_run import Content, TravellingRun, newest_step, pack, unpack
 from synmt.training.tree_requirements import all_given_trees, make_parser
 
 _Item = tuple[int, Path, Content]
@@ -50,16 +50,16 @@ class RunsToTrain:
     attempt: names the folders in which workers train. With the same name, a run goes on from the checkpoints there.
     """
 
-    runs: tuple[TravellingRun, ...]
+    runs: tuple[PortableRun, ...]
     attempt: str
 
     def files(self) -> dict[str, Path]:
         """Name the files that the runs read by their paths in a folder of copies."""
         return {name: path for run in self.runs for name, path in run.files().items()}
 
-    def placed(self, folder: Path) -> RunsToTrain:
+    def relocated(self, folder: Path) -> RunsToTrain:
         """Make the same runs, which read the copies in this folder."""
-        return replace(self, runs=tuple(run.placed(folder) for run in self.runs))
+        return replace(self, runs=tuple(run.relocated(folder) for run in self.runs))
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def train_side_by_side(
     *,
     overwrite: bool,
     stop: threading.Event,
-) -> Generator[Record | NextRun | OnCluster | FailedRun, None, Ends]:
+) -> Generator[Record | NextRun | ClusterStarted | FailedRun, None, Ends]:
     """Train those runs of a grid that are left; returns how the runs have ended.
 
     A run that starts from the weights of another one waits for it.
@@ -98,7 +98,7 @@ def train_side_by_side(
         with ExitStack() as stack:
             ready = yield from _begin_all(wave, Path(data), stack, ends, overwrite=overwrite)
             if ready:
-                yield OnCluster(len(ready))
+                yield ClusterStarted(len(ready))
             for run, end in _train_all(cluster, ready, Path(data), overwrite=overwrite, stop=stop):
                 if isinstance(end, FailedRun):
                     ends[run.folder] = end
@@ -112,7 +112,7 @@ def train_side_by_side(
 
 def _begin_all(
     runs: Sequence[GridRun], data: Path, stack: ExitStack, ends: Ends, *, overwrite: bool
-) -> Generator[Record | FailedRun, None, list[tuple[GridRun, TravellingRun]]]:
+) -> Generator[Record | FailedRun, None, list[tuple[GridRun, PortableRun]]]:
     """Prepare the data of runs, and set up their folders, which stay locked; what has trained already is completed."""
     ready = []
     for run in runs:
@@ -130,7 +130,7 @@ def _begin_all(
 
 def _train_all(
     cluster: Cluster,
-    ready: Sequence[tuple[GridRun, TravellingRun]],
+    ready: Sequence[tuple[GridRun, PortableRun]],
     data: Path,
     *,
     overwrite: bool,
@@ -139,7 +139,7 @@ def _train_all(
     """Train runs in workers, and write what these send back."""
     if not ready:
         return
-    state = RunsToTrain(tuple(travelling for _, travelling in ready), uuid.uuid4().hex if overwrite else "")
+    state = RunsToTrain(tuple(portable for _, portable in ready), uuid.uuid4().hex if overwrite else "")
     runs = [run for run, _ in ready]
 
     def items() -> Iterator[_Item]:
@@ -148,7 +148,7 @@ def _train_all(
                 yield number, run.folder, pack(Run(run.folder))
 
     def lost(item: _Item, error: SynmtError) -> TrainedRun:
-        return TrainedRun(item[0], FailedRun(item[1], str(error.with_advice(GO_ON * overwrite))))
+        return TrainedRun(item[0], FailedRun(item[1], str(error.with_advice(RESUME_ADVICE * overwrite))))
 
     gpu = any(run.recipe.training.device != "cpu" for run in runs)
     for trained in cluster.run(_train, state, items(), where=data, long=LongWork(stop, lost, gpu)):
@@ -160,10 +160,10 @@ def _train_all(
 
 def _begin(
     run: GridRun, data: Path, stack: ExitStack, *, overwrite: bool
-) -> Generator[Progress | Prepared, None, TravellingRun]:
+) -> Generator[Progress | Prepared, None, PortableRun]:
     """Prepare the data of a run, and set up its folder."""
     requirements, folder = check_values(run.recipe), Run(run.folder)
-    recipe, vocabularies, _ = admit(folder, run.recipe, overwrite=overwrite)
+    recipe, vocabularies, _ = check_run_folder(folder, run.recipe, overwrite=overwrite)
     taken: dict[str, Any] = {
         "vocabularies": vocabularies,
         "truecasers": adopt_case(recipe, folder, overwrite=overwrite),
@@ -174,18 +174,18 @@ def _begin(
     parser = make_parser(recipe, "source", arcs=bool(needs.arcs)) if parses else None
     stack.enter_context(locked(run.folder, "this run"))
     begin(folder, recipe, prepared, overwrite=overwrite)
-    return TravellingRun(recipe, prepared, parser)
+    return PortableRun(recipe, prepared, parser)
 
 
 def _train(state: RunsToTrain, item: _Item) -> TrainedRun:
     """Train one run in a worker, from the newest checkpoint that the driver or this machine has."""
     number, target, content = item
-    travelling = state.runs[number]
-    place = cache_folder() / "workers" / "runs" / _name(travelling.recipe, target, content, state.attempt)
+    portable = state.runs[number]
+    place = cache_folder() / "workers" / "runs" / _name(portable.recipe, target, content, state.attempt)
     try:
         with locked(place, "this run"), ending_with_driver() as stop:
             run = Run(place / target.name)
-            end = _end_of(run, target, travelling, content, stop, advice=GO_ON * bool(state.attempt))
+            end = _end_of(run, target, portable, content, stop, advice=RESUME_ADVICE * bool(state.attempt))
             content = pack(run)
             # otherwise what has been trained would be lost; a new attempt to overwrite would not look for it
             if driver_waits() or state.attempt:
@@ -204,17 +204,17 @@ def _name(recipe: Recipe, target: Path, content: Content, attempt: str) -> str:
 
 
 def _end_of(
-    run: Run, target: Path, travelling: TravellingRun, content: Content, stop: threading.Event, *, advice: str
+    run: Run, target: Path, portable: PortableRun, content: Content, stop: threading.Event, *, advice: str
 ) -> RunRecord | FailedRun:
     here = max((folder.name for folder in run.checkpoints()), default="")
     if not run.exists() or here < newest_step(content):
         unpack(run, content)
     remove_leftovers(run)
-    parser = travelling.parser_folder
+    parser = portable.parser_folder
     how = {"parser": str(parser) if parser else None}
     try:
-        with advising(advice):
-            end = result_of(train_prepared(run, travelling.recipe, travelling.prepared, Processes(), stop, **how))
+        with adding_advice(advice):
+            end = result_of(train_prepared(run, portable.recipe, portable.prepared, Processes(), stop, **how))
     except Exception as error:
         return failure_of(target, error)
     return RunRecord(target, "interrupted" if end.reason == "interrupted" else "finished", end.step)

@@ -13,7 +13,7 @@ from synmt.evaluation.seeds import name_with_seed
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import SEEDS, Recipe
 from synmt.run import Run
-from synmt.training.finished import has_finished, lacks_nothing
+from synmt.training.finished import has_finished, is_complete
 
 _logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class GridRun:
     def is_done(self) -> bool:
         """Tell whether the run has finished and has all its translations."""
         run = Run(self.folder)
-        return has_finished(run, self.recipe) and lacks_nothing(run, self.recipe)
+        return has_finished(run, self.recipe) and is_complete(run, self.recipe)
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class NextRun:
 
 
 @dataclass(frozen=True)
-class OnCluster:
+class ClusterStarted:
     """From now on, workers train this number of runs side by side."""
 
     runs: int
@@ -163,7 +163,7 @@ def _check_names(planned: Sequence[GridRun]) -> None:
         )
 
 
-def command_that_goes_on(planned: Sequence[GridRun], *, overwrite: bool) -> Callable[[], str]:
+def resume_command(planned: Sequence[GridRun], *, overwrite: bool) -> Callable[[], str]:
     """Make the function that names the command to give after one that was stopped or has failed.
 
     What that one has replaced must not be overwritten again, and what it has not would be left as it was.
@@ -187,7 +187,7 @@ def check_grid(runs: Sequence[GridRun], planned: Sequence[GridRun], *, overwrite
     """
     if not runs:
         return
-    from synmt.training.checks import admit, check_values
+    from synmt.training.checks import check_run_folder, check_values
 
     errors: dict[str, SynmtError] = {}
     for run in runs:
@@ -195,7 +195,7 @@ def check_grid(runs: Sequence[GridRun], planned: Sequence[GridRun], *, overwrite
             with naming(Path(run.system)):
                 check_values(run.recipe)
             if waits_for(run, planned) is None:
-                admit(Run(run.folder), run.recipe, overwrite=overwrite)
+                check_run_folder(Run(run.folder), run.recipe, overwrite=overwrite)
         except SynmtError as error:
             # a fault of the recipe is the same for all its seeds
             errors[str(error)] = error

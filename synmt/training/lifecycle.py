@@ -88,7 +88,7 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
                 yield f"{section}.{key} was {before.get(key)!r}, is {after.get(key)!r}"
 
 
-GO_ON = "Leave out --overwrite, so that the run goes on and does not begin anew"
+RESUME_ADVICE = "Leave out --overwrite, so that the run goes on and does not begin anew"
 """What to do after an error in a run that was begun with --overwrite."""
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from synmt.data.batch import Batch
-from synmt.model.linear import add_outer_product, filled_up, product
+from synmt.model.linear import add_outer_product, pad_rows, product
 from synmt.model.seq2seq import Seq2Seq
 
 BLOCKS = {"cpu": 1 << 20, "cuda": 1 << 27}
@@ -39,7 +39,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         # memory for all blocks: new one takes three times as long
         converted, slopes = (torch.empty(0, dtype=kept, device=states.device) for kept in (exact, dtype))
         for group in _blocks(len(states), most if dtype == exact else most * TOGETHER[kind]):
-            rows, target = filled_up(states_[group], dtype), targets[group, None]  # (p, D), (m, 1)
+            rows, target = pad_rows(states_[group], dtype), targets[group, None]  # (p, D), (m, 1)
             slopes.resize_(len(rows) if wants_gradient else 0, pieces)  # (p, V)
             for block in _blocks(len(target), most):
                 right = target[block]  # (n, 1)

@@ -19,7 +19,7 @@ from synmt.data.features import learn_features
 from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.batch_translation import translate_batches
-from synmt.errors import advising
+from synmt.errors import adding_advice
 from synmt.evaluation.metrics import score_system
 from synmt.files.reading import read_lines, stored_sha256
 from synmt.files.writing import locked
@@ -30,11 +30,11 @@ from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.syntax.feature_signals import FeatureValues
 from synmt.syntax.reading import Reading, reading_of
-from synmt.training.checks import admit, check_values, load_checked
+from synmt.training.checks import check_run_folder, check_values, load_checked
 from synmt.training.distributed import Processes, join_processes
-from synmt.training.finished import lacks_nothing, missing_tests
+from synmt.training.finished import is_complete, missing_tests
 from synmt.training.initial import adopt_case, adopt_vocabulary, freeze, take_weights
-from synmt.training.lifecycle import GO_ON, begin_run, finish_run, write_final_weights
+from synmt.training.lifecycle import RESUME_ADVICE, begin_run, finish_run, write_final_weights
 from synmt.training.log import Log
 from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 from synmt.training.stages import Prepared, prepare_data
@@ -92,10 +92,10 @@ def train(
     loaded, requirements = load_checked(recipe, overrides, check_values)
     processes = processes or join_processes()
     run = Run(Path(runs) / loaded.name)
-    advice = GO_ON * overwrite
+    advice = RESUME_ADVICE * overwrite
     # if torchrun starts this again, the run that was there before has been removed already
     overwrite = overwrite and not processes.was_done_before(f"overwrite {run.folder}")
-    loaded, vocabularies, finished = admit(run, loaded, overwrite=overwrite)
+    loaded, vocabularies, finished = check_run_folder(run, loaded, overwrite=overwrite)
     case = adopt_case(loaded, run, overwrite=overwrite)
     processes.wait()
     if finished:
@@ -112,7 +112,7 @@ def train(
                     stack.enter_context(locked(run.folder, "this run"))
                     begin(run, loaded, prepared, overwrite=overwrite)
                     processes.note(f"overwrite {run.folder}")
-            with advising(advice):
+            with adding_advice(advice):
                 end = yield from train_prepared(run, loaded, prepared, processes, stop)
         if end.reason == "interrupted":
             yield RunRecord(run.folder, "interrupted", end.step)
@@ -123,7 +123,7 @@ def train(
 
 
 def begin(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) -> None:
-    """Set up a run folder that `admit` accepted; the caller holds its lock."""
+    """Set up a run folder that `check_run_folder` accepted; the caller holds its lock."""
     begin_run(run, recipe, prepared, overwrite=overwrite)
     if recipe.model.init is not None and not run.checkpoints():
         other = Run(recipe.model.init.expanduser())
@@ -132,7 +132,7 @@ def begin(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) -> N
 
 def _complete(run: Run, recipe: Recipe) -> Iterator[Progress]:
     """Make what a finished run lacks: weights that were removed, translations of test sets that are new or missing."""
-    if lacks_nothing(run, recipe):
+    if is_complete(run, recipe):
         return
     names = missing_tests(run, recipe)
     tests = find_tests(recipe, names) if names else {}

@@ -15,7 +15,7 @@ from synmt.files.reading import count_lines
 from synmt.model.build import build
 from synmt.recipe.schema import ModelRecipe, Recipe, SyntaxRecipe
 from synmt.run import Run
-from synmt.training.checks import Requirements, admit, check_values, load_checked
+from synmt.training.checks import Requirements, check_run_folder, check_values, load_checked
 from synmt.training.finished import missing_tests
 from synmt.training.grid_runs import check_grid, grid_runs, waits_for
 from synmt.training.initial import adopt_case, adopt_vocabulary
@@ -98,7 +98,7 @@ def _plan_run(
 
     texts: those that are planned already.
     """
-    recipe, vocabularies, finished = admit(run, recipe, overwrite=overwrite)
+    recipe, vocabularies, finished = check_run_folder(run, recipe, overwrite=overwrite)
     if finished:
         missing = missing_tests(run, recipe)
         text = _plan_once(recipe, texts) if missing else PlannedText(None)

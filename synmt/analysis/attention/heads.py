@@ -68,7 +68,8 @@ class Head:
     @property
     def place(self) -> tuple[int, int]:
         """Layer and number of a head of a Transformer."""
-        assert self.layer is not None and self.number is not None, self
+        assert self.layer is not None, self
+        assert self.number is not None, self
         return self.layer, self.number
 
     @property

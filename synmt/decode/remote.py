@@ -1,4 +1,4 @@
-"""Translators elsewhere: in processes of this machine, which copy it or load it again, or in workers of a cluster."""
+"""Remote translators: in processes of this machine, which copy it or load it again, or in workers of a cluster."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class CopiedTranslator:
 
 
 @dataclass(frozen=True)
-class TravellingTranslator:
+class PortableTranslator:
     """A translator that each worker of a cluster loads for itself.
 
     runs: run folders.
@@ -91,8 +91,8 @@ class TravellingTranslator:
     pool = None
 
     @classmethod
-    def of(cls, translator: Translator, runs: Sequence[Path], loading: Mapping[str, Any]) -> TravellingTranslator:
-        """Find out what a translator that was loaded here needs elsewhere.
+    def of(cls, translator: Translator, runs: Sequence[Path], loading: Mapping[str, Any]) -> PortableTranslator:
+        """Find out what a translator that was loaded here needs on another machine.
 
         The parser of a single run travels; those of an ensemble have to be where the runs recorded them.
         """
@@ -109,20 +109,20 @@ class TravellingTranslator:
             found[f"{number}/{run.weights.name}"] = run.weights_of(self.loading.get("checkpoint", "final"))
         return found
 
-    def placed(self, folder: Path) -> Translator:
+    def relocated(self, folder: Path) -> Translator:
         """Load the translator from copies of the files."""
         parser = {"parser": str(folder / _PARSER)} if self.parser else {}
         runs = (folder / str(number) for number in range(len(self.runs)))
         return Translator.load(*runs, **{**self.loading, "checkpoint": "final", **parser})
 
 
-Elsewhere = ForkedTranslator | CopiedTranslator | TravellingTranslator
+RemoteTranslator = ForkedTranslator | CopiedTranslator | PortableTranslator
 
 
 @contextmanager
-def elsewhere(
+def remote_translator(
     translator: Translator, runs: Sequence[Path], loading: Mapping[str, Any], *, lines: int | None
-) -> Iterator[Elsewhere | None]:
+) -> Iterator[RemoteTranslator | None]:
     """Choose who works on lines: the cluster in use, else processes if the lines are many, else (None) the translator.
 
     Threads of one process wait for each other in Python, and they parse one after the other. A GPU has one process.
@@ -131,7 +131,7 @@ def elsewhere(
     lines: how many there are; None if they come one by one.
     """
     if cluster_in_use():
-        yield TravellingTranslator.of(translator, runs, loading)
+        yield PortableTranslator.of(translator, runs, loading)
     elif lines is None or translator.device.type != "cpu":
         yield None
     elif can_fork():
@@ -163,7 +163,7 @@ def _forked(translator: Translator, runs: Sequence[Path], lines: int) -> Iterato
         pool.end()
 
 
-def in_order_elsewhere(work: Callable[[Any, T], R], other: Elsewhere, items: Iterator[T]) -> Iterator[R]:
+def in_order_remotely(work: Callable[[Any, T], R], other: RemoteTranslator, items: Iterator[T]) -> Iterator[R]:
     """Yield `work(translator, item)` of each item in their order."""
     return in_order(work, other, items, other.processes, where=other.runs[0], keeps=False, pool=other.pool)
 
@@ -173,16 +173,16 @@ def translate_windows(
     windows: Iterable[list[Request]],
     *,
     counterfactually: bool = False,
-    other: Elsewhere | None = None,
+    other: RemoteTranslator | None = None,
 ) -> Iterator[Sequence[Result]]:
     """Translate windows of words in their order.
 
     counterfactually: also with the other tree of each request.
-    other: the same translator elsewhere, which translates several windows at once.
+    other: remote translators, which translates several windows at once.
     """
     work = _translate_both if counterfactually else _translate
     if other is not None:
-        yield from in_order_elsewhere(work, other, _numbered(windows))
+        yield from in_order_remotely(work, other, _numbered(windows))
     else:
         yield from (work(translator, window) for window in _numbered(windows))
 

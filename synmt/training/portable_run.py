@@ -28,7 +28,7 @@ _OF_INIT = ("run.json", "recipe.yaml", "*.model", "*.words", "*.truecase", "feat
 
 
 @dataclass(frozen=True)
-class TravellingRun:
+class PortableRun:
     """A run whose folder is set up and whose data are prepared.
 
     parser: parses the test sets; None if nothing does.
@@ -49,12 +49,12 @@ class TravellingRun:
             named |= {f"{_name_of_parser(self.parser)}/{name}": path for name, path in self.parser.files().items()}
         return named
 
-    def placed(self, folder: Path) -> TravellingRun:
+    def relocated(self, folder: Path) -> PortableRun:
         """Make the same run, which reads the copies in this folder."""
         folders = [self.prepared.folder, *filter(None, [self.recipe.model.init])]
         places = {path: folder / _name(path) for path in (*self._texts(), *folders)}
         parser = folder / _name_of_parser(self.parser) if self.parser is not None else None
-        return TravellingRun(_moved(self.recipe, places), _moved(self.prepared, places), self.parser, parser)
+        return PortableRun(_moved(self.recipe, places), _moved(self.prepared, places), self.parser, parser)
 
     def _texts(self) -> list[Path]:
         """List the files of text: those to validate and to test with, and truecase models."""
