@@ -76,6 +76,12 @@ class Run:
         path = self.folder / "run.json"
         return path.stat().st_mtime_ns if path.exists() else 0
 
+    def _missing(self) -> SynmtError:
+        if self.folder.exists():
+            return SynmtError("not a run folder: run.json is missing", where=str(self.folder))
+        near = did_you_mean(self.folder.name, (other.parent.name for other in self.folder.parent.glob("*/run.json")))
+        return SynmtError("there is no such folder", where=str(self.folder), do=near)
+
     def info(self) -> dict[str, Any]:
         """Read run.json; raises SynmtError if it is missing, damaged or in another format."""
         path = self.folder / "run.json"
@@ -83,13 +89,7 @@ class Run:
             info = json.loads(path.read_text(encoding="utf-8"))
             version = info["format"]
         except (FileNotFoundError, NotADirectoryError):
-            raise SynmtError(
-                f"not a run folder: {'run.json is missing' if self.folder.exists() else 'there is no such folder'}",
-                where=str(self.folder),
-                do=did_you_mean(
-                    self.folder.name, (other.parent.name for other in self.folder.parent.glob("*/run.json"))
-                ),
-            ) from None
+            raise self._missing() from None
         except (ValueError, KeyError, TypeError):
             raise broken_run(path, "run.json cannot be read") from None
         except OSError as error:

@@ -199,13 +199,13 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--json"], f"no analysis is chosen. Choose {GROUPED}, --trees, --gates, --attention, "),
+        (["--json"], "no analysis is chosen. Choose one or more of --by-length, --by-depth, "),
         (["--gold", "x.conllu"], "--gold belongs to --trees. Add it."),
         (["--head", "1.1"], "--head belongs to --trees or --attention. Add one of them."),
         (["--draw", "2"], "--draw belongs to --trees. Add it."),
         (["--html", "x.html"], "no analysis is chosen"),
         (["--by-length", "--html", "x.txt"], "x.txt: not an HTML file name. Endings: .html, .htm."),
-        (["--parser", "de"], f"--parser belongs to {GROUPED} or --trees or --gates or"),
+        (["--parser", "de"], "no analysis is chosen. Choose one or more of"),
         (["labels.tsv"], f"LABELS.tsv belongs to {GROUPED}. Add one of them."),
         (["--gates", "--cased"], f"--lowercase/--cased belongs to {GROUPED} or"),
         (["--trees", "--by-length", "--plot", "x.png"], "x.png: several analyses would draw into one file"),

@@ -448,3 +448,29 @@ def test_the_help_page_has_an_example():
 def test_a_plain_system_needs_no_parser(place):
     plain = ("name=plain", "syntax.variants=[]", "parser.control=none", "training.max_steps=2")
     assert b"parse:" not in train(place, "tiny.yaml", *plain).stderr
+
+
+def test_a_finished_run_scores_a_test_set_again_whose_text_has_changed(finished):
+    run, reference = finished / "runs" / "tiny", finished / "text" / "test.de"
+    recipe = write_finished(finished, finished / "text", "test")
+    succeed("train", recipe, cwd=finished)
+    lines = reference.read_text(encoding="utf-8").splitlines()
+    reference.write_text("\n".join(["Ein anderer Satz.", *lines[1:]]) + "\n", encoding="utf-8")
+    assert "translate and score test" in succeed("train", recipe, "--dry-run", cwd=finished).stdout.decode()
+    done = succeed("train", recipe, cwd=finished)
+    assert "the files of the test set test have changed" in done.stderr.decode()
+    assert (run / "tests" / "test" / "reference.txt").read_text(encoding="utf-8").startswith("Ein anderer Satz.\n")
+    assert "have changed" not in succeed("train", recipe, cwd=finished).stderr.decode()
+    # without a record, as in runs of earlier versions, and without the text, nothing is known to have changed
+    (run / "tests" / "test" / "made_from.json").unlink()
+    assert "have changed" not in succeed("train", recipe, cwd=finished).stderr.decode()
+
+
+def test_a_run_folder_that_cannot_be_written_is_refused_before_anything_is_prepared(tmp_path):
+    recipe = write_recipe(tmp_path / "tiny.yaml", write_corpus(tmp_path / "text"))
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "taken").touch()
+    for arguments, where in ((["name=taken"], "runs/taken"), (["--runs", "text/test.en"], "text/test.en")):
+        errors = fail(1, "train", recipe, *arguments, cwd=tmp_path)
+        assert f"{where}: is a file, not a folder. Choose another name or folder." in errors
+    assert not (tmp_path / "data").exists()

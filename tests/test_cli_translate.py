@@ -148,7 +148,7 @@ def test_different_numbers_of_trees_and_lines_are_an_error(runs, tmp_path, trees
 @pytest.mark.parametrize(
     ("arguments", "text", "code", "message"),
     [
-        (["--run", "nowhere"], "x\n", 1, "nowhere: not a run folder: there is no such folder"),
+        (["--run", "nowhere"], "x\n", 1, "nowhere: there is no such folder"),
         (
             ["--run", "runs/plain", "gone.txt"],
             "x\n",
@@ -196,6 +196,27 @@ def test_an_output_takes_away_what_killed_commands_left_of_it(runs, tmp_path):
     outputs = ["-o", "out.gz", "--alignments", "pairs"]
     succeed("translate", *outputs, "--run", runs / "plain", text="A dog.\n", cwd=tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"out.gz", "pairs"}
+
+
+@pytest.mark.parametrize("name", ["out", "out.gz"])
+def test_what_was_translated_before_an_error_is_kept_until_the_output_is_complete(runs, tmp_path, name):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    lines = [b"A dog.\n"] * 600
+    whole.write_bytes(b"".join(lines))
+    broken.write_bytes(b"".join([*lines, b"\xff\n"]))
+    how = ["-o", name, "--run", runs / "plain", "--batch-size", "8", "--beam-size", "1"]
+    errors = fail(1, "translate", *how, broken, cwd=tmp_path)
+    kept = tmp_path / f"{name}.unfinished"
+    assert f"{name} is not complete: what is finished is in {kept}" in errors
+    opened = gzip.open if name.endswith("gz") else open
+    with opened(kept, "rt", encoding="utf-8") as stream:
+        finished = stream.read().splitlines()
+    assert 0 < len(finished) <= 600
+    assert not (tmp_path / name).exists()
+    succeed("translate", *how, whole, cwd=tmp_path)
+    with opened(tmp_path / name, "rt", encoding="utf-8") as stream:
+        assert stream.read().splitlines()[: len(finished)] == finished
+    assert not kept.exists()
 
 
 def test_outputs_with_another_compression_are_refused_before_the_model_is_loaded(tmp_path):

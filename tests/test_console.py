@@ -1,6 +1,7 @@
 """How every command ends: exit codes, one message for a person, and Ctrl-C, SIGTERM and a closed pipe anywhere."""
 
 import io
+import os
 import re
 import signal
 import subprocess
@@ -305,11 +306,34 @@ def test_verbose_shows_details_and_a_log_file_gets_everything_with_its_time(tmp_
     assert f"synmt {__version__}: -v --log-file" in done.stderr.decode().splitlines()[0]
     first, *_, last = log.read_text(encoding="utf-8").splitlines()
     assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} DEBUG synmt: synmt ", first)
-    assert " ERROR synmt: error: " in last
+    assert " ERROR synmt: " in last
+    assert "error:" not in last
     # a second command adds to the file; without --verbose the details are only there
     again = synmt("--log-file", log, "translate", "--run", tmp_path / "none", text="A dog.\n")
     assert again.stderr.decode().count("\n") == 1
     assert log.read_text(encoding="utf-8").count(" DEBUG synmt: synmt ") == 2
+
+
+def test_a_log_file_has_tables_and_wrong_usage_too(tmp_path, capsys):
+    log = tmp_path / "synmt.log"
+    console.configure(log_file=log)
+    console.table("kept", ["split", "lines"], [["train", "7"]])
+    assert capsys.readouterr().err.count("kept") == 1
+    assert "kept\nsplit\tlines\ntrain\t7\n" in log.read_text(encoding="utf-8")
+    console.configure()
+    fail(2, "--log-file", log, "translate", "--nothing")
+    assert "No such option: --nothing" in log.read_text(encoding="utf-8").splitlines()[-1]
+
+
+def test_help_ends_as_other_commands_after_a_closed_pipe():
+    command = f"set -o pipefail; {sys.executable} -m synmt --help | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, env={**os.environ, "COLUMNS": "40"})
+    assert done.returncode in (0, 141), done
+
+
+def test_a_percentage_is_not_divided_between_lines():
+    widths, _ = console.fit(["what", "share"], [["a-long-name-of-a-column", "0.000 %"]], 24)
+    assert widths[1] == len("0.000 %")
 
 
 def test_a_log_file_that_cannot_be_written_is_an_error_that_names_it(tmp_path):

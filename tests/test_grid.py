@@ -9,9 +9,9 @@ from small import small_recipe
 from small_run import make_run, write_tests
 from tiny import write_corpus, write_recipe
 
-from synmt.cli.command import split_overrides
 from synmt.errors import UsageError
 from synmt.evaluation.seeds import check_one_system, group_by_seed
+from synmt.recipe.catalogue import split_overrides
 from synmt.training import grid, plan
 from synmt.training.grid import compare_runs
 from synmt.training.grid_runs import GridRun, check_grid, grid_runs, waits_for
@@ -177,7 +177,7 @@ def test_a_run_that_needs_the_weights_of_another_one_waits_for_it(here):
     check_grid(runs, runs, overwrite=False)
     tuned = plan_grid(["plain", "tuned"])[-1]
     assert (tuned.what, tuned.amount) == ("train runs/tuned", "with the weights of runs/plain")
-    assert checked("tuned")[0].startswith("model.init, runs/plain: not a run folder")
+    assert checked("tuned")[0].startswith("model.init, runs/plain: there is no such folder")
     make_run(Path("runs/plain"))
     assert waits_for(runs[1], runs) is None
 

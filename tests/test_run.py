@@ -105,7 +105,8 @@ def test_weights_have_the_mode_of_every_other_file(tmp_path, mask):
 def test_a_disk_that_refuses_leaves_the_checkpoint_before(saved, code, function):
     run, model, optimizer = saved
     before = snapshot(run.folder)
-    message = rf"step-00000004: cannot write: {os.strerror(code)}. Make room"
+    advice = "Make room or choose another" if code == errno.ENOSPC else "Choose another"
+    message = rf"step-00000004: cannot write: {os.strerror(code)}. {advice} folder"
     with (
         patch.object(os, function, side_effect=OSError(code, os.strerror(code))),
         pytest.raises(SynmtError, match=message),

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from glob import escape, glob
@@ -75,18 +75,6 @@ ClusterAddress = Annotated[
         help="Let a Dask cluster do the work: tcp://HOST:PORT, a scheduler file, or slurm (docs/scale.md).",
     ),
 ]
-
-
-def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split arguments into recipes and overrides, which begin at the first `key=value` that is not a file."""
-    # not Path.is_file, which fails for a long value
-    begins = (place for place, one in enumerate(arguments) if "=" in one and not os.path.isfile(one))
-    first = next(begins, len(arguments))
-    recipes, overrides = list(arguments[:first]), list(arguments[first:])
-    for one in overrides:
-        if "=" not in one:
-            raise UsageError(f"'{one}' is not an override", do="Write all recipes before the first `key=value`")
-    return recipes, overrides
 
 
 @contextmanager
@@ -157,6 +145,9 @@ def run(app: typer.Typer) -> None:
         # the reader closed the pipe; without this Python reports an error when it flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
+    except SystemExit as leaving:
+        # rich's answer to a closed pipe
+        sys.exit(128 + signal.SIGPIPE if isinstance(leaving.__context__, BrokenPipeError) else leaving.code)
     except OSError as error:
         _leave(1, f"error: {error.filename or 'output'}: {error.strerror or error}.")
     except MemoryError:
@@ -164,6 +155,7 @@ def run(app: typer.Typer) -> None:
     except _ClickException as error:
         _explain(error)
         error.show()  # type: ignore[attr-defined]
+        console.log_error(error.format_message())  # type: ignore[attr-defined]
         sys.exit(error.exit_code)  # type: ignore[attr-defined]
     finally:
         # Python would search all objects for garbage before the process ends, half a second after torch was loaded

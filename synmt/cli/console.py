@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+_NAME_WIDTH = 20
+"""The first column of a table is never made narrower than this."""
+
+
 @dataclass
 class _Settings:
     quiet: bool = False
     debug: bool = False
 
-
-_NAME_WIDTH = 20
-"""The first column of a table is never made narrower than this."""
 
 _settings = _Settings()
 _logger = logging.getLogger("synmt")
@@ -42,8 +43,8 @@ class _StderrHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         text = self.format(record)
-        # `show_error` prints errors itself: some occur before any handler is there
-        if record.levelno < logging.ERROR:
+        # errors are printed without it, as some occur before any handler is there
+        if record.levelno < logging.ERROR and not hasattr(record, "printed"):
             print(f"warning: {text}" if record.levelno >= logging.WARNING else text, file=sys.stderr, flush=True)
 
 
@@ -77,6 +78,11 @@ def debug() -> bool:
 def show_error(message: str) -> None:
     """Write the message that ends the command to stderr, and to the log file if there is one."""
     print(f"synmt: {message}", file=sys.stderr)
+    log_error(message.removeprefix("error: "))
+
+
+def log_error(message: str) -> None:
+    """Write an error to the log file, if there is one."""
     if _logger.handlers:
         _logger.error("%s", message)
 
@@ -104,6 +110,9 @@ def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: b
 
     Nothing is cut off: a cell that is too wide continues on the next line.
     """
+    if not to_stdout:
+        lines = "".join("\n" + "\t".join(row) for row in [columns, *rows])
+        _logger.debug("%s%s", title, lines, extra={"printed": True})
     if _settings.quiet and not to_stdout:
         return
     from rich.table import Table
@@ -153,19 +162,14 @@ def print_parts(parts: Iterable[str | TextTable], kind: str = "text") -> None:
 
 
 def _print_lines(text: str, kind: str) -> None:
-    lines = text.strip("\n").splitlines()
     if kind == "text":
         print(text)
-    elif kind == "tsv":
-        for line in lines:
+        return
+    for line in text.strip("\n").splitlines():
+        if kind == "tsv":
             remark(line)
-    elif kind == "latex":
-        for line in lines:
-            print(f"% {line}")
-    else:
-        # a paragraph each
-        for line in lines:
-            print(f"{line}\n")
+        else:
+            print(f"% {line}" if kind == "latex" else f"{line}\n")
 
 
 def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None) -> tuple[list[int], int]:
@@ -182,7 +186,10 @@ def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None)
     whole = [max(cell_len(line) for cell in column for line in cell.splitlines() or [""]) for column in cells]
     if room is None or sum(whole) + 2 * (len(whole) - 1) <= room:
         return whole, 2
-    words = [max((cell_len(word) for cell in column for word in cell.split()), default=1) for column in cells]
+    words = [
+        max((cell_len(word) for cell in column for word in cell.replace(" %", "_%").split()), default=1)
+        for column in cells
+    ]
     names, others = whole[0], words[1:]
     for gap in (2, 1):
         left_for_names = room - sum(others) - gap * len(others)
@@ -226,21 +233,14 @@ def _bar(what: str, total: float | None, unit: str) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = [
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    ]
+    each = TextColumn(unit), TextColumn("{task.fields[rate]}")
+    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *each, TimeRemainingColumn()]
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total, rate="")
 
         def advance(amount: float) -> None:
             bar.advance(task, amount)
-            each_second = bar.tasks[0].speed
-            bar.update(task, rate=rate_text(each_second) if each_second else "")
+            bar.update(task, rate=rate_text(speed) if (speed := bar.tasks[0].speed) else "")
 
         yield advance
 

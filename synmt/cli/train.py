@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from synmt.cli import console
-from synmt.cli.command import ClusterAddress, DataFolder, DryRun, RecipesAndOverrides, loading, split_overrides
+from synmt.cli.command import ClusterAddress, DataFolder, DryRun, RecipesAndOverrides, loading
 from synmt.cli.prepare import draw_progress, show_keys, show_plan, show_recipes
 from synmt.errors import SynmtError, UsageError, counted
 
@@ -62,6 +62,8 @@ def train(
     if show_list or keys:
         (show_recipes if show_list else show_keys)(arguments or [])
         return
+    from synmt.recipe.catalogue import split_overrides
+
     recipes, overrides = split_overrides(arguments or [])
     if not recipes:
         raise UsageError("RECIPE is missing", do="Give a file, or a name that `synmt train --list` shows")

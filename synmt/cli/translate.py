@@ -135,10 +135,10 @@ def _translate(
         stack.enter_context(using_cluster(cluster))
         lines = known_lines(arguments.source)
         other = stack.enter_context(remote_translator(translator, runs, how, lines=lines))
-        out = stack.enter_context(write_output(None if arguments.prints else arguments.output))
+        out = stack.enter_context(write_output(None if arguments.prints else arguments.output, keep=True))
         alignments = None
         if arguments.alignment_file:
-            alignments = stack.enter_context(write_output(arguments.alignment_file))
+            alignments = stack.enter_context(write_output(arguments.alignment_file, keep=True))
         advance = stack.enter_context(_progress(arguments, lines))
         for window in _results(translator, arguments, other, known=lines is not None):
             for record, result in window:

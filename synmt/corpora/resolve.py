@@ -9,11 +9,11 @@ from pathlib import Path
 
 from synmt.corpora.corpus import Corpus, files_in, in_any, side_names
 from synmt.corpora.download import result_of
-from synmt.corpora.items import names_of_tests, resolving_items
+from synmt.corpora.items import named_tests, names_of_tests, resolving_items
 from synmt.corpora.known_texts import finding_known, known_corpus
 from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, UsageError, all_in_one
-from synmt.recipe.corpus import CorpusItem, CorpusRecipe
+from synmt.recipe.corpus import CorpusItem, CorpusRecipe, SplitFiles
 
 _VALID_NAMES = ("valid", "val", "dev")
 
@@ -47,6 +47,18 @@ def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...
     if recipe.folder is not None and not recipe.test:
         return _tests_in(recipe.folder, source, target) if recipe.folder.is_dir() else ()
     return names_of_tests(recipe)
+
+
+def local_tests(recipe: CorpusRecipe, source: str, target: str) -> dict[str, SplitFiles]:
+    """Name the files of the test sets that are the user's own, which may change; without checking that they exist."""
+    if recipe.folder is None or recipe.test:
+        return {name: files for name, item in named_tests(recipe).items() if (files := item.files())}
+    names = test_names(recipe, source, target)
+    return {
+        name: files_in([recipe.folder], name, source, target)
+        for name in names
+        if all(in_any([recipe.folder], side) for side in side_names(name, source, target))
+    }
 
 
 def _items_of_folder(recipe: CorpusRecipe, folder: Path, source: str, target: str) -> CorpusRecipe:

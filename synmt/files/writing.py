@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import gzip
 import io
 import json
+import logging
 import os
 import shutil
 import sys
@@ -21,20 +23,25 @@ from synmt.errors import SynmtError, UsageError
 UNFINISHED = ".unfinished"
 """The end of the names of temporary files and folders, which begin with a dot and the name of the finished one."""
 
+_logger = logging.getLogger(__name__)
+
 Packer = Callable[[IO[bytes]], contextlib.AbstractContextManager[IO[bytes]]]
 
 
 @contextlib.contextmanager
-def write_atomically(path: str | Path, *, binary: bool = False, pack: Packer | None = None) -> Iterator[IO]:
+def write_atomically(
+    path: str | Path, *, binary: bool = False, pack: Packer | None = None, keep: bool = False
+) -> Iterator[IO]:
     r"""Open a file that gets its name only if the block ends without an error (write, fsync, rename).
 
     Text is UTF-8 with `\n` line ends; `.gz` is compressed, without a time stamp. A symbolic link stays, and its target
     is replaced. A pipe, a device and `/dev/stdout` are written directly.
 
     pack: compresses into `.gz`, in place of the gzip module.
+    keep: what an error interrupts stays, under another name, until the file is complete.
     """
     path = Path(path)
-    opened = _open_stream(path) if is_stream(path) else _replace_file(path)
+    opened = _open_stream(path) if is_stream(path) else _replace_file(path, keep=keep)
     with opened as raw, _compressed(raw, path, pack) as target:
         if binary:
             yield target
@@ -44,8 +51,10 @@ def write_atomically(path: str | Path, *, binary: bool = False, pack: Packer | N
             text.detach()
 
 
-def write_output(path: Path | None, *, pack: Packer | None = None) -> contextlib.AbstractContextManager[IO[str]]:
-    """Open the output of a command as `write_atomically` does; None is standard output.
+def write_output(
+    path: Path | None, *, pack: Packer | None = None, keep: bool = False
+) -> contextlib.AbstractContextManager[IO[str]]:
+    """Open the output of a command as `write_atomically` does, with the same options; None is standard output.
 
     What killed commands left of the same output is removed.
     """
@@ -53,7 +62,7 @@ def write_output(path: Path | None, *, pack: Packer | None = None) -> contextlib
         return contextlib.nullcontext(sys.stdout)
     if not is_stream(path):
         _remove_abandoned(Path(os.path.realpath(path)))
-    return write_atomically(path, pack=pack)
+    return write_atomically(path, pack=pack, keep=keep)
 
 
 @contextlib.contextmanager
@@ -77,8 +86,9 @@ def _number_of_open_stream(path: Path) -> int | None:
 
 
 @contextlib.contextmanager
-def _replace_file(path: Path) -> Iterator[BinaryIO]:
+def _replace_file(path: Path, *, keep: bool) -> Iterator[BinaryIO]:
     path = Path(os.path.realpath(path))
+    kept = Path(f"{path}{UNFINISHED}")
     with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = _make_unfinished(path)
@@ -90,9 +100,15 @@ def _replace_file(path: Path) -> Iterator[BinaryIO]:
                 set_usual_mode(temporary)
                 # before it is closed, which ends its lock
                 os.replace(temporary, path)
+            if keep:
+                kept.unlink(missing_ok=True)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)
+                if keep and os.path.getsize(temporary):
+                    os.replace(temporary, kept)
+                    _logger.warning("%s is not complete: what is finished is in %s", path.name, kept)
+                else:
+                    os.unlink(temporary)
             raise
 
 
@@ -170,10 +186,11 @@ def write_folder_atomically(path: str | Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def reporting_os_errors(
-    path: str | Path, *, do: str = "Make room or choose another folder, and run the same command again"
-) -> Iterator[None]:
-    """Turn operating system errors, such as a full disk, into a SynmtError that names the path."""
+def reporting_os_errors(path: str | Path, *, do: str = "") -> Iterator[None]:
+    """Turn operating system errors, such as a full disk, into a SynmtError that names the path.
+
+    do: what to do; by default, it depends on the error.
+    """
     try:
         yield
     except BrokenPipeError:
@@ -181,7 +198,19 @@ def reporting_os_errors(
     except OSError as error:
         if error.strerror is None:
             raise
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        do = do or f"{'Make room or choose' if full else 'Choose'} another folder, and run the same command again"
         raise SynmtError(f"cannot write: {error.strerror}", where=str(path), do=do) from error
+
+
+def check_folder(path: Path) -> None:
+    """Raise SynmtError if a folder can be neither made nor written; makes nothing."""
+    there = next(one for one in (path, *path.absolute().parents) if os.path.lexists(one))
+    if there.exists() and not there.is_dir():
+        raise SynmtError("is a file, not a folder", where=str(there), do="Choose another name or folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        why = "no permission, or a read-only disk"
+        raise SynmtError(f"cannot be written ({why})", where=str(there), do="Choose another folder")
 
 
 @contextlib.contextmanager

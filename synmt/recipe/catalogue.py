@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -73,3 +75,15 @@ def _folders() -> set[str]:
 def _stem(name: str) -> str:
     # not Path.stem, which would cut `ignore0.3`
     return name.removesuffix(".yaml").removesuffix(".yml")
+
+
+def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split arguments into recipes and overrides, which begin at the first `key=value` that is not a file."""
+    # not Path.is_file, which fails for a long value
+    begins = (place for place, one in enumerate(arguments) if "=" in one and not os.path.isfile(one))
+    first = next(begins, len(arguments))
+    recipes, overrides = list(arguments[:first]), list(arguments[first:])
+    for one in overrides:
+        if "=" not in one:
+            raise UsageError(f"'{one}' is not an override", do="Write all recipes before the first `key=value`")
+    return recipes, overrides

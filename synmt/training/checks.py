@@ -9,6 +9,7 @@ from synmt.arrays import Side
 from synmt.data.vocabulary import Vocabularies
 from synmt.errors import UsageError, naming
 from synmt.evaluation.metrics import make_metric, options_of
+from synmt.files.writing import check_folder
 from synmt.model.build import place_variants
 from synmt.model.device import choose_device
 from synmt.recipe.load import load_recipe
@@ -44,6 +45,8 @@ def check_run_folder(run: Run, recipe: Recipe, *, overwrite: bool) -> tuple[Reci
     check_run(run, recipe, overwrite=overwrite)
     finished = not overwrite and has_finished(run, recipe)
     if not finished:
+        # now, and not after hours of preparation
+        check_folder(run.folder)
         check_parts(recipe, vocabularies, continued=bool(run.checkpoints()) and not overwrite)
     return recipe, vocabularies, finished
 

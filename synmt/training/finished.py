@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
+
 from synmt.corpora.items import named_tests
-from synmt.corpora.resolve import test_names
+from synmt.corpora.resolve import local_tests, test_names
+from synmt.files.reading import stored_sha256
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 
@@ -28,8 +32,36 @@ def missing_tests(run: Run, recipe: Recipe) -> list[str]:
     """Name the test sets whose translations are missing from a finished run, or were made from other files."""
     before, now = named_tests(run.recipe().corpus), named_tests(recipe.corpus)
 
+    changed = changed_tests(run, recipe)
+
     def is_scored(name: str) -> bool:
         files = ("source.txt", "reference.txt", "hypothesis.txt", "scores.json")
-        return before.get(name) == now.get(name) and all((run.test_folder(name) / file).is_file() for file in files)
+        there = all((run.test_folder(name) / file).is_file() for file in files)
+        return there and before.get(name) == now.get(name) and name not in changed
 
     return [name for name in test_names(recipe.corpus, recipe.source, recipe.target) if not is_scored(name)]
+
+
+def changed_tests(run: Run, recipe: Recipe) -> list[str]:
+    """Name the test sets whose files have changed since they were translated; those that are gone have not."""
+    changed = []
+    for name, now in hashes_of_tests(recipe).items():
+        # earlier versions did not record them
+        with suppress(OSError, ValueError):
+            before = json.loads((run.test_folder(name) / MADE_FROM).read_text(encoding="utf-8"))
+            if any(before.get(field, digest) != digest for field, digest in now.items()):
+                changed.append(name)
+    return changed
+
+
+MADE_FROM = "made_from.json"
+"""The file that records the hashes of a test set's files, in the folder of its translations."""
+
+
+def hashes_of_tests(recipe: Recipe) -> dict[str, dict[str, str]]:
+    """Hash the files of the test sets that are the user's own: text, and trees and labels next to it."""
+    tests = local_tests(recipe.corpus, recipe.source, recipe.target)
+    return {
+        name: {field: stored_sha256(path) for field, path in files if path is not None and path.is_file()}
+        for name, files in tests.items()
+    }

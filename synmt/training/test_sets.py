@@ -24,6 +24,7 @@ from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.syntax.conllu import read_parses
+from synmt.training.finished import MADE_FROM, hashes_of_tests
 from synmt.training.records import ScoreRecord
 from synmt.training.tree_requirements import all_given_trees, given_trees, tree_requirements
 
@@ -108,6 +109,7 @@ def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, text: _Texts, w
     for name in recipe.evaluation.metrics:
         score = cached_score(make_metric(name, options), hypotheses, references, sources=text.source, folder=cache)
         values[name] = {"score": score.value, "signature": score.signature, "details": score.details}
+    write_json(folder / MADE_FROM, hashes_of_tests(recipe).get(folder.name, {}), indent=1)
     write_json(folder / "scores.json", values, indent=1)
 
 
