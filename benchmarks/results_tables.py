@@ -43,7 +43,7 @@ def main_table(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     tests = [name for name in results.bleu if name != results.plan.test]
     others = {test: {line.system: line for line in results.bleu[test]} for test in tests}
     exact = {line.system: line for line in results.compared(results.plan.test, "exact")}
-    contrast = all("contrast" in run for runs in results.runs.values() for run in runs)
+    contrast = _have_contrasts(results)
     columns = ["system", "trees", "seeds", "BLEU", "±", "difference", "95 % interval", "p (Holm)", "exact match"]
     for test in tests:
         columns += [f"BLEU, {test}", "difference"]
@@ -65,6 +65,10 @@ def main_table(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     yield from _legend(results, lines)
 
 
+def _have_contrasts(results: Results) -> bool:
+    return all("contrast" in run for runs in results.runs.values() for run in runs)
+
+
 def _contrast(runs: Sequence[dict[str, Any]]) -> float:
     right, count = (sum(run["contrast"]["all"][place] for run in runs) for place in (0, 1))
     return 100 * right / count
@@ -82,6 +86,12 @@ def _costs(results: Results, system: str) -> list[str]:
 
 def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     test = next(iter(results.runs.values()))[0]["tests"][results.plan.test]
+    contrasts = (
+        "Contrasts: how often the correct translation of a "
+        "[pair](controlled.md#which-translation-does-the-model-prefer) is the more probable one. "
+        if _have_contrasts(results)
+        else ""
+    )
     compared = sum(line.difference is not None for line in lines)
     bases = " and ".join(dict.fromkeys(results.baseline(line.system) for line in lines))
     luck = (
@@ -93,6 +103,7 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are from {bases}, bold if p < {REAL} after Holm's "
         f"correction ({compared} comparison{'s' * (compared != 1)}). Intervals cover the choice of sentences{luck}. "
         "±: standard deviation of the seeds. Trees: which ones a system reads or learns from. "
+        f"{contrasts}"
         "Steps: the first validation with a loss as low as the lowest of the "
         "baseline. Times of these runs (in `results/`) cannot be compared, because their machine had other work; "
         "[the cost of a step](#what-a-variant-costs-in-training) was measured separately."
