@@ -40,22 +40,24 @@ def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         largest = sorted(systems, key=lambda line: -abs(_gain(line)))
         yield (
             f"**{results.plan.title}**: {counted(len(systems), 'system')} and a plain model have one seed each so far, "
-            f"so no difference can be told from the luck of training; the largest: {_named(largest[:3])} BLEU."
+            f"so differences may be the luck of training; the largest are {_named(largest[:3])} BLEU."
         )
         return
-    yield f"**{results.plan.title}**, {seeds} seeds: with trees, {_verdict(results.of_trees(lines, 'right'))}."
+    shown = results.of_trees(lines, "right", "none")
+    verdict = _verdict("With trees", results.of_trees(lines, "right"))
+    yield f"**{results.plan.title}**, {seeds} seeds{_with_one_seed(shown)}. {verdict}."
     if without := results.of_trees(lines, "none"):
-        yield f"Without trees, {_verdict(without)}."
+        yield f"{_verdict('Without trees', without)}."
     yield from _other_baselines(results, lines)
 
 
 def _other_baselines(results: Results, lines: Sequence[Line]) -> Iterator[str]:
-    """Name the systems of another architecture, whose plain model is another one."""
+    """Name the systems of another architecture, which have their own plain model."""
     for base in results.plain(lines)[1:]:
         systems = results.of_trees(lines, "right", "none")
         own = [line.system for line in systems if results.baseline(line.system) == base.system]
         if own:
-            yield f"For {', '.join(own)}, the plain model is {base.system}."
+            yield f"The plain model of {', '.join(own)} is {base.system}."
 
 
 def _unfinished(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -67,8 +69,8 @@ def _unfinished(results: Results, lines: Sequence[Line]) -> Iterator[str]:
             named.append(f"{line.system} by {100 * (before - last) / before:.0f} %")
     if named:
         yield (
-            f"Training ended early for some: between the last two validations, the loss still fell for "
-            f"{', '.join(named)} (first seed). Their scores say how fast they learn, not how good they become."
+            f"Training ended too early for some systems: between the last two validations, the loss still fell for "
+            f"{', '.join(named)} (first seed). Their scores show how fast they learn, not how good they become."
         )
 
 
@@ -80,7 +82,7 @@ def _mixture(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         compared = {test: results.mixture(test) for test in tests}
         found = {test: one.difference for test, one in compared.items() if one and one.difference}
         parts = [f"{signed(d.value)} on `{test}` ({signed(d.low)} to {signed(d.high)})" for test, d in found.items()]
-        end = "" if any(d.is_real for d in found.values()) else ", no more than chance may explain"
+        end = "" if any(d.is_real for d in found.values()) else ", not significant"
         yield (
             f"The best of {len(results.plan.search)} mixtures is {line.system}, {signed(_gain(line))} over the plain "
             f"model; its difference from {first} alone is {' and '.join(parts)}{end}."
@@ -97,14 +99,14 @@ def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         for trees, average in averages.items()
     )
     real = [f"`{trees}`" for trees, average in averages.items() if average.is_real]
-    more = f"more than chance over {' and '.join(real)}" if real else "none is more than chance may explain"
+    significant = f"significant over {' and '.join(real)}" if real else "none is significant"
     alone = [line for line in results.of_random_trees(results.plan.test) if line.difference and line.difference.is_real]
     yield (
-        f"Is it the syntax? In the same models, the parser's trees give on average {gains}; {more} "
+        f"Is it the syntax? In the same models, the parser's trees gain on average {gains}; {significant} "
         f"([tables](#{anchor(control_title(results))}))."
     )
     if alone:
-        yield f"Alone, these do better with the parser's trees than with random ones: {_named(alone)}."
+        yield f"Significantly better with the parser's trees than with random ones: {_named(alone)}."
 
 
 def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -114,11 +116,11 @@ def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
             continue
         own = {line.system: line.mean for line in lines}
         falls = [f"{line.system} from {own[line.system]:.1f} to {line.mean:.1f}" for line in results.plain(harder)]
-        text = f"In sentences that are longer and deeper than those of training, BLEU falls: {', '.join(falls)}"
+        text = f"On sentences that are longer and deeper than those of training, BLEU falls: {', '.join(falls)}"
         if any(line.difference and line.difference.seeded for line in harder):
-            text += f"; there, with trees, {_verdict(results.of_trees(harder, 'right'))}"
+            text += f". There, {_verdict('with trees', results.of_trees(harder, 'right'))}"
             if without := results.of_trees(harder, "none"):
-                text += f"; without trees, {_verdict(without)}"
+                text += f". {_verdict('Without trees', without)}"
         yield f"{text}."
 
 
@@ -130,7 +132,7 @@ def _cost(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         own, base = (results.runs[name][0]["weights"] for name in (line.system, results.baseline(line.system)))
         parts.append(f"{line.system} {_more_weights(own, base)}")
     if parts:
-        yield f"Cost: {', '.join(parts)}; [below](#what-a-variant-costs-in-training) is what a step of training costs."
+        yield f"Cost: {', '.join(parts)}. For the time of a step, see [below](#what-a-variant-costs-in-training)."
 
 
 def _more_weights(own: int, base: int) -> str:
@@ -149,33 +151,30 @@ def _gain(line: Line) -> float:
     return line.difference.value
 
 
-def _verdict(systems: Sequence[Line]) -> str:
-    """Write `3 of 20 systems are better than the plain model (a +2.00, …) and 1 is worse (…)`."""
+def _verdict(kind: str, systems: Sequence[Line]) -> str:
+    """Write `with trees (20 systems), significantly better than the plain model: a +2.00, b +1.00; worse: c −3.00`."""
     if len(systems) == 1:
-        return _verdict_on_one(systems[0])
+        return f"{kind}, {_verdict_on_one(systems[0])}"
     better, worse = _better(systems), _better(systems, sign=-1)
-    number = f"{len(systems)} systems{_with_one_seed(systems)}"
+    of_kind = f"{kind} ({len(systems)} systems)"
     if not better and not worse:
-        return f"none of {number} differs from the plain model by more than chance"
-    parts = [] if better else [f"none of {number} is better than the plain model"]
-    for lines, word in ((better, "better than the plain model"), (worse, "worse")):
-        if lines:
-            subject = f"{len(lines)}" if parts else f"{len(lines)} of {number}"
-            parts.append(f"{subject} {'are' if len(lines) > 1 else 'is'} {word} ({_named(lines)})")
-    return " and ".join(parts)
+        return f"{of_kind}, none differs significantly from the plain model"
+    first = f"significantly better than the plain model: {_named(better)}" if better else "none is significantly better"
+    second = f"; worse: {_named(worse)}" if better else f" than the plain model; significantly worse: {_named(worse)}"
+    return f"{of_kind}, {first}{second if worse else ''}"
 
 
 def _with_one_seed(systems: Sequence[Line]) -> str:
     """Warn of systems whose difference may be the luck of a single training."""
     single = sum(len(line.scores) == 1 for line in systems)
-    return f" ({single} of them with one seed so far)" if single else ""
+    return f" (so far one for {single} of {len(systems)} systems)" if single else ""
 
 
 def _verdict_on_one(line: Line) -> str:
     if line.difference and line.difference.is_real:
         word = "better" if _gain(line) > 0 else "worse"
-        return f"{line.system} is {word} than the plain model ({signed(_gain(line))})"
-    return f"{line.system} does not differ from the plain model by more than chance"
+        return f"{line.system} is significantly {word} than the plain model ({signed(_gain(line))})"
+    return f"{line.system} does not differ significantly from the plain model"
 
 
 def _named(lines: Sequence[Line]) -> str:

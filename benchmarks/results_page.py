@@ -57,7 +57,7 @@ def _comparison(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
             yield from ("", f"### {results.plan.title}: the search for a mixture", "", *search_table(results.plan))
         if results.plan.groups:
             yield from ("", f"### {results.plan.title}: where the systems differ", "")
-            yield "In brackets the difference from the baseline where it is real, corrected within each column."
+            yield "Significant differences from the baseline are in brackets (corrected within each column)."
             yield from group_tables(results)
 
 

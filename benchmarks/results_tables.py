@@ -43,7 +43,7 @@ def main_table(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     tests = [name for name in results.bleu if name != results.plan.test]
     others = {test: {line.system: line for line in results.bleu[test]} for test in tests}
     exact = {line.system: line for line in results.compared(results.plan.test, "exact")}
-    contrast = all("contrast" in run for runs in results.runs.values() for run in runs)
+    contrast = _have_contrasts(results)
     columns = ["system", "trees", "seeds", "BLEU", "±", "difference", "95 % interval", "p (Holm)", "exact match"]
     for test in tests:
         columns += [f"BLEU, {test}", "difference"]
@@ -65,6 +65,10 @@ def main_table(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     yield from _legend(results, lines)
 
 
+def _have_contrasts(results: Results) -> bool:
+    return all("contrast" in run for runs in results.runs.values() for run in runs)
+
+
 def _contrast(runs: Sequence[dict[str, Any]]) -> float:
     right, count = (sum(run["contrast"]["all"][place] for run in runs) for place in (0, 1))
     return 100 * right / count
@@ -82,20 +86,27 @@ def _costs(results: Results, system: str) -> list[str]:
 
 def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     test = next(iter(results.runs.values()))[0]["tests"][results.plan.test]
+    contrasts = (
+        "Contrasts: how often the correct translation of a "
+        "[pair](controlled.md#which-translation-does-the-model-prefer) is the more probable one. "
+        if _have_contrasts(results)
+        else ""
+    )
     compared = sum(line.difference is not None for line in lines)
     bases = " and ".join(dict.fromkeys(results.baseline(line.system) for line in lines))
     luck = (
         " and the luck of training (the variance of the seeds, pooled over the systems of an architecture)"
         if any(line.difference and line.difference.seeded for line in lines)
-        else " only; since no system has two seeds yet, no difference is called real"
+        else " only; since no system has two seeds yet, no difference is called significant"
     )
     yield (
         f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are from {bases}, bold if p < {REAL} after Holm's "
         f"correction ({compared} comparison{'s' * (compared != 1)}). Intervals cover the choice of sentences{luck}. "
         "±: standard deviation of the seeds. Trees: which ones a system reads or learns from. "
+        f"{contrasts}"
         "Steps: the first validation with a loss as low as the lowest of the "
-        "baseline. What a step costs was measured side by side, [below](#what-a-variant-costs-in-training): the runs "
-        "shared their machine with other work, so their times, which are in `results/`, do not compare."
+        "baseline. Times of these runs (in `results/`) cannot be compared, because their machine had other work; "
+        "[the cost of a step](#what-a-variant-costs-in-training) was measured separately."
     )
 
 
@@ -116,7 +127,7 @@ def control_tables(results: Results) -> Iterator[str]:
     """Write what the same models gain with the parser's trees over others: on average, and each over random ones."""
     first, *others = sorted(results.bleu, key=lambda test: test != results.plan.test)
     columns = [*_COMPARED, *(cell for test in others for cell in (f"difference, {test}", *_COMPARED[1:]))]
-    yield "What the parser's trees give over [others](systems/controls.md) in the same models, on average, in BLEU:"
+    yield "Average gain in BLEU of the parser's trees over [other trees](systems/controls.md) in the same models:"
     yield ""
     averages = {test: results.of_other_trees(test) for test in (first, *others)}
     rows = [
@@ -126,7 +137,7 @@ def control_tables(results: Results) -> Iterator[str]:
     yield from markdown(["other trees", "systems", *columns], rows)
     if "random" not in results.other_trees:
         return
-    yield from ("", "Each system with the parser's trees, over random ones:", "")
+    yield from ("", "The gain of each system with the parser's trees over random ones:", "")
     means = {line.system: line.mean for line in results.bleu[first]}
     compared = [results.of_random_trees(test) for test in (first, *others)]
     rows = []
@@ -141,8 +152,8 @@ def control_tables(results: Results) -> Iterator[str]:
 def search_table(plan: Plan) -> Iterator[str]:
     """Write which mixtures were tried, the best one first."""
     tried, found = plan.tried(), plan.found()
-    which = f"`{found}` is compared with the systems above" if found else "the search is not finished"
-    yield f"Mixtures by their lowest loss on the validation text, in nats for each piece, one seed each; {which}:"
+    which = f"`{found}`, the best one, is in the tables above" if found else "the search is not finished"
+    yield f"The lowest validation loss of each mixture, in nats per piece, with one seed; {which}:"
     yield ""
     losses = {**tried, **{f"{name} alone": loss for name, loss in plan.parts().items()}}
     rows = [[name, f"{loss:.4f}"] for name, loss in sorted(losses.items(), key=lambda one: one[1])]

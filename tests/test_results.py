@@ -20,7 +20,7 @@ from tiny import TRAINING, write_corpus, write_recipe
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from results_answer import _more_weights, _unfinished, _verdict  # noqa: E402
+from results_answer import _more_weights, _unfinished, _verdict, _with_one_seed  # noqa: E402
 from results_found import Results  # noqa: E402
 from results_measure import packed, unpacked  # noqa: E402
 from results_page import BEGIN, END  # noqa: E402
@@ -196,16 +196,17 @@ def test_the_answer_counts_the_systems_that_have_one_seed():
         return Line(system, list(scores), real)
 
     several = [line("a", 0.5, 90.0), line("b", 0.2, 90.0, 91.0), line("c", -0.1, 89.0)]
-    systems = "of 3 systems (2 of them with one seed so far)"
-    assert _verdict(several) == f"none {systems} differs from the plain model by more than chance"
+    assert _with_one_seed(several) == " (so far one for 2 of 3 systems)"
+    assert _verdict("with trees", several) == "with trees (3 systems), none differs significantly from the plain model"
     several[1] = line("b", 3.0, 93.0, 93.5)
-    assert _verdict(several) == f"1 {systems} is better than the plain model (b +3.00)"
+    better = "significantly better than the plain model: "
+    assert _verdict("with trees", several) == f"with trees (3 systems), {better}b +3.00"
     worse = line("d", -3.0, 87.0)
     worse = replace(worse, difference=replace(worse.difference, p=0.001))
-    assert _verdict([several[0], worse]) == (
-        "none of 2 systems (2 of them with one seed so far) is better than the plain model and 1 is worse (d −3.00)"
+    assert _verdict("Without trees", [several[0], worse]) == (
+        "Without trees (2 systems), none is significantly better than the plain model; significantly worse: d −3.00"
     )
-    assert _verdict(several[1:2] * 2) == "2 of 2 systems are better than the plain model (b +3.00, b +3.00)"
+    assert _verdict("there", [*several, worse]) == f"there (4 systems), {better}b +3.00; worse: d −3.00"
 
 
 LABELS = {"words": ["8"] * 10 + ["10"] * 20 + ["12"] * 10, "part": ["first"] * 30 + ["other"] * 10}
@@ -278,14 +279,12 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert results.startswith("# Results\n")
     assert "Before." in results
     assert results.rstrip().endswith("Fast.")
-    assert "**Captions**, 2 seeds: with trees, pascal is better than the plain model (+" in results
-    assert "Without trees, relative is better than the plain model (+" in results
-    assert "In the same models, the parser's trees give on average +" in results
-    assert (
-        " over `random` (1 system); more than chance over `random` ([tables](#captions-the-parsers-trees-ag" in results
-    )
-    assert "Alone, these do better with the parser's trees than with random ones: pascal +" in results
-    assert "\n\n### Captions: the parser's trees against others\n\nWhat the" in results
+    assert "**Captions**, 2 seeds. With trees, pascal is significantly better than the plain model (+" in results
+    assert "Without trees, relative is significantly better than the plain model (+" in results
+    assert "In the same models, the parser's trees gain on average +" in results
+    assert " over `random` (1 system); significant over `random` ([tables](#captions-the-parsers-trees-ag" in results
+    assert "Significantly better with the parser's trees than with random ones: pascal +" in results
+    assert "\n\n### Captions: the parser's trees against others\n\nAverage gain in BLEU" in results
     assert "\n| random | pascal | **+" in results
     assert "\n| pascal | 2, 2 |" in results
     assert "The best of 1 mixtures is relative + pascal, +" in results
@@ -296,8 +295,10 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert "Exact match in percent by words, without the part `other`:\n\n| system | 10 | 8 |\n" in results
     short = first["README.md"].decode().splitlines()
     assert short[:5] == ["Shown.", "", BEGIN, "", short[4]]
-    assert short[4].startswith("- **Captions**, 2 seeds: with trees, pascal is better than the plain model (+")
-    assert ". Without trees, relative is better than the plain model (+" in short[4]
+    assert short[4].startswith(
+        "- **Captions**, 2 seeds. With trees, pascal is significantly better than the plain model (+"
+    )
+    assert ". Without trees, relative is significantly better than the plain model (+" in short[4]
     assert short[5:] == ["", END, "", "More."]
     page = first["pascal.md"].decode()
     assert page.startswith(f"# PASCAL\n\n## What we measured\n\nMuch.\n\n{BEGIN}\n")
