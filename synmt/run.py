@@ -84,7 +84,7 @@ class Run:
             version = info["format"]
         except (FileNotFoundError, NotADirectoryError):
             raise SynmtError(
-                f"not a run folder: {'run.json is missing' if self.folder.exists() else 'there is no such folder'}",
+                "not a run folder: run.json is missing" if self.folder.exists() else "no such folder",
                 where=str(self.folder),
                 do=did_you_mean(
                     self.folder.name, (other.parent.name for other in self.folder.parent.glob("*/run.json"))

@@ -117,7 +117,7 @@ def test_systems_with_equal_names_are_called_by_their_paths(files, tmp_path):
     given = ["--references", files["references"], "--source", source, "--json"]
     printed, said = analyze("--compare", files["a"], other, *given)
     found = json.loads(printed)
-    assert "the source is parsed as English: its file name does not end in a language code such as `.de`" in said
+    assert "assuming the source is English: its file name does not end in a language code such as `.de`" in said
     assert (found["a"], found["b"]) == (str(files["a"]), str(other))
 
 
@@ -320,7 +320,7 @@ def test_a_model_of_gold_trees_warns_that_groups_use_parsed_trees(tmp_path):
     for number, (control, what) in enumerate((("gold", "gold trees"), ("none", "trees from files"))):
         run = put_under(write_run(tmp_path / str(number), GERMAN, PASCAL, parser=False), control)
         _, said = analyze("--by-depth", "--run", run)
-        assert f"the model was trained on {what}, not on these; to use those: `--parses FILE.conllu`" in said
+        assert f"the model was trained on {what}, but these trees are the parser's; to use the model's, give" in said
     plain = write_run(tmp_path / "plain", GERMAN, parser=False)
     assert "was trained on" not in analyze("--by-depth", "--run", plain)[1]
 

@@ -177,7 +177,7 @@ def test_a_run_that_needs_the_weights_of_another_one_waits_for_it(here):
     check_grid(runs, runs, overwrite=False)
     tuned = plan_grid(["plain", "tuned"])[-1]
     assert (tuned.what, tuned.amount) == ("train runs/tuned", "with the weights of runs/plain")
-    assert checked("tuned")[0].startswith("model.init, runs/plain: not a run folder")
+    assert checked("tuned")[0].startswith("model.init, runs/plain: no such folder")
     make_run(Path("runs/plain"))
     assert waits_for(runs[1], runs) is None
 

@@ -136,7 +136,7 @@ def _train_pieces(
 def _explain(message: str, settings: VocabularyRecipe) -> SynmtError:
     if match := re.search(r"size (?:is )?too high.*<= (\d+)", message):
         return SynmtError(
-            f"vocabulary.size is {settings.size}, but the text yields only {match[1]} pieces",
+            f"vocabulary.size is {settings.size}, but the text supports at most {match[1]} pieces",
             do=f"Set vocabulary.size={match[1]} or lower, or vocabulary.kind=unigram, which accepts fewer",
         )
     if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):

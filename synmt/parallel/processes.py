@@ -194,7 +194,7 @@ class Pool:
         # a process that was killed has a negative exit code, and one whose start failed has 0 or 1
         if any(process.exitcode in (0, 1) for process in self._processes):
             return SynmtError(
-                "a worker process could not start, as its message above says",
+                "a worker process could not start; see its message above",
                 where=str(where),
                 do="Workers import your script: put what it does under `if __name__ == '__main__':`",
             )

@@ -182,9 +182,9 @@ class Recipe(StrictModel):
     corpus: CorpusRecipe
     """The parallel text: training, validation and test sets."""
     text: TextRecipe = TextRecipe()
-    """How both sides are cut into words before anything else; by default they are not."""
+    """Tokenization of both sides, and their case, before all other steps; by default none."""
     target_text: TextRecipe | None = None
-    """How the target is cut, if not like the source; it replaces `text` as a whole."""
+    """Tokenization and case of the target, if different from the source; replaces `text` as a whole."""
     filters: FilterRecipe = FilterRecipe()
     """Which sentence pairs are left out."""
     parser: ParserRecipe = ParserRecipe()
@@ -222,7 +222,7 @@ class Recipe(StrictModel):
     @classmethod
     def _fits_a_folder(cls, name: str) -> str:
         if len(name.encode()) > LONGEST_NAME:
-            raise ValueError(f"a name has at most {LONGEST_NAME} bytes, since it is that of a folder")
+            raise ValueError(f"a name has at most {LONGEST_NAME} bytes, because it names a folder")
         return name
 
     @model_validator(mode="after")

@@ -78,8 +78,8 @@ class EndRecord:
 
 END_REASONS = {
     "max_steps": "all steps are done (training.max_steps)",
-    "patience": "the last validations brought no improvement (training.patience)",
-    "decays": "the last decay of the learning rate brought no improvement (training.max_decays)",
+    "patience": "no improvement in the last validations (training.patience)",
+    "decays": "no improvement after the last learning rate decay (training.max_decays)",
     "interrupted": "interrupted",
 }
 """Descriptions of the reasons of an EndRecord, to follow the step."""
