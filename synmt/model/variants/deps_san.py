@@ -40,12 +40,13 @@ from synmt.syntax.signals import DISTANCE
 class DepsSan(Variant):
     """Scale each score by the closeness of the two words in the tree.
 
-    variance: of the Gaussian, in squared edges (paper: 1; its table compares 1, 2, 4, 8, 16, 32).
+    variance: variance of the Gaussian, in squared edges (paper: 1; its table compares 1, 2, 4, 8, 16, 32).
     resample: probability that an entry's distance becomes `fill` in a training step, sampled for each layer, sentence
         and entry, and shared by the heads (paper's RS-Sparsing: 0.1).
-    fill: the distance that `resample` puts in, in edges (paper: 6).
+    fill: distance that `resample` inserts, in edges (paper: 6).
     window: largest distance that a query attends to, in edges (paper's Wink-Sparsing: 6); none means no limit.
-    combine: `multiply` the scores (paper) or `add` to them; or multiply the `weights`, after the softmax (UDISCAL).
+    combine: use of the closeness: `multiply` the scores (paper), `add` to them, or multiply the `weights`, after the
+        softmax (UDISCAL).
     """
 
     reads = (DISTANCE,)
