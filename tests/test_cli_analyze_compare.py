@@ -166,7 +166,7 @@ def test_the_robustness_table_is_explained(runs):
         printed, said = analyze("--robustness", "--run", runs[1], "--shares", "0", "--metric", "ter")
     finally:
         path.write_bytes(kept)
-    assert "1 of 4 translations with the own trees differ from those stored in the run" in said
+    assert "1 of 4 translations with the original trees differ from those stored in the run" in said
     assert printed.startswith("reader on the test set: 4 sentences with other trees, seed 1\n")
     assert "rewired" not in printed.split("\n\n")[1]
     assert "TER: lower is better" in printed
@@ -283,7 +283,7 @@ def test_a_model_of_random_trees_is_also_measured_with_the_parsers_trees(control
     assert (found["parser"], found["control"], found["not_as_in_the_run"]) == ("Stanza (compact, en)", "random", 0)
     conditions = {one["name"]: one for one in found["conditions"]}
     unchanged, named = "Stanza (compact, en), unchanged", "Stanza (compact, en)"
-    # no row `random`: the own trees are these random trees
+    # no row `random`: the original trees are these random trees
     others = ["100 % rewired", "left", "right", "shuffled", "flat"]
     assert list(conditions) == ["own (random)", *others, unchanged, named]
     # it is the same parser, and neither row has the control
@@ -299,7 +299,8 @@ def test_a_model_of_random_trees_is_also_measured_with_the_parsers_trees(control
         kept += sum(drawn.parents == tree.parents)
     assert conditions[unchanged]["uas"] == pytest.approx(kept / words)
     printed, _ = analyze("--robustness", "--run", controlled, "--shares", "1")
-    assert "own: trees that the model reads (random trees made from those of Stanza (compact, en)); row " in printed
+    made = "random trees made from those of Stanza (compact, en)"
+    assert f"own: the original trees, which the model reads ({made}); row " in printed
 
 
 def test_a_random_control_of_another_seed_has_a_row(controlled):

@@ -288,7 +288,9 @@ def test_a_finished_run_without_checkpoints_is_not_trained_again_from_the_first_
     finish_run(run, 5)
     check_run(run, recipe, overwrite=False)
     check_run(run, more, overwrite=True)
-    with pytest.raises(UsageError, match=r"cannot be continued or changed without its checkpoints.*name=one-2.*--overwrite"):
+    with pytest.raises(
+        UsageError, match=r"cannot be continued or changed without its checkpoints.*name=one-2.*--overwrite"
+    ):
         check_run(run, more, overwrite=False)
     run.checkpoint(5).mkdir(parents=True)
     check_run(run, more, overwrite=False)

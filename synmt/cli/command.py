@@ -56,18 +56,13 @@ RecipesAndOverrides = Annotated[
 ]
 DataFolder = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of trees and prepared corpora.")]
 DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run", help="List the steps and stop: which are done, and the size or the estimated time of the others."
-    ),
+    bool, typer.Option("--dry-run", help="List the steps and stop: which are done, and the size or time of the rest.")
 ]
 
 _Format = Literal["text", "json", "tsv", "latex", "markdown"]
 Format = Annotated[
     _Format,
-    typer.Option(
-        "--format", help="Format of the tables. latex needs the package booktabs; with tsv, notes go to stderr."
-    ),
+    typer.Option("--format", help="Format of the tables. latex needs the package booktabs; tsv has notes on stderr."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as --format json does.")]
 

@@ -124,7 +124,7 @@ class Variant(nn.Module):
         self.place = place
 
     def initialise(self) -> None:
-        """Set the weights that do not begin like all others of an LSTM, which draws them when it is built."""
+        """Set the weights with a special initialization: an LSTM initializes all others alike when it is built."""
 
     def embed(self, x: Tensor, syntax: Syntax) -> Tensor:
         """Edit the scaled token embeddings, before positions are added: (B, T, D) -> same."""

@@ -32,9 +32,11 @@ class StepRecord:
     loss: label-smoothed loss per target piece, in nats; `losses` holds the auxiliary losses, weighted.
     perplexity: without smoothing.
     memory: peak memory so far, in bytes.
-    seconds, processor_seconds, tokens, joules: spent since the last record, or since training continued, without
-        validation and checkpoints. Tokens are target pieces of all processes; the others are of this process, energy
-        that of its machine. None if it is not known.
+    tokens: target pieces, of all processes.
+    seconds, processor_seconds: time and processor time of this process.
+    joules: energy of the machine of this process; None if it is not known.
+
+    These four count since the last record, or since training continued, without validation and checkpoints.
     """
 
     step: int

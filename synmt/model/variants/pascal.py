@@ -32,7 +32,8 @@ class Pascal(Variant):
     variance: variance of the Gaussian, in squared piece positions (paper: 1; table 3b: 1, 4, 9, 16, 25).
     ignore: probability that a row of a head ignores its parent in a training step (paper: 0 to 0.4).
     combine: use of the closeness: `multiply` the scores (paper) or `add` to them (appendix B).
-    shape: shape of the closeness: `gaussian`, or `parent_only`, 1 at less than one step from the middle of the parent and 0 elsewhere.
+    shape: shape of the closeness: `gaussian`, or `parent_only`, 1 at less than one step from the middle of the parent
+        and 0 elsewhere.
     """
 
     reads = (PARENT_MIDDLE,)
