@@ -161,7 +161,7 @@ def checked(*recipes, overrides=(), **options):
 def test_values_of_all_recipes_are_checked_before_the_first_run(here):
     wrong = checked("plain", "pascal", overrides=["evaluation.tokenize=13b"], seeds=2)
     assert [line.partition(":")[0] for line in wrong] == ["plain", "pascal"]
-    assert all("no tokenisation '13b'" in line for line in wrong)
+    assert all("no tokenization '13b'" in line for line in wrong)
 
 
 def test_a_run_of_another_recipe_is_found_before_the_first_begins(here):

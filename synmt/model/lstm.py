@@ -2,7 +2,7 @@
 
 Each direction of the encoder has half the width, so that its states are as wide as the decoder's. Each layer of the
 decoder starts with the final state of an encoder layer. EOS is not encoded. Dropout is applied between layers and to
-the attentional state. All weights are initialised from U(-r, r).
+the attentional state. All weights are initialized from U(-r, r).
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class Variant(nn.Module):
         return ""
 
     def supervise(self, syntax: Syntax, loss: Tensor) -> None:
-        """Add an auxiliary loss, the sum over the batch: it is weighted here and normalised like the main loss."""
+        """Add an auxiliary loss, the sum over the batch: it is weighted here and normalized like the main loss."""
         name = f"{type(self).__name__.lower()}.{self.place.side}.{self.place.layer}"
         # a loss that does not count is still there, so that every process of a training has the same graph
         weight = self.loss_weight if self.loss_counts else 0.0

@@ -162,7 +162,7 @@ class EvaluationRecipe(StrictModel):
     metrics: tuple[_Metric, ...] = ("bleu", "chrf", "ter")
     """Metrics of `synmt score` that need only references."""
     tokenize: str = "13a"
-    """sacreBLEU's tokenisation for BLEU; `none` for tokenised text."""
+    """sacreBLEU's tokenization for BLEU; `none` for tokenized text."""
     lowercase: bool = False
     """Compare in lower case."""
     on: Literal["text", "tokens"] = "text"

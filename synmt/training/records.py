@@ -58,7 +58,7 @@ class ValidationRecord:
     """One validation.
 
     loss: per target piece, in nats, without smoothing.
-    bleu: of detokenised text; None if the recipe leaves it out.
+    bleu: of detokenized text; None if the recipe leaves it out.
     decays: how often the schedule `plateau` has lowered the learning rate.
     """
 

@@ -67,7 +67,7 @@ def check_translator(translator: Translator, where: str, *, has_trees: bool = Fa
             "the model reads no trees, so other trees change nothing",
             where=where,
             allowed="--robustness needs a run with a variant that reads trees, such as pascal",
-            do="See which trees its weights have learnt with `synmt analyze --trees --head all`",
+            do="See which trees its weights have learned with `synmt analyze --trees --head all`",
         )
     translator.refuse_linearised("--robustness")
     if translator.parser_identity is None and not has_trees:

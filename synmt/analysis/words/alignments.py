@@ -53,7 +53,7 @@ def _from_file(path: Path, texts: WordTexts) -> list[list[Pair]]:
         raise UsageError(
             f"alignments in a file are those of words between spaces, but words are cut by {texts.options.tokenize}",
             where="--alignments",
-            do="Give tokenised text, and add `--tokenize none`",
+            do="Give tokenized text, and add `--tokenize none`",
         )
     return read_alignments(path, texts.source, texts.reference)
 

@@ -3,7 +3,7 @@
     S_tj = (q_t · k_j / √d) · D_tj        D_tj = N(j; p_t, variance)
 
 p_t is the middle position of the pieces of the parent of piece t, so it can be halfway between two pieces. The density
-is not normalised: its peak is 0.399 for variance 1, and the rows of D do not sum to 1. A score that D makes 0 stays 0;
+is not normalized: its peak is 0.399 for variance 1, and the rows of D do not sum to 1. A score that D makes 0 stays 0;
 it is not masked. Parent ignoring (section 2.3) replaces random rows of D by ones, in training only.
 
 The released code multiplies the scores of the wrong sentences unless all heads are PASCAL heads, and misplaces D in
