@@ -80,7 +80,7 @@ class Run:
         if self.folder.exists():
             return SynmtError("not a run folder: run.json is missing", where=str(self.folder))
         near = did_you_mean(self.folder.name, (other.parent.name for other in self.folder.parent.glob("*/run.json")))
-        return SynmtError("there is no such folder", where=str(self.folder), do=near)
+        return SynmtError("no such folder", where=str(self.folder), do=near)
 
     def info(self) -> dict[str, Any]:
         """Read run.json; raises SynmtError if it is missing, damaged or in another format."""

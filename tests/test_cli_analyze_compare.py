@@ -117,7 +117,7 @@ def test_systems_with_equal_names_are_called_by_their_paths(files, tmp_path):
     given = ["--references", files["references"], "--source", source, "--json"]
     printed, said = analyze("--compare", files["a"], other, *given)
     found = json.loads(printed)
-    assert "the source is parsed as English: its file name does not end in a language code such as `.de`" in said
+    assert "assuming the source is English: its file name does not end in a language code such as `.de`" in said
     assert (found["a"], found["b"]) == (str(files["a"]), str(other))
 
 
@@ -166,7 +166,7 @@ def test_the_robustness_table_is_explained(runs):
         printed, said = analyze("--robustness", "--run", runs[1], "--shares", "0", "--metric", "ter")
     finally:
         path.write_bytes(kept)
-    assert "1 of 4 translations with the own trees differ from those stored in the run" in said
+    assert "1 of 4 translations with the original trees differ from those stored in the run" in said
     assert printed.startswith("reader on the test set: 4 sentences with other trees, seed 1\n")
     assert "rewired" not in printed.split("\n\n")[1]
     assert "TER: lower is better" in printed
@@ -283,7 +283,7 @@ def test_a_model_of_random_trees_is_also_measured_with_the_parsers_trees(control
     assert (found["parser"], found["control"], found["not_as_in_the_run"]) == ("Stanza (compact, en)", "random", 0)
     conditions = {one["name"]: one for one in found["conditions"]}
     unchanged, named = "Stanza (compact, en), unchanged", "Stanza (compact, en)"
-    # no row `random`: the own trees are these random trees
+    # no row `random`: the original trees are these random trees
     others = ["100 % rewired", "left", "right", "shuffled", "flat"]
     assert list(conditions) == ["own (random)", *others, unchanged, named]
     # it is the same parser, and neither row has the control
@@ -299,7 +299,8 @@ def test_a_model_of_random_trees_is_also_measured_with_the_parsers_trees(control
         kept += sum(drawn.parents == tree.parents)
     assert conditions[unchanged]["uas"] == pytest.approx(kept / words)
     printed, _ = analyze("--robustness", "--run", controlled, "--shares", "1")
-    assert "own: trees that the model reads (random trees made from those of Stanza (compact, en)); row " in printed
+    made = "random trees made from those of Stanza (compact, en)"
+    assert f"own: the original trees, which the model reads ({made}); row " in printed
 
 
 def test_a_random_control_of_another_seed_has_a_row(controlled):
@@ -320,7 +321,7 @@ def test_a_model_of_gold_trees_warns_that_groups_use_parsed_trees(tmp_path):
     for number, (control, what) in enumerate((("gold", "gold trees"), ("none", "trees from files"))):
         run = put_under(write_run(tmp_path / str(number), GERMAN, PASCAL, parser=False), control)
         _, said = analyze("--by-depth", "--run", run)
-        assert f"the model was trained on {what}, not on these; to use those: `--parses FILE.conllu`" in said
+        assert f"the model was trained on {what}, but these trees are the parser's; to use the model's, give" in said
     plain = write_run(tmp_path / "plain", GERMAN, parser=False)
     assert "was trained on" not in analyze("--by-depth", "--run", plain)[1]
 

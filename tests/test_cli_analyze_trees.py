@@ -242,7 +242,7 @@ def test_other_test_sets_are_listed(project):
         ("lisa", ["--gold", "empty.conllu"], 1, "empty.conllu: no sentence has words"),
         ("lisa", ["--gold", "dots.conllu"], 1, "all words are punctuation"),
         ("lisa", ["--head", "2.9"], 2, "there is no head 2.9. Layer 2 has heads 1 to 4"),
-        ("plain", [], 2, "runs/plain: nothing in this model has learnt trees of the source"),
+        ("plain", [], 2, "runs/plain: nothing in this model has learned trees of the source"),
     ],
 )
 def test_impossible_options_are_refused_with_one_sentence(project, name, arguments, code, said):

@@ -197,7 +197,7 @@ def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
             "--words: there are no groups of words by 'tags'. Words are grouped by frequency, tag",
         ),
         (["--words", "tag", *FILES], "source words need alignments with the references"),
-        (["--words", "tag", *FILES, *ALIGNED], "words are cut by 13a. Give tokenised text, and add `--tokenize none`"),
+        (["--words", "tag", *FILES, *ALIGNED], "words are cut by 13a. Give tokenized text, and add `--tokenize none`"),
         (
             ["--words", "tag", "--side", "target", *FILES[:4], "--references", "ref"],
             "the language of the target is unknown",

@@ -132,7 +132,7 @@ def test_a_failed_run_does_not_stop_the_others_and_is_tried_again(here):
     said = done.stderr.decode()
     assert "warning: runs/broken has failed: " in said
     assert said[said.index("synmt: error: ") :].startswith(
-        f"synmt: error: 1 of 3 runs failed, and the same command tries them again\nruns/broken: {text}: no train.de"
+        f"synmt: error: 1 of 3 runs failed. Run the same command to try them again\nruns/broken: {text}: no train.de"
     )
     assert done.stdout == succeed("score", "runs/plain", "runs/pascal").stdout
     (text / "train.fr").rename(text / "train.de")
@@ -224,7 +224,7 @@ def test_a_grid_that_is_killed_or_interrupted_goes_on_with_the_same_command(here
     assert [one["code"] for one in (whole, *played)] == [0, -signal.SIGKILL, 0, 130, 0]
     assert "runs/plain has finished already" in played[1]["errors"].replace("killed/", "runs/")
     assert "continuing from step 4" in played[1]["errors"]
-    assert "is saved, and the same command continues from there" in played[2]["errors"]
+    assert "is saved. Run the same command to resume" in played[2]["errors"]
     assert not (here / "stopped" / "pascal" / "log.jsonl").exists() or "continuing" in played[3]["errors"]
     for runs in ("killed", "stopped"):
         for name in ("plain", "pascal"):

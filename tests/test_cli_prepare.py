@@ -89,7 +89,7 @@ def test_trees_that_lie_beside_the_text_are_added(recipe, tmp_path):
         (["vocabulary.kind=words"], 2, "vocabulary.kind"),
         (["corpus.folder=nowhere"], 2, "nowhere: the folder of corpus.folder is missing"),
         (["filters.max_words=1"], 1, "the filters remove the whole training text (too long (words): 2, empty: 1)"),
-        (["vocabulary.kind=bpe", "vocabulary.size=8000"], 1, "vocabulary.size is 8000, but the text yields only"),
+        (["vocabulary.kind=bpe", "vocabulary.size=8000"], 1, "vocabulary.size is 8000, but the text supports at most"),
     ],
 )
 def test_a_mistake_is_one_line_and_an_exit_code(recipe, arguments, code, message):

@@ -130,17 +130,17 @@ def test_a_dry_run_says_at_every_moment_what_is_there_and_writes_nothing(recipe,
         "train runs/small",
         "translate and score test",
     ]
-    assert list(first.values()) == ["there", *["to do"] * 6]
+    assert list(first.values()) == ["done", *["to do"] * 6]
     succeed("prepare", recipe)
-    prepared = {"find the text": "there", "prepare": "there", "add trees to the source": "there"}
+    prepared = {"find the text": "done", "prepare": "done", "add trees to the source": "done"}
     assert planned() == prepared | {"train runs/small": "to do", "translate and score test": "to do"}
     # another vocabulary needs another prepared corpus, but the same trees
     other = planned("vocabulary.size=100")
-    assert [other[step] for step in ("prepare", "parse train.en", "parse valid.en")] == ["to do", "there", "there"]
+    assert [other[step] for step in ("prepare", "parse train.en", "parse valid.en")] == ["to do", "done", "done"]
     succeed("train", recipe)
-    assert planned() == {"train runs/small": "there", "translate and score test": "there"}
+    assert planned() == {"train runs/small": "done", "translate and score test": "done"}
     (place / "here/runs/small/tests/test/hypothesis.txt").unlink()
-    assert planned() == {"find the text": "there", "train runs/small": "there", "translate and score test": "to do"}
+    assert planned() == {"find the text": "done", "train runs/small": "done", "translate and score test": "to do"}
 
 
 def test_a_dry_run_counts_weights_lines_and_the_steps_that_are_left(recipe, place):
@@ -184,14 +184,14 @@ def test_a_dry_run_of_two_tasks_knows_its_text_when_the_trees_are_there(place):
     recipe = write_recipe(place / "tasks.yaml", place / "text", parser=parser, **sections)
     before = states(succeed("prepare", recipe, "--dry-run"))
     assert before == {
-        "find the text": "there",
+        "find the text": "done",
         "parse train.en": "to do",
         "write sentences with tasks": "to do",
         "prepare vocabulary and subwords": "to do",
     }
     succeed("prepare", recipe)
     after = states(succeed("prepare", recipe, "--dry-run"))
-    assert set(after.values()) == {"there"}
+    assert set(after.values()) == {"done"}
 
 
 def test_text_is_cut_before_anything_else(place):
@@ -199,12 +199,12 @@ def test_text_is_cut_before_anything_else(place):
     sections = {"syntax": {"variants": []}, "parser": {}, "text": {"tokenizer": "char"}}
     recipe = write_recipe(place / "words.yaml", place / "text", **sections)
     before = succeed("prepare", recipe, "--dry-run")
-    assert states(before) == {step: "to do" for step in CUT} | {"find the text": "there"}
+    assert states(before) == {step: "to do" for step in CUT} | {"find the text": "done"}
     assert table(before)["cut the text into words"][1] == "32 lines"
     succeed("prepare", recipe)
     after = states(succeed("prepare", recipe, "--dry-run"))
     assert len(after) == 3
-    assert set(after.values()) == {"there"}
+    assert set(after.values()) == {"done"}
 
 
 CUT = ("find the text", "cut the text into words", "prepare vocabulary and subwords")
@@ -290,7 +290,7 @@ def test_the_time_of_parsing_is_estimated_from_the_last_measurement(place):
     rates.remember_rate(parser, 300_000, 15_000.0, 2)
     after = parsing_step("parse x", text, parser, settings)
     assert after.amount == "7,200 lines, about 1.0 hours"
-    assert after.remark == "parsing: 10 words a second in each of 2 processes, as the last time on this machine"
+    assert after.remark == "parsing: 10 words a second in each of 2 processes, as measured last on this machine"
     assert "25 words a line" in parsing_step("parse x", TextSize(5), parser, settings).remark
     assert parsing_step("parse x", TextSize(None), parser, settings).amount == "number of lines unknown"
 

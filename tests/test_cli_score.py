@@ -107,11 +107,11 @@ def test_case_and_tokenisation_change_the_signature(files):
 def test_tokenised_text_gives_a_warning_on_stderr(files):
     (files / "cut.de").write_text("Der Affe .\nEr .\nJa .\n")
     result = score_files("cut.de", "-m", "bleu")
-    assert "cut.de looks tokenised" in result.stderr
-    assert "tokenised" not in result.stdout
-    assert "tokenised" not in score_files("cut.de", "--tokenize", "none").stderr
-    # RIBES needs tokenised text
-    assert "tokenised" not in score_files("cut.de", "-m", "ribes").stderr
+    assert "cut.de looks tokenized" in result.stderr
+    assert "tokenized" not in result.stdout
+    assert "tokenized" not in score_files("cut.de", "--tokenize", "none").stderr
+    # RIBES needs tokenized text
+    assert "tokenized" not in score_files("cut.de", "-m", "ribes").stderr
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_ctrl_c_and_sigterm_save_the_step_and_the_same_command_goes_on(place, st
     asked, again = stopped[name]
     assert asked["code"] == 130
     assert "stopping after this step (once more: at once) ..." in asked["errors"]
-    assert "is saved, and the same command continues from there" in asked["errors"]
+    assert "is saved. Run the same command to resume" in asked["errors"]
     assert asked["errors"].endswith("synmt: interrupted\n")
     assert "Traceback" not in asked["errors"]
     assert again["code"] == 0, again["errors"]
@@ -123,9 +123,9 @@ def test_what_was_stopped_is_not_told_to_begin_again(place, monkeypatch, options
     monkeypatch.setattr(pipeline, "train", lambda *_, **__: (yield from stopped[0]))
     monkeypatch.setattr(grid, "train_grid", lambda *_, **__: (yield from stopped[1]))
     errors = fail(130, "train", place / "tiny.yaml", *options)
-    assert f"step 5 is saved, and the same command{again} continues from there" in errors
+    assert f"step 5 is saved. Run the same command{again} to resume" in errors
     errors = fail(130, "train", place / "tiny.yaml", "--seeds", 2, *options)
-    assert f"1 run has finished, and the same command{again} goes on" in errors
+    assert f"1 run has finished. Run the same command{again} to resume" in errors
 
 
 def test_the_advice_of_a_grid_names_the_runs_that_overwrite_has_not_replaced(place, tmp_path, monkeypatch):
@@ -140,21 +140,21 @@ def test_the_advice_of_a_grid_names_the_runs_that_overwrite_has_not_replaced(pla
 
     monkeypatch.setattr(grid, "train_grid", train_grid)
     asked = ("train", place / "tiny.yaml", "--seeds", 3, "--runs", tmp_path / "runs")
-    again = f"the same command without --overwrite (remove {runs[1]} first: not replaced yet) goes on"
-    assert f"1 run has finished, and {again}" in fail(130, *asked, "--overwrite")
-    assert "1 run has finished, and the same command goes on" in fail(130, *asked)
+    again = f"the same command without --overwrite (remove {runs[1]} first: not replaced yet) to resume"
+    assert f"1 run has finished. Run {again}" in fail(130, *asked, "--overwrite")
+    assert "1 run has finished. Run the same command to resume" in fail(130, *asked)
 
 
 @pytest.mark.parametrize(
     ("options", "failed", "more"),
     [
         ([], "", ""),
-        (["--overwrite"], "", " Leave out --overwrite, so that the run goes on and does not begin anew."),
-        (["--seeds", 2], "2 of 2 runs failed, and the same command tries them again", ""),
+        (["--overwrite"], "", " Leave out --overwrite to resume the run instead of restarting it."),
+        (["--seeds", 2], "2 of 2 runs failed. Run the same command to try them again", ""),
         (
             ["--seeds", 2, "--overwrite"],
-            "2 of 2 runs failed, and the same command without --overwrite tries them again",
-            " Leave out --overwrite, so that the run goes on and does not begin anew.",
+            "2 of 2 runs failed. Run the same command without --overwrite to try them again",
+            " Leave out --overwrite to resume the run instead of restarting it.",
         ),
     ],
 )
@@ -201,7 +201,7 @@ def test_a_run_that_is_longer_than_its_new_recipe_is_left_alone(finished):
     before = (finished / "runs/short/recipe.yaml").read_bytes()
     for more in ((), ("--dry-run",)):
         message = fail(2, "train", recipe, name, "training.max_steps=1", *more, cwd=finished)
-        assert "has reached step 2 already: training.max_steps=2 ends it there, 1 cannot" in message
+        assert "is already at step 2; set training.max_steps to 2 (to end it there) or more, not 1" in message
     assert (finished / "runs/short/recipe.yaml").read_bytes() == before
     assert b"finished already" in succeed("train", recipe, name, cwd=finished).stderr
 

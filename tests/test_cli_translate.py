@@ -148,7 +148,7 @@ def test_different_numbers_of_trees_and_lines_are_an_error(runs, tmp_path, trees
 @pytest.mark.parametrize(
     ("arguments", "text", "code", "message"),
     [
-        (["--run", "nowhere"], "x\n", 1, "nowhere: there is no such folder"),
+        (["--run", "nowhere"], "x\n", 1, "nowhere: no such folder"),
         (
             ["--run", "runs/plain", "gone.txt"],
             "x\n",

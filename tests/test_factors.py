@@ -166,7 +166,7 @@ def test_syntax_infused_puts_the_features_before_the_piece(seed):
 def test_syntax_infused_warns_of_relations_that_share_an_embedding_if_it_reads_relations():
     counts = {"nsubj": 500, "SUBJ": 1200}
     [warning] = relation_warnings(SyntaxInfused, counts)
-    assert "syntax_infused does not know 1 relation of 1,200 of 1,700 words, which share one embedding" in warning
+    assert "1 relation (1,200 of 1,700 words) is unknown to syntax_infused; these words share one embedding" in warning
     assert relation_warnings(SyntaxInfused, counts, features=("tag", "case")) == []
 
 

@@ -191,7 +191,7 @@ def test_given_trees_need_the_columns_that_are_read(tmp_path):
         )
         trees.write_text("\n".join(lines) + "\n\n")
     said = " ".join(succeed("train", "gold.yaml", cwd=tmp_path).stderr.decode().split())
-    assert "tag_embedding knows the tags of Universal Dependencies; all others are one: NN" in said
+    assert "tag_embedding knows the tags of Universal Dependencies; other tags share one embedding: NN" in said
     values = Run(tmp_path / "runs" / "gold").features()
     assert "the" in values["lemma"]
     assert "The" not in values["lemma"]

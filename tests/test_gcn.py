@@ -169,5 +169,5 @@ def test_a_plain_decoder_after_it_is_still_the_fast_one():
 
 def test_unknown_relations_share_a_bias_and_are_told_of():
     (warning,) = relation_warnings(Gcn, {"nsubj": 3, "SUJ": 2})
-    assert "gcn does not know 1 relation of 2 of 5 words, which share one bias: SUJ (2)" in warning
+    assert "1 relation (2 of 5 words) is unknown to gcn; these words share one bias: SUJ (2)" in warning
     assert not relation_warnings(Gcn, {"nsubj:pass": 3})

@@ -94,7 +94,8 @@ def test_it_stands_in_all_layers_and_heads_with_a_vector_for_each_direction_of_a
 
 def test_relations_that_no_scheme_has_are_named():
     found = relation_warnings(GraphRelations, {"nsubj": 4, "nsubj:odd": 2, "odd": 3})
-    assert found == ["graph_relations does not know 1 relation of 3 of 9 words, which share their vectors: odd (3)"]
+    warning = "1 relation (3 of 9 words) is unknown to graph_relations; these words share their vectors: odd (3)"
+    assert found == [warning]
     assert not relation_warnings(GraphRelations, {"odd": 3}, labelled=False)
 
 

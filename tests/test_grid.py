@@ -161,7 +161,7 @@ def checked(*recipes, overrides=(), **options):
 def test_values_of_all_recipes_are_checked_before_the_first_run(here):
     wrong = checked("plain", "pascal", overrides=["evaluation.tokenize=13b"], seeds=2)
     assert [line.partition(":")[0] for line in wrong] == ["plain", "pascal"]
-    assert all("no tokenisation '13b'" in line for line in wrong)
+    assert all("no tokenization '13b'" in line for line in wrong)
 
 
 def test_a_run_of_another_recipe_is_found_before_the_first_begins(here):
@@ -177,7 +177,7 @@ def test_a_run_that_needs_the_weights_of_another_one_waits_for_it(here):
     check_grid(runs, runs, overwrite=False)
     tuned = plan_grid(["plain", "tuned"])[-1]
     assert (tuned.what, tuned.amount) == ("train runs/tuned", "with the weights of runs/plain")
-    assert checked("tuned")[0].startswith("model.init, runs/plain: there is no such folder")
+    assert checked("tuned")[0].startswith("model.init, runs/plain: no such folder")
     make_run(Path("runs/plain"))
     assert waits_for(runs[1], runs) is None
 

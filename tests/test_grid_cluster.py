@@ -230,7 +230,7 @@ def test_a_run_that_failed_on_a_cluster_is_not_begun_anew_by_what_its_error_advi
     monkeypatch.setattr(grid_cluster, "driver_waits", lambda: True)
     monkeypatch.setattr(grid_cluster, "train_prepared", failing)
     *_, last = steps_of(place, tmp_path / "lost", "plain", "pascal", overwrite=overwrite)
-    more = " Leave out --overwrite, so that the run goes on and does not begin anew." * overwrite
+    more = " Leave out --overwrite to resume the run instead of restarting it." * overwrite
     assert [failed.reason for failed in last.failed] == [f"gone. Run the same command again.{more}"] * 2
 
 

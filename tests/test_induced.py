@@ -162,14 +162,14 @@ def test_a_missing_head_is_refused(head, said):
 
 def test_a_model_without_trees_is_refused_with_advice():
     named = "Variants that learn them: dbsa, latent_graph, latent_tree, lisa, tree_attention, tree_planting"
-    said = rf"nothing in this model has learnt trees of the source\. {named}.*--head LAYER\.HEAD"
+    said = rf"nothing in this model has learned trees of the source\. {named}.*--head LAYER\.HEAD"
     with pytest.raises(UsageError, match=said):
         tree_sources(small_model({"name": "pascal"}), "source")
     with pytest.raises(UsageError, match="You can see the trees of its target with `--side target`, or read any head"):
         tree_sources(small_model({"name": "dbsa", "layers": [1], "side": "target"}), "source")
     with pytest.raises(UsageError, match="an LSTM has no attention heads"):
         tree_sources(small_model({"name": "latent_tree"}, **LATENT), "source", "1.1")
-    with pytest.raises(UsageError, match="has learnt trees of the source") as error:
+    with pytest.raises(UsageError, match="has learned trees of the source") as error:
         tree_sources(small_model(**LATENT), "source", where="runs/plain")
     assert error.value.where == "runs/plain"
     assert error.value.do.startswith("You can train a model with latent_tree (`synmt train ")
@@ -178,7 +178,7 @@ def test_a_model_without_trees_is_refused_with_advice():
 
 def test_only_variants_for_the_side_are_suggested():
     with pytest.raises(
-        UsageError, match=r"has learnt trees of the target\. .* them: dbsa, tree_planting\. You can read any head"
+        UsageError, match=r"has learned trees of the target\. .* them: dbsa, tree_planting\. You can read any head"
     ):
         tree_sources(small_model(), "target")
     with pytest.raises(UsageError, match="You can see the trees of its source with `--side source`, or choose a run"):

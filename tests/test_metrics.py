@@ -211,7 +211,7 @@ def test_names_of_metrics_may_be_in_upper_case_and_unknown_names_get_the_nearest
     assert make_metric(" chrF++").title == "chrF2++"
     with pytest.raises(UsageError, match=r"no metric 'blue'.*bleu, bleu1, .*beer.*Did you mean 'bleu'"):
         make_metric("blue")
-    with pytest.raises(UsageError, match=r"no tokenisation 'ja-mekab'.*Did you mean 'ja-mecab'"):
+    with pytest.raises(UsageError, match=r"no tokenization 'ja-mekab'.*Did you mean 'ja-mecab'"):
         make_metric("bleu", MetricOptions("ja-mekab"))
 
 

@@ -219,7 +219,7 @@ def test_they_stand_in_all_layers_and_heads():
 
 def test_relations_that_no_scheme_has_are_named():
     found = relation_warnings(PathRelations, {"nsubj": 4, "nsubj:odd": 2, "odd": 3})
-    assert found == ["path_relations does not know 1 relation of 3 of 9 words, which share one label: odd (3)"]
+    assert found == ["1 relation (3 of 9 words) is unknown to path_relations; these words share one label: odd (3)"]
 
 
 # scores of pairs

@@ -288,7 +288,9 @@ def test_a_vocabulary_that_cannot_be_learned_is_an_error(lines, settings, messag
 
 
 def test_bpe_that_asks_for_too_many_pieces_is_told_the_most_and_that_works():
-    with pytest.raises(SynmtError, match=r"vocabulary\.size is 8000, but the text yields only \d+ pieces") as caught:
+    with pytest.raises(
+        SynmtError, match=r"vocabulary\.size is 8000, but the text supports at most \d+ pieces"
+    ) as caught:
         train_vocabulary(LINES[:20], VocabularyRecipe(size=8000))
     most = int(caught.value.do.split("vocabulary.size=")[1].split()[0])
     assert len(train_vocabulary(LINES[:20], VocabularyRecipe(size=most))) == most

@@ -80,6 +80,6 @@ def test_overrides_belong_to_a_file(place):
 
 def test_a_tokenizer_that_only_validations_use_is_checked_before_training(place):
     chrf, wrong = "evaluation.metrics=[chrf]", "evaluation.tokenize=13b"
-    with pytest.raises(UsageError, match="no tokenisation '13b'"):
+    with pytest.raises(UsageError, match="no tokenization '13b'"):
         check_values(load_recipe(place / "tiny.yaml", [chrf, wrong]))
     check_values(load_recipe(place / "tiny.yaml", [chrf, wrong, "training.validation_beam_size=0"]))

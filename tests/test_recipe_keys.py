@@ -56,7 +56,7 @@ def test_every_option_of_a_variant_is_listed_with_its_meaning():
     assert listed["syntax.variants[tag_embedding].features"].values == "name: whole number > 0"
     ignore = listed["syntax.variants[pascal].ignore"]
     assert (ignore.default, ignore.values) == ("0.0", "number ≥ 0, ≤ 1")
-    assert ignore.meaning.startswith("probability that a row of a head ignores its parent")
+    assert ignore.meaning.startswith("Probability that a row of a head ignores its parent")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_the_command_lists_the_keys_that_contain_all_words():
     shown = succeed("train", "--keys", "DROPOUT", "attention", "weights").stdout.decode()
     assert shown == "model.attention_dropout=0.0   number ≥ 0, < 1\n    transformer: dropout on attention weights.\n"
     options = succeed("train", "--keys", "PASCAL", "variance").stdout.decode()
-    assert options.startswith("syntax.variants[pascal].variance=1.0   number > 0\n    of the Gaussian")
+    assert options.startswith("syntax.variants[pascal].variance=1.0   number > 0\n    Variance of the Gaussian")
     said = fail(1, "train", "--keys", "dropout", "tree")
     assert "no key of a recipe contains dropout and tree. `synmt train --keys` shows all" in said
 

@@ -66,7 +66,7 @@ def test_the_corpus_has_its_languages_and_the_papers_number_of_pairs(entries):
     nc11, multi30k = entries["nc11-deen-pascal"], entries["multi30k-tiny"]
     assert (nc11.corpus, nc11.pairs) == ("nc11 de-en", 238_843)
     assert (multi30k.corpus, multi30k.pairs) == ("multi30k en-de", 29_000)
-    assert nc11.row() == ["nc11-deen-pascal", "pascal", "nc11 de-en", "238,843", "27.4", "to do"]
+    assert nc11.row() == ["nc11-deen-pascal", "pascal", "nc11 de-en", "238,843", "27.4", "missing"]
 
 
 def test_words_choose_recipes_by_name_system_corpus_and_comment_in_any_case(everything):
@@ -96,4 +96,4 @@ def test_a_text_is_there_when_all_its_files_are(entries, data):
         (folder / file).touch()
     assert by_name(list_recipes(["nc11-base"]))["nc11-base"].missing == (files[-1],)
     (folder / f"{files[-1]}.gz").touch()
-    assert by_name(list_recipes(["nc11-base"]))["nc11-base"].row()[-1] == "there"
+    assert by_name(list_recipes(["nc11-base"]))["nc11-base"].row()[-1] == "local"

@@ -206,11 +206,11 @@ class _Unreadable:
 
 
 def test_a_process_that_cannot_read_its_state_was_not_killed(tmp_path):
-    with pytest.raises(SynmtError, match="could not start, as its message above says"):
+    with pytest.raises(SynmtError, match="could not start; see its message above"):
         list(in_processes(work, _Unreadable(), iter([1]), 2, where=tmp_path))
 
 
-@pytest.mark.parametrize(("start", "said"), [("", "could not start, as its message above"), (GUARD, None)])
+@pytest.mark.parametrize(("start", "said"), [("", "could not start; see its message above"), (GUARD, None)])
 def test_a_script_that_its_workers_would_start_again_is_told_what_to_do(tmp_path, start, said):
     lines = [
         "from pathlib import Path",

@@ -137,7 +137,7 @@ def test_a_run_whose_folder_was_renamed_says_how_it_goes_on(tmp_path):
     run.folder.mkdir()
     run.write_recipe(small_recipe(name="first"))
     run.write_info(name="first", status="training")
-    with pytest.raises(UsageError, match=r"the run 'first', whose folder was renamed .*Name the folder first again"):
+    with pytest.raises(UsageError, match=r"the run 'first', whose folder was renamed .*Rename the folder to first"):
         check_run(run, small_recipe(name="other"), overwrite=False)
     check_run(run, small_recipe(name="other"), overwrite=True)
     check_run(run, small_recipe(name="first"), overwrite=False)
@@ -289,7 +289,9 @@ def test_a_finished_run_without_checkpoints_is_not_trained_again_from_the_first_
     finish_run(run, 5)
     check_run(run, recipe, overwrite=False)
     check_run(run, more, overwrite=True)
-    with pytest.raises(UsageError, match=r"without its checkpoints it cannot go on or change.*name=one-2.*--overwrite"):
+    with pytest.raises(
+        UsageError, match=r"cannot be continued or changed without its checkpoints.*name=one-2.*--overwrite"
+    ):
         check_run(run, more, overwrite=False)
     run.checkpoint(5).mkdir(parents=True)
     check_run(run, more, overwrite=False)
@@ -303,7 +305,7 @@ def test_an_average_of_fewer_checkpoints_than_asked_for_says_so(tmp_path, recipe
         training = recipe.training.model_copy(update={"save_every": 2, "average": average})
         write_final_weights(run, recipe.model_copy(update={"training": training}))
     assert [record.getMessage() for record in caplog.records] == [
-        "the averaged weights are those of 2 checkpoints: there are no more for training.average, 3"
+        "only 2 checkpoints are averaged: there are no more, but training.average is 3"
     ]
 
 

@@ -104,7 +104,7 @@ def test_it_owns_no_heads():
 def test_the_warning_names_relations_that_share_one_embedding():
     counts = {"nsubj": 500, "nsubj:pass": 30, "nmod:poss": 10, "SUBJ": 1200, "OBJ": 60}
     assert relation_warnings(TagEmbedding, counts) == [
-        "tag_embedding does not know 2 relations of 1,260 of 1,800 words, which share one embedding: "
+        "2 relations (1,260 of 1,800 words) are unknown to tag_embedding; these words share one embedding: "
         "SUBJ (1,200), OBJ (60)"
     ]
 
@@ -112,7 +112,7 @@ def test_the_warning_names_relations_that_share_one_embedding():
 def test_the_warning_about_a_custom_list_names_the_five_most_frequent_other_relations():
     others = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6}
     [text] = relation_warnings(TagEmbedding, {"SUBJ": 9, **others}, relations=("SUBJ",))
-    assert "6 relations of 21 of 30 words" in text
+    assert "6 relations (21 of 30 words) are unknown" in text
     assert text.endswith(": f (6), e (5), d (4), c (3), b (2), …")
 
 

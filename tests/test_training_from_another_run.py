@@ -147,7 +147,7 @@ def test_a_model_of_the_other_architecture_has_nothing_in_common_but_the_embeddi
 
 
 def test_another_vocabulary_is_refused_unless_the_embeddings_are_excluded(tmp_path):
-    said = refused(tmp_path, match="makes other pieces", vocabulary={"size": 500})
+    said = refused(tmp_path, match="vocabulary differs from that of the run", vocabulary={"size": 500})
     assert "vocabulary.size is 500 here and 340 there. Leave out" in said
     model = {**SIZE, "model_dim": 32, "feedforward_dim": 32, "init": str(tmp_path / "plain")}
     recipe = small_recipe(model={**model, "init_except": ["embeddings"]}, vocabulary={"size": 500})
@@ -188,7 +188,7 @@ def test_a_vocabulary_without_the_tag_of_a_part_is_refused(tmp_path, kind):
 def test_a_run_that_is_missing_or_unfinished_or_the_run_itself_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = make_run(tmp_path / "runs" / "plain", parser=False)
-    with pytest.raises(UsageError, match=r"model.init, plain: there is no such folder.*Did you mean runs/plain\?"):
+    with pytest.raises(UsageError, match=r"model.init, plain: no such folder.*Did you mean runs/plain\?"):
         adopt_vocabulary(small_recipe(model={"init": "plain"}))
     with pytest.raises(UsageError, match="cannot start from its own weights"):
         adopt_vocabulary(small_recipe(model={"init": "runs/plain"}), run)
@@ -288,7 +288,7 @@ def test_a_run_that_starts_from_another_needs_it_no_more_and_resumes_bit_for_bit
     text = (here / "corpus" / "test.en").read_text(encoding="utf-8")
     succeed("translate", "--run", parts, "--parses", trees, text=text, cwd=here)
     succeed("train", "tuned.yaml", "training.weight_decay=0.1", cwd=here)
-    assert "there is no such folder" in fail(2, "train", "tuned.yaml", "name=new", cwd=here)
+    assert "no such folder" in fail(2, "train", "tuned.yaml", "name=new", cwd=here)
 
 
 def test_the_text_is_prepared_with_the_vocabulary_of_the_other_run(here):

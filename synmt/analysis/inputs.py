@@ -99,7 +99,7 @@ def file_language(source: Path | None) -> str:
     """Read the language of a file from its name, as `name_language` does; English if the name has none."""
     language = name_language(source)
     if language is None:
-        _logger.info("the source is parsed as English: its file name does not end in a language code such as `.de`")
+        _logger.info("assuming the source is English: its file name does not end in a language code such as `.de`")
     return language or _DEFAULT_LANGUAGE
 
 

@@ -80,10 +80,10 @@ class GroupOptions(CommonOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeOptions(RunOptions):
-    """Options of `analyze_trees`: which trees has a model learnt?
+    """Options of `analyze_trees`: which trees has a model learned?
 
     gold: CoNLL-U file with text and trees to compare with; None parses the test set.
-    head: an attention head LAYER.HEAD, counted from 1, or all; None for what has learnt trees.
+    head: an attention head LAYER.HEAD, counted from 1, or all; None for what has learned trees.
     side: source or target, whose trees are read.
     draw: number of sentences to draw.
     """

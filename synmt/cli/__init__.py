@@ -33,7 +33,7 @@ _Threads = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Threads that compute. Default: $SYNMT_THREADS, else all cores that the process may use.",
+        help="Number of CPU threads. Default: $SYNMT_THREADS, else all cores that the process may use.",
         show_default=False,
     ),
 ]

@@ -136,7 +136,7 @@ def analyze(
     kind: Format = "text",
     as_json: AsJson = False,
 ) -> None:
-    """Show where a system gains, which trees it has learnt, what its heads attend to, which words use syntax.
+    """Show where a system gains, which trees it has learned, what its heads attend to, which words use syntax.
 
     One command can make several analyses; --html writes all of them to one page.
 

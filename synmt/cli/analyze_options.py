@@ -35,8 +35,8 @@ ByDistance = Annotated[bool, _scores("Group by the mean and by the longest dista
 ByRelation = Annotated[
     bool,
     _scores(
-        "Group by the relations in the tree, for relations that few sentences have. --words relation counts the words "
-        "of every relation.",
+        "Group by the relations in the tree; useful for rare relations. --words relation counts the words of every "
+        "relation.",
         "--by-relation",
     ),
 ]
@@ -74,7 +74,7 @@ Buckets = Annotated[
 Unit = Annotated[str, _scores("Unit of length: words, pieces or characters.")]
 Tokenize = Annotated[
     str | None,
-    _common("Tokenisation of BLEU: 13a, intl, zh, ja-mecab, char, none …; default: as in the run's recipe, or 13a."),
+    _common("Tokenization of BLEU: 13a, intl, zh, ja-mecab, char, none …; default: as in the run's recipe, or 13a."),
 ]
 Lowercase = Annotated[
     bool | None,

@@ -54,15 +54,15 @@ RecipesAndOverrides = Annotated[
         show_default=False,
     ),
 ]
-DataFolder = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of parses and prepared corpora.")]
+DataFolder = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of trees and prepared corpora.")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Only list the steps: what is there, and what the others would take.")
+    bool, typer.Option("--dry-run", help="List the steps and stop: which are done, and the size or time of the rest.")
 ]
 
 _Format = Literal["text", "json", "tsv", "latex", "markdown"]
 Format = Annotated[
     _Format,
-    typer.Option("--format", help="Format of the tables; LaTeX needs booktabs, and explanations of TSV go to stderr."),
+    typer.Option("--format", help="Format of the tables. latex needs the package booktabs; tsv has notes on stderr."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as --format json does.")]
 
@@ -79,18 +79,18 @@ ClusterAddress = Annotated[
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Look for no garbage while modules and models are loaded: nearly all of their objects stay."""
+    """Disable garbage collection while modules and models are loaded: nearly all of their objects stay."""
     gc.disable()
     try:
         yield
     finally:
-        # later searches leave out what is there now
+        # later collections skip the objects that exist now
         gc.freeze()
         gc.enable()
 
 
 def newest_run() -> Path:
-    """Find the run to use if the user names none, and tell which one it is."""
+    """Find the run to use if the user names none, and print its folder."""
     from synmt.run import find_run
 
     folder = find_run(None).folder

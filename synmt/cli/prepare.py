@@ -55,7 +55,7 @@ def prepare(
 
 
 def show_plan(steps: Sequence[PlannedStep]) -> None:
-    """Print the steps as a table; raise what the command would stop with, all problems together."""
+    """Print the steps as a table; raise all problems that would stop the command, in one error."""
     console.table("", ["step", "state", "amount"], [step.row() for step in steps], to_stdout=True)
     for remark in dict.fromkeys(step.remark for step in steps if step.remark):
         print(f"\n{remark}")
@@ -75,7 +75,7 @@ def show_recipes(words: Sequence[str]) -> None:
     console.table("", COLUMNS, [entry.row() for entry in entries], to_stdout=True)
     console.remark(
         "reported BLEU: on the paper's test sets; valid: on its validation text; −: below what the recipe names"
-        "\ntext: there, if it is on this machine; otherwise `synmt train` downloads or makes it"
+        "\ntext: local, if it is on this machine; if it is missing, `synmt train` downloads or builds it"
     )
 
 

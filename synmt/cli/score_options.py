@@ -39,7 +39,7 @@ Source = Annotated[
     Path | None,
     option(
         None,
-        "Source sentences for COMET, default: those of the first run; or for --model.",
+        "Source sentences, for COMET (default: those of the first run) or for --model.",
         "--source",
         "-s",
         metavar="FILE",
@@ -59,13 +59,13 @@ On = Annotated[
     str | None,
     _texts(
         "Score the text of runs, or the words that their models wrote; default: as in the first run's "
-        "recipe. Scores on tokens say so.",
+        "recipe. Token-level scores are marked `on tokens`.",
         metavar="text|tokens",
     ),
 ]
 Tokenize = Annotated[
     str | None,
-    _texts("Tokenisation of BLEU: 13a, intl, zh, ja-mecab, char, none …; default: that of the first run, else 13a."),
+    _texts("Tokenization of BLEU: 13a, intl, zh, ja-mecab, char, none …; default: that of the first run, else 13a."),
 ]
 Lowercase = Annotated[
     bool | None,

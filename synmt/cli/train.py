@@ -130,7 +130,7 @@ def _show_plan(recipes: list[str], overrides: list[str], grid: _Options | None, 
 
 
 def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, again: Callable[[], str]) -> None:
-    """Show the runs with their records, then the tables and what has failed; `again` names the command that goes on."""
+    """Show the runs with their records, then the tables and failures; `again` names the command that resumes."""
     from synmt.training.grid import ClusterStarted, FailedRun, GridRecord, GridStep, NextRun
 
     shown: set[str] = set()
@@ -159,7 +159,7 @@ def _end_grid(record: GridRecord, again: Callable[[], str]) -> None:
 
     if record.status == "interrupted":
         runs = counted(len(record.finished), "run has", "runs have")
-        console.remark(f"stopped; {runs} finished, and {again()} goes on")
+        console.remark(f"stopped; {runs} finished. Run {again()} to resume")
         raise KeyboardInterrupt
     for test, comparison in record.comparisons.items():
         console.remark(f"{outputs.the_test_set(test)}:")
@@ -167,13 +167,13 @@ def _end_grid(record: GridRecord, again: Callable[[], str]) -> None:
     if record.failed:
         what = f"{len(record.failed)} of {len(record.failed) + len(record.finished)} runs failed"
         reasons = [f"{failed.folder}: {failed.reason}" for failed in record.failed]
-        raise SynmtError("\n".join([f"{what}, and {again()} tries them again", *reasons]))
+        raise SynmtError("\n".join([f"{what}. Run {again()} to try them again", *reasons]))
 
 
 def _draw(
     records: Iterator[Record], stop: threading.Event, again: Callable[[], str], shown: set[str] | None = None
 ) -> None:
-    """Show every record as it comes; a signal sets `stop`, and `again` names the command that goes on after it."""
+    """Show every record as it comes; a signal sets `stop`, and `again` names the command that then resumes."""
     from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 
     with ExitStack() as training:
@@ -235,7 +235,7 @@ def _verdict(record: ValidationRecord, settings: TrainingRecipe) -> str:
 
 def _end(record: RunRecord, again: Callable[[], str]) -> None:
     if record.status == "interrupted":
-        console.remark(f"stopped; step {record.steps:,} is saved, and {again()} continues from there")
+        console.remark(f"stopped; step {record.steps:,} is saved. Run {again()} to resume")
         raise KeyboardInterrupt
     console.remark(f"run: {record.folder}")
 

@@ -55,8 +55,8 @@ def translate(
     """Translate raw text: each input line gives one output line, as soon as it is ready.
 
     A run whose recipe cuts text into words (`text:`) cuts the input in the
-    same way and joins the words of its translations. Trees of --parses are
-    those of the words.
+    same way and joins the words of its translations. Trees in --parses must
+    have one node for each of these words.
 
     A score is the log-probability after the length penalty. With --n-best
     above 1, lines are `number ||| translation ||| score`, numbered from 0.

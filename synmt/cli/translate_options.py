@@ -27,7 +27,7 @@ RunFolders = Annotated[
     option(
         None,
         "A run folder; default: the newest finished one. Several make an ensemble of runs with the same "
-        "vocabularies: their probabilities are averaged, and the first one's recipe says how to search.",
+        "vocabularies: their probabilities are averaged, and the search settings come from the first run's recipe.",
         metavar="RUN …",
         show_default=False,
     ),
@@ -68,7 +68,7 @@ Groups = Annotated[
 Diversity = Annotated[
     float | None,
     _search(
-        "Penalty of a piece for each earlier group that chose it at this step, in nats; needs --groups.",
+        "Penalty of a piece, in nats, for each hypothesis of an earlier group that has just chosen it; needs --groups.",
         show_default="0.5",
     ),
 ]
@@ -137,7 +137,8 @@ Output = Annotated[
 ]
 Scores = Annotated[bool, _output("Add the score to each line, after a tab.", "--scores")]
 Tokens = Annotated[
-    bool, _output("Write the words of the translation as the model does, if its recipe cuts text.", "--tokens")
+    bool,
+    _output("Write tokenized output (no detokenization), for a run whose recipe cuts text into words.", "--tokens"),
 ]
 Alignments = Annotated[
     str | None,

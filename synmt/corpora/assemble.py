@@ -71,7 +71,7 @@ def missing_texts(name: str, languages: Pair, folders: list[Path], splits: Colle
 
 
 def check_own_files(name: str, missing: list[tuple[str, str]], folders: list[Path]) -> None:
-    """Refuse a corpus if only a person can provide missing texts, or if a package that builds them is missing."""
+    """Refuse a corpus if only the user can provide missing texts, or if a package that builds them is missing."""
     known = KNOWN_CORPORA[name]
     plans = _plans(name, missing)
     if not known.plans:
@@ -89,8 +89,8 @@ def check_own_files(name: str, missing: list[tuple[str, str]], folders: list[Pat
             f"{', '.join(source.path for source in lacking)}",
             allowed=known.ask,
             do=_with_own_files(
-                f"Put the folder {lacking[0].path.partition('/')[0]} into {_either(lacking[0].places())}, or name its "
-                f"place by SYNMT_{folder.upper()}",
+                f"Put the folder {lacking[0].path.partition('/')[0]} into {_either(lacking[0].places())}, or set "
+                f"SYNMT_{folder.upper()} to its path",
                 missing,
                 folders,
             ),

@@ -191,7 +191,7 @@ def parts_of(items: Sequence[CorpusItem], counts: Sequence[int]) -> tuple[Corpus
 
 
 def label(item: CorpusItem) -> str:
-    """Name an item for people: its id, or its source file."""
+    """Name an item for a message: its id, or its source file."""
     return item.id if item.id is not None else str(item.source)
 
 

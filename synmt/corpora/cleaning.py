@@ -31,7 +31,7 @@ def straight_apostrophes(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pai
 
 
 def without_dates(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
-    """Remove the dates at the end of Japanese sentences of ASPEC, such as ［９．１２］, as the organisers of WAT do."""
+    """Remove the dates at the end of Japanese sentences of ASPEC, such as ［９．１２］, as the organizers of WAT do."""
     place = languages.index("ja")
     for pair in pairs:
         japanese = _DATE.sub("", pair[place])

@@ -15,7 +15,7 @@ class Corpus:
     """The files of a corpus in one translation direction; all of them exist.
 
     name: part of the names of prepared corpora and trees.
-    parts: of the training text, in order; none are one part of weight 1.
+    parts: parts of the training text, in order; empty: one part with weight 1.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Draws sentence pairs at random: as many as wanted, in their order, a small draw inside a larger one."""
+"""Samples sentence pairs, in their order; with one seed, a smaller sample is a subset of a larger one."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _BITS = 16
 
 
 def drawn(total: int, wanted: int, seed: int) -> Iterator[bool]:
-    """Tell for each of `total` pairs whether it is one of the `wanted` that are drawn.
+    """Tell for each of `total` pairs whether it is one of the `wanted` that are sampled.
 
-    Every pair gets a random number of 64 bits, and those with the smallest are taken. So with one seed, fewer pairs are
-    a part of more pairs: the points of a learning curve differ in size only.
+    Every pair gets a random number of 64 bits, and those with the smallest are taken. So with one seed, a smaller
+    sample is a subset of a larger one: the points of a learning curve differ in size only.
     """
     assert 0 <= wanted <= total, (wanted, total)
     limit = _smallest(total, wanted, seed)

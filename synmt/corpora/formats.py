@@ -56,7 +56,7 @@ def read_fields(text: Packed, columns: tuple[int, int], *, separator: str = " ||
 
 
 def one_line(text: str) -> str:
-    """Replace line ends inside a sentence by blanks, and remove blanks at both ends."""
+    """Replace line ends inside a sentence by spaces, and remove whitespace at both ends."""
     if "\r" in text or "\n" in text:
         text = re.sub(r"\s*[\r\n]+\s*", " ", text)
     return text.strip()

@@ -9,11 +9,11 @@ from synmt.corpora.plan import KnownCorpus
 
 
 def _cut_by_hand(name: str, tokenizer: str, languages: tuple[str, ...]) -> KnownCorpus:
-    """Describe a corpus that older recipes name; people cut its text into words before synmt could."""
+    """Describe a corpus that older recipes name; users tokenized its text before synmt could."""
     whole = (NEWS | OTHERS)[name]
     return KnownCorpus(
         languages,
-        f"the files of {name} cut into words with a blank between two",
+        f"the files of {name} cut into words with a space between two",
         valid=whole.valid,
         test=whole.test,
         ask=f"Use `corpus: {{name: {name}}}` with `text: {{tokenizer: {tokenizer}}}`: synmt cuts the text itself",

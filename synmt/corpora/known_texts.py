@@ -1,4 +1,4 @@
-"""Finds the text of a known corpus: the files that a person has, and those that synmt builds in the cache."""
+"""Finds the text of a known corpus: the files that the user has, and those that synmt builds in the cache."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def missing_of_known(name: str, source: str, target: str, splits: Collection[str
 def files_of_known(name: str, source: str, target: str, splits: Collection[str]) -> list[RemoteFile]:
     """List the public files that the missing texts of some splits are built from, each once.
 
-    Raises SynmtError if only a person can provide a text, or if a package that builds it is missing.
+    Raises SynmtError if only the user can provide a text, or if a package that builds it is missing.
     """
     missing, folders = missing_of_known(name, source, target, splits), known_folders(name)
     if not missing or name == "controlled":

@@ -26,7 +26,7 @@ class CorpusNeeds:
     folder: where the missing texts will be.
     valid: the name of the split that is the validation text.
     counts: sentence pairs of each split, where a paper states them.
-    problems: why only a person can provide a text.
+    problems: why only the user can provide a text.
     """
 
     downloads: tuple[RemoteFile, ...]

@@ -17,7 +17,7 @@ class CorpusPart:
     """Consecutive lines of the training text.
 
     lines: their number.
-    weight: how often an epoch reads each: 2 is twice; 0.5 is a half of them, drawn anew for each epoch.
+    weight: how often an epoch reads each. 2: twice; 0.5: half of the pairs, another random half in each epoch.
     tag: a piece that each source begins with, such as `<BT>` for machine translations (Caswell et al., 2019); it
         belongs to no word.
     """

@@ -34,7 +34,7 @@ class KnownCorpus:
     paper: the paper that states the number of sentences.
     counts: that number for each split.
     remarks: for each split why the number differs, if that is known.
-    ask: what a person has to do to get the text, if the owners want that.
+    ask: what the user has to do to get the text, if the owners want that.
     """
 
     languages: tuple[str, ...]
@@ -64,7 +64,7 @@ def texts_in(archive: str | tuple[str, ...], name: str, languages: str, *, form:
 
     archive: its address, or those of the parts of one that was split.
     name: the name inside the archive; `{}` stands for the language.
-    languages: with a blank between two.
+    languages: with a space between two.
     form: one of `synmt.corpora.formats.FORMATS`.
     outer: the name of the archive itself, if it lies inside another one.
     """

@@ -10,7 +10,7 @@ class Progress:
     """The progress of a stage: a download, or work on the lines of a file.
 
     stage: its name, such as `filter`, `trees of train` or `download dev.tgz`.
-    total: None if nobody knows.
+    total: None if it is not known.
     unit: what is counted, lines or bytes.
     """
 

@@ -37,7 +37,7 @@ def resolving(
     if recipe.name is not None:
         known = known_corpus(recipe.name, source, target)
         if recipe.valid is None and not recipe.test:
-            # all of it at once: its errors say which files of a person can take the place of missing ones
+            # all of it at once: its errors say which files of the user can take the place of missing ones
             yield from finding_known(recipe.name, source, target, known.splits, build=build)
     return (yield from resolving_items(recipe, source, target, build=build))
 

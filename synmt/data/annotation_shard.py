@@ -30,7 +30,7 @@ COUNTS = ("words", "pieces", "straddling", "characters", "unowned", "merged")
 
 @dataclass(frozen=True, eq=False)
 class ShardRows:
-    """What the trees of a shard are made for.
+    """The rows of a shard, and the trees of its lines, from which the shard of trees is made.
 
     shard: its file, for messages.
     lines: the line of each row among the lines of the shard, from 0: (N,).

@@ -34,7 +34,7 @@ T = TypeVar("T")
 KEPT_FILE = "kept.arrow"
 SHARD_LINES = 50_000
 _FEW_LINES = 50_000
-"""Work on no more of them takes less time than the start of another process."""
+"""Up to this number of lines, starting processes costs more than it saves."""
 
 
 @dataclass(frozen=True)

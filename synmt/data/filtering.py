@@ -29,7 +29,7 @@ Hashes = npt.NDArray[np.uint64]
 
 _CHUNK = 20_000
 _FEW, _FEW_WITH_LANGUAGE = 200_000, 20_000
-"""This process judges that many pairs in less time than others need to start."""
+"""Up to this number of pairs, starting processes costs more than it saves."""
 
 
 def judge_pairs(

@@ -30,7 +30,7 @@ class FeatureColumns:
         self._rows: dict[str, list[Any]] = {name: [] for name in names}
 
     def add(self, parse: Parse) -> None:
-        """Append the features of the next sentence; `_` where the parser gave none."""
+        """Append the features of the next sentence; `_` if missing."""
         for name, numbers in self._numbers.items():
             of_words = cases_of(parse) if name == "case" else parse.features.get(name) or ["_"] * len(parse)
             row = [numbers.setdefault(value, len(numbers)) for value in of_words]

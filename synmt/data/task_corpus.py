@@ -13,7 +13,7 @@ The mixed encoder has each pair twice, once with its source linearised, without 
     (root (nsubj (det A ) man ) sleeps (punct . ) )        Ein Mann schläft .
 
 It translates plain text, so validation and test sources are plain. With `mixed_only` (parse2seq; Currey & Heafield,
-2018) all sources are linearised trees. The opening brackets are units of the source's vocabulary.
+2018) all sources are linearised trees. The opening brackets are pieces of the source's vocabulary.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Pieces:
     """A text segmented into pieces, without BOS and EOS.
 
     ids: (T,).
-    spans: (T, 2) characters of the original text that each piece covers: [start, end). A piece includes the blank
+    spans: (T, 2) characters of the original text that each piece covers: [start, end). A piece includes the space
         before it. If several pieces come from one character (its bytes, the letters of `ﬁ`), the last one has the
         character, and the spans of the others are empty and start at it.
     """
@@ -63,7 +63,7 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Return each piece as a string; `▁` is a blank."""
+        """Return each piece as a string; `▁` is a space."""
 
     def tag_number(self, tag: str) -> int:
         """Return the number of a tag; raises SynmtError if the vocabulary was learned without it."""
@@ -173,7 +173,7 @@ class SentencePieces(Vocabulary):
 
 
 class Words(Vocabulary):
-    """Words separated by blanks; a word that is not in the list is unknown."""
+    """Words separated by spaces; a word that is not in the list is unknown."""
 
     suffix = ".words"
 
@@ -214,7 +214,7 @@ class Words(Vocabulary):
 
 
 def punctuation_pieces(vocabulary: Vocabulary) -> list[int]:
-    """List the pieces that are punctuation, as characters or bytes, and the lone blank, which does not start a word."""
+    """List the pieces that are punctuation, as characters or bytes, and the lone space, which does not start a word."""
     spelled = vocabulary.pieces(range(len(SPECIALS), len(vocabulary)))
     numbered = enumerate(spelled, start=len(SPECIALS))
     return [number for number, piece in numbered if piece == "▁" or is_punctuation(_spelled_out(piece).strip("▁"))]
@@ -236,7 +236,7 @@ def is_punctuation(text: str) -> bool:
 def word_of(spans: IntArray, words: IntArray) -> IntArray:
     """Find the word that each piece belongs to: spans of pieces (T, 2) and words (W, 2) -> (T,).
 
-    It is the word of the piece's first character that is in a word. A piece without such a character (a lone blank,
+    It is the word of the piece's first character that is in a word. A piece without such a character (a lone space,
     a byte before the last of its character, text that the parser skipped) belongs to the next word, or at the end of
     the line to the last one. -1 only if there are no words.
     """

@@ -45,21 +45,21 @@ def needs_lines(settings: VocabularyRecipe) -> bool:
 def count_words(block: bytes, settings: VocabularyRecipe) -> pa.Table:
     r"""Count the words from which a BPE or word vocabulary learns: a table of `word` and `count`.
 
-    For BPE, a tab is a blank. SentencePiece, given whole lines, keeps it (unless it normalizes as nmt_nfkc); otherwise
+    For BPE, a tab is a space. SentencePiece, given whole lines, keeps it (unless it normalizes as nmt_nfkc); otherwise
     it learns the same pieces.
 
     block: lines in UTF-8 with `\n` between them.
     """
     words = pa.array(block.decode().split(), pa.string()) if settings.kind == "word" else _split_at_blanks(block)
     counted = words.value_counts()
-    # each word of BPE has the blank after it
+    # each word of BPE has the space after it
     different = pc.call_function("ascii_rtrim", [counted.field("values")], pc.TrimOptions(" "))
     # Arrow groups them five times as fast as large strings
     return pa.table({"word": different.cast(pa.string()), "count": counted.field("counts")})
 
 
 def _split_at_blanks(block: bytes) -> pa.LargeStringArray:
-    """Split lines into words, each with its blank, so that the words of an array stay where they are in memory."""
+    """Split lines into words, each with its space, so that the words of an array stay where they are in memory."""
     lines = block.split(b"\n")
     if _UNKNOWN in block or max(map(len, lines)) > _LONGEST_LINE:
         lines = [line for line in lines if _UNKNOWN not in line and len(line) <= _LONGEST_LINE]
@@ -121,7 +121,7 @@ def _train_pieces(
             unk_id=UNK,
             bos_id=BOS,
             eos_id=EOS,
-            # with a blank before it, which SentencePiece writes as U+2581
+            # with a space before it, which SentencePiece writes as U+2581
             user_defined_symbols=[f"\u2581{symbol}" for symbol in symbols],
             num_threads=_THREADS,
             max_sentence_length=_LONGEST_LINE,
@@ -136,7 +136,7 @@ def _train_pieces(
 def _explain(message: str, settings: VocabularyRecipe) -> SynmtError:
     if match := re.search(r"size (?:is )?too high.*<= (\d+)", message):
         return SynmtError(
-            f"vocabulary.size is {settings.size}, but the text yields only {match[1]} pieces",
+            f"vocabulary.size is {settings.size}, but the text supports at most {match[1]} pieces",
             do=f"Set vocabulary.size={match[1]} or lower, or vocabulary.kind=unigram, which accepts fewer",
         )
     if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):

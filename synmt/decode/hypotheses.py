@@ -169,7 +169,7 @@ def _candidates(values: Tensor, base: Tensor, count: int) -> Tensor:
 
 
 _PERIOD = 8
-"""Steps between two looks on a GPU: each look waits until the device has computed everything so far."""
+"""Steps between two checks on a GPU: each check waits until the device has computed everything so far."""
 
 Look = Callable[[Tensor], tuple[Tensor, Tensor | None]]
 

@@ -1,6 +1,6 @@
 """Sampling: draw translations at random, piece by piece.
 
-    y_t ~ P(y | y_<t, x) ^ (1 / temperature), renormalised over the pieces that are left
+    y_t ~ P(y | y_<t, x) ^ (1 / temperature), renormalized over the pieces that are left
 
 Forbidden pieces are removed first, then the temperature is applied, then top_k, then top_p. The pieces run a race:
 with u between 0 and 1,

@@ -36,7 +36,7 @@ class TreeProvider:
         keys = [_parser_key(model.parser) for model in models]
         groups = {key: [model for model, own in zip(models, keys, strict=True) if own == key] for key in keys}
         parsers = {
-            # what is added does not change the trees, so models that do not read it share the parser too
+            # features and arcs do not change the trees, so models that do not read them share the parser too
             key: _LazyParser(group, device, cached=cached)
             for key, group in groups.items()
         }

@@ -74,7 +74,7 @@ def compare_systems(
     systems: files of translations, run folders, or patterns whose matches are seeds of one system; or lists of lines.
     references, sources: a file, or a list of lines; by default those of the first run.
     metrics: names in `metrics.METRICS`.
-    tests: names in TESTS; by default bootstrap and randomisation, and seeds where a system has several.
+    tests: names in TESTS; by default bootstrap and randomization, and seeds where a system has several.
     samples: number of resamples and of random permutations; by default 1,000 and 10,000.
 
     Raises SynmtError if texts cannot be read or do not belong together, UsageError for an unknown metric or test.

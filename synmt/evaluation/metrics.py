@@ -101,7 +101,7 @@ class MeanMetric(Metric):
 class MetricOptions:
     """Options of metrics.
 
-    tokenize: the tokenisation of BLEU, by sacreBLEU's names; `none` for tokenised text.
+    tokenize: the tokenization of BLEU, by sacreBLEU's names; `none` for tokenized text.
     lowercase: ignore case in BLEU and chrF. TER always does, as in sacreBLEU, and RIBES, as in its authors' script.
     on_tokens: the texts are words as a model writes them; titles and signatures say so.
     comet_model: COMET's model, by its name on the Hugging Face hub or the path of its checkpoint.
@@ -226,7 +226,7 @@ def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
 
 
 def looks_tokenized(lines: Sequence[str]) -> bool:
-    """Tell whether a tenth of the lines end in a full stop after a space, as in tokenised text."""
+    """Tell whether a tenth of the lines end in a full stop after a space, as in tokenized text."""
     return sum(line.rstrip().endswith(" .") for line in lines) * 10 > len(lines)
 
 

@@ -24,7 +24,7 @@ from synmt.evaluation.significance import (
 
 TESTS = {
     "bootstrap": "paired bootstrap (Koehn, 2004)",
-    "randomization": "approximate randomisation (Riezler & Maxwell, 2005)",
+    "randomization": "approximate randomization (Riezler & Maxwell, 2005)",
     "t": "paired t-test of the segments' scores",
     "ks": "Kolmogorov-Smirnov test of the segments' scores",
     "seeds": "Welch's t-test of the seeds' scores",
@@ -36,8 +36,8 @@ TESTS = {
 class SignificancePlan:
     """Which tests to compute, and from how many random samples.
 
-    tests: names in TESTS; None for bootstrap and randomisation, and seeds where a system has several.
-    resamples, swaps: number of samples of the bootstrap and of the randomisation.
+    tests: names in TESTS; None for bootstrap and randomization, and seeds where a system has several.
+    resamples, swaps: number of samples of the bootstrap and of the randomization.
     """
 
     tests: tuple[str, ...] | None = None

@@ -8,7 +8,7 @@
 
 The scores are those of the authors' script, version 1.03, times 100: words are separated by white space, case is
 ignored, an empty line is one empty word, and the score of a text is the mean over its sentences. For languages written
-without spaces, and for punctuation to count as words, tokenise the text first.
+without spaces, and for punctuation to count as words, tokenize the text first.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _BLEU_ORDER = 4
 
 
 def bleu(options: MetricOptions) -> Metric:
-    """Make BLEU (Papineni et al., 2002) with the tokenisation and case of the options."""
+    """Make BLEU (Papineni et al., 2002) with the tokenization and case of the options."""
     return _bleu(options, _BLEU_ORDER)
 
 
@@ -122,37 +122,37 @@ def cut_words(lines: Sequence[str], tokenize: str) -> list[list[str]]:
 
 def _bleu(options: MetricOptions, order: int) -> Metric:
     with _checked(options.tokenize):
-        # force: sacreBLEU's warning about tokenised text would ignore --quiet
+        # force: sacreBLEU's warning about tokenized text would ignore --quiet
         inner = BLEU(lowercase=options.lowercase, tokenize=options.tokenize, force=True, max_ngram_order=order)
         return _Bleu(inner)
 
 
 @contextmanager
 def _checked(tokenize: str) -> Iterator[None]:
-    """Raise errors that say what to do for a tokenisation that does not exist, or that cannot be used here."""
+    """Raise errors that say what to do for a tokenization that does not exist, or that cannot be used here."""
     _check_tokenization(tokenize)
     try:
         yield
     except (RuntimeError, ImportError):
         raise SynmtError(
-            f"the tokenisation '{tokenize}' needs packages that are not installed",
+            f"the tokenization '{tokenize}' needs packages that are not installed",
             do=f"Install them with `pip install 'sacrebleu[{tokenize[:2]}]'`",
         ) from None
     except OSError as error:
         raise SynmtError(
-            f"cannot get the model of the tokenisation '{tokenize}' ({error})",
-            do="Try again with a network connection, or use another tokenisation, such as `--tokenize 13a`",
+            f"cannot get the model of the tokenization '{tokenize}' ({error})",
+            do="Try again with a network connection, or use another tokenization, such as `--tokenize 13a`",
         ) from None
 
 
 def _check_tokenization(name: str) -> None:
     if name not in BLEU.TOKENIZERS:
-        raise unknown_name("tokenisation", name, BLEU.TOKENIZERS)
+        raise unknown_name("tokenization", name, BLEU.TOKENIZERS)
     if name in SPM_MODELS and offline():
         address = SPM_MODELS[name]["url"]
         place = Path(SACREBLEU_DIR) / "models" / Path(address).name
         if not place.exists():
             raise SynmtError(
-                f"the tokenisation '{name}' needs a model, and SYNMT_OFFLINE forbids the network",
+                f"the tokenization '{name}' needs a model, and SYNMT_OFFLINE forbids the network",
                 do=f"Put {address} at {place}",
             )

@@ -1,6 +1,6 @@
 """Significance tests of the difference between two systems.
 
-Bootstrap and randomisation work on statistics, (N, S) for each system: counted once for each segment, summed over any
+Bootstrap and randomization work on statistics, (N, S) for each system: counted once for each segment, summed over any
 group of segments, then turned into a score by the metric's `aggregate` (see synmt.evaluation.metrics). The t-test and
 the Kolmogorov-Smirnov test work on the score of each segment, (N,), and Welch's test on the score of each seed.
 """
@@ -22,7 +22,7 @@ from synmt.evaluation.metrics import Aggregate
 # scipy.stats is imported inside functions: it takes longer than BLEU of a test set
 
 SWAPS = 10_000
-"""Default number of trials of approximate randomisation: that of sacreBLEU."""
+"""Default number of trials of approximate randomization: that of sacreBLEU."""
 
 _AT_ONCE = 4_000_000
 """Random numbers in memory at a time: 32 MB."""

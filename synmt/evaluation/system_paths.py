@@ -35,7 +35,7 @@ def group_paths(paths: Sequence[Path], *, group_seeds: bool = False) -> list[tup
 
 
 def check_existence(paths: Sequence[Path]) -> None:
-    """Raise SynmtError that names all paths that do not exist; patterns and `-` are none of them."""
+    """Raise SynmtError that names all paths that do not exist, except patterns and `-`."""
     missing = [
         SynmtError(
             "no such file or run folder",

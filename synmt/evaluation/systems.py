@@ -20,7 +20,7 @@ _FEW = 30
 """With fewer sentences than this, a bootstrap interval is far too narrow; with one sentence it has no width."""
 
 _SPLIT_AT_SPACES, _FOR_UNSPACED = ("13a", "intl", "none"), "zh, ja-mecab, ko-mecab or char"
-"""BLEU tokenisations that find no words in text without spaces, and those for languages written without them."""
+"""BLEU tokenizations that find no words in text without spaces, and those for languages written without them."""
 
 _METRICS_OF_WORDS = ("chrf++", "ter", "ribes")
 """Metrics that always split words at spaces."""
@@ -129,10 +129,10 @@ def systems_from_lines(
 
 
 def warn_about_texts(inputs: ScoringInputs, metrics: Sequence[str], tokenize: str) -> None:
-    """Warn of texts that the metrics cannot score well: few, empty or tokenised lines, words without spaces.
+    """Warn of texts that the metrics cannot score well: few, empty or tokenized lines, words without spaces.
 
     metrics: names in `metrics.METRICS`.
-    tokenize: the tokenisation of BLEU.
+    tokenize: the tokenization of BLEU.
     """
     reference = inputs.reference
     if len(reference.lines) < _FEW:
@@ -145,7 +145,7 @@ def warn_about_texts(inputs: ScoringInputs, metrics: Sequence[str], tokenize: st
             _logger.warning(f"{reference.name} has no spaces between words; {', '.join(words)} would need them")
     for text in (reference, *inputs.texts):
         if bleu and tokenize != "none" and looks_tokenized(text.lines):
-            _logger.warning(f"{text.name} looks tokenised; BLEU expects plain text, or `--tokenize none`")
+            _logger.warning(f"{text.name} looks tokenized; BLEU expects plain text, or `--tokenize none`")
         empty = sum(not line.strip() for line in text.lines)
         if empty and text is not reference:
             _logger.warning(f"{text.name}: {empty:,} of {len(text.lines):,} translations are empty")

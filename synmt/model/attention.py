@@ -158,7 +158,7 @@ def causal_mask(length: int, device: torch.device) -> Tensor:
 
 
 def xavier(linear: nn.Linear, parts: int = 1) -> nn.Linear:
-    """Initialise a projection by Xavier's rule; `parts` matrices of equal size that are joined in one, separately."""
+    """Initialize a projection by Xavier's rule; `parts` matrices of equal size that are joined in one, separately."""
     for part in linear.weight.chunk(parts):
         nn.init.xavier_uniform_(part)
     if linear.bias is not None:

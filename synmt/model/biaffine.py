@@ -14,7 +14,7 @@ from synmt.model.attention import Terms
 
 
 class Biaffine(nn.Module):
-    """U and u of every head; U is initialised by Xavier's rule times `gain`, u by zeros."""
+    """U and u of every head; U is initialized by Xavier's rule times `gain`, u by zeros."""
 
     def __init__(self, heads: int, head_dim: int, *, gain: float = 1.0) -> None:
         super().__init__()

@@ -115,7 +115,7 @@ class FastState:
     length: int = 0
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
-        """Keep these sentences (B',), or all if None, and continue from these beams of each, (B', K')."""
+        """Keep these sentences (B',), or all if None, and continue from these hypotheses of each, (B', K')."""
         if sentences is not None:
             self.mask, self.seen, self.steps = self.mask[sentences], self.seen[sentences], self.steps[sentences]
             moved = (sentences != torch.arange(len(sentences), device=sentences.device)).nonzero().squeeze(1)  # (M,)

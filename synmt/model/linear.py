@@ -5,8 +5,8 @@ which is part of torch, is twice as fast (measured on a Zen 5). On processors fr
 faster (measured on a Xeon with AMX). In bfloat16, oneDNN is faster there, too. Its operator has no gradient, so it
 gets one here. Layers and variants are written with torch's nn.Linear: `use_fast_linear` converts a whole model.
 
-oneDNN generates code for each shape that it meets. In bfloat16 this takes as long as a few products, and nearly every
-batch has another number of rows: `pad_rows` leaves few numbers to meet.
+oneDNN generates code for each new shape. In bfloat16 this takes as long as a few products, and nearly every batch has
+another number of rows: `pad_rows` rounds this number up, so that few shapes occur.
 """
 
 from __future__ import annotations

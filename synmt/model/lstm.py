@@ -2,7 +2,7 @@
 
 Each direction of the encoder has half the width, so that its states are as wide as the decoder's. Each layer of the
 decoder starts with the final state of an encoder layer. EOS is not encoded. Dropout is applied between layers and to
-the attentional state. All weights are initialised from U(-r, r).
+the attentional state. All weights are initialized from U(-r, r).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from synmt.recipe.schema import ModelRecipe
 
 @dataclass
 class LstmState:
-    """State of decoding between steps, for B sentences with K beams each.
+    """State of decoding between steps, for B sentences with K hypotheses each.
 
-    attended: keys and values of the B sentences, shared by the beams.
+    attended: keys and values of the B sentences, shared by the hypotheses.
     recurrence: state of the layers, with B · K rows.
     beams: K.
     """
@@ -37,7 +37,7 @@ class LstmState:
     beams: int = 1
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
-        """Keep these sentences (B',), or all if None, and continue from these beams of each, (B', K')."""
+        """Keep these sentences (B',), or all if None, and continue from these hypotheses of each, (B', K')."""
         first = torch.arange(beams.size(0), device=beams.device) if sentences is None else sentences  # (B',)
         if sentences is not None:
             self.attended = [attended.select(sentences) for attended in self.attended]
@@ -120,7 +120,7 @@ class Lstm(Seq2Seq):
         return LstmState(self.decoder.attended(memory), self._begin(memory))
 
     def step(self, state: LstmState, pieces: Tensor, syntax: Syntax | None = None) -> Tensor:
-        """Feed the newest piece of every beam, (B, K), and compute the states that predict the next: (B, K, E)."""
+        """Feed the newest piece of every hypothesis, (B, K), and compute the states for the next one: (B, K, E)."""
         newest = self.decoder.piece_gates(self.target_embedding(pieces, syntax)).flatten(0, 1)  # (B K, 4D)
         state.recurrence = self.decoder.stepper(state.attended)(newest, state.recurrence)
         return state.recurrence.fed.view(*pieces.shape, -1)

@@ -65,7 +65,7 @@ class Weights(nn.Module):
 
 @dataclass(frozen=True)
 class Attended:
-    """Keys and values of B source sentences, projected once and shared by their beams.
+    """Keys and values of B source sentences, projected once and shared by their hypotheses.
 
     keys: (B, T, D).
     values: (B, T, D').

@@ -58,11 +58,11 @@ class Seq2Seq(nn.Module):
         raise NotImplementedError
 
     def start(self, memory: Memory) -> Any:
-        """Begin decoding with one beam for each sentence."""
+        """Begin decoding with one hypothesis for each sentence."""
         raise NotImplementedError
 
     def step(self, state: Any, pieces: Tensor, syntax: Syntax | None = None) -> Tensor:
-        """Feed the newest piece of every beam, (B, K), and compute the states that predict the next: (B, K, D)."""
+        """Feed the newest piece of every hypothesis, (B, K), and compute the states for the next one: (B, K, D)."""
         raise NotImplementedError
 
     def reads(self, side: Side) -> tuple[Signal, ...]:

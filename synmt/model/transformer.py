@@ -119,10 +119,10 @@ class DecoderLayer(nn.Module):
 
 @dataclass
 class TransformerState:
-    """State of decoding between steps, for B sentences with K beams each.
+    """State of decoding between steps, for B sentences with K hypotheses each.
 
     mask: (B, 1, 1, Ts), True at real pieces of the source.
-    source: keys and values of the source for each layer, (B, H, Ts, d) each, shared by the beams.
+    source: keys and values of the source for each layer, (B, H, Ts, d) each, shared by the hypotheses.
     caches: keys and values of the target so far for each layer, with B · K rows.
     beams: K.
     length: number of pieces decoded so far.
@@ -135,7 +135,7 @@ class TransformerState:
     length: int = 0
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
-        """Keep these sentences (B',), or all if None, and continue from these beams of each, (B', K')."""
+        """Keep these sentences (B',), or all if None, and continue from these hypotheses of each, (B', K')."""
         first = torch.arange(beams.size(0), device=beams.device) if sentences is None else sentences  # (B',)
         if sentences is not None:
             self.mask = self.mask.index_select(0, sentences)
@@ -214,7 +214,7 @@ class Transformer(Seq2Seq):
         return TransformerState(memory.mask[:, None, None], source, [Cache() for _ in self.decoder])
 
     def step(self, state: TransformerState, pieces: Tensor, syntax: Syntax | None = None) -> Tensor:
-        """Feed the newest piece of every beam, (B, K), and compute the states that predict the next: (B, K, D)."""
+        """Feed the newest piece of every hypothesis, (B, K), and compute the states for the next one: (B, K, D)."""
         batch, beams = pieces.shape
         x = self.target_embedding(pieces.view(-1, 1), syntax, first=state.length)  # (B K, 1, D)
         state.length += 1
@@ -229,7 +229,7 @@ class Transformer(Seq2Seq):
 def _attend_to_source(
     keys_values: tuple[Tensor, Tensor], mask: Tensor, batch: int
 ) -> Callable[[CrossAttention, Tensor], Tensor]:
-    # the beams of a sentence are queries of one attention, so its keys and values are not copied for each beam
+    # the hypotheses of a sentence are queries of one attention, so its keys and values are not copied for each
     def source(attention: CrossAttention, x: Tensor) -> Tensor:
         queries = x.view(batch, -1, x.size(-1))  # (B, K, D)
         return attention(queries, keys_values, mask).view_as(x)

@@ -124,7 +124,7 @@ class Variant(nn.Module):
         self.place = place
 
     def initialise(self) -> None:
-        """Set the weights that do not begin like all others of an LSTM, which draws them when it is built."""
+        """Set the weights with a special initialization: an LSTM initializes all others alike when it is built."""
 
     def embed(self, x: Tensor, syntax: Syntax) -> Tensor:
         """Edit the scaled token embeddings, before positions are added: (B, T, D) -> same."""
@@ -146,7 +146,7 @@ class Variant(nn.Module):
         return ""
 
     def supervise(self, syntax: Syntax, loss: Tensor) -> None:
-        """Add an auxiliary loss, the sum over the batch: it is weighted here and normalised like the main loss."""
+        """Add an auxiliary loss, the sum over the batch: it is weighted here and normalized like the main loss."""
         name = f"{type(self).__name__.lower()}.{self.place.side}.{self.place.layer}"
         # a loss that does not count is still there, so that every process of a training has the same graph
         weight = self.loss_weight if self.loss_counts else 0.0

@@ -30,4 +30,5 @@ def _keys(name: str) -> Iterator[RecipeKey]:
     hints = get_type_hints(kind.__init__, include_extras=True)
     for option, default in option_defaults(kind).items():
         values = allowed_values(TypeAdapter(hints.get(option, Any)).json_schema())
-        yield RecipeKey(f"{path}.{option}", yaml_text(default), values, meanings.get(option, ""))
+        meaning = meanings.get(option, "")
+        yield RecipeKey(f"{path}.{option}", yaml_text(default), values, meaning[:1].upper() + meaning[1:])

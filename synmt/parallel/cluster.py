@@ -35,9 +35,9 @@ S = TypeVar("S")
 _WAIT = "10s"
 """How long a scheduler may take to answer."""
 _PLENTY = 1 << 20
-"""More items than there are."""
+"""No limit on the number of queued items."""
 _NOT_BEGUN = object()
-"""In place of the result of an item that was given up."""
+"""Marks a cancelled item, in place of its result."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Cluster:
         import_module("distributed")
         settings = import_module("dask.config")
 
-        # what happens to the connection, synmt says in a sentence; distributed sets the level when it is imported
+        # synmt reports what happens to the connection in one sentence; distributed sets the level when it is imported
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         # an item is a shard of text, not a graph of tasks
         settings.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
@@ -117,7 +117,7 @@ class Cluster:
                 told = feed(submit, items, partial(self._room, long, demand), is_undone)
                 yield from filter(lambda result: result is not _NOT_BEGUN, map(Relay().result_of, told))
         except (CancelledError, OSError, asyncio.TimeoutError) as error:
-            # Dask's errors have no number of the system
+            # Dask's own errors have no errno
             of_system = isinstance(error, OSError) and not isinstance(error, closed) and error.errno is not None
             if of_system and self._client.status == "running":
                 raise
@@ -133,7 +133,7 @@ class Cluster:
         # Slurm's workers come only if work waits
         if long is None:
             return max(2 * len(self._client.nthreads()) + 2, self._most)
-        # what waits at a worker that is busy for hours cannot begin at one that joins
+        # items queued at a worker that is busy for hours would not move to a worker that joins
         return _PLENTY if self._grows else max(1, self._gpus() if demand else sum(self._client.nthreads().values()))
 
     def _gpus(self) -> int:
@@ -144,7 +144,7 @@ class Cluster:
 
     @contextmanager
     def _stopping(self, stop: threading.Event, kit: Kit, sent: WeakSet[Any]) -> Iterator[None]:
-        """Tell all workers when the driver is told to stop, and give up what waits for one: it may come tomorrow."""
+        """Tell all workers when the driver has to stop, and cancel queued items, which may wait for hours."""
         done = threading.Event()
 
         def watch() -> None:

@@ -77,7 +77,7 @@ def in_processes(
 
 
 def can_fork() -> bool:
-    """Tell whether processes may be copies of this one: nobody would release there what other threads have locked."""
+    """Tell whether processes may be forked: a fork would inherit locks of other threads, which nobody can release."""
     # the libraries of macOS have threads of their own
     return sys.platform == "linux" and threading.active_count() == 1
 
@@ -99,7 +99,7 @@ def started_processes(workers: int) -> Iterator[None]:
 
 @contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """Delay Ctrl-C until the end of the block; processes that start in it are deaf to it from their first moment on."""
+    """Delay Ctrl-C until the end of the block; processes that start in it ignore it from the start."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
         yield
         return
@@ -119,9 +119,9 @@ def _ctrl_c_later() -> Iterator[None]:
 class Pool:
     """Processes that do one work after the other, as long as none fails.
 
-    busy: whether a work has not ended, or failed.
-    inherited: if it is given, they are copies of this process that have it, too (`synmt.parallel.worker.inherited`):
-        they start in no time and share memory. `can_fork` says when.
+    busy: whether a work is still running, or has failed.
+    inherited: if it is given, the processes are forks of this one and have it, too (`synmt.parallel.worker.inherited`):
+        they start at once and share memory. `can_fork` says when.
 
     Raises SynmtError if the system starts none.
     """
@@ -132,13 +132,13 @@ class Pool:
         self._processes = set[BaseProcess]()
         self._others = set(multiprocessing.active_children())
         context = multiprocessing.get_context("spawn" if inherited is None else "fork")
-        # a large state among the arguments of a process would let the next one start only when this one has read it
+        # if a large state were an argument of a process, the next one would start only after this one has read it
         self._states, self._writer = context.Pipe(duplex=False)
         self._writing = threading.Lock()
         self._executor = ProcessPoolExecutor(workers, context, prepare, (self._states, context.Lock(), inherited))
         self.busy = True
         try:
-            # those that cannot start are told of when they are needed
+            # processes that could not start are reported when they are first needed
             with suppress(BrokenProcessPool):
                 for _ in range(workers):
                     self._submit(do_nothing)
@@ -194,7 +194,7 @@ class Pool:
         # a process that was killed has a negative exit code, and one whose start failed has 0 or 1
         if any(process.exitcode in (0, 1) for process in self._processes):
             return SynmtError(
-                "a worker process could not start, as its message above says",
+                "a worker process could not start; see its message above",
                 where=str(where),
                 do="Workers import your script: put what it does under `if __name__ == '__main__':`",
             )

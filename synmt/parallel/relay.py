@@ -35,7 +35,7 @@ def run_logged(work: Callable[[Any], Any], item: Any, before: Sequence[Remark] =
 
 
 def detach_handlers() -> None:
-    """Let nothing else happen to what is logged: the handlers of a copied process are those of its parent."""
+    """Remove inherited log handlers: those of a forked process are its parent's."""
     logger = logging.getLogger(_ROOT)
     logger.handlers.clear()
     logger.propagate = False

@@ -35,8 +35,8 @@ def slurm_jobs() -> Iterator[Any]:
     with cluster:
         check_job(cluster.job_script())
         limits = import_module("dask.config").get("distributed.adaptive")
-        # in any time worth mentioning: Dask asks for as many workers as there are shards or runs, and for all at once;
-        # by its own estimate, it would ask for a few, and for others when these have come out of Slurm's queue
+        # so short that Dask requests one worker for each shard or run, and all of them at once; by its own estimate it
+        # would request a few, and more only after these have left Slurm's queue
         cluster.adapt(minimum=limits["minimum"], maximum=limits["maximum"], target_duration="1us")
         yield cluster
 

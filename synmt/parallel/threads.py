@@ -44,7 +44,7 @@ def usable_cores(groups: Path = Path("/proc/self/cgroup"), root: Path = Path("/s
     """
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quotas = [quota for folder in _folders(groups, root) if (quota := _quota(folder)) is not None]
-    # half a core more is worth a thread: 1.5 cores are two threads
+    # round half a core up: 1.5 cores are two threads
     return max(1, min(allowed, *(int(quota + 0.5) for quota in quotas)) if quotas else allowed)
 
 

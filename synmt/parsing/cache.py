@@ -105,7 +105,7 @@ class CachedParser:
 
 
 def encode_parse(parse: Parse, line: str) -> bytes | None:
-    """Serialise a tree without its words, which the line has; None if reading it would not give the same tree."""
+    """Serialize a tree without its words, which the line has; None if reading it would not give the same tree."""
     arcs = parse.arcs
     names: dict[str, Any] = {"relations": parse.relations, "tags": parse.tags, "names": arcs and list(arcs.names)}
     if parse.features:
@@ -125,7 +125,7 @@ def encode_parse(parse: Parse, line: str) -> bytes | None:
 
 
 def decode_parse(tree: bytes, line: str) -> Parse | None:
-    """Read a tree that `encode_parse` serialised; None if it is damaged or in another format."""
+    """Read a tree that `encode_parse` serialized; None if it is damaged or in another format."""
     try:
         if tree[0] != _FORMAT:
             return None

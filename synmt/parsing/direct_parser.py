@@ -1,7 +1,7 @@
 """Lines to trees by Stanza's models without its documents, for models that read words and their characters.
 
 What Stanza computes and no tree needs is left out: features, lemmas, relations of arcs that are not in the tree, and
-everything about a word that was computed for an earlier line. All other models take the way of pipeline.py.
+everything about a word that was computed for an earlier line. All other models go through pipeline.py.
 """
 
 from __future__ import annotations

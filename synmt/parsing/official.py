@@ -152,7 +152,7 @@ def check_language(language: str) -> None:
 
 
 def _unknown_language(language: str, languages: Any) -> UsageError:
-    # the multilingual package only recognises languages
+    # the multilingual package only recognizes languages
     names = sorted(set(languages) - {"multilingual"})
     return UsageError(
         f"Stanza has no parser for the language '{language}'",

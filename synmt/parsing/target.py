@@ -61,7 +61,7 @@ def check_target(target: Path, *, overwrite: bool) -> None:
         raise wrong
     folder, summary = parts_folder(target), summary_path(target)
     if not _is_of_a_run(folder):
-        # not even on request: a person hardly means this folder by --overwrite
+        # not even on request: the user hardly means this folder by --overwrite
         raise SynmtError("exists, and `synmt parse` did not make it", where=str(folder), do="Choose another output")
     if summary.exists() and not overwrite and not target.exists() and read_summary(target) is None:
         raise not_overwritten(FOREIGN, summary)

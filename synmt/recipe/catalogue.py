@@ -1,4 +1,4 @@
-"""Finds recipes: a person's own files first, then those that ship with synmt, such as `nc11-pascal`."""
+"""Finds recipes: the user's files first, then those that ship with synmt, such as `nc11-pascal`."""
 
 from __future__ import annotations
 

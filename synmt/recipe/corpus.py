@@ -116,7 +116,7 @@ class CorpusRecipe(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _items(cls, given: Any) -> Any:
-        """Turn every form that a person can write into items."""
+        """Turn every form that the user can write into items."""
         if not isinstance(given, dict):
             return given
         given = {key: value for key, value in given.items() if value is not None}

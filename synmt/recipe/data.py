@@ -16,7 +16,7 @@ class StrictModel(BaseModel):
 
 
 class TextRecipe(StrictModel):
-    """How a text is cut into words before anything else; `synmt translate` cuts its input in the same way.
+    """How a text is tokenized before all other steps; `synmt translate` tokenizes its input in the same way.
 
     `char` needs nothing more, `kytea` needs `pip install 'synmt[kytea]'`, and `truecase` and the others
     `synmt[tokenizers]`.
@@ -133,8 +133,8 @@ class VocabularyRecipe(StrictModel):
     training_lines: int = Field(default=2_000_000, ge=1)
     """Maximum number of lines, sampled at random, from which the vocabulary is learned."""
     dropout: float = Field(default=0.0, ge=0, le=1)
-    """BPE only: probability that a merge is dropped, in training, anew in each epoch (BPE dropout, Provilkov et al.,
-    2020, who use 0.1, and 0.6 for Chinese and Japanese)."""
+    """BPE only: probability that a merge is dropped during training, sampled again in each epoch (BPE dropout,
+    Provilkov et al., 2020, who use 0.1, and 0.6 for Chinese and Japanese)."""
 
     @model_validator(mode="after")
     def _drops_merges(self) -> VocabularyRecipe:

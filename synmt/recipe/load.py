@@ -88,7 +88,7 @@ def _find(name: Path, extended_by: Path | None) -> Path:
         why = f" ({error.strerror})" if isinstance(error, OSError) else ""
         raise UsageError(f"not a valid path{why}: {name.name!r}", where=str(extended_by or "recipe")) from None
     if path and extended_by and path.samefile(extended_by):
-        # a person's own recipe may have the name of the shipped one that it extends
+        # a user's recipe may have the name of the shipped one that it extends
         path = find_shipped(name) or path
     if path is None:
         raise no_such_recipe(name, folder, extended_by)

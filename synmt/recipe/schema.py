@@ -162,7 +162,7 @@ class EvaluationRecipe(StrictModel):
     metrics: tuple[_Metric, ...] = ("bleu", "chrf", "ter")
     """Metrics of `synmt score` that need only references."""
     tokenize: str = "13a"
-    """sacreBLEU's tokenisation for BLEU; `none` for tokenised text."""
+    """sacreBLEU's tokenization for BLEU; `none` for tokenized text."""
     lowercase: bool = False
     """Compare in lower case."""
     on: Literal["text", "tokens"] = "text"
@@ -182,9 +182,9 @@ class Recipe(StrictModel):
     corpus: CorpusRecipe
     """The parallel text: training, validation and test sets."""
     text: TextRecipe = TextRecipe()
-    """How both sides are cut into words before anything else; by default they are not."""
+    """Tokenization of both sides, and their case, before all other steps; by default none."""
     target_text: TextRecipe | None = None
-    """How the target is cut, if not like the source; it replaces `text` as a whole."""
+    """Tokenization and case of the target, if different from the source; replaces `text` as a whole."""
     filters: FilterRecipe = FilterRecipe()
     """Which sentence pairs are left out."""
     parser: ParserRecipe = ParserRecipe()
@@ -222,7 +222,7 @@ class Recipe(StrictModel):
     @classmethod
     def _fits_a_folder(cls, name: str) -> str:
         if len(name.encode()) > LONGEST_NAME:
-            raise ValueError(f"a name has at most {LONGEST_NAME} bytes, since it is that of a folder")
+            raise ValueError(f"a name has at most {LONGEST_NAME} bytes, because it names a folder")
         return name
 
     @model_validator(mode="after")

@@ -130,15 +130,16 @@ def unknown_relations(relations: Iterable[str], known: Iterable[str]) -> list[st
 
 
 def unknown_warning(variant: str, occurrences: Mapping[str, int], known: Iterable[str], fate: str) -> list[str]:
-    """Say which relations of the training text a variant does not know, and what they do; empty if it knows all."""
+    """Warn of relations of the training text that a variant does not know; empty if it knows all.
+
+    fate: what the words with these relations have in common, such as `share one embedding`.
+    """
     unknown = {name: occurrences[name] for name in unknown_relations(occurrences, known)}
     if not unknown:
         return []
-    relations = "1 relation" if len(unknown) == 1 else f"{len(unknown)} relations"
-    return [
-        f"{variant} does not know {relations} of {sum(unknown.values()):,} of "
-        f"{sum(occurrences.values()):,} words, which {fate}: {most_frequent(unknown)}"
-    ]
+    relations, are = ("1 relation", "is") if len(unknown) == 1 else (f"{len(unknown)} relations", "are")
+    words = f"{sum(unknown.values()):,} of {sum(occurrences.values()):,} words"
+    return [f"{relations} ({words}) {are} unknown to {variant}; these words {fate}: {most_frequent(unknown)}"]
 
 
 def base_name(relation: str) -> str:

@@ -52,7 +52,7 @@ class LinearisedTree:
     """A tree as text with its words.
 
     spans: (C, 2), what each character of the text covers in the line: a character of a word, or nothing, which begins
-        and ends in the same place; the blank before a word covers nothing before it.
+        and ends in the same place; the space before a word covers nothing before it.
     """
 
     text: str
@@ -82,7 +82,7 @@ def linearise_with_words(parse: Parse) -> LinearisedTree:
             covered = [(min(start + at, end), min(start + at + 1, end)) for at in range(len(token))]
             covered.insert(0, (start, start))
         tokens.append(token)
-        # the first token has no blank before it
+        # the first token has no space before it
         spans += covered if len(tokens) > 1 else covered[1:]
     return LinearisedTree(" ".join(tokens), np.array(spans, dtype=np.int64).reshape(-1, 2))
 

@@ -37,7 +37,7 @@ class Processes:
     """This process and the number of all processes.
 
     group: through which they talk in training; None for that of the preparation.
-    store: of torchrun, which stays when it starts the processes again.
+    store: torchrun's store, which survives restarts of the processes.
     """
 
     rank: int = 0
@@ -128,7 +128,7 @@ def join_processes() -> Processes:
 def name_of_start(store: Any, rank: int, count: int) -> str:
     """Agree with the other processes on a name that they had at no earlier start.
 
-    How often torchrun has started them does not do: each machine counts, but not every start.
+    torchrun's count of restarts cannot be used for that: each machine counts for itself, and not every start.
     """
     mine = uuid.uuid4().hex
     if rank == 0:

@@ -164,9 +164,10 @@ def _check_names(planned: Sequence[GridRun]) -> None:
 
 
 def resume_command(planned: Sequence[GridRun], *, overwrite: bool) -> Callable[[], str]:
-    """Make the function that names the command to give after one that was stopped or has failed.
+    """Make the function that names the command to run after one that was stopped or has failed.
 
-    What that one has replaced must not be overwritten again, and what it has not would be left as it was.
+    That command must not overwrite the runs that the first one has replaced. Those that it has not replaced yet have to
+    be removed, because without --overwrite they would stay as they are.
 
     planned: all runs of a grid that overwrites, as they are before the command; none for any other command.
     """

@@ -111,9 +111,10 @@ def _takes_embeddings(recipe: Recipe) -> bool:
     left_out = [name for name in _EMBEDDINGS if name in without]
     if left_out and len(left_out) < len(_EMBEDDINGS):
         raise UsageError(
-            f"{', '.join(left_out)} would be new, but the other embeddings belong to the vocabulary of the run",
+            f"{', '.join(left_out)} would be new, but the other embeddings would come from the run, with its "
+            "vocabulary. Either all embeddings come from the run, or none",
             where="model.init_except",
-            do="Leave out all of them (`embeddings`) or none",
+            do="List all of them (`embeddings`) or none",
         )
     return not left_out
 
@@ -126,11 +127,11 @@ def _with_vocabulary(recipe: Recipe, before: Recipe, other: Run) -> Recipe:
     if given != VocabularyRecipe().model_dump(exclude=_OF_TRAINING):
         other_keys = [key for key in given if given[key] != taken[key]]
         differences = [f"vocabulary.{key} is {given[key]!r} here and {taken[key]!r} there" for key in other_keys]
-    # pieces of words that are cut in another way are other pieces
-    differences += [f"{key} is not that of the run" for key in _OF_WORDS if values.get(key) != there.get(key)]
+    # another tokenization makes other pieces
+    differences += [f"{key} differs" for key in _OF_WORDS if values.get(key) != there.get(key)]
     if differences:
         raise UsageError(
-            f"the recipe makes other pieces than the run whose weights it takes: {', '.join(differences)}",
+            f"the recipe's vocabulary differs from that of the run whose weights it takes: {', '.join(differences)}",
             where=f"model.init, {other.folder}",
             do="Leave out `vocabulary`, or learn a new one with `model.init_except: [embeddings]`",
         )

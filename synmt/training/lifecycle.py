@@ -53,16 +53,17 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
         raise UsageError(
             f"this is the run '{before}', whose folder was renamed or copied",
             where=str(run.folder),
-            do=f"Name the folder {before} again to go on, choose another name=… for a new run, or --overwrite this one",
+            do=f"Rename the folder to {before} to resume, choose another name=… for a new run, or replace this one "
+            "with --overwrite",
         )
     if differences:
         raise _another(run, recipe, "this run was started with a different recipe: " + "; ".join(differences))
     if not overwrite and _has_lost_checkpoints(run) and not has_finished(run, recipe):
-        raise _another(run, recipe, "the run has finished, and without its checkpoints it cannot go on or change")
+        raise _another(run, recipe, "the run has finished, and cannot be continued or changed without its checkpoints")
     steps, step = recipe.training.max_steps, run.reached()
     if not overwrite and steps < step and steps != run.recipe().training.max_steps:
-        reached = f"the run has reached step {step:,} already: training.max_steps={step} ends it there, {steps} cannot"
-        raise _another(run, recipe, reached)
+        what = f"the run is already at step {step:,}; set training.max_steps to {step} (to end it there) or more"
+        raise _another(run, recipe, f"{what}, not {steps}")
 
 
 def _has_lost_checkpoints(run: Run) -> bool:
@@ -88,8 +89,8 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
                 yield f"{section}.{key} was {before.get(key)!r}, is {after.get(key)!r}"
 
 
-RESUME_ADVICE = "Leave out --overwrite, so that the run goes on and does not begin anew"
-"""What to do after an error in a run that was begun with --overwrite."""
+RESUME_ADVICE = "Leave out --overwrite to resume the run instead of restarting it"
+"""What to do after an error in a run that was started with --overwrite."""
 
 
 def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) -> None:
@@ -136,8 +137,8 @@ def write_final_weights(run: Run, recipe: Recipe) -> None:
     # the checkpoints of a finished run may have been removed by hand
     if settings.average > 1 and (last := regular_checkpoints(run, settings)[-settings.average :]):
         if len(last) < settings.average:
-            what = "the averaged weights are those of %s: there are no more for training.average, %d"
-            _logger.warning(what, counted(len(last), "checkpoint"), settings.average)
+            what = "only %s averaged: there are no more, but training.average is %d"
+            _logger.warning(what, counted(len(last), "checkpoint is", "checkpoints are"), settings.average)
         average_weights([folder / "model.safetensors" for folder in last], run.folder / "average.safetensors")
     with write_atomically(run.weights, binary=True) as out, open(run.weights_of(settings.use), "rb") as weights:
         shutil.copyfileobj(weights, out)

@@ -1,6 +1,6 @@
 """Label-smoothed cross-entropy with its gradient, in one pass over blocks of rows that never stores all logits.
 
-`Objective` is what training minimises: one module, so that several processes can wrap model and losses together.
+`Objective` is what training minimizes: one module, so that several processes can wrap model and losses together.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def _plan_run(
     if finished:
         missing = missing_tests(run, recipe)
         text = _plan_once(recipe, texts) if missing else PlannedText(None)
-        trained = PlannedStep(f"train {run.folder}", "there", f"{run.info()['steps']:,} steps")
+        trained = PlannedStep(f"train {run.folder}", "done", f"{run.info()['steps']:,} steps")
         return text.steps, [trained, *_tests(run, recipe, text, missing)]
     text = _plan_once(recipe, texts)
     case = adopt_case(recipe, run, overwrite=overwrite)
@@ -138,7 +138,7 @@ def _vocabularies(prepared: Path | None) -> Vocabularies | None:
 
 
 def _weights(recipe: Recipe, vocabularies: Vocabularies | None) -> str:
-    """Count the weights of the model; before the vocabulary is learnt it may turn out smaller.
+    """Count the weights of the model; without a learned vocabulary, the number may turn out smaller.
 
     The rows of learned features are not counted, since nothing is there yet that says how many they are.
     """
@@ -161,4 +161,4 @@ def _tests(run: Run, recipe: Recipe, text: PlannedText, missing: list[str]) -> I
         lines = count_lines(text.corpus.test[name].source) if text.corpus else text.counts.get(name)
         metrics = ", ".join(recipe.evaluation.metrics)
         amount = f"{lines:,} lines, {metrics}" if lines is not None else metrics
-        yield PlannedStep(f"translate and score {name}", "to do" if name in missing else "there", amount)
+        yield PlannedStep(f"translate and score {name}", "to do" if name in missing else "done", amount)

@@ -64,7 +64,7 @@ def plan_data(
         steps, prepared_by = [*steps, *task], without_filters(recipe)
     folder = prepared_folder(data / "prepared", prepared_by, corpus, vocabularies) if corpus else None
     complete = folder is not None and is_complete(folder)
-    steps.append(PlannedStep(f"prepare {folder or 'vocabulary and subwords'}", "there" if complete else "to do"))
+    steps.append(PlannedStep(f"prepare {folder or 'vocabulary and subwords'}", "done" if complete else "to do"))
     for side in sides_with_trees(requirements, source_trees=source_trees):
         steps += _plan_trees(recipe, text, data, side, requirements[side], folder)
     # one parser can cut both sides and parse them
@@ -86,7 +86,7 @@ def _plan_words(
     except SynmtError as error:
         return [PlannedStep(what, "missing", problem=error)], replace(text, corpus=None)
     if words:
-        return [PlannedStep(f"{what}: {words.train.source.parent}", "there")], replace(text, corpus=words)
+        return [PlannedStep(f"{what}: {words.train.source.parent}", "done")], replace(text, corpus=words)
     files = {"train": raw.train, text.valid: raw.valid} if raw else {}
     counts = {**text.counts, **{split: count_lines(pair.source) for split, pair in files.items()}}
     lines = TextSize(counts.get("train"))
@@ -108,7 +108,7 @@ def _plan_trees(
         yield PlannedStep(f"find the trees of the {side}", "missing", problem=error)
         return
     if source and folder and (name := source.annotation_in(folder)):
-        yield PlannedStep(f"{add}: {folder / name}", "there")
+        yield PlannedStep(f"{add}: {folder / name}", "done")
         return
     if download:
         yield download
@@ -145,7 +145,7 @@ def _plan_parse(
     path = getattr(text.corpus.splits()[split], side)
     target = trees_path(data, text.corpus, path, parser) if parser else None
     if target and read_summary(target):
-        return PlannedStep(f"parse {path.name}: {target}", "there")
+        return PlannedStep(f"parse {path.name}: {target}", "done")
     return parsing_step(f"parse {path.name}", TextSize.of(path), parser, recipe.parser_of(side))
 
 
@@ -169,7 +169,7 @@ def _plan_task(recipe: Recipe, text: PlannedText, data: Path) -> tuple[list[Plan
         made = task_corpus(recipe, corpus, found[0], data / "tasks", *found[1:])
     if made is None or not made.train.source.is_file():
         return [*steps, PlannedStep(write, "to do")], None
-    return [*steps, PlannedStep(f"{write}: {made.train.source.parent}", "there")], made
+    return [*steps, PlannedStep(f"{write}: {made.train.source.parent}", "done")], made
 
 
 def _bracketings(corpus: Corpus | None) -> Path | None:

@@ -1,4 +1,4 @@
-"""The text of a recipe: what is there, and what would be downloaded and built."""
+"""The text of a recipe: which steps are done, and what would be downloaded and built."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plan_text(recipe: Recipe) -> PlannedText:
     where = (recipe.corpus, recipe.source, recipe.target)
     try:
         if corpus := find_corpus(*where):
-            return PlannedText(corpus, [PlannedStep(f"find the text: {corpus.train.source.parent}", "there")])
+            return PlannedText(corpus, [PlannedStep(f"find the text: {corpus.train.source.parent}", "done")])
         needs = corpus_needs(*where)
     except SynmtError as error:
         return PlannedText(steps=[PlannedStep("find the text", "missing", problem=error)])
@@ -53,7 +53,7 @@ def _downloads(needs: CorpusNeeds) -> Iterator[PlannedStep]:
     for file in needs.downloads:
         what, host = f"download {file.address}", urlsplit(file.address).netloc
         if is_there(file):
-            yield PlannedStep(what, "there", _bytes(local_path(file).stat().st_size))
+            yield PlannedStep(what, "done", _bytes(local_path(file).stat().st_size))
         elif offline():
             yield PlannedStep(what, "missing", _bytes(file.size or None), problem=no_network(missing))
         else:

@@ -14,10 +14,10 @@ from synmt.parsing.pipeline import default_processes
 from synmt.parsing.rates import REFERENCE, measured_rate
 from synmt.recipe.data import ParserRecipe
 
-State = Literal["there", "to do", "missing"]
+State = Literal["done", "to do", "missing"]
 
 _NEWS_WORDS = 25
-"""Words in a line of news: the estimate for a text that is not there yet."""
+"""Words in a line of news: the estimate for a text that is not on this machine yet."""
 _SAMPLE = 2000
 """Lines whose words are counted to estimate those of a text."""
 
@@ -27,8 +27,8 @@ class PlannedStep:
     """A step of training, or of preparing its data.
 
     what: begins with a verb.
-    state: `there` if nothing has to be done, `missing` if the command would stop here.
-    amount: how much it is: bytes, lines, hours, weights.
+    state: `done`, `to do`, or `missing` if the command would stop here.
+    amount: its size or estimated time: bytes, lines, hours, weights.
     remark: what the amount is based on.
     problem: what the command would report; only for `missing`.
     """
@@ -48,9 +48,9 @@ class PlannedStep:
 class TextSize:
     """How long a text is.
 
-    lines: None if nobody knows yet.
-    words: in an average line.
-    measured: whether the words are counted, in the first lines of the text.
+    lines: number of lines; None if it is not known yet.
+    words: mean number of words per line.
+    measured: whether the words were counted, in the first lines of the text; otherwise they are an estimate.
     """
 
     lines: int | None
@@ -70,13 +70,13 @@ class TextSize:
 def parsing_step(what: str, text: TextSize, parser: StanzaParser | None, settings: ParserRecipe) -> PlannedStep:
     """Estimate how long a text is parsed.
 
-    parser: None if its model is not there yet.
+    parser: None if its model is not on this machine yet.
     """
     rate = measured_rate(parser) if parser else None
     processes = settings.workers or default_processes(settings.device)
     on_gpu = processes == 1 and default_processes("cpu") > 1 and not settings.workers
     if text.lines is None or (rate is None and on_gpu):
-        remark = "" if text.lines is None else "the time of parsing is unknown: nothing was parsed on this GPU before"
+        remark = "" if text.lines is None else "parsing time unknown: no parsing speed measured on this GPU yet"
         return PlannedStep(what, "to do", str(text), remark)
     hours = text.lines * text.words / ((rate or REFERENCE) * processes) / 3600
     about = "about" if rate else "at least"
@@ -87,7 +87,7 @@ def _basis(text: TextSize, rate: float | None, processes: int) -> str:
     words = "" if text.measured else f", {text.words:.0f} words a line"
     each = f"in each of {processes} processes" if processes > 1 else "in one process"
     if rate:
-        return f"parsing: {rate:,.0f} words a second {each}, as the last time on this machine{words}"
+        return f"parsing: {rate:,.0f} words a second {each}, as measured last on this machine{words}"
     return (
         f"parsing: {REFERENCE:,} words a second {each}{words}. This is the rate of the compact English parser on one "
         "core of an AMD Zen 5; official models, long sentences and older machines take longer"

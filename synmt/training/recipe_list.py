@@ -1,4 +1,4 @@
-"""The shipped recipes as a table: system, corpus, the paper's score, and whether the text is there."""
+"""The shipped recipes as a table: system, corpus, the paper's score, and whether the text is on this machine."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RecipeEntry:
     def row(self) -> list[str]:
         """Give the cells of the table."""
         pairs = f"{self.pairs:,}" if self.pairs else "–"
-        text = "to do" if self.missing else "there"
+        text = "missing" if self.missing else "local"
         return [self.name, self.system, self.corpus, pairs, self.reported or "–", text]
 
 

@@ -32,9 +32,11 @@ class StepRecord:
     loss: label-smoothed loss per target piece, in nats; `losses` holds the auxiliary losses, weighted.
     perplexity: without smoothing.
     memory: peak memory so far, in bytes.
-    seconds, processor_seconds, tokens, joules: spent since the last record, or since training continued, without
-        validation and checkpoints. Tokens are target pieces of all processes; the others are of this process, energy
-        that of its machine. None if it is not known.
+    tokens: target pieces, of all processes.
+    seconds, processor_seconds: time and processor time of this process.
+    joules: energy of the machine of this process; None if it is not known.
+
+    These four count since the last record, or since training continued, without validation and checkpoints.
     """
 
     step: int
@@ -56,7 +58,7 @@ class ValidationRecord:
     """One validation.
 
     loss: per target piece, in nats, without smoothing.
-    bleu: of detokenised text; None if the recipe leaves it out.
+    bleu: of detokenized text; None if the recipe leaves it out.
     decays: how often the schedule `plateau` has lowered the learning rate.
     """
 
@@ -78,8 +80,8 @@ class EndRecord:
 
 END_REASONS = {
     "max_steps": "all steps are done (training.max_steps)",
-    "patience": "the last validations brought no improvement (training.patience)",
-    "decays": "the last decay of the learning rate brought no improvement (training.max_decays)",
+    "patience": "no improvement in the last validations (training.patience)",
+    "decays": "no improvement after the last learning rate decay (training.max_decays)",
     "interrupted": "interrupted",
 }
 """Descriptions of the reasons of an EndRecord, to follow the step."""

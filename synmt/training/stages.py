@@ -55,7 +55,7 @@ class Prepared:
     corpus: the text that was prepared; the test sets are raw.
     folder: the prepared corpus.
     trees: for each side with trees, the name of their annotation.
-    made_by: the annotation's name without what it stores besides the trees; it changes only if the trees do.
+    made_by: the part of the annotation's name that identifies the trees alone; it changes only if the trees do.
     parser: the identity of the parser of the source, which also parses new text.
     cutters: what cut each side into words.
     raw: the corpus before it was cut; None if it was not.

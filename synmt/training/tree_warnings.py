@@ -32,4 +32,5 @@ def relation_warnings(recipe: Recipe, prepared: PreparedCorpus, trees: Mapping[S
 def _tag_warnings(variant: str, tags: Iterable[str]) -> list[str]:
     unknown = [tag for tag in tags if tag not in (*UNIVERSAL_TAGS, "_")]
     listed = ", ".join(unknown[:5]) + ", …" * (len(unknown) > 5)
-    return [f"{variant} knows the tags of Universal Dependencies; all others are one: {listed}"] if unknown else []
+    about = f"{variant} knows the tags of Universal Dependencies; other tags share one embedding"
+    return [f"{about}: {listed}"] if unknown else []

@@ -27,7 +27,7 @@ _logger = logging.getLogger(__name__)
 _FORMAT = 1
 """Increase it when the same settings give other words."""
 _SHARD_LINES = 20_000
-"""A tokenizer cuts them in some seconds."""
+"""Lines of a shard; a tokenizer cuts them in a few seconds."""
 
 Words = tuple[Corpus, dict[Side, Cutter]]
 """A corpus of words, and what has cut its sides."""

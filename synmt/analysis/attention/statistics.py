@@ -171,7 +171,7 @@ def measure_cross_heads(weights: DoubleArray, *, has_eos: bool = True) -> HeadSt
 
 
 def entropies(weights: DoubleArray) -> DoubleArray:
-    """Compute the entropy of each row in bits, normalised to a sum of 1: (…, T) -> (…); NaN for a row of zeros."""
+    """Compute the entropy of each row in bits, normalized to a sum of 1: (…, T) -> (…); NaN for a row of zeros."""
     sums = weights.sum(-1)  # (…)
     known = np.where(sums > 0, sums, np.nan)  # (…)
     # Σ w/s · ln(w/s) = Σ w · ln w / s - ln s

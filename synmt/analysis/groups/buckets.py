@@ -49,7 +49,7 @@ PAPERS = {
 """Length buckets by the names that recipes have."""
 
 UNITS = ("words", "pieces", "characters")
-"""Units of length: words between spaces, vocabulary units, or characters (for text without spaces)."""
+"""Units of length: words between spaces, pieces of the vocabulary, or characters (for text without spaces)."""
 
 SIDE_NAMES = {"source": "source", "target": "reference"}
 """The sides of a test set as tables call them: its target is the reference."""

@@ -161,7 +161,11 @@ def _describe_reading(run: Run, *, other_model: bool) -> str:
         return ""
     if run.info().get("parser") is None:
         what = "gold trees" if recipe.parser.control == "gold" else "trees from files"
-        _logger.info("the model was trained on %s, not on these; to use those: `--parses FILE.conllu`", what)
+        _logger.info(
+            "the model was trained on %s, but these trees are the parser's; to use the model's, give them by "
+            "`--parses FILE.conllu`",
+            what,
+        )
         return ""
     control = reading_of((), recipe.parser).control
     return "" if other_model or control.idle else as_read(control)

@@ -1,9 +1,9 @@
 """Other trees to translate a text with: rewired trees, controls, flat trees, and trees of other parsers.
 
-    UAS(trees) = words of the own trees that have the same parent in `trees` / words of the own trees
+    UAS(trees) = words of the original trees that have the same parent in `trees` / words of the original trees
 
-The own trees are those that the model reads when it translates: from the parser of its training or from a file, with
-the control of its recipe. The other trees are made from them by `synmt.syntax.controls`, as `parser.control` and
+The original trees are those that the model reads when it translates: from the parser of its training or from a file,
+with the control of its recipe. The other trees are made from them by `synmt.syntax.controls`, as `parser.control` and
 `parser.rewire` do for training, or come from another parser. Words are matched by their position in the line;
 punctuation counts.
 """
@@ -67,7 +67,7 @@ def check_translator(translator: Translator, where: str, *, has_trees: bool = Fa
             "the model reads no trees, so other trees change nothing",
             where=where,
             allowed="--robustness needs a run with a variant that reads trees, such as pascal",
-            do="See which trees its weights have learnt with `synmt analyze --trees --head all`",
+            do="See which trees its weights have learned with `synmt analyze --trees --head all`",
         )
     translator.refuse_linearised("--robustness")
     if translator.parser_identity is None and not has_trees:
@@ -108,9 +108,9 @@ def make_conditions(
 ) -> Iterator[Condition]:
     """Make rewired trees for each share, controls, flat trees, and conditions for `others`, trees with their names.
 
-    If the own trees have arc probabilities, all arcs of the other trees are certain, so that shares differ only in
+    If the original trees have arc probabilities, all arcs of the other trees are certain, so that shares differ only in
     parents; the share 0 then measures the effect of certainty alone. Otherwise the share 0 is left out, since its trees
-    are the own trees, and so is the control of the recipe.
+    are the original trees, and so is the control of the recipe.
     """
     certain = replace(own, trees=_certain(own.trees)) if own.with_arcs else own
     for share in shares:
@@ -128,7 +128,7 @@ def make_conditions(
 
 
 def attachment_score(own: Sequence[Parse], others: Sequence[Parse]) -> float:
-    """Compute the UAS of other trees of the same lines against the own trees, 0 to 1; 1 for no words."""
+    """Compute the UAS of other trees of the same lines against the original trees, 0 to 1; 1 for no words."""
     same = words = 0
     for tree, other in zip(own, others, strict=True):
         other_parents = _parents_by_span(other)

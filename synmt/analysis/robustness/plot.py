@@ -1,7 +1,7 @@
 """A figure of scores with rewired trees, controls, flat trees and trees of other parsers.
 
-The x axis is the share of words with a different parent than in the own trees. Bars are the 95 % intervals of the
-difference from the score with the own trees.
+The x axis is the share of words with a different parent than in the original trees. Bars are the 95 % intervals of the
+difference from the score with the original trees.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def draw_robustness(outcomes: Sequence[Outcome], metric: Metric, *, system: str)
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
     own, *conditions = outcomes
-    axes.axhline(own.score, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), label="own trees")
+    axes.axhline(own.score, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), label="original trees")
     rewired = [one for one in conditions if one.kind == "rewired"]
     if rewired:
-        # the curve starts at the own trees, unless these differ from share 0 in arc probabilities
+        # the curve starts at the original trees, unless these differ from share 0 in arc probabilities
         first = [] if rewired[0].share == 0 else [own]
         _draw(axes, [*first, *rewired], own, color=ONE, marker="o", line="-", label="rewired")
     others = [one for one in conditions if one.kind != "rewired"]
@@ -39,7 +39,7 @@ def draw_robustness(outcomes: Sequence[Outcome], metric: Metric, *, system: str)
         _draw(axes, [one], own, color=OTHER, marker=_MARKERS[place % len(_MARKERS)], line="none", label=one.name)
     better = "" if metric.higher_is_better else ", lower is better"
     axes.set_ylabel(f"{metric.title} (points{better})\n95 % interval of the difference")
-    axes.set_xlabel("Words with a different parent than in the own trees (%)")
+    axes.set_xlabel("Words with a different parent than in the original trees (%)")
     axes.set_xlim(-3, 103)
     axes.margins(y=0.1)
     axes.set_title(fit_text(system, 4.6), fontsize=9, loc="left")

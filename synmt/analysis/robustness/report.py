@@ -38,9 +38,9 @@ _logger = logging.getLogger(__name__)
 class _Results:
     """The outcomes of all conditions.
 
-    parser: name of the parser, or of the file, of the own trees.
+    parser: name of the parser, or of the file, of the original trees.
     control: name of the recipe's control; empty without one.
-    differing: number of translations with the own trees that differ from those stored in the run.
+    differing: number of translations with the original trees that differ from those stored in the run.
     """
 
     outputs: Outputs
@@ -74,13 +74,13 @@ def analyze_robustness(options: RobustnessOptions) -> AnalysisReport:
         make_conditions(own, shares, seed=options.seed, others=_other_trees(translator, own, name, other))
     )
     if own.with_arcs:
-        _logger.info("the model reads arc probabilities: own trees have those of the parser, other arcs are certain")
+        _logger.info("the model reads arc probabilities: original trees have the parser's, all other arcs are certain")
     with progress("translating", len(outputs.source) * (len(conditions) + 1), "lines") as advance:
         outcomes = list(measure(translator, own, conditions, metric, outputs.reference, advance))
     differing = sum(one != stored for one, stored in zip(outcomes[0].translations, outputs.hypothesis, strict=True))
     if differing:
         count = f"{differing:,} of {len(outputs.hypothesis):,}"
-        _logger.warning("%s translations with the own trees differ from those stored in the run", count)
+        _logger.warning("%s translations with the original trees differ from those stored in the run", count)
     results = _Results(outputs, metric, outcomes, name, own.control.name, options.seed, own.with_arcs, differing)
     if options.plot:
         save_plot(options.plot, lambda: draw_robustness(outcomes, metric, system=results.title))
@@ -156,19 +156,20 @@ def _score_cells(one: Outcome) -> list[str]:
 def _notes(results: _Results) -> Iterator[str]:
     if results.control:
         made = f"{results.control} trees made from those of {results.parser}"
-        yield f"own: trees that the model reads ({made}); row '{_without_control(results.parser)}': the parser's own"
+        row = _without_control(results.parser)
+        yield f"own: the original trees, which the model reads ({made}); row '{row}': those of the parser"
     else:
-        yield f"own: trees that the model reads, by {results.parser}"
+        yield f"own: the original trees, which the model reads, by {results.parser}"
     yield "rewired: this percentage of words, sampled at random without the root, has a different parent"
     yield "left, right: the parent is always the next, the previous word"
     yield "random: a random tree; shuffled: the same tree over shuffled words"
     yield "flat: the parent is always the first word, as in lines that cannot be parsed"
-    yield "UAS: words with the same parent as in the own trees"
+    yield "UAS: words with the same parent as in the original trees"
     lower = "" if results.metric.higher_is_better else f"; {results.metric.title}: lower is better"
-    yield f"difference: from the score with the own trees, by paired bootstrap{lower}"
-    yield "changed: translations that differ from those with the own trees"
+    yield f"difference: from the score with the original trees, by paired bootstrap{lower}"
+    yield "changed: translations that differ from those with the original trees"
     if results.with_arcs:
-        yield "arcs: own trees and those of other parsers have probabilities; all other arcs are certain"
+        yield "arcs: original trees and those of other parsers have probabilities; all other arcs are certain"
 
 
 def _to_text(results: _Results) -> Iterator[str | TextTable]:
@@ -186,7 +187,7 @@ def _to_html(results: _Results) -> Section:
     )
     caption = (
         f"{metric.title} by share of words with a different parent. Bars: 95 % intervals of the difference from the "
-        "own trees, whose score is the dashed line"
+        "original trees, whose score is the dashed line"
     )
     body = paragraph(introduction)
     body += table(scores.columns, scores.rows, caption=f"{metric.title} by trees, seed {results.seed}")

@@ -1,4 +1,4 @@
-"""Translations of one text by one model with its own trees and with other trees."""
+"""Translations of one text by one model with its original trees and with other trees."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from synmt.syntax.parse import Parse
 class Outcome:
     """The translations under one condition.
 
-    uas: share of words with the same parent as in the own trees, 0 to 1.
+    uas: share of words with the same parent as in the original trees, 0 to 1.
     score: score of the test set.
-    against_own: this score minus the score with the own trees; None for the own trees.
-    changed: share of translations that differ from those with the own trees, 0 to 1.
+    against_own: this score minus the score with the original trees; None for the original trees.
+    changed: share of translations that differ from those with the original trees, 0 to 1.
     """
 
     name: str
@@ -43,7 +43,7 @@ def measure(
     references: Sequence[str],
     advance: Callable[[float], None] = lambda lines: None,
 ) -> Iterator[Outcome]:
-    """Translate with the own trees, then with each condition, and yield the outcomes."""
+    """Translate with the original trees, then with each condition, and yield the outcomes."""
     # the control of the recipe has already been applied to the trees
     plain = translator.with_control(Control())
 

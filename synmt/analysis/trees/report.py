@@ -1,4 +1,4 @@
-"""Which trees has a model learnt? Induce them from its weights and compare them with gold or parsed trees."""
+"""Which trees has a model learned? Induce them from its weights and compare them with gold or parsed trees."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _logger = logging.getLogger(__name__)
 
 
 def analyze_trees(options: TreeOptions) -> AnalysisReport:
-    """Compare the trees that a model has learnt with gold or parsed trees, as in Tran & Bisk (2018)."""
+    """Compare the trees that a model has learned with gold or parsed trees, as in Tran & Bisk (2018)."""
     _check_options(options)
     run = find_run(options.run)
     translator = Translator.load(run)

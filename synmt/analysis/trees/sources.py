@@ -65,7 +65,7 @@ def head_name(layer: int, head: int, variant: str = "") -> str:
 
 
 def tree_sources(model: Seq2Seq, side: Side, head: str | None = None, *, where: str = "") -> list[TreeSource]:
-    """List the sources of trees: head `LAYER.HEAD`, `all` heads, or by default what has learnt trees.
+    """List the sources of trees: head `LAYER.HEAD`, `all` heads, or by default what has learned trees.
 
     where: name of the model in error messages.
     """
@@ -88,7 +88,7 @@ def tree_sources(model: Seq2Seq, side: Side, head: str | None = None, *, where: 
 
 
 def annotation_sources(model: Seq2Seq) -> list[TreeSource]:
-    """List the annotations of the source whose trees or flat attention the model has learnt."""
+    """List the annotations of the source whose trees or flat attention the model has learned."""
     return [source for source in _learnt(model, "source") if not source.layer]
 
 
@@ -115,7 +115,7 @@ def _no_trees_learnt(model: Seq2Seq, side: Side, heads: list[int], where: str) -
         "choose a run of a Transformer and read its heads with `--head`": not heads,
     }
     return UsageError(
-        f"nothing in this model has learnt trees of the {side}",
+        f"nothing in this model has learned trees of the {side}",
         where=where,
         allowed=f"Variants that learn them: {', '.join(_tree_learners(side))}",
         do="You can " + ", or ".join(text for text, applies in advice.items() if applies),

@@ -37,7 +37,7 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
     elif texts.runs:
         run, first = texts.runs[0], texts.first.as_read()
         found = attend(run, (first.source, first.reference), source, reference)
-        made_by = f"the attention of {run.name} to the source when it has to write the reference"
+        made_by = f"the attention of {run.name} to the source under forced decoding of the reference"
     else:
         raise UsageError(
             "source words need alignments with the references, and there is no run that makes them",
@@ -53,7 +53,7 @@ def _from_file(path: Path, texts: WordTexts) -> list[list[Pair]]:
         raise UsageError(
             f"alignments in a file are those of words between spaces, but words are cut by {texts.options.tokenize}",
             where="--alignments",
-            do="Give tokenised text, and add `--tokenize none`",
+            do="Give tokenized text, and add `--tokenize none`",
         )
     return read_alignments(path, texts.source, texts.reference)
 

@@ -74,12 +74,13 @@ GROUPS: dict[str, tuple[Groups, tuple[str, ...]]] = {
 class DependencyDistribution(Variant):
     """Scale the scores of each head by the probability of an arc with a relation of its group.
 
-    kind: the matrix P and its use, see the table above.
-    groups: of relations, one for each head: `universal`, the paper's 16 groups for Universal Dependencies, `stanford`,
-        the paper's own, or lists of names. A name includes its subtypes, and `rest` means all relations that no group
-        names. Only for labelled kinds.
-    split: divide by the number of pieces of the parent, so that they share the probability of one word.
-    softmax: apply the softmax to the weights of `lda` (the paper's table 1).
+    kind: matrix P and its use; docs/systems/dependency-distribution.md has a table.
+    groups: groups of relations, one for each head: `universal`, the paper's 16 groups for Universal Dependencies,
+        `stanford`, the paper's own, or lists of names. A name includes its subtypes, and `rest` means all relations
+        that no group names. Only for labelled kinds.
+    split: whether probabilities are divided by the number of pieces of the parent, so that these share the probability
+        of one word.
+    softmax: whether the softmax is applied to the weights of `lda` (the paper's table 1).
     """
 
     sides = ("source",)

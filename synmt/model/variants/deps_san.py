@@ -4,7 +4,7 @@
 
 distance_ij counts the edges between the words of pieces i and j in the tree; it is 0 between the pieces of one word.
 The distance of EOS to every word is one more than the largest distance between two words. The density is not
-normalised: its peak is 0.399 for variance 1, and the rows of D do not sum to 1. A score that D makes 0 stays 0; it is
+normalized: its peak is 0.399 for variance 1, and the rows of D do not sum to 1. A score that D makes 0 stays 0; it is
 not masked. Two options guard against wrong parses and overfitting:
 
     RS-Sparsing, in training:        D_ij = N(fill; 0, variance)   with probability `resample`
@@ -40,12 +40,13 @@ from synmt.syntax.signals import DISTANCE
 class DepsSan(Variant):
     """Scale each score by the closeness of the two words in the tree.
 
-    variance: of the Gaussian, in squared edges (paper: 1; its table compares 1, 2, 4, 8, 16, 32).
+    variance: variance of the Gaussian, in squared edges (paper: 1; its table compares 1, 2, 4, 8, 16, 32).
     resample: probability that an entry's distance becomes `fill` in a training step, sampled for each layer, sentence
         and entry, and shared by the heads (paper's RS-Sparsing: 0.1).
-    fill: the distance that `resample` puts in, in edges (paper: 6).
+    fill: distance that `resample` inserts, in edges (paper: 6).
     window: largest distance that a query attends to, in edges (paper's Wink-Sparsing: 6); none means no limit.
-    combine: `multiply` the scores (paper) or `add` to them; or multiply the `weights`, after the softmax (UDISCAL).
+    combine: use of the closeness: `multiply` the scores (paper), `add` to them, or multiply the `weights`, after the
+        softmax (UDISCAL).
     """
 
     reads = (DISTANCE,)

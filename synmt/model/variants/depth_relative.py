@@ -26,7 +26,7 @@ class DepthRelative(ClippedPairs):
     """Let scores and values depend on how much deeper in the tree the key's word is.
 
     reach: largest difference with its own vector; larger ones share that vector.
-    values: add vectors to the values too, not only to the scores.
+    values: whether vectors are added to the values too, not only to the scores.
     """
 
     reads = (DEPTH,)

@@ -30,7 +30,7 @@ from synmt.syntax.constituent_signals import BOUNDARIES
 class DistanceTransformer(Variant):
     """Lower the weight of a piece by the boundaries of constituents before it.
 
-    temperature: τ; boundaries whose heights differ by less count nearly alike (released code: 10).
+    temperature: temperature τ: boundaries whose heights differ by less count nearly alike (released code: 10).
     """
 
     reads = (BOUNDARIES,)

@@ -53,7 +53,7 @@ class Gcn(Variant):
     """Let the states of neighbours in the tree send messages to each other before the decoder reads them.
 
     depth: number of layers of the graph network: after two, a state has seen words two edges away (paper: 1 and 2).
-    residual: add the input of each layer to its output (released code: with two layers).
+    residual: whether the input of each layer is added to its output (released code: with two layers).
     edge_dropout: probability that a message is dropped in training, for each layer, direction and pair of pieces
         (released code: 0.2).
     dropout: dropout on the output of the last layer (released code: 0.2).

@@ -28,9 +28,9 @@ from synmt.syntax.signals import Signal
 class GraphRelations(Variant):
     """Let scores and values depend on the arc between two words, its direction and its relation.
 
-    labelled: whether each relation has vectors of its own, or all arcs of one direction share one.
-    norm: layer norm over the vectors for the keys (paper: true).
-    values: add vectors to the values too, not only to the scores (paper: true).
+    labelled: whether each relation has vectors of its own; if not, all arcs of one direction share one.
+    norm: whether layer norm is applied to the vectors for the keys (paper: true).
+    values: whether vectors are added to the values too, not only to the scores (paper: true).
     """
 
     sides = ("source",)

@@ -41,7 +41,7 @@ MEMBERS: dict[str, tuple[str, ...]] = {
 class KinshipMask(Variant):
     """Add to each score the logarithm of a learned mixture of masks.
 
-    masks: those that are mixed, `all` among them: `all`, `self` (the pieces of the same word), `parent`, `children`,
+    masks: masks that are mixed, `all` among them: `all`, `self` (the pieces of the same word), `parent`, `children`,
         `siblings`, `ancestors` and `descendants`.
     """
 

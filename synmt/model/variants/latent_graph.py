@@ -42,7 +42,7 @@ LABELS = len(KNOWN) + 1
 class LatentGraph(Variant):
     """Annotate each source state with the states of its likely parents, in graphs learned from translation.
 
-    supervised: also learn from the trees of a parser, in training only.
+    supervised: whether it also learns from the trees of a parser, in training only.
     """
 
     learns = (PARENT_FIRST, WORD, relation_signal())

@@ -35,11 +35,12 @@ from synmt.model.variant import Annotation, Place, Syntax, Variant
 class LatentTree(Variant):
     """Annotate each source state with the states of its likely parents, in trees learned from translation alone.
 
-    normalize: `tree`, the marginals of trees, or `flat`, a softmax (FA-NMT).
-    attention: the decoder reads annotations with the weights of its attention to the states (`shared`) or with a
+    normalize: normalization of the scores: `tree`, the marginals of trees, or `flat`, a softmax (FA-NMT).
+    attention: attention of the decoder to annotations: the weights of its attention to the states (`shared`) or a
         second attention (`separate`).
-    sets: 2, states and annotations; 1, each annotation is added to its state.
-    hard: use the most probable parent only.
+    sets: number of sets of vectors that the decoder reads: 2, states and annotations; 1, each annotation is added to
+        its state.
+    hard: whether only the most probable parent is used.
     punctuation: whether punctuation may be a parent.
     """
 

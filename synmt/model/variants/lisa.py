@@ -8,7 +8,7 @@ the first piece of the parent word; for the pieces of the root it is the first p
 over the pieces of words, without EOS and padding, and has weight 1. Translating needs no parser.
 
 The released code includes padding in the softmax, takes the cross-entropy of weights instead of scores and along the
-queries instead of the keys, includes EOS and padding in it, and leaves U uninitialised; here the equations hold for
+queries instead of the keys, includes EOS and padding in it, and leaves U uninitialized; here the equations hold for
 each sentence alone.
 """
 

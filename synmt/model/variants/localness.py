@@ -39,8 +39,9 @@ SMALLEST = 0.1
 class Localness(Variant):
     """Prefer the keys around a centre that each query predicts.
 
-    window: `fixed`, or predicted: one for each sentence and head (`layer`), or one for each query (`query`).
-    size: of the `fixed` window, in pieces (paper: 10).
+    window: size of the window: `fixed`, or predicted, one for each sentence and head (`layer`) or one for each query
+        (`query`).
+    size: size of the `fixed` window, in pieces (paper: 10).
     """
 
     sides = ("source",)

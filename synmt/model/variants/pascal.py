@@ -3,7 +3,7 @@
     S_tj = (q_t · k_j / √d) · D_tj        D_tj = N(j; p_t, variance)
 
 p_t is the middle position of the pieces of the parent of piece t, so it can be halfway between two pieces. The density
-is not normalised: its peak is 0.399 for variance 1, and the rows of D do not sum to 1. A score that D makes 0 stays 0;
+is not normalized: its peak is 0.399 for variance 1, and the rows of D do not sum to 1. A score that D makes 0 stays 0;
 it is not masked. Parent ignoring (section 2.3) replaces random rows of D by ones, in training only.
 
 The released code multiplies the scores of the wrong sentences unless all heads are PASCAL heads, and misplaces D in
@@ -29,10 +29,11 @@ from synmt.syntax.signals import PARENT_MIDDLE
 class Pascal(Variant):
     """Scale each score by the key's closeness to the query's dependency parent.
 
-    variance: of the Gaussian, in squared piece positions (paper: 1; table 3b: 1, 4, 9, 16, 25).
+    variance: variance of the Gaussian, in squared piece positions (paper: 1; table 3b: 1, 4, 9, 16, 25).
     ignore: probability that a row of a head ignores its parent in a training step (paper: 0 to 0.4).
-    combine: `multiply` the scores (paper) or `add` to them (appendix B).
-    shape: `gaussian`, or `parent_only`: 1 at less than one step from the middle of the parent and 0 elsewhere.
+    combine: use of the closeness: `multiply` the scores (paper) or `add` to them (appendix B).
+    shape: shape of the closeness: `gaussian`, or `parent_only`, 1 at less than one step from the middle of the parent
+        and 0 elsewhere.
     """
 
     reads = (PARENT_MIDDLE,)

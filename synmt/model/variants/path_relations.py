@@ -32,10 +32,10 @@ from synmt.syntax.signals import Signal
 class PathRelations(Variant):
     """Let scores depend on the labels along the path between two words.
 
-    longest: paths of more arcs share one symbol (released code: 8).
+    longest: maximum number of arcs of a path; longer paths share one symbol (released code: 8).
     label_dim: width of a label's vector (released code: 100).
     hidden_dim: width of the GRU in each direction (released code: 256, for a model of 512).
-    depth: layers of the GRU (released code: 2).
+    depth: number of layers of the GRU (released code: 2).
     dropout: dropout on the input of each layer of the GRU (released code: 0.2).
     """
 

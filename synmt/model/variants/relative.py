@@ -29,8 +29,8 @@ class Relative(Variant):
     """Let scores and values depend on the distance between two pieces.
 
     reach: largest distance with its own vector, in pieces; larger ones share that vector (paper: 16, big: 8).
-    values: add vectors to the values too, not only to the scores (paper: true; compared in its table 3).
-    shared: one table for scores and values, as in OpenNMT and in Deps-SAN's reproduction (paper: false).
+    values: whether vectors are added to the values too, not only to the scores (paper: true; compared in its table 3).
+    shared: whether scores and values share one table, as in OpenNMT and in Deps-SAN's reproduction (paper: false).
     """
 
     default_layers = "all"

@@ -29,7 +29,7 @@ class StructuralPositions(ClippedPairs):
     """Let scores and values depend on the signed steps through the tree between two words.
 
     reach: largest number of steps with its own vector in each direction; larger ones share that vector.
-    values: add vectors to the values too, not only to the scores.
+    values: whether vectors are added to the values too, not only to the scores.
     """
 
     reads = (SIGNED_STEPS,)

@@ -33,9 +33,10 @@ FEATURES: tuple[FeatureName, ...] = ("tag", "relation", "case", "subword")
 class SyntaxInfused(Variant):
     """Join features of words and the embedding of each piece, and project them to its width.
 
-    features: some of relation, tag, fine_tag, lemma, morphology, subword and case.
+    features: features of each word: some of relation, tag, fine_tag, lemma, morphology, subword and case.
     size: width of each feature; 0 divides the width of an embedding among them.
-    most: how many lemmas, fine tags and morphologies have a row, the most frequent ones of the training text.
+    most: maximum number of lemmas, fine tags and morphologies with an embedding, the most frequent ones of the training
+        text.
     """
 
     sides = ("source",)

@@ -45,10 +45,12 @@ class TagEmbedding(Variant):
 
     size: number of components for the relation, where `features` is empty (paper: 10).
     relations: names of the relations; an empty list means those of Universal Dependencies and of Stanford together.
-    features: widths by name, of relation, tag, fine_tag, lemma, morphology, subword and case, in their order; where it
-        is empty, the relation is the only feature.
-    combine: `replace` the last components of the piece's embedding, `concatenate` and project, or `sum`.
-    most: how many lemmas, fine tags and morphologies have a row, the most frequent ones of the training text.
+    features: width of each feature by its name (relation, tag, fine_tag, lemma, morphology, subword or case), in their
+        order; where it is empty, the relation is the only feature.
+    combine: how features enter the embedding of a piece: `replace` its last components, `concatenate` and project, or
+        `sum`.
+    most: maximum number of lemmas, fine tags and morphologies with an embedding, the most frequent ones of the training
+        text.
     """
 
     sides = ("source",)

@@ -24,7 +24,8 @@ from synmt.model.variant import Place, Syntax, Variant
 class TreeAttention(Variant):
     """Let heads attend to parents in trees that are learned from translation alone.
 
-    hard: attend to the most probable parent only; the gradient is that of the marginals (straight-through).
+    hard: whether a head attends to the most probable parent only; the gradient is that of the marginals
+        (straight-through).
     punctuation: whether punctuation may be a parent.
     """
 

@@ -29,7 +29,7 @@ from synmt.syntax.constituent_signals import GOLD, SPLIT, SPLITS
 class TreeRegularization(Variant):
     """Teach a layer to tell the parts of every phrase apart.
 
-    share: of the dimensions of the layer's output, the first ones (released code: a quarter).
+    share: share of the dimensions of the layer's output, the first ones (released code: a quarter).
     """
 
     learns = (SPLITS,)
