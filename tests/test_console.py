@@ -325,6 +325,12 @@ def test_a_log_file_has_tables_and_wrong_usage_too(tmp_path, capsys):
     assert "No such option: --nothing" in log.read_text(encoding="utf-8").splitlines()[-1]
 
 
+def test_help_pages_show_no_types_of_python():
+    for name in ([], ["train"], ["score"], ["analyze"], ["translate"], ["parse"], ["prepare"]):
+        shown = succeed(*name, "--help").stdout.decode()
+        assert not re.search(r"<(bool|int|str|float|list)", shown), name
+
+
 def test_help_ends_as_other_commands_after_a_closed_pipe():
     command = f"set -o pipefail; {sys.executable} -m synmt --help | head -1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, env={**os.environ, "COLUMNS": "40"})
