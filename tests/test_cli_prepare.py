@@ -87,7 +87,7 @@ def test_trees_that_lie_beside_the_text_are_added(recipe, tmp_path):
     ("arguments", "code", "message"),
     [
         (["vocabulary.kind=words"], 2, "vocabulary.kind"),
-        (["corpus.folder=nowhere"], 2, "nowhere: the folder of corpus.folder is missing"),
+        (["corpus.folder=nowhere"], 2, "nowhere: corpus.folder: there is no such folder."),
         (["filters.max_words=1"], 1, "the filters remove the whole training text (too long (words): 2, empty: 1)"),
         (["vocabulary.kind=bpe", "vocabulary.size=8000"], 1, "vocabulary.size is 8000, but the text supports at most"),
     ],

@@ -147,7 +147,7 @@ def test_a_dry_run_counts_weights_lines_and_the_steps_that_are_left(recipe, plac
     vocabulary = {"kind": "word", "size": 2000}
     gold = write_recipe(place / "gold.yaml", place / "text", vocabulary=vocabulary)
     more = ("training.max_steps=20", "--dry-run")
-    assert table(succeed("train", recipe, "--dry-run"))["parse train.en"][1] == "32 lines, at least 1 min"
+    assert table(succeed("train", recipe, "--dry-run"))["parse train.en"][1] == "32 lines, at least 1 s"
     before = table(succeed("train", gold, *more))
     assert before["translate and score test"][1] == "4 lines, bleu, chrf, ter"
     most = re.fullmatch(r"up to ([\d,]+) weights, 20 steps", before["train runs/gold"][1])
@@ -222,7 +222,7 @@ def test_a_file_that_is_missing_ends_a_dry_run_as_it_ends_the_command(recipe, pl
     done = synmt("train", recipe, "--dry-run")
     assert done.returncode == 2
     assert states(done)["find the text"] == "missing"
-    assert b"no test.de and no test.de.gz" in done.stderr
+    assert b"neither test.de nor test.de.gz is there" in done.stderr
     assert fail(2, "train", recipe).splitlines()[-1] == done.stderr.decode().splitlines()[-1]
 
 

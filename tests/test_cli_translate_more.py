@@ -119,7 +119,7 @@ def test_prefixes_come_from_a_file_or_from_the_objects(runs, tmp_path):
     assert [one["translation"] for one in objects("--run", runs / "plain", records=records)] == lines
 
 
-@pytest.mark.parametrize(("count", "message"), [(2, "there are only 2 prefixes"), (4, "more prefixes")])
+@pytest.mark.parametrize(("count", "message"), [(2, "there are 2 prefixes"), (4, "more prefixes")])
 def test_there_must_be_one_prefix_per_line(runs, tmp_path, count, message):
     (tmp_path / "prefixes").write_text("Ein\n" * count)
     given = ("--prefixes", tmp_path / "prefixes")
@@ -194,8 +194,8 @@ def test_an_object_may_contain_its_tree(runs, flat):
     ("tree", "message"),
     [
         (3, "line 2: `parse` is not a string. Allowed: a string or null."),
-        ("", "line 2, `parse`: has 0 sentences in CoNLL-U. A line has one sentence."),
-        ("1\tA", "line 2, `parse`, sentence 1, line 1: 2 columns"),
+        ("", "line 2, `parse`: has 0 sentences in CoNLL-U. There must be one tree for each line."),
+        ("1\tA", "line 2, `parse`, sentence 1, line 1: columns: 2"),
         ("1\tA\t_\t_\t_\t_\t0\troot\t_\t_", "does not match the text of the line after its last token"),
     ],
 )

@@ -132,7 +132,7 @@ def test_a_file_without_blocks_for_empty_lines_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("1\tThe\t_\n", r"line 1: 3 columns.*10, separated by tabs"),
+        ("1\tThe\t_\n", r"line 1: columns: 3, not 10.*separated by tabs"),
         (row(1, "The", 3) + row(2, "end", 0), r"line 1: token 1 \('The'\) has the head 3.*0 to 2"),
         (row(1, "The", 1) + row(2, "end", 0), r"line 1: token 1 \('The'\) has the head 1"),
         (row(1, "The", "x"), r"token 1 \('The'\) has the head 'x'.*number"),

@@ -106,7 +106,7 @@ def test_only_the_files_that_are_missing_are_named(tmp_path, monkeypatch):
         ({"name": "multi3k"}, ("en", "de"), "Did you mean 'multi30k'"),
         ({"name": "multi30k"}, ("en", "ja"), r"multi30k has no pair .* Any two of en, de, fr"),
         ({"name": "multi30k"}, ("en", "en"), r"multi30k has no pair .* Any two of en, de, fr"),
-        ({"folder": Path("nowhere")}, ("en", "de"), "nowhere: the folder"),
+        ({"folder": Path("nowhere")}, ("en", "de"), "nowhere: corpus.folder: there is no such folder"),
     ],
     ids=["unknown name", "unknown language", "one language", "missing folder"],
 )
@@ -249,7 +249,7 @@ def test_a_folder_has_its_splits_by_name(tmp_path, valid):
 
 def test_a_folder_of_one_language_says_which_side_a_file_is(tmp_path):
     write(tmp_path / "mine", "train.source.en", "train.target.en", "dev.source.en", "dev.target.en", "test.source.en")
-    with pytest.raises(UsageError, match=r"mine: no test\.target\.en and no test\.target\.en\.gz"):
+    with pytest.raises(UsageError, match=r"mine: neither test\.target\.en nor test\.target\.en\.gz is there"):
         resolve_corpus(CorpusRecipe(folder=tmp_path / "mine"), "en", "en")
     write(tmp_path / "mine", "test.target.en")
     corpus = resolve_corpus(CorpusRecipe(folder=tmp_path / "mine"), "en", "en")
@@ -262,7 +262,7 @@ def test_a_folder_without_some_files_names_all_of_them(tmp_path):
     with pytest.raises(UsageError) as caught:
         resolve_corpus(CorpusRecipe(folder=tmp_path / "mine"), "en", "de")
     for name in ("train.de", "valid.en", "valid.de", "test.de"):
-        assert f"no {name} and no {name}.gz" in str(caught.value)
+        assert f"neither {name} nor {name}.gz is there" in str(caught.value)
 
 
 def test_files_that_are_missing_are_named_all_at_once(tmp_path):

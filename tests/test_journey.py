@@ -159,7 +159,7 @@ def test_a_folder_that_is_no_run_is_left_alone(project, options):
     folder.mkdir(exist_ok=True)
     (folder / "thesis.tex").write_text("years of work")
     errors = fail(2, "train", "tiny.yaml", "name=mine", *options, cwd=project)
-    assert "runs/mine: not a run folder, and not empty" in errors
+    assert "runs/mine: not a run folder (no run.json), and not empty" in errors
     assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
 
 

@@ -266,7 +266,7 @@ def test_an_override_that_reaches_nothing_is_refused(override, tmp_path):
 
 def test_an_item_that_a_list_does_not_have(tmp_path):
     path = write(tmp_path, "r.yaml", dump_yaml({**LEAST, "syntax": {"variants": [{"name": "pascal", "layers": [1]}]}}))
-    with pytest.raises(UsageError, match=r"list with 1 item\. The first item is 0, the last 0"):
+    with pytest.raises(UsageError, match=r"list with 1 item\. Its only item is 0"):
         load_recipe(path, ["syntax.variants.3.heads=2"])
 
 

@@ -160,7 +160,7 @@ REFUSED = {
         ({"side": "target"}, "cannot be used on the target side. side: source"),
     ],
     "tree_planting": [
-        ({}, "there is no layer 6. Layers 1 to 2"),
+        ({}, "there is no layer 6. This model has layers 1 to 2"),
         ({"layers": [1], "heads": 5}, "tree_planting needs 5 heads of layer 1"),
         ({"layers": [1], "weight": 0.5}, "has no option 'weight'"),
     ],

@@ -190,7 +190,7 @@ def test_papers_mix_in_one_model(place):
         ([{"name": "pascal"}, {"name": "deps_san", "layers": [1]}], "deps_san needs all heads of layer 1, but 0 of 4"),
         ([{"name": "pascal", "side": "target"}], "pascal cannot be used on the target side. side: source"),
         ([{"name": "tag_embedding", "heads": 1}], "tag_embedding edits no attention: it owns no heads"),
-        ([{"name": "dbsa"}], "there is no layer 4. Layers 1 to 1"),
+        ([{"name": "dbsa"}], "there is no layer 4. This model has layers 1 to 1"),
         ([{"name": "lisa", "layers": [1, 1]}], "`layers` of lisa names a layer twice"),
         ([{"name": "pascal", "layers": []}], "`layers` of pascal is empty"),
         ([{"name": "tag_embedding"}, {"name": "tag_embedding", "size": 5}], "is named twice"),

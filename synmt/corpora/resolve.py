@@ -64,11 +64,15 @@ def local_tests(recipe: CorpusRecipe, source: str, target: str) -> dict[str, Spl
 def _items_of_folder(recipe: CorpusRecipe, folder: Path, source: str, target: str) -> CorpusRecipe:
     """Write a folder as the files that it has; valid and test of the recipe replace its own."""
     if not folder.is_dir():
-        raise UsageError("the folder of corpus.folder is missing", where=str(folder))
+        raise UsageError(
+            "corpus.folder: there is no such folder",
+            where=str(folder),
+            do="Write its path from the current folder, not from that of the recipe",
+        )
     valid = next((name for name in _VALID_NAMES if in_any([folder], side_names(name, source, target)[0])), "valid")
     tests = () if recipe.test else _tests_in(folder, source, target)
     missing: list[SynmtError] = [
-        UsageError(f"no {name} and no {name}.gz", where=str(folder))
+        UsageError(f"neither {name} nor {name}.gz is there", where=str(folder))
         for split in ("train", *(() if recipe.valid else (valid,)), *tests)
         for name in side_names(split, source, target)
         if not in_any([folder], name)

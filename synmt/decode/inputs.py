@@ -122,11 +122,11 @@ def zip_windows(windows: Iterable[list[T]], others: Iterable[U], what: str) -> I
         some = list(islice(others, len(window)))
         count += len(some)
         if len(some) < len(window):
-            raise SynmtError(f"there are only {count:,} {what}", where=f"line {count + 1}")
+            raise SynmtError(f"there are {count:,} {what}, and more lines of text", where=f"line {count + 1:,}")
         yield window, some
     # reading one more also lets a reader of trees report what is left in its file
     if next(others, None) is not None:
-        raise SynmtError(f"there are more {what} than lines, {count:,}")
+        raise SynmtError(f"there are more {what} than lines of text ({count:,})")
 
 
 def zip_trees(windows: Iterable[list[T]], parses: Iterable[Parse] | None) -> Iterator[tuple[list[T], Trees]]:

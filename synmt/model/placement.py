@@ -179,7 +179,7 @@ def _layer_numbers(kind: type[Variant], recipe: VariantRecipe, layers: int, wher
     numbers = tuple(range(1, layers + 1)) if numbers == "all" else numbers
     for number in numbers:
         if not 1 <= number <= layers:
-            raise UsageError(f"there is no layer {number}", where=where, allowed=f"Layers 1 to {layers}")
+            raise UsageError(f"there is no layer {number}", where=where, allowed=f"This model has layers 1 to {layers}")
     if not numbers or len(set(numbers)) < len(numbers):
         fault = "names a layer twice" if numbers else "is empty"
         raise UsageError(f"`layers` of {recipe.name} {fault}", where=where, allowed="Each layer once, or `all`")

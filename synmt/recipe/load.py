@@ -137,7 +137,7 @@ def _step_into(place: Any, section: str, so_far: str) -> Any:
 def _index(items: list[Any], text: str, key: str) -> int:
     if text.isdecimal() and int(text) < len(items):
         return int(text)
-    allowed = f"The first item is 0, the last {len(items) - 1}" if items else ""
+    allowed = f"Its items are 0 to {len(items) - 1}" if len(items) > 1 else "Its only item is 0" if items else ""
     raise UsageError(f"'{key}' is not an index of a list with {counted(len(items), 'item')}", allowed=allowed)
 
 

@@ -127,7 +127,9 @@ def parse_in(text: str, line: str, *, where: str) -> Parse:
     if not without_whitespace(line) and not any(block.words for block in blocks):
         return _EMPTY
     if len(blocks) != 1:
-        raise SynmtError(f"has {len(blocks)} sentences in CoNLL-U", where=where, allowed="A line has one sentence")
+        raise SynmtError(
+            f"has {len(blocks)} sentences in CoNLL-U", where=where, allowed="There must be one tree for each line"
+        )
     return _place(blocks[0], line, "the text of the line")
 
 
@@ -214,7 +216,7 @@ def _count_error(path: str | Path, blocks: int, lines: int, skipped: int) -> Syn
     return SynmtError(
         f"has {blocks} sentences, but the text has {counted}",
         where=str(path),
-        allowed="A line has one sentence",
+        allowed="There must be one tree for each line",
         do="Parse each line as one sentence, for example with `synmt parse`",
     )
 

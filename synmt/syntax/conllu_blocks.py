@@ -198,7 +198,7 @@ def _rows(where: str, numbered: list[tuple[int, str]]) -> tuple[list[_Row], list
 def _columns(where: str, line: str) -> list[str]:
     columns = line.split("\t")
     if len(columns) != 10:
-        raise _malformed(where, f"{len(columns)} columns: '{line[:40]}'", "A row has 10, separated by tabs")
+        raise _malformed(where, f"columns: {len(columns)}, not 10: '{line[:40]}'", "They are separated by tabs")
     if not all((columns[0], columns[1], columns[6], columns[7])):
         raise _malformed(where, f"token {columns[0]} has an empty column", "An unknown value is written `_`")
     return columns

@@ -45,7 +45,9 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
         # killed before run.json was written; names with a dot are unfinished files
         ours = ("lock", "recipe.yaml")
         if any(path.name not in ours and not path.name.startswith(".") for path in run.folder.glob("*")):
-            raise UsageError("not a run folder, and not empty", where=str(run.folder), do="Choose another name=…")
+            raise UsageError(
+                "not a run folder (no run.json), and not empty", where=str(run.folder), do="Choose another name: name=…"
+            )
         return
     run.info()
     differences = [] if overwrite else list(_differences(recipe_values(run.recipe()), recipe_values(recipe)))

@@ -95,4 +95,7 @@ def _basis(text: TextSize, rate: float | None, processes: int) -> str:
 
 
 def _duration(hours: float) -> str:
-    return f"{hours:,.1f} hours" if hours >= 1 else f"{max(hours * 60, 1):.0f} min"
+    minutes = 60 * hours
+    if minutes < 1:
+        return f"{max(60 * minutes, 1):.0f} s"
+    return f"{hours:,.1f} hours" if hours >= 1 else f"{minutes:.0f} min"
