@@ -1,6 +1,7 @@
 """`synmt analyze --trees` on runs of small models."""
 
 import json
+import shutil
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -177,6 +178,19 @@ def test_sentences_are_drawn_on_the_terminal_and_into_the_run(project):
     svg = ElementTree.parse(project / "runs" / "lisa" / "analysis" / "trees-head-1.1.svg").getroot()
     words = [element.text for element in svg.iter() if element.get("class") == "word"]
     assert words == [word for line in SOURCE[:2] for word in chain_of(line).words]
+
+
+def test_trees_are_shown_if_the_run_cannot_be_written(project):
+    folder = project / "runs" / "lisa" / "analysis"
+    shutil.rmtree(folder, ignore_errors=True)
+    # root may write everywhere, but not into a file
+    folder.touch()
+    try:
+        shown, said = output(project, "lisa", "--gold", "en.conllu", "--draw", "1")
+    finally:
+        folder.unlink()
+    assert "\nsentence 1, head 1.1 (lisa)\n1 The" in shown
+    assert "the trees were not drawn as SVG" in said
 
 
 @pytest.mark.parametrize(("trees", "kind"), [(("--gold", "en.conllu"), "gold"), ((), "parser's")])

@@ -132,7 +132,7 @@ def test_a_failed_run_does_not_stop_the_others_and_is_tried_again(here):
     said = done.stderr.decode()
     assert "warning: runs/broken has failed: " in said
     assert said[said.index("synmt: error: ") :].startswith(
-        f"synmt: error: 1 of 3 runs failed. Run the same command to try them again\nruns/broken: {text}: no train.de"
+        f"synmt: error: 1 of 3 runs failed. Run the same command to try them again\nruns/broken: {text}: neither"
     )
     assert done.stdout == succeed("score", "runs/plain", "runs/pascal").stdout
     (text / "train.fr").rename(text / "train.de")

@@ -466,6 +466,13 @@ def test_a_finished_run_scores_a_test_set_again_whose_text_has_changed(finished)
     assert "have changed" not in succeed("train", recipe, cwd=finished).stderr.decode()
 
 
+def test_training_that_starts_again_for_lack_of_a_checkpoint_says_so(place):
+    names = ("training.max_steps=4", "training.save_every=4", "training.validate_every=4", "training.log_every=1")
+    killed, again = play(scene(place, "lost", *names, kill=["update", 3]), scene(place, "lost", *names))
+    assert killed["code"] == -signal.SIGKILL
+    assert "lost has no checkpoint, so training starts again from the first step" in again["errors"]
+
+
 def test_a_run_folder_that_cannot_be_written_is_refused_before_anything_is_prepared(tmp_path):
     recipe = write_recipe(tmp_path / "tiny.yaml", write_corpus(tmp_path / "text"))
     (tmp_path / "runs").mkdir()

@@ -39,7 +39,7 @@ class KeysValues:
     """
 
     def __init__(self, stored: Tensor, heads: int) -> None:
-        self._stored, self._heads = stored, heads
+        self.stored, self.heads = stored, heads
 
     @classmethod
     def of(cls, keys_values: Tensor, heads: int) -> KeysValues:
@@ -54,36 +54,36 @@ class KeysValues:
     @property
     def places(self) -> int:
         """T, of which some may not be filled."""
-        return self._stored.size(1)
+        return self.stored.size(1)
 
     def select(self, sentences: Tensor, moved: Tensor) -> None:
         """Keep these sentences (B',), of which those at `moved` (M,) come from another place."""
-        self._stored[moved] = self._stored[sentences[moved]]
-        self._stored = self._stored[: len(sentences)]
+        self.stored[moved] = self.stored[sentences[moved]]
+        self.stored = self.stored[: len(sentences)]
 
     def fill(self, start: int, keys_values: Tensor) -> None:
         """Fill the places from `start` on with (B, K, 2 D)."""
-        self._stored[:, start : start + keys_values.size(1)] = keys_values
+        self.stored[:, start : start + keys_values.size(1)] = keys_values
 
     def copied(self, places: Tensor, room: int) -> KeysValues:
         """Copy places (B, P) into a new memory with more of them."""
-        stored = self._stored
+        stored = self.stored
         copy = stored.new_empty(len(stored), room, stored.size(2))
         copy[:, : places.size(1)] = rows_at(stored, places)
-        return type(self)(copy, self._heads)
+        return type(self)(copy, self.heads)
 
     def attend(self, query: Tensor, mask: Tensor) -> Tensor:
         """Attend from queries (B, K, D) to the first P places: (B K, D).
 
         mask: added to the scores, broadcasts to (B, H, K, P).
         """
-        keys_values = self._stored[:, : mask.size(-1)]
-        k, v = keys_values.unflatten(2, (2, self._heads, -1)).permute(2, 0, 3, 1, 4)  # (B, H, P, d) each
-        output = F.scaled_dot_product_attention(self._by_head(query.float()), k, v, attn_mask=mask)  # (B, H, K, d)
+        keys_values = self.stored[:, : mask.size(-1)]
+        k, v = keys_values.unflatten(2, (2, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (B, H, P, d) each
+        output = F.scaled_dot_product_attention(self.by_head(query.float()), k, v, attn_mask=mask)  # (B, H, K, d)
         return output.transpose(1, 2).reshape(-1, query.size(2))
 
-    def _by_head(self, query: Tensor) -> Tensor:
-        return query.unflatten(2, (self._heads, -1)).transpose(1, 2)  # (B, H, K, d)
+    def by_head(self, query: Tensor) -> Tensor:
+        return query.unflatten(2, (self.heads, -1)).transpose(1, 2)  # (B, H, K, d)
 
 
 def rows_at(rows: Tensor, places: Tensor) -> Tensor:

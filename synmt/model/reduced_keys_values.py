@@ -33,27 +33,27 @@ class ReducedKeysValues(KeysValues):
 
     @property
     def places(self) -> int:
-        return self._stored.size(3)
+        return self.stored.size(3)
 
     def select(self, sentences: Tensor, moved: Tensor) -> None:
-        self._stored[:, moved] = self._stored[:, sentences[moved]]
-        self._stored = self._stored[:, : len(sentences)]
+        self.stored[:, moved] = self.stored[:, sentences[moved]]
+        self.stored = self.stored[:, : len(sentences)]
 
     def fill(self, start: int, keys_values: Tensor) -> None:
-        by_head = keys_values.unflatten(2, (2, self._heads, -1)).permute(2, 0, 3, 1, 4)  # (2, B, H, K, d)
-        self._stored[:, :, :, start : start + by_head.size(3)] = by_head
+        by_head = keys_values.unflatten(2, (2, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (2, B, H, K, d)
+        self.stored[:, :, :, start : start + by_head.size(3)] = by_head
 
     def copied(self, places: Tensor, room: int) -> KeysValues:
-        stored = self._stored
+        stored = self.stored
         copy = stored.new_zeros(*stored.shape[:3], room, stored.size(4))
-        for_heads = places.repeat_interleave(self._heads, 0)  # (B H, P)
+        for_heads = places.repeat_interleave(self.heads, 0)  # (B H, P)
         for old, new in zip(stored, copy, strict=True):
             new.flatten(0, 1)[:, : places.size(1)] = rows_at(old.flatten(0, 1), for_heads)
-        return type(self)(copy, self._heads)
+        return type(self)(copy, self.heads)
 
     def attend(self, query: Tensor, mask: Tensor) -> Tensor:
-        k, v = self._stored  # (B, H, T, d) each
-        q = self._by_head(query / math.sqrt(k.size(3))).to(k.dtype)  # (B, H, K, d)
+        k, v = self.stored  # (B, H, T, d) each
+        q = self.by_head(query / math.sqrt(k.size(3))).to(k.dtype)  # (B, H, K, d)
         mask = F.pad(mask, (0, self.places - mask.size(-1)), value=-math.inf).to(k.dtype)
         weights = (q @ k.transpose(2, 3)).add_(mask).softmax(3)  # (B, H, K, T)
         return (weights @ v).transpose(1, 2).reshape(-1, query.size(2))

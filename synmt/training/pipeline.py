@@ -166,6 +166,8 @@ def train_prepared(
     weights = sum(weight.numel() for weight in trainer.model.parameters())
     frozen = sum(weight.numel() for weight in trainer.model.parameters() if not weight.requires_grad)
     yield StartRecord(step, weights, frozen, str(choose_device(settings.device)), settings)
+    if not step and processes.rank == 0 and run.log.exists():
+        _logger.info("%s has no checkpoint, so training starts again from the first step", run.folder)
     log, record = Log(run.folder, step) if processes.rank == 0 else None, None
     with closing(trainer.train()) as records:
         for record in records:

@@ -53,4 +53,4 @@ class StanzaTokenizer(Tokenizer):
         return [words[line] for line in lines]
 
     def detokenize(self, words: Sequence[str]) -> str:
-        return join_tight(words) if self.language in ("zh", "ja") else self._join_spaced(words)
+        return join_tight(words) if self.language in ("zh", "ja") else self.join_words(words)

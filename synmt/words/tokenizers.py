@@ -66,7 +66,8 @@ class Tokenizer(ABC):
         versions = {name: _version(name) for name in self.packages}
         return {"tokenizer": self.recipe.tokenizer, "language": self.language, **options, **versions}
 
-    def _join_spaced(self, words: Sequence[str], **options: bool) -> str:
+    def join_words(self, words: Sequence[str], **options: bool) -> str:
+        """Join words by the rules of the language for spaces."""
         self._import("sacremoses")
         return join_spaced(words, self.language, **options)
 
@@ -94,7 +95,7 @@ class MosesTokenizer(Tokenizer):
         return split_words(self._loaded.tokenize(evenly_spaced(line), **options))
 
     def detokenize(self, words: Sequence[str]) -> str:
-        return self._join_spaced(words, unescape=self.recipe.escape)
+        return self.join_words(words, unescape=self.recipe.escape)
 
 
 @cache
@@ -141,7 +142,7 @@ class SpacyTokenizer(Tokenizer):
     def detokenize(self, words: Sequence[str]) -> str:
         if self.language in ("zh", "ja"):
             return "".join(words) if self.language == "zh" else join_tight(words)
-        return self._join_spaced(words, hyphens=self._splits_hyphens)
+        return self.join_words(words, hyphens=self._splits_hyphens)
 
 
 class MecabTokenizer(Tokenizer):

@@ -43,7 +43,7 @@ def analyze_trees(options: TreeOptions) -> AnalysisReport:
     inputs.say_left_out(too_long=results.too_long, empty=results.empty)
     drawings = _drawings(results, trees, text, options.draw)
     if drawings:
-        _save_drawings(drawings, results, options.plot or _default_plot(run.folder, results))
+        _save_drawings(drawings, results, options.plot, run.folder)
     return AnalysisReport(
         results.system,
         to_json=lambda: results_as_json(results),
@@ -128,10 +128,18 @@ def _heading(results: TreeResults) -> str:
     return f"{results.system}, {results.rows[results.best].name}"
 
 
-def _save_drawings(drawings: list[TreeDrawing], results: TreeResults, path: Path) -> None:
+def _save_drawings(drawings: list[TreeDrawing], results: TreeResults, plot: Path | None, run: Path) -> None:
+    path = plot or _default_plot(run, results)
     replaced = path.exists()
-    with write_atomically(path) as stream:
-        stream.write(draw_svg(drawings, _heading(results), results.gold.kind))
+    try:
+        with write_atomically(path) as stream:
+            stream.write(draw_svg(drawings, _heading(results), results.gold.kind))
+    except SynmtError as error:
+        # the run may be someone else's, and the trees are shown anyway
+        if plot:
+            raise
+        _logger.warning("the trees were not drawn as SVG: %s", error)
+        return
     _logger.info("trees: %s%s", path, " (replaced)" * replaced)
 
 
