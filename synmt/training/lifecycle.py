@@ -50,20 +50,23 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
             )
         return
     run.info()
-    differences = [] if overwrite else list(_differences(recipe_values(run.recipe()), recipe_values(recipe)))
-    if len(differences) == 1 and (before := run.recipe().name) != recipe.name:
+    if overwrite:
+        return
+    before = run.recipe()
+    differences = list(_differences(recipe_values(before), recipe_values(recipe)))
+    if len(differences) == 1 and before.name != recipe.name:
         raise UsageError(
-            f"this is the run '{before}', whose folder was renamed or copied",
+            f"this is the run '{before.name}', whose folder was renamed or copied",
             where=str(run.folder),
-            do=f"Rename the folder to {before} to resume, choose another name=… for a new run, or replace this one "
-            "with --overwrite",
+            do=f"Rename the folder to {before.name} to resume, choose another name=… for a new run, or replace this "
+            "one with --overwrite",
         )
     if differences:
         raise _another(run, recipe, "this run was started with a different recipe: " + "; ".join(differences))
-    if not overwrite and _has_lost_checkpoints(run) and not has_finished(run, recipe):
+    if _has_lost_checkpoints(run) and not has_finished(run, recipe):
         raise _another(run, recipe, "the run has finished, and cannot be continued or changed without its checkpoints")
     steps, step = recipe.training.max_steps, run.reached()
-    if not overwrite and steps < step and steps != run.recipe().training.max_steps:
+    if steps < step and steps != before.training.max_steps:
         what = f"the run is already at step {step:,}; set training.max_steps to {step} (to end it there) or more"
         raise _another(run, recipe, f"{what}, not {steps}")
 
