@@ -206,7 +206,7 @@ def test_what_was_translated_before_an_error_is_kept_until_the_output_is_complet
     broken.write_bytes(b"".join([*lines, b"\xff\n"]))
     how = ["-o", name, "--run", runs / "plain", "--batch-size", "8", "--beam-size", "1"]
     errors = fail(1, "translate", *how, broken, cwd=tmp_path)
-    kept = tmp_path / f"{name}.unfinished"
+    kept = tmp_path / {"out": "out.unfinished", "out.gz": "out.unfinished.gz"}[name]
     assert f"{name} is not complete: what is finished is in {kept}" in errors
     opened = gzip.open if name.endswith("gz") else open
     with opened(kept, "rt", encoding="utf-8") as stream:

@@ -88,7 +88,8 @@ def _number_of_open_stream(path: Path) -> int | None:
 @contextlib.contextmanager
 def _replace_file(path: Path, *, keep: bool) -> Iterator[BinaryIO]:
     path = Path(os.path.realpath(path))
-    kept = Path(f"{path}{UNFINISHED}")
+    # gunzip wants the ending
+    kept = path.with_suffix(f"{UNFINISHED}.gz") if path.suffix == ".gz" else Path(f"{path}{UNFINISHED}")
     with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = _make_unfinished(path)
