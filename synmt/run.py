@@ -18,6 +18,7 @@ runs/NAME/run.json            what the run is, and whether it has finished
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
@@ -224,6 +225,18 @@ def _newest_finished(root: Path) -> Path:
             do="Train one, for example `synmt train quickstart`, or name one with `--run`",
         )
     return max(finished)[1]
+
+
+def check_folder(path: Path) -> None:
+    """Raise SynmtError if a folder can be neither made nor written; makes nothing."""
+    there = next(one for one in (path, *path.absolute().parents) if os.path.lexists(one))
+    if not there.exists():
+        raise SynmtError("is a link to what does not exist", where=str(there), do="Choose another folder")
+    if not there.is_dir():
+        raise SynmtError("is a file, not a folder", where=str(there), do="Choose another name or folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        why = "no permission, or a read-only disk"
+        raise SynmtError(f"cannot be written ({why})", where=str(there), do="Choose another folder")
 
 
 def read_state(checkpoint: Path) -> dict[str, Any]:

@@ -207,7 +207,14 @@ def test_what_was_translated_before_an_error_is_kept_until_the_output_is_complet
     how = ["-o", name, "--run", runs / "plain", "--batch-size", "8", "--beam-size", "1"]
     errors = fail(1, "translate", *how, broken, cwd=tmp_path)
     kept = tmp_path / {"out": "out.unfinished", "out.gz": "out.unfinished.gz"}[name]
-    assert f"{name} is not complete: what is finished is in {kept}" in errors
+    assert f"the output is not complete: what is finished is in {kept}" in errors
+    assert kept.stat().st_mode & 0o777 == broken.stat().st_mode & 0o777
+    # an attempt that finishes less, or nothing, leaves it alone
+    before = kept.read_bytes()
+    for text in (b"\xff\n", b"A dog.\n" * 8 + b"\xff\n"):
+        broken.write_bytes(text)
+        fail(1, "translate", *how, broken, cwd=tmp_path)
+        assert kept.read_bytes() == before
     opened = gzip.open if name.endswith("gz") else open
     with opened(kept, "rt", encoding="utf-8") as stream:
         finished = stream.read().splitlines()

@@ -47,7 +47,13 @@ def write_atomically(
             yield target
         else:
             text = io.TextIOWrapper(target, encoding="utf-8", newline="\n")  # type: ignore[arg-type]
-            yield text
+            try:
+                yield text
+            except BaseException:
+                if keep:
+                    with contextlib.suppress(OSError):
+                        text.flush()
+                raise
             text.detach()
 
 
@@ -102,15 +108,27 @@ def _replace_file(path: Path, *, keep: bool) -> Iterator[BinaryIO]:
                 # before it is closed, which ends its lock
                 os.replace(temporary, path)
             if keep:
-                kept.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    kept.unlink()
         except BaseException:
             with contextlib.suppress(OSError):
-                if keep and os.path.getsize(temporary):
-                    os.replace(temporary, kept)
-                    _logger.warning("%s is not complete: what is finished is in %s", path.name, kept)
-                else:
-                    os.unlink(temporary)
+                if keep and _has_content(temporary, path):
+                    _keep(Path(temporary), kept)
+                os.unlink(temporary)
             raise
+
+
+def _has_content(temporary: str, path: Path) -> bool:
+    with gzip.open(temporary) if path.suffix == ".gz" else open(temporary, "rb") as stream:
+        return bool(stream.read(1))
+
+
+def _keep(temporary: Path, kept: Path) -> None:
+    """Keep what is finished, unless an earlier command has finished more."""
+    if not kept.exists() or kept.stat().st_size <= temporary.stat().st_size:
+        set_usual_mode(temporary)
+        os.replace(temporary, kept)
+    _logger.warning("the output is not complete: what is finished is in %s", kept)
 
 
 def _make_unfinished(path: Path) -> tuple[int, str]:
@@ -202,16 +220,6 @@ def reporting_os_errors(path: str | Path, *, do: str = "") -> Iterator[None]:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         do = do or f"{'Make room or choose' if full else 'Choose'} another folder, and run the same command again"
         raise SynmtError(f"cannot write: {error.strerror}", where=str(path), do=do) from error
-
-
-def check_folder(path: Path) -> None:
-    """Raise SynmtError if a folder can be neither made nor written; makes nothing."""
-    there = next(one for one in (path, *path.absolute().parents) if os.path.lexists(one))
-    if there.exists() and not there.is_dir():
-        raise SynmtError("is a file, not a folder", where=str(there), do="Choose another name or folder")
-    if not os.access(there, os.W_OK | os.X_OK):
-        why = "no permission, or a read-only disk"
-        raise SynmtError(f"cannot be written ({why})", where=str(there), do="Choose another folder")
 
 
 @contextlib.contextmanager

@@ -9,12 +9,11 @@ from synmt.arrays import Side
 from synmt.data.vocabulary import Vocabularies
 from synmt.errors import UsageError, naming
 from synmt.evaluation.metrics import make_metric, options_of
-from synmt.files.writing import check_folder
 from synmt.model.build import place_variants
 from synmt.model.device import choose_device
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
-from synmt.run import Run
+from synmt.run import Run, check_folder
 from synmt.training.finished import has_finished
 from synmt.training.initial import adopt_vocabulary, check_parts
 from synmt.training.lifecycle import check_run

@@ -49,7 +49,7 @@ def changed_tests(run: Run, recipe: Recipe) -> list[str]:
         # earlier versions did not record them
         with suppress(OSError, ValueError):
             before = json.loads((run.test_folder(name) / MADE_FROM).read_text(encoding="utf-8"))
-            if any(before.get(field, digest) != digest for field, digest in now.items()):
+            if isinstance(before, dict) and any(before.get(field, digest) != digest for field, digest in now.items()):
                 changed.append(name)
     return changed
 

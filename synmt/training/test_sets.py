@@ -51,6 +51,8 @@ def translate_tests(
         return
     needs_trees = tree_requirements(recipe)["source"].to_run
     translator = Translator.load(run, device=recipe.training.device, parser=parser)
+    # before they are read: a later change is noticed
+    hashes = hashes_of_tests(recipe)
     for name, files in tests.items():
         trees = given_trees(recipe, files, "source") if needs_trees else None
         text, words = _read_texts(files, translator)
@@ -65,6 +67,8 @@ def translate_tests(
         text = text._replace(hypothesis=[translator.cutters["target"].join(line) for line in done])
         _write_test(run.test_folder(name), recipe, files, text, words._replace(hypothesis=done))
         write_json(run.test_folder(name) / "cost.json", {"sentences": len(done), **cost}, indent=1)
+        # last: if this is interrupted, files that have changed are still known as such
+        write_json(run.test_folder(name) / MADE_FROM, hashes.get(name, {}), indent=1)
 
 
 class _Texts(NamedTuple):
@@ -109,7 +113,6 @@ def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, text: _Texts, w
     for name in recipe.evaluation.metrics:
         score = cached_score(make_metric(name, options), hypotheses, references, sources=text.source, folder=cache)
         values[name] = {"score": score.value, "signature": score.signature, "details": score.details}
-    write_json(folder / MADE_FROM, hashes_of_tests(recipe).get(folder.name, {}), indent=1)
     write_json(folder / "scores.json", values, indent=1)
 
 
