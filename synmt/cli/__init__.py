@@ -60,26 +60,25 @@ def _with_threads(command: Callable[..., None]) -> Callable[..., None]:
 _VALUES = {"int": "N", "int range": "N", "float": "X", "float range": "X", "str": "TEXT", "list[str]": "TEXT"}
 
 
-def show_no_types(command: Any, ctx: Any) -> None:
-    """Name the values of options on a help page as recipes do: newer versions of typer show types of Python."""
-    for one in command.get_params(ctx):
-        shown = one.display_type(ctx).strip("<>") if hasattr(one, "display_type") else ""
-        if one.param_type_name == "argument":
-            one.display_type_rich = lambda ctx: None
-        elif one.metavar is None:
-            one.metavar = "" if one.is_flag else _VALUES.get(shown, shown or None)
-
-
-class Group(TyperGroup):
-    """synmt itself, whose help page is like those of its commands."""
+class _PlainHelp:
+    """A help page with a letter or word for values: newer versions of typer show types of Python."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Show the help page."""
-        show_no_types(self, ctx)
-        super().format_help(ctx, formatter)
+        for one in ctx.command.get_params(ctx):
+            shown = one.display_type(ctx).strip("<>") if hasattr(one, "display_type") else ""
+            if one.param_type_name == "argument":
+                one.display_type_rich = lambda ctx: None
+            elif one.metavar is None:
+                one.metavar = "" if one.is_flag else _VALUES.get(shown, shown or None)
+        super().format_help(ctx, formatter)  # type: ignore[misc]
 
 
-class StrictCommand(TyperCommand):
+class Group(_PlainHelp, TyperGroup):
+    """synmt itself."""
+
+
+class StrictCommand(_PlainHelp, TyperCommand):
     """A command with options of several values, `--run A B C`. Options without their value or repeated are refused."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -94,11 +93,6 @@ class StrictCommand(TyperCommand):
             if parameter in single[:position]:
                 raise UsageError(f"{spelling(parameter)} is given more than once", do="Give it once")
         return super().parse_args(ctx, args)
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show the help page, with a letter or word for values in place of the types of Python."""
-        show_no_types(self, ctx)
-        super().format_help(ctx, formatter)
 
     def _refuse_names_as_values(self, ctx: Any, args: Sequence[str]) -> None:
         options: list[Any] = [one for one in self.get_params(ctx) if one.param_type_name == "option"]

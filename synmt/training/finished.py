@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from collections.abc import Mapping
+from pathlib import Path
 
 from synmt.corpora.items import named_tests
 from synmt.corpora.resolve import local_tests, test_names
 from synmt.files.reading import stored_sha256
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
+
+MADE_FROM = "made_from.json"
+"""The file that records the hashes of a test set's files, in the folder of its translations."""
 
 
 def has_finished(run: Run, recipe: Recipe) -> bool:
@@ -28,34 +32,31 @@ def is_complete(run: Run, recipe: Recipe) -> bool:
     return run.weights.exists() and run.recipe() == recipe and not missing_tests(run, recipe)
 
 
-def missing_tests(run: Run, recipe: Recipe) -> list[str]:
-    """Name the test sets whose translations are missing from a finished run, or were made from other files."""
+def missing_tests(run: Run, recipe: Recipe) -> dict[str, bool]:
+    """Name the test sets whose translations are missing from a finished run, or were made from other files.
+
+    The value tells whether the files of the test set have changed since they were translated.
+    """
     before, now = named_tests(run.recipe().corpus), named_tests(recipe.corpus)
-
-    changed = changed_tests(run, recipe)
-
-    def is_scored(name: str) -> bool:
+    hashes = hashes_of_tests(recipe)
+    missing = {}
+    for name in test_names(recipe.corpus, recipe.source, recipe.target):
+        folder = run.test_folder(name)
         files = ("source.txt", "reference.txt", "hypothesis.txt", "scores.json")
-        there = all((run.test_folder(name) / file).is_file() for file in files)
-        return there and before.get(name) == now.get(name) and name not in changed
-
-    return [name for name in test_names(recipe.corpus, recipe.source, recipe.target) if not is_scored(name)]
-
-
-def changed_tests(run: Run, recipe: Recipe) -> list[str]:
-    """Name the test sets whose files have changed since they were translated; those that are gone have not."""
-    changed = []
-    for name, now in hashes_of_tests(recipe).items():
-        # earlier versions did not record them
-        with suppress(OSError, ValueError):
-            before = json.loads((run.test_folder(name) / MADE_FROM).read_text(encoding="utf-8"))
-            if isinstance(before, dict) and any(before.get(field, digest) != digest for field, digest in now.items()):
-                changed.append(name)
-    return changed
+        there = all((folder / file).is_file() for file in files) and before.get(name) == now.get(name)
+        changed = _has_changed(folder / MADE_FROM, hashes.get(name, {}))
+        if changed or not there:
+            missing[name] = changed
+    return missing
 
 
-MADE_FROM = "made_from.json"
-"""The file that records the hashes of a test set's files, in the folder of its translations."""
+def _has_changed(record: Path, now: Mapping[str, str]) -> bool:
+    """Compare hashes with those on record; earlier versions recorded none, and files that are gone have no hash."""
+    try:
+        before = json.loads(record.read_text(encoding="utf-8"))
+        return any(before.get(field, digest) != digest for field, digest in now.items())
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def hashes_of_tests(recipe: Recipe) -> dict[str, dict[str, str]]:

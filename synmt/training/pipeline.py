@@ -32,7 +32,7 @@ from synmt.syntax.feature_signals import FeatureValues
 from synmt.syntax.reading import Reading, reading_of
 from synmt.training.checks import check_run_folder, check_values, load_checked
 from synmt.training.distributed import Processes, join_processes
-from synmt.training.finished import changed_tests, is_complete, missing_tests
+from synmt.training.finished import is_complete, missing_tests
 from synmt.training.initial import adopt_case, adopt_vocabulary, freeze, take_weights
 from synmt.training.lifecycle import RESUME_ADVICE, begin_run, finish_run, write_final_weights
 from synmt.training.log import Log
@@ -134,10 +134,10 @@ def _complete(run: Run, recipe: Recipe) -> Iterator[Progress]:
     """Make what a finished run lacks: weights that were removed, translations of test sets that are new or missing."""
     if is_complete(run, recipe):
         return
-    names = missing_tests(run, recipe)
-    for name in changed_tests(run, recipe):
+    missing = missing_tests(run, recipe)
+    for name in (name for name, changed in missing.items() if changed):
         _logger.info("the files of the test set %s have changed, so it is translated and scored again", name)
-    tests = find_tests(recipe, names) if names else {}
+    tests = find_tests(recipe, missing) if missing else {}
     with locked(run.folder, "this run"):
         if not run.weights.exists():
             write_final_weights(run, recipe)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -156,7 +156,7 @@ def count_weights(model: ModelRecipe, syntax: SyntaxRecipe, source_pieces: int, 
     return sum(parameter.numel() for parameter in network.parameters())
 
 
-def _tests(run: Run, recipe: Recipe, text: PlannedText, missing: list[str]) -> Iterator[PlannedStep]:
+def _tests(run: Run, recipe: Recipe, text: PlannedText, missing: Container[str]) -> Iterator[PlannedStep]:
     for name in test_names(recipe.corpus, recipe.source, recipe.target):
         lines = count_lines(text.corpus.test[name].source) if text.corpus else text.counts.get(name)
         metrics = ", ".join(recipe.evaluation.metrics)

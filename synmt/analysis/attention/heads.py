@@ -148,10 +148,8 @@ def edits_of(
     """
     edits = captured.factors if what == "factor" else captured.biases
     neutral = 1.0 if what == "factor" else 0.0
-    placed = {head: head.place for head in heads}
-    by_head = {
-        head: edits[side, layer][:, number - 1] for head, (layer, number) in placed.items() if (side, layer) in edits
-    }
+    places = ((head, *head.place) for head in heads)
+    by_head = {head: edits[side, layer][:, number - 1] for head, layer, number in places if (side, layer) in edits}
     return {head: edit for head, edit in by_head.items() if bool((edit != neutral).any())}
 
 
