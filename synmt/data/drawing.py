@@ -8,10 +8,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synmt.arrays import BoolArray
+from synmt.arrays import BoolArray, IntArray
 from synmt.data.pairs import PairChunk
 
 _logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DrawnLines:
+    """Lines that are drawn from one chunk: a worker can find them there.
+
+    rows: the kept pairs of the chunk.
+    sides: the sides that are drawn from, 0 and 1.
+    places: which of their lines, pair by pair, are drawn; None draws all.
+    """
+
+    chunk: PairChunk
+    rows: IntArray
+    sides: Sequence[int]
+    places: IntArray | None = None
+
+    def block(self) -> bytes:
+        r"""Return the lines in UTF-8, with `\n` between them."""
+        texts = [self.chunk.raw_lines(side) for side in self.sides]
+        lines = [text[row] for row in self.rows.tolist() for text in texts]
+        return b"\n".join(lines if self.places is None else [lines[place] for place in self.places.tolist()])
 
 
 @dataclass(frozen=True)
@@ -29,10 +50,11 @@ class LineSample:
 
     def lines(self) -> list[str]:
         """Draw the lines, in the order of the text."""
-        return [line for block in self.blocks() for line in lines_of(block)]
+        # the filters have decoded each of them before
+        return [line for drawn in self.drawn() for line in drawn.block().decode().split("\n")]
 
-    def blocks(self) -> Iterator[bytes]:
-        """Draw the lines of one chunk after the other, for `lines_of`."""
+    def drawn(self) -> Iterator[DrawnLines]:
+        """Draw from one chunk after the other."""
         left = int(self.kept.sum()) * len(self.sides)
         wanted = min(left, self.count)
         if wanted < left:
@@ -41,21 +63,15 @@ class LineSample:
         # unlike those of NumPy's new generators, its numbers never change
         random = np.random.RandomState(1)
         for chunk in self.chunks:
-            texts = [chunk.raw_lines(side) for side in self.sides]
-            rows = np.flatnonzero(self.kept[chunk.first : chunk.first + len(texts[0])])
-            lines = [text[row] for row in rows.tolist() for text in texts]
-            if not lines:
+            rows = np.flatnonzero(self.kept[chunk.first : chunk.first + len(chunk)])
+            if not len(rows):
                 continue
-            drawn = lines
+            lines = count = len(rows) * len(self.sides)
+            places = None
             if wanted < left:
                 # how many of all that are still wanted are in this chunk
-                count = random.hypergeometric(wanted, left - wanted, len(lines))
-                drawn = [lines[place] for place in np.sort(random.permutation(len(lines))[:count]).tolist()]
-            if drawn:
-                yield b"\n".join(drawn)
-            left, wanted = left - len(lines), wanted - len(drawn)
-
-
-def lines_of(block: bytes) -> list[str]:
-    """Decode a block of drawn lines; the filters have read each of them before."""
-    return block.decode().split("\n")
+                count = random.hypergeometric(wanted, left - wanted, lines)
+                places = np.sort(random.permutation(lines)[:count])
+            if count:
+                yield DrawnLines(chunk, rows, self.sides, places)
+            left, wanted = left - lines, wanted - count

@@ -28,6 +28,10 @@ class PairChunk:
     sides: tuple[bytes, bytes]
     paths: tuple[str, str]
 
+    def __len__(self) -> int:
+        # the end of the last line may be missing
+        return self.sides[0].count(b"\n", 0, -1) + 1
+
     def pairs(self) -> list[Pair]:
         """Decode the lines."""
         return list(zip(*(self.lines(side) for side in (0, 1)), strict=True))

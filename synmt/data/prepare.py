@@ -20,7 +20,7 @@ from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpus import FORMAT, is_complete
-from synmt.data.drawing import LineSample
+from synmt.data.drawing import DrawnLines, LineSample
 from synmt.data.encoding import KEPT_FILE, Encoder, encoding_processes, remove_unfinished, summarize
 from synmt.data.filtering import KEPT, REASONS, Codes, judge_pairs
 from synmt.data.pairs import read_chunks
@@ -160,15 +160,15 @@ def _learned(
         return (train_vocabulary(sample.lines(), settings, symbols) for sample, symbols in samples)
     workers = encoding_processes(len(samples[0][0].kept))
     counted = [
-        (add_counts(in_shards(_counted, settings, sample.blocks(), workers, where=folder)), symbols)
+        (add_counts(in_shards(_counted, settings, sample.drawn(), workers, where=folder)), symbols)
         for sample, symbols in samples
     ]
     # those of both sides at the same time
     return in_order(_trained, settings, iter(counted), workers, where=folder)
 
 
-def _counted(settings: VocabularyRecipe, block: bytes) -> pa.Table:
-    return count_words(block, settings)
+def _counted(settings: VocabularyRecipe, drawn: DrawnLines) -> pa.Table:
+    return count_words(drawn.block(), settings)
 
 
 def _trained(settings: VocabularyRecipe, counted: tuple[pa.Table, Sequence[str]]) -> Vocabulary:
