@@ -1,5 +1,6 @@
 """The runs of a grid side by side on a cluster: what is trained there is what is trained here, bit for bit."""
 
+import json
 import shutil
 import threading
 from _thread import interrupt_main
@@ -110,6 +111,11 @@ def test_runs_are_the_same_if_a_worker_is_killed_and_a_failed_one_is_named(clust
     for name in ("plain", "pascal"):
         assert_same_run(place / "there" / name, place / "here" / name)
         assert Run(place / "there" / name).info().keys() == Run(place / "here" / name).info().keys()
+        there, here = (
+            json.loads((place / at / name / "tests/test/made_from.json").read_text()) for at in ("there", "here")
+        )
+        assert there == here
+        assert {"source", "target"} <= set(here)
     runs = [place / "there" / name for name in ("plain", "pascal")]
     assert done.stdout == succeed("score", *runs).stdout
     # only the failed one is tried again

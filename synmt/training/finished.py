@@ -9,6 +9,7 @@ from pathlib import Path
 from synmt.corpora.items import named_tests
 from synmt.corpora.resolve import local_tests, test_names
 from synmt.files.reading import stored_sha256
+from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 
@@ -38,7 +39,8 @@ def missing_tests(run: Run, recipe: Recipe) -> dict[str, bool]:
     The value tells whether the files of the test set have changed since they were translated.
     """
     before, now = named_tests(run.recipe().corpus), named_tests(recipe.corpus)
-    hashes = hashes_of_tests(recipe)
+    local = local_tests(recipe.corpus, recipe.source, recipe.target)
+    hashes = {name: hashes_of(files) for name, files in local.items()}
     missing = {}
     for name in test_names(recipe.corpus, recipe.source, recipe.target):
         folder = run.test_folder(name)
@@ -59,10 +61,6 @@ def _has_changed(record: Path, now: Mapping[str, str]) -> bool:
         return False
 
 
-def hashes_of_tests(recipe: Recipe) -> dict[str, dict[str, str]]:
-    """Hash the files of the test sets that are the user's own: text, and trees and labels next to it."""
-    tests = local_tests(recipe.corpus, recipe.source, recipe.target)
-    return {
-        name: {field: stored_sha256(path) for field, path in files if path is not None and path.is_file()}
-        for name, files in tests.items()
-    }
+def hashes_of(files: SplitFiles) -> dict[str, str]:
+    """Hash the files of a test set that are there: text, and trees and labels next to it."""
+    return {field: stored_sha256(path) for field, path in files if path is not None and path.is_file()}

@@ -24,7 +24,7 @@ from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.syntax.conllu import read_parses
-from synmt.training.finished import MADE_FROM, hashes_of_tests
+from synmt.training.finished import MADE_FROM, hashes_of
 from synmt.training.records import ScoreRecord
 from synmt.training.tree_requirements import all_given_trees, given_trees, tree_requirements
 
@@ -52,7 +52,7 @@ def translate_tests(
     needs_trees = tree_requirements(recipe)["source"].to_run
     translator = Translator.load(run, device=recipe.training.device, parser=parser)
     # before they are read: a later change is noticed
-    hashes = hashes_of_tests(recipe)
+    hashes = {name: hashes_of(files) for name, files in tests.items()}
     for name, files in tests.items():
         trees = given_trees(recipe, files, "source") if needs_trees else None
         text, words = _read_texts(files, translator)
@@ -68,7 +68,7 @@ def translate_tests(
         _write_test(run.test_folder(name), recipe, files, text, words._replace(hypothesis=done))
         write_json(run.test_folder(name) / "cost.json", {"sentences": len(done), **cost}, indent=1)
         # last: if this is interrupted, files that have changed are still known as such
-        write_json(run.test_folder(name) / MADE_FROM, hashes.get(name, {}), indent=1)
+        write_json(run.test_folder(name) / MADE_FROM, hashes[name], indent=1)
 
 
 class _Texts(NamedTuple):
