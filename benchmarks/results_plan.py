@@ -28,7 +28,7 @@ from synmt.model.build import place_variants
 from synmt.recipe.load import check_recipe, load_recipe, recipe_values
 from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml_text import load_yaml
-from synmt.training.tree_requirements import tree_requirements
+from synmt.training.trees.requirements import tree_requirements
 
 _SYSTEM_SECTIONS = ("model", "syntax", "tasks", "parser", "target_parser")
 """The sections of a recipe that make the system; the others are those of the corpus."""

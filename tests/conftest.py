@@ -33,8 +33,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if any(mark in text for mark in JOURNEYS_ONLY) else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that read real corpora as journeys, and all others as unit tests."""
+def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
+    """Mark tests that read real corpora as journeys, and all others as unit tests; leave out the suite in the suite."""
+    if config.option.markexpr != "whole_suite":
+        items[:] = [item for item in items if item.get_closest_marker("whole_suite") is None]
     for item in items:
         if "data_folder" in getattr(item, "fixturenames", ()):
             item.add_marker("journey")

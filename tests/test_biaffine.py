@@ -7,7 +7,7 @@ import torch
 from attending import assert_same_with_gradients, padding_mask, random_terms, slow_biaffine, slow_loss
 
 from synmt.model.attention import attend, attend_written_out, causal_mask
-from synmt.model.biaffine import Biaffine, parent_loss
+from synmt.model.blocks.biaffine import Biaffine, parent_loss
 
 
 def five_pieces(mask=None):

@@ -11,7 +11,7 @@ from synmt.analysis.gates.plot import draw_gates
 from synmt.errors import UsageError
 from synmt.parsing.models import COMPACT
 from synmt.run import Run
-from synmt.training.tree_requirements import make_analysis_parser, make_parser
+from synmt.training.trees.requirements import make_analysis_parser, make_parser
 
 pytestmark = pytest.mark.journey
 

@@ -19,9 +19,9 @@ from synmt.recipe.catalogue import shipped_recipes
 from synmt.recipe.data import ParserRecipe
 from synmt.recipe.load import load_recipe
 from synmt.run import Run
-from synmt.training import plan
-from synmt.training.plan import count_weights, plan_training
-from synmt.training.planned import TextSize, parsing_step
+from synmt.training.plan import recipe as plan
+from synmt.training.plan.recipe import count_weights, plan_training
+from synmt.training.plan.step import TextSize, parsing_step
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
 ROOT = Path(__file__).parents[1]

@@ -21,7 +21,7 @@ from synmt.corpora.sums import FILES
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import CorpusRecipe, SplitFiles
 from synmt.recipe.load import check_recipe
-from synmt.training.tree_requirements import TreeRequirements, all_given_trees
+from synmt.training.trees.requirements import TreeRequirements, all_given_trees
 
 
 @pytest.fixture(autouse=True)

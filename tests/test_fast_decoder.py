@@ -20,11 +20,11 @@ from synmt.decode.inputs import in_workers, workers
 from synmt.decode.next_piece import Member
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.errors import UsageError
-from synmt.model import packed
-from synmt.model.fast_decoder import fast_decoder
+from synmt.model.inference import packed
+from synmt.model.inference.fast_decoder import fast_decoder
+from synmt.model.inference.packed import PackedLinear, reduce_layers, usable_precision
+from synmt.model.inference.quantized import multiplies_int8
 from synmt.model.linear import linear
-from synmt.model.packed import PackedLinear, reduce_layers, usable_precision
-from synmt.model.quantized import multiplies_int8
 
 LENGTHS = [3, 9, 1, 5, 7, 2]
 INT8 = pytest.param(

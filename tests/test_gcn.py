@@ -10,7 +10,7 @@ from small import MONKEY, MONKEY_WORD_OF, make_variant, random_batch, relation_w
 
 from synmt.data.corpus import Tree
 from synmt.model.attention import Memory
-from synmt.model.fast_decoder import fast_decoder
+from synmt.model.inference.fast_decoder import fast_decoder
 from synmt.model.variant import Place, Syntax
 from synmt.model.variants.gcn import GRAPH, Gcn, graph
 from synmt.syntax.parse import Parse

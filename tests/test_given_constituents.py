@@ -11,7 +11,7 @@ from synmt.errors import UsageError
 from synmt.recipe.load import load_recipe
 from synmt.run import Run
 from synmt.syntax.conllu import read_parses
-from synmt.training.tree_requirements import tree_requirements
+from synmt.training.trees.requirements import tree_requirements
 
 pytestmark = pytest.mark.journey
 

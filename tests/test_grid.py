@@ -12,11 +12,12 @@ from tiny import write_corpus, write_recipe
 from synmt.errors import UsageError
 from synmt.evaluation.seeds import check_one_system, group_by_seed
 from synmt.recipe.catalogue import split_overrides
-from synmt.training import grid, plan
+from synmt.training import grid
 from synmt.training.grid import compare_runs
 from synmt.training.grid_runs import GridRun, check_grid, grid_runs, waits_for
-from synmt.training.plan import plan_grid
-from synmt.training.plan_text import plan_text
+from synmt.training.plan import recipe as plan
+from synmt.training.plan.recipe import plan_grid
+from synmt.training.plan.text import plan_text
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from small import LSTM_SIZE, PUNCTUATION, random_batch, small_model
 
 from synmt.data.vocabulary import EOS, Words
 from synmt.errors import SynmtError
+from synmt.model.blocks.latent import ParentFilter, straight_through
+from synmt.model.blocks.matrix_tree import possible_parents
 from synmt.model.build import build_for
-from synmt.model.latent import ParentFilter, straight_through
-from synmt.model.matrix_tree import possible_parents
 from synmt.model.weights import load_weights
 from synmt.recipe.load import check_recipe
 

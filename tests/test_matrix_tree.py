@@ -8,7 +8,7 @@ import pytest
 import torch
 from enumerating import all_trees, enumerated
 
-from synmt.model.matrix_tree import tree_marginals
+from synmt.model.blocks.matrix_tree import tree_marginals
 
 SEEDS = range(5)
 HARD = 50.0
@@ -51,7 +51,7 @@ def exact(scores, roots):
 
 
 def tree_log_partition(scores, roots):
-    """Compute log Z as synmt.model.matrix_tree writes it, in logarithms, so that autograd finds its slope."""
+    """Compute log Z as synmt.model.blocks.matrix_tree writes it, in logarithms, so that autograd finds its slope."""
     total = torch.zeros((), dtype=scores.dtype)
     for k in range(len(roots) - 1, 0, -1):
         to_k = scores[:k, k]  # (k,)

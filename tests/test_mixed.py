@@ -30,7 +30,7 @@ from synmt.run import Run
 from synmt.syntax.controls import UNCHANGED, Control
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import linearise_with_words
-from synmt.training.tree_requirements import tree_requirements
+from synmt.training.trees.requirements import tree_requirements
 
 pytestmark = pytest.mark.journey
 

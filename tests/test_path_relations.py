@@ -19,10 +19,10 @@ from small import (
 
 from synmt.data.batch import collate
 from synmt.data.corpus import Example, Tree
-from synmt.model import pair_scores as pair_scores_module
 from synmt.model.attention import attend
-from synmt.model.pair_scores import pair_scores
-from synmt.model.path_encoder import PathEncoder
+from synmt.model.blocks import pair_scores as pair_scores_module
+from synmt.model.blocks.pair_scores import pair_scores
+from synmt.model.blocks.path_encoder import PathEncoder
 from synmt.model.variant import Place
 from synmt.model.variants.path_relations import PathRelations
 from synmt.syntax.parse import Parse

@@ -18,8 +18,8 @@ from small import MONKEY, MONKEY_WORD_OF
 import synmt.model.variants
 from synmt import cli
 from synmt.data.tasks import PARSING, tagged
+from synmt.model.blocks.matrix_tree import tree_marginals
 from synmt.model.build import build, variant_class, variant_names
-from synmt.model.matrix_tree import tree_marginals
 from synmt.model.positions import alibi_slopes
 from synmt.model.variants.distance_transformer import log_locality
 from synmt.model.variants.gcn import GraphLayer, graph
@@ -42,7 +42,7 @@ from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
 from synmt.syntax.scenes import same_scene
 from synmt.syntax.signals import distance, parent_chain, parent_first, parent_middle
 from synmt.syntax.trees import linearise, linearise_with_words
-from synmt.training.tree_requirements import tree_requirements
+from synmt.training.trees.requirements import tree_requirements
 
 pytestmark = pytest.mark.journey
 

@@ -9,7 +9,7 @@ from attending import assert_same_with_gradients, padding_mask, random_terms, ra
 from small import MONKEY, MONKEY_WORD_OF, batch_for, random_batch, random_example, slow_distances, small_model
 
 from synmt.model.attention import Terms, causal_mask
-from synmt.model.fast_decoder import fast_decoder
+from synmt.model.inference.fast_decoder import fast_decoder
 from synmt.model.variant import Place, Syntax
 from synmt.model.variants.tree_planting import (
     NEXT_WORD,

@@ -85,29 +85,44 @@ def test_the_signal_of_the_page_counts_the_steps_to_the_root():
     assert space["DEPTH"].needs == "parents"
 
 
-def test_the_file_and_a_recipe_are_all_that_the_package_needs(tmp_path):
-    for name in ("synmt", "tests", "docs", "recipes"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("README.md", "pyproject.toml"):
-        shutil.copy(ROOT / name, tmp_path)
-    (tmp_path / "synmt" / "model" / "variants" / "tree_relative.py").write_text(blocks("python")[0], encoding="utf-8")
+@pytest.fixture
+def with_the_example(tmp_path):
+    """Copy the project, add the page's variant and recipe, and give a function that runs its tests."""
+    place = tmp_path / "project"
+    caches = shutil.ignore_patterns("__pycache__", ".*_cache")
+
+    def left_out(folder, names):
+        own = {".git", ".venv", "runs", "data"} if Path(folder) == ROOT else set()
+        return own | caches(folder, names)
+
+    shutil.copytree(ROOT, place, ignore=left_out)
+    (place / "synmt" / "model" / "variants" / "tree_relative.py").write_text(blocks("python")[0], encoding="utf-8")
     recipe = blocks("yaml")[0].replace("recipes/", "").replace("mylab.", "")
-    (tmp_path / "recipes" / "tree-relative.yaml").write_text(recipe, encoding="utf-8")
+    (place / "recipes" / "tree-relative.yaml").write_text(recipe, encoding="utf-8")
+
+    def run(*arguments):
+        """Return how many tests have passed; all have to."""
+        environment = {**os.environ, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "pytest", *arguments]
+        done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+        return int(re.findall(r"(\d+) passed", done.stdout)[0])
+
+    return run
+
+
+def test_the_file_and_a_recipe_are_all_that_the_package_needs(with_the_example):
     # these files list variants and recipes: in parameters, which have the new names, or in the loops of four tests
     loops = "index or table_of_recipes or names_of_recipes or every_shipped_recipe_is_named"
     names = ("variants", "system_pages", "recipes", "paper_recipes", "architecture", "journey")
-    files = [f"tests/test_{name}.py" for name in names]
     # compiling alone takes 8 s
     chosen = f"(tree_relative or tree-relative or {loops}) and not compiles"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-k", chosen, *files],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout
-    assert int(re.findall(r"(\d+) passed", done.stdout)[0]) > 15
+    assert with_the_example("-k", chosen, *(f"tests/test_{name}.py" for name in names)) > 15
+
+
+@pytest.mark.whole_suite
+def test_the_whole_suite_passes_with_the_example(with_the_example):
+    assert with_the_example("--numprocesses", "2", "--dist", "worksteal") > 7000
 
 
 @pytest.mark.parametrize("name", re.findall(r"\]\((?!http)([^)#]+)", PAGE))

@@ -81,7 +81,7 @@ def read_test(run: Path | None, test: str | None) -> Outputs:
 
 def find_parser(recipe: Recipe, side: Side, model: str | None, *, to: Literal["parse", "tag"]) -> StanzaParser:
     """Find the parser or tagger of one side: the model that the user named, else the recipe's or Stanza's default."""
-    from synmt.training.tree_requirements import make_analysis_parser, parser_section
+    from synmt.training.trees.requirements import make_analysis_parser, parser_section
 
     try:
         return make_analysis_parser(recipe, side, model=model)

@@ -17,7 +17,7 @@ from synmt.errors import SynmtError, all_in_one
 if TYPE_CHECKING:
     from synmt.corpora.progress import Progress
     from synmt.evaluation.progress import Advance
-    from synmt.training.planned import PlannedStep
+    from synmt.training.plan.step import PlannedStep
     from synmt.training.stages import Prepared
 
     T = TypeVar("T")
@@ -41,7 +41,7 @@ def prepare(
     Example: [bold]synmt prepare quickstart[/]
     """
     if dry_run:
-        from synmt.training.plan import plan_preparation
+        from synmt.training.plan.recipe import plan_preparation
 
         show_plan(plan_preparation(recipe, overrides or (), data=data, source_trees=trees))
         return

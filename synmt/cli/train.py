@@ -123,7 +123,7 @@ def _parse_seeds(text: str | None) -> int | list[int] | None:
 
 
 def _show_plan(recipes: list[str], overrides: list[str], grid: _Options | None, folders: _Options) -> None:
-    from synmt.training.plan import plan_grid, plan_training
+    from synmt.training.plan.recipe import plan_grid, plan_training
 
     how = {**folders, **(grid or {})}
     show_plan(plan_grid(recipes, overrides, **how) if grid else plan_training(recipes[0], overrides, **how))

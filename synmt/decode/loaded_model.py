@@ -15,8 +15,8 @@ from synmt.data.vocabulary import Vocabulary
 from synmt.errors import UsageError
 from synmt.model.build import build_for
 from synmt.model.device import choose_device, keep_freed_memory
-from synmt.model.fast_decoder import FastDecoder, fast_decoder
-from synmt.model.packed import InferencePrecision, reduce_layers, usable_precision
+from synmt.model.inference.fast_decoder import FastDecoder, fast_decoder
+from synmt.model.inference.packed import InferencePrecision, reduce_layers, usable_precision
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.weights import WithoutInitialValues, load_weights
 from synmt.recipe.schema import Recipe

@@ -20,7 +20,7 @@ from torch import Tensor
 from synmt.data.batch import Sequences
 from synmt.data.vocabulary import BOS, EOS, PAD
 from synmt.decode.options import SearchOptions
-from synmt.model.fast_decoder import FastDecoder
+from synmt.model.inference.fast_decoder import FastDecoder
 from synmt.model.linear import linear
 from synmt.model.seq2seq import Seq2Seq
 

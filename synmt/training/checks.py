@@ -17,7 +17,7 @@ from synmt.run import Run, check_folder
 from synmt.training.finished import has_finished
 from synmt.training.initial import adopt_vocabulary, check_parts
 from synmt.training.lifecycle import check_run
-from synmt.training.tree_requirements import TreeRequirements, tree_requirements
+from synmt.training.trees.requirements import TreeRequirements, tree_requirements
 
 Requirements = Mapping[Side, TreeRequirements]
 

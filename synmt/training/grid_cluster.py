@@ -37,7 +37,7 @@ from synmt.training.portable_run import Content, PortableRun, newest_step, pack,
 from synmt.training.records import RunRecord
 from synmt.training.stages import Prepared, prepare_data
 from synmt.training.test_sets import read_scores
-from synmt.training.tree_requirements import all_given_trees, make_parser
+from synmt.training.trees.requirements import all_given_trees, make_parser
 
 _Item = tuple[int, Path, Content]
 """The number of a run, its folder and the content of that."""

@@ -40,7 +40,7 @@ from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord,
 from synmt.training.stages import Prepared, prepare_data
 from synmt.training.test_sets import find_tests, read_scores, translate_tests
 from synmt.training.trainer import Trainer
-from synmt.training.tree_requirements import tree_requirements
+from synmt.training.trees.requirements import tree_requirements
 from synmt.words.cutter import RAW
 
 Record = Progress | Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord

@@ -27,8 +27,9 @@ from synmt.parsing.rates import remember_rate
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arcs import without_arcs
-from synmt.training.parse_source import ParseSource, find_parse_source, parse_cost, parser_with_trees
-from synmt.training.tree_requirements import (
+from synmt.training.trees.label_warnings import relation_warnings
+from synmt.training.trees.parse_source import ParseSource, find_parse_source, parse_cost, parser_with_trees
+from synmt.training.trees.requirements import (
     TreeRequirements,
     all_given_trees,
     fetch_parser,
@@ -39,7 +40,6 @@ from synmt.training.tree_requirements import (
     sides_with_trees,
     trees_path,
 )
-from synmt.training.tree_warnings import relation_warnings
 from synmt.words.casing import Truecaser
 from synmt.words.corpus import cut_corpus, find_words, make_cutters
 from synmt.words.cutter import Cutter

@@ -26,7 +26,7 @@ from synmt.run import Run
 from synmt.syntax.conllu import read_parses
 from synmt.training.finished import MADE_FROM, hashes_of
 from synmt.training.records import ScoreRecord
-from synmt.training.tree_requirements import all_given_trees, given_trees, tree_requirements
+from synmt.training.trees.requirements import all_given_trees, given_trees, tree_requirements
 
 
 def find_tests(recipe: Recipe, names: Iterable[str]) -> dict[str, SplitFiles]:

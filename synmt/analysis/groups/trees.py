@@ -154,7 +154,7 @@ def parse_side(
 def _describe_reading(run: Run, *, other_model: bool) -> str:
     """Note where the model reads other source trees than those of the parser."""
     from synmt.syntax.reading import reading_of
-    from synmt.training.tree_requirements import tree_requirements
+    from synmt.training.trees.requirements import tree_requirements
 
     recipe = run.recipe()
     if not tree_requirements(recipe)["source"].to_run:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 
 from synmt.model.attention import Terms
-from synmt.model.biaffine import Biaffine, parent_loss
+from synmt.model.blocks.biaffine import Biaffine, parent_loss
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.signals import PARENT_CHAIN, WORD
 

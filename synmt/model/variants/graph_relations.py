@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from synmt.model.attention import Terms
-from synmt.model.pair_vectors import NormedPairVectors, PairVectors
+from synmt.model.blocks.pair_vectors import NormedPairVectors, PairVectors
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.kinship import edge_kinds, edges
 from synmt.syntax.relations import KNOWN, unknown_warning

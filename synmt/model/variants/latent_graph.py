@@ -30,7 +30,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.model.attention import Memory
-from synmt.model.biaffine import parent_loss
+from synmt.model.blocks.biaffine import parent_loss
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.relations import KNOWN, unknown_warning
 from synmt.syntax.signals import PARENT_FIRST, WORD, Signal, relation_signal

@@ -12,7 +12,7 @@ ones, and through a gate (recurrent.py).
     hard: true     m_i = v_j of the most probable j; the gradient is that of β (straight-through)
 
 The released code multiplies the scores by the identity, so only the root scores have an effect; it clamps them to
-[-5, 7], where here they are not clamped (beyond ±57 see matrix_tree.py), and gives punctuation -5 instead of -inf. With
+[-5, 7], where here they are not clamped (beyond ±57 see blocks/matrix_tree.py), and gives punctuation -5 instead of -inf. With
 one set, its flat attention adds m_i without the gate. EOS is not a word of the tree.
 """
 
@@ -27,8 +27,8 @@ from torch import Tensor, nn
 from synmt.data.vocabulary import EOS
 from synmt.errors import UsageError
 from synmt.model.attention import Memory
-from synmt.model.latent import ParentFilter, straight_through
-from synmt.model.matrix_tree import possible_parents, tree_marginals
+from synmt.model.blocks.latent import ParentFilter, straight_through
+from synmt.model.blocks.matrix_tree import possible_parents, tree_marginals
 from synmt.model.variant import Annotation, Place, Syntax, Variant
 
 

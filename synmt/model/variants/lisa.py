@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from synmt.model.attention import Terms, split_heads, xavier
-from synmt.model.biaffine import Biaffine, parent_loss
+from synmt.model.blocks.biaffine import Biaffine, parent_loss
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.signals import PARENT_FIRST, WORD
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from synmt.model.pair_vectors import ClippedPairs
+from synmt.model.blocks.pair_vectors import ClippedPairs
 from synmt.model.variant import Syntax
 from synmt.syntax.kinship import NO_STEPS, SIGNED_STEPS
 

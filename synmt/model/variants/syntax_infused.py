@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from synmt.errors import UsageError
 from synmt.model.attention import xavier
-from synmt.model.factors import factor_signals, factor_table
+from synmt.model.blocks.factors import factor_signals, factor_table
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.feature_signals import FeatureName
 from synmt.syntax.relations import KNOWN, unknown_warning

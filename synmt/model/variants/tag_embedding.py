@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from synmt.errors import UsageError
 from synmt.model.attention import xavier
-from synmt.model.factors import check_relations, factor_signals, factor_table
+from synmt.model.blocks.factors import check_relations, factor_signals, factor_table
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.model.variant_options import option_defaults
 from synmt.syntax.feature_signals import FeatureName

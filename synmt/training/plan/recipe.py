@@ -19,10 +19,10 @@ from synmt.training.checks import Requirements, check_run_folder, check_values, 
 from synmt.training.finished import missing_tests
 from synmt.training.grid_runs import check_grid, grid_runs, waits_for
 from synmt.training.initial import adopt_case, adopt_vocabulary
-from synmt.training.plan_data import plan_data
-from synmt.training.plan_text import PlannedText, plan_text
-from synmt.training.planned import PlannedStep
-from synmt.training.tree_requirements import tree_requirements
+from synmt.training.plan.data import plan_data
+from synmt.training.plan.step import PlannedStep
+from synmt.training.plan.text import PlannedText, plan_text
+from synmt.training.trees.requirements import tree_requirements
 
 
 def plan_preparation(

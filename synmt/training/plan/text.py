@@ -12,7 +12,7 @@ from synmt.corpora.needs import CorpusNeeds, corpus_needs, find_corpus
 from synmt.errors import SynmtError, all_in_one
 from synmt.files.reading import offline
 from synmt.recipe.schema import Recipe
-from synmt.training.planned import PlannedStep, State
+from synmt.training.plan.step import PlannedStep, State
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.parsing.target import read_summary
 from synmt.recipe.schema import Recipe
-from synmt.training.tree_requirements import TreeRequirements, all_given_trees, make_parser, trees_path
+from synmt.training.trees.requirements import TreeRequirements, all_given_trees, make_parser, trees_path
 
 
 @dataclass(frozen=True)

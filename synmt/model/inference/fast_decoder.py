@@ -1,7 +1,7 @@
 """The decoder's step in few large operators: what `Transformer.step` computes, for a decoder without variants.
 
-Weights are packed once (`synmt.model.packed`). What the model has instead of sinusoids, ReLU and layer norm is chosen
-when the decoder is made, not in a step. It returns logits. `Transformer.step` is its slow twin, and the test.
+Weights are packed once (`synmt.model.inference.packed`). What the model has instead of sinusoids, ReLU and layer norm
+is chosen when the decoder is made, not in a step. It returns logits. `Transformer.step` is its slow twin, and the test.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from synmt.model.attention import Memory
-from synmt.model.fast_layers import ROOM, FastState, KeysValues, fast_layer, run_layers
-from synmt.model.packed import InferencePrecision, multiplies_bf16, packed_weight
-from synmt.model.reduced_keys_values import ReducedKeysValues
+from synmt.model.inference.fast_layers import ROOM, FastState, KeysValues, fast_layer, run_layers
+from synmt.model.inference.packed import InferencePrecision, multiplies_bf16, packed_weight
+from synmt.model.inference.reduced_keys_values import ReducedKeysValues
 from synmt.model.seq2seq import Embedding, Seq2Seq, sinusoids
 from synmt.model.transformer import DecoderLayer, Transformer
 

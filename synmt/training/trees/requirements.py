@@ -26,7 +26,7 @@ from synmt.syntax.parse import FEATURES, SCENES
 from synmt.syntax.reading import needed_features
 from synmt.syntax.scenes import no_parser_makes_scenes
 from synmt.syntax.signals import Signal, needs_dependencies, needs_parents
-from synmt.training.given_trees import check_given
+from synmt.training.trees.given import check_given
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from synmt.parsing.official import is_complete as is_downloaded
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
 from synmt.recipe.schema import Recipe
-from synmt.training.parse_source import find_parse_source, parser_with_trees
-from synmt.training.plan_text import PlannedText
-from synmt.training.planned import PlannedStep, TextSize, parsing_step
-from synmt.training.tree_requirements import (
+from synmt.training.plan.step import PlannedStep, TextSize, parsing_step
+from synmt.training.plan.text import PlannedText
+from synmt.training.trees.parse_source import find_parse_source, parser_with_trees
+from synmt.training.trees.requirements import (
     TreeRequirements,
     all_given_trees,
     given_trees,

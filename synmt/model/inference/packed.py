@@ -4,7 +4,7 @@
 
 In bf16, x and W are rounded to 8 bits of mantissa and products are summed in float32. On a CPU the operators are those
 that torch.compile uses, from oneDNN; where a build of torch lacks them, and on a GPU, the same is written out.
-Linear maps in int8 are in `synmt.model.quantized`.
+Linear maps in int8 are in `synmt.model.inference.quantized`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.errors import UsageError
+from synmt.model.inference.quantized import QuantizedLinear, multiplies_int8
 from synmt.model.linear import Linear, linear, pad_rows
-from synmt.model.quantized import QuantizedLinear, multiplies_int8
 from synmt.model.variant import Variant
 
 InferencePrecision = Literal["float32", "bf16", "int8"]

@@ -1,0 +1,1 @@
+"""What a command would do with a recipe, step by step; nothing is written."""

@@ -1,0 +1,1 @@
+"""Which trees a recipe needs, and where they come from."""
