@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from synmt.cli import console
 from synmt.cli import score_options as options
 from synmt.cli.command import AsJson, ClusterAddress, Format, chosen_format, typed_options
 from synmt.errors import UsageError
+
+if TYPE_CHECKING:
+    from synmt.evaluation.comparison import SystemComparison
 
 _FOR_TRANSLATIONS = (
     *("systems", "reference", "test", "metrics", "on", "tokenize", "lowercase", "comet_model", "beer", "sentences"),
@@ -65,39 +68,37 @@ def score(
     """
     _check_options(context)
     kind = chosen_format(kind, as_json=as_json)
-    how = {"checkpoint": checkpoint, "batch_size": batch_size, "device": device, "parses": parses}
+    loaded = {"checkpoint": checkpoint, "batch_size": batch_size, "device": device, "parses": parses}
     if contrast:
-        _score_contrasts(kind, samples, models=models, contrast=contrast, seed=seed, **how)
-    elif models:
-        _score_pairs(cluster, kind=kind, model=models[0], source=source, target=target, **how)
-    else:
-        scoring = {"tokenize": tokenize, "lowercase": lowercase, "comet_model": comet_model, "beer_folder": beer}
-        shown = {"sentences": sentences, "cost": cost, "kind": kind}
-        tests_of = {"tests": None if tests is None else _split(tests), "samples": samples, "seed": seed}
-        _score_translations(
-            **shown,
-            scoring={"test_set": test, "group_seeds": group_seeds, "on": on, **scoring},
-            systems=systems,
-            references=reference,
-            sources=source,
-            metrics=_split(metrics),
-            **tests_of,
-        )
-
-
-def _score_translations(
-    *, sentences: Path | None, cost: bool, kind: str, scoring: dict[str, Any], **texts: Any
-) -> None:
-    """Print the results of `compare_systems`; write the scores of sentences into a file if there is one."""
-    from synmt.evaluation import report
+        _score_contrasts(kind, samples, models=models, contrast=contrast, seed=seed, **loaded)
+        return
+    if models:
+        _score_pairs(cluster, kind=kind, model=models[0], source=source, target=target, **loaded)
+        return
     from synmt.evaluation.comparison import ScoreOptions, compare_systems
+
+    _check_sentence_file(sentences, [*(systems or []), reference, source])
+    tested = {"tests": None if tests is None else _split(tests), "samples": samples, "seed": seed}
+    measured = {"tokenize": tokenize, "lowercase": lowercase, "comet_model": comet_model, "beer_folder": beer}
+    how = ScoreOptions(test_set=test, group_seeds=group_seeds, on=on, **measured)
+    texts = {"sources": source, "metrics": _split(metrics), **tested}
+    comparison = compare_systems(systems or [], reference, options=how, **texts)
+    _show(comparison, sentences, kind, cost=cost)
+
+
+def _check_sentence_file(path: Path | None, inputs: list[Path | None]) -> None:
+    if path:
+        from synmt.evaluation.report import check_sentence_file
+
+        check_sentence_file(path, [one for one in inputs if one is not None])
+
+
+def _show(comparison: SystemComparison, sentences: Path | None, kind: str, *, cost: bool) -> None:
+    """Print the results; write the scores of sentences into a file if there is one."""
+    from synmt.evaluation import report
     from synmt.evaluation.cost import cost_remarks, cost_rows, costs_of
 
-    if sentences:
-        inputs = [*texts["systems"], texts["references"], texts["sources"]]
-        report.check_sentence_file(sentences, [path for path in inputs if path is not None])
-    comparison = compare_systems(options=ScoreOptions(**scoring), **texts)
-    if texts["tests"] is not None and len(comparison.inputs.systems) == 1:
+    if comparison.plan.tests is not None and len(comparison.inputs.systems) == 1:
         console.remark("one system is compared with nothing, so --tests has no effect")
     costs = costs_of(comparison.inputs.systems) if cost else []
     if sentences:

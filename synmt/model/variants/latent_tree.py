@@ -12,8 +12,8 @@ ones, and through a gate (recurrent.py).
     hard: true     m_i = v_j of the most probable j; the gradient is that of β (straight-through)
 
 The released code multiplies the scores by the identity, so only the root scores have an effect; it clamps them to
-[-5, 7], where here they are not clamped (beyond ±57 see blocks/matrix_tree.py), and gives punctuation -5 instead of -inf. With
-one set, its flat attention adds m_i without the gate. EOS is not a word of the tree.
+[-5, 7], where here they are not clamped (beyond ±57 see blocks/matrix_tree.py), and gives punctuation -5 instead of
+-inf. With one set, its flat attention adds m_i without the gate. EOS is not a word of the tree.
 """
 
 from __future__ import annotations
