@@ -20,7 +20,9 @@ def examples_of(page):
     return "\n".join(re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL))
 
 
-def test_the_examples_of_the_page_run(place, monkeypatch, capsys):
+def test_the_examples_of_the_page_run(place, monkeypatch, capsys, caplog):
+    # the page sets a level, and pytest restores the one before
+    caplog.set_level("NOTSET", logger="synmt")
     monkeypatch.chdir(place)
     monkeypatch.setattr("logging.basicConfig", lambda **options: None)
     write_recipe(place / "plain.yaml", place / "corpus", parser=COMPACT, syntax={"variants": []})

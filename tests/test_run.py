@@ -5,10 +5,11 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from small import small_model, small_recipe
 from test_training import make_trainer
 from tiny import snapshot
@@ -117,9 +118,18 @@ def test_a_disk_that_refuses_leaves_the_checkpoint_before(saved, code, function)
     assert [path.name for path in (run.folder / "checkpoints").iterdir()] == ["step-00000002"]
 
 
-def test_weights_for_which_there_is_no_room_are_a_message(tmp_path):
-    with pytest.raises(SynmtError, match=r"cannot write .*No such file or directory"):
-        save_weights(small_model(), tmp_path / "gone" / "model.safetensors")
+def test_weights_that_cannot_be_written_are_a_message_whose_advice_fits(tmp_path, monkeypatch):
+    path = tmp_path / "gone" / "model.safetensors"
+    with pytest.raises(SynmtError, match=rf"{path}: cannot write: No such file or directory\. Choose another folder"):
+        save_weights(small_model(), path)
+    full = SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+    for error, message in (
+        (full, "No space left on device. Make room or choose another folder"),
+        (SafetensorError("invalid header"), "invalid header. Choose another folder"),
+    ):
+        monkeypatch.setattr(weights, "save_file", Mock(side_effect=error))
+        with pytest.raises(SynmtError, match=rf"cannot write: {message}"):
+            save_weights(small_model(), path)
 
 
 def test_weights_that_may_not_be_read_are_not_missing(tmp_path, monkeypatch):

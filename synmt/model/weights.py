@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -60,14 +62,18 @@ def average_weights(paths: Sequence[Path], target: Path) -> None:
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
     """Write tensors, from any device."""
-    try:
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
-    except SafetensorError as error:
-        raise SynmtError(
-            f"cannot write ({error})", where=str(path), do="Make room, and run the same command again"
-        ) from error
     with reporting_os_errors(path):
+        try:
+            save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
+        except SafetensorError as error:
+            raise _of_the_system(error) from error
         set_usual_mode(path)
+
+
+def _of_the_system(error: SafetensorError) -> OSError:
+    """Find the error of the operating system, which safetensors only names in its message."""
+    number = re.search(r"os error (\d+)", str(error))
+    return OSError(int(number[1]), os.strerror(int(number[1]))) if number else OSError(0, str(error))
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
