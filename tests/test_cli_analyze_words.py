@@ -14,8 +14,8 @@ from tiny import write_lines
 from synmt.analysis.forward_passes import run_forward
 from synmt.analysis.options import WordOptions
 from synmt.analysis.words.alignments import attend
-from synmt.analysis.words.cutting import cut_text
 from synmt.analysis.words.report import analyze_words
+from synmt.analysis.words.tokenizing import tokenize_text
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import MetricOptions
@@ -197,7 +197,10 @@ def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
             "--words: there are no groups of words by 'tags'. Words are grouped by frequency, tag",
         ),
         (["--words", "tag", *FILES], "source words need alignments with the references"),
-        (["--words", "tag", *FILES, *ALIGNED], "words are cut by 13a. Give tokenized text, and add `--tokenize none`"),
+        (
+            ["--words", "tag", *FILES, *ALIGNED],
+            "words are those of 13a. Give tokenized text, and add `--tokenize none`",
+        ),
         (
             ["--words", "tag", "--side", "target", *FILES[:4], "--references", "ref"],
             "the language of the target is unknown",
@@ -228,7 +231,7 @@ def test_nothing_to_analyse_is_refused(place):
 def test_a_model_aligns_each_reference_word_with_the_source_word_that_it_attends_to_most(tmp_path):
     made = make_run(tmp_path / "run", parser=False)
     sources, references = TEXT[:3], TEXT[3:]
-    source, reference = (cut_text(lines, MetricOptions()) for lines in (sources, references))
+    source, reference = (tokenize_text(lines, MetricOptions()) for lines in (sources, references))
     found = attend(made.folder, (sources, references), source, reference)
     translator = Translator.load(made)
     for line, target, pairs in zip(sources, references, found, strict=True):

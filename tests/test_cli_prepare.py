@@ -179,6 +179,6 @@ def test_two_files_with_one_name_are_two_stages(monkeypatch):
         yield drawn[-1].append
 
     monkeypatch.setattr(console, "progress", progress)
-    steps = [("cut text", 0, 9), ("cut text", 9, 9), ("cut text", 0, 2), ("cut text", 2, 2)]
+    steps = [("tokenize text", 0, 9), ("tokenize text", 9, 9), ("tokenize text", 0, 2), ("tokenize text", 2, 2)]
     assert list(draw_progress(Progress(*step) for step in steps)) == []
-    assert drawn == [["cut text", 9, 0, 9], ["cut text", 2, 0, 2]]
+    assert drawn == [["tokenize text", 9, 0, 9], ["tokenize text", 2, 0, 2]]

@@ -194,20 +194,20 @@ def test_a_dry_run_of_two_tasks_knows_its_text_when_the_trees_are_there(place):
     assert set(after.values()) == {"done"}
 
 
-def test_text_is_cut_before_anything_else(place):
+def test_text_is_tokenized_before_anything_else(place):
     write_corpus(place / "text")
     sections = {"syntax": {"variants": []}, "parser": {}, "text": {"tokenizer": "char"}}
     recipe = write_recipe(place / "words.yaml", place / "text", **sections)
     before = succeed("prepare", recipe, "--dry-run")
     assert states(before) == {step: "to do" for step in CUT} | {"find the text": "done"}
-    assert table(before)["cut the text into words"][1] == "32 lines"
+    assert table(before)["tokenize the text"][1] == "32 lines"
     succeed("prepare", recipe)
     after = states(succeed("prepare", recipe, "--dry-run"))
     assert len(after) == 3
     assert set(after.values()) == {"done"}
 
 
-CUT = ("find the text", "cut the text into words", "prepare vocabulary and subwords")
+CUT = ("find the text", "tokenize the text", "prepare vocabulary and subwords")
 
 
 def test_gold_trees_are_not_parsed(place):

@@ -59,7 +59,7 @@ def test_every_tree_of_the_training_text_has_the_words_of_its_line(folder):
     assert [parse.words for parse in parses] == [line.split(" ") for line in lines_of(words)]
 
 
-def test_the_run_says_what_cut_its_text_and_has_the_case_of_words(folder):
+def test_the_run_says_what_tokenized_its_text_and_has_the_case_of_words(folder):
     info = Run(folder / "runs" / "r").info()
     assert info["parser"]["pretokenized"] is True
     assert {side: one["tokenizer"] for side, one in info["text"].items()} == {"source": "moses", "target": "moses"}
@@ -77,7 +77,7 @@ def test_a_run_that_starts_from_another_writes_words_in_the_same_case(folder):
         assert taken.read_bytes() == model.read_bytes()
     assert not list(folder.glob("data/words/other-*/truecase.model"))
     steps = tiny.succeed(*planned, "name=again", "--dry-run", cwd=folder).stdout.decode().splitlines()
-    assert " done " in next(step for step in steps if step.startswith("cut the text into words"))
+    assert " done " in next(step for step in steps if step.startswith("tokenize the text"))
 
 
 def test_a_test_set_is_scored_on_tokens_and_says_so(folder):
@@ -98,7 +98,7 @@ def test_a_test_set_is_scored_on_tokens_and_says_so(folder):
     assert "text, tokens" in said
 
 
-def test_raw_lines_are_cut_and_translations_are_joined_from_the_shell_and_from_python(folder):
+def test_raw_lines_are_tokenized_and_translations_are_joined_from_the_shell_and_from_python(folder):
     text = "".join(f"{line}\n" for line in HARD)
     shown = tiny.lines_of(tiny.succeed("translate", "--run", "runs/r", text=text, cwd=folder))
     tokens = tiny.lines_of(tiny.succeed("translate", "--run", "runs/r", "--tokens", text=text, cwd=folder))
@@ -106,7 +106,7 @@ def test_raw_lines_are_cut_and_translations_are_joined_from_the_shell_and_from_p
     found = list(translator.translate(HARD))
     assert [one.text for one in found] == shown
     assert [one.best.words for one in found] == tokens
-    assert [translator.cutters["target"].join(line) for line in tokens] == shown
+    assert [translator.tokenizers["target"].join(line) for line in tokens] == shown
     assert (shown[3], tokens[3]) == ("", "")
     stored = lines_of(folder / "runs/r/tests/test/hypothesis.txt")
     assert [one.text for one in translator.translate(lines_of(folder / "corpus/test.en"))] == stored
@@ -155,23 +155,23 @@ def test_analyses_read_the_words_that_the_model_reads(folder, question):
     assert json.loads(shown)
 
 
-def test_a_run_without_its_case_model_or_cut_by_another_version_says_so(folder, tmp_path, caplog):
+def test_a_run_without_its_case_model_or_tokenized_by_another_version_says_so(folder, tmp_path, caplog):
     run = make_run(tmp_path / "r", text={"tokenizer": "moses"})
     run.write_info(text={"source": {"tokenizer": "moses", "language": "en", "sacremoses": "0.0.1"}})
     assert [one.text for one in Translator.load(run, device="cpu").translate([""])] == [""]
-    assert "the source is not cut as the training text was: sacremoses" in caplog.text
+    assert "the source is not tokenized as the training text was: sacremoses" in caplog.text
     cased = make_run(tmp_path / "cased", PASCAL, text=TEXT)
     assert "source.truecase is missing" in tiny.fail(1, "translate", "--run", cased.folder, text="a\n")
 
 
-def test_runs_that_cut_text_in_different_ways_are_no_ensemble(tmp_path):
+def test_runs_that_tokenize_text_in_different_ways_are_no_ensemble(tmp_path):
     runs = [make_run(tmp_path / name, text={"tokenizer": name}).folder for name in ("moses", "char")]
     options = [option for run in runs for option in ("--run", run)]
-    assert "is not cut into the same words" in tiny.fail(2, "translate", *options, text="a\n")
+    assert "is not tokenized as that of" in tiny.fail(2, "translate", *options, text="a\n")
 
 
 def test_text_that_comes_as_words_is_joined_where_text_is_shown(folder, tmp_path):
-    """The tokens of the run above are a corpus that its owners have cut."""
+    """The tokens of the run above are a corpus that its owners have tokenized."""
     for side, language in (("source", "en"), ("target", "de")):
         words = lines_of(folder / f"runs/r/tests/test/tokens/{side if side == 'source' else 'reference'}.txt")
         for split in ("train", "valid", "test"):
@@ -193,7 +193,7 @@ def test_text_that_comes_as_words_is_joined_where_text_is_shown(folder, tmp_path
     assert not list((tmp_path / "data/words").rglob("train.*"))
 
 
-def test_several_processes_cut_the_same_words(tmp_path, monkeypatch):
+def test_several_processes_make_the_same_words(tmp_path, monkeypatch):
     monkeypatch.setattr(words_corpus, "_SHARD_LINES", 50)
     monkeypatch.setattr(words_corpus, "_processes", lambda shards: 1 + (shards > 2))
     many = corpus(tmp_path, lines=200)

@@ -491,7 +491,7 @@ def test_a_contrast_is_decided_by_the_scores_of_its_pairs(tmp_path, monkeypatch)
         expected = [one.log_probability for one in wrong]
         assert [value for value, _ in decision.incorrect] == pytest.approx(expected, abs=1e-3)
         assert decision.won == all(right.log_probability > one.log_probability for one in wrong)
-        assert not decision.cut
+        assert not decision.truncated
     # two sources, one of them in two contrasts
     assert sum(advanced) == 2
 
@@ -529,9 +529,9 @@ def test_given_trees_are_aligned_with_their_sources(tmp_path):
     assert abs(other - own) > 1e-4
 
 
-def test_decisions_from_cut_texts_are_marked(tmp_path):
+def test_decisions_from_truncated_texts_are_marked(tmp_path):
     translator = Translator.load(make_run(tmp_path / "short", parser=False, max_pieces=12))
-    assert all(one.cut for one in decide(translator, some_set())[:3])
+    assert all(one.truncated for one in decide(translator, some_set())[:3])
 
 
 def test_decisions_with_unknown_pieces_are_marked(tmp_path):

@@ -1,4 +1,4 @@
-"""Every shipped recipe from its name to scores: download, build, cut into words, parse, prepare, train, translate."""
+"""Every shipped recipe from its name to scores: download, build, tokenize, parse, prepare, train, translate."""
 
 import json
 import shutil

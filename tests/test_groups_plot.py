@@ -128,7 +128,7 @@ def test_plots_have_the_format_of_their_ending_and_are_reproducible(tmp_path):
     assert ">Δ BLEU (points)<" in svg
 
 
-def test_long_labels_are_cut_and_letters_that_svg_forbids_are_replaced(tmp_path):
+def test_long_labels_are_shortened_and_letters_that_svg_forbids_are_replaced(tmp_path):
     rows = [row("w" * 60, 20.0), row("a\x01b", 30.0)]
     path = tmp_path / "x.svg"
     save_figure(lambda: draw_groups([table(rows, by="kind", unit="")], ["pascal"]), path)

@@ -19,7 +19,7 @@ from synmt.data.task_corpus import bracket_units, describe_dropped, with_bracket
 from synmt.data.vocabulary import word_of
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.alignment import whitespace_words
-from synmt.decode.inputs import cut, cut_tree
+from synmt.decode.inputs import segment, segment_tree
 from synmt.decode.loaded_model import check_ensemble
 from synmt.decode.override import check_override
 from synmt.decode.translator import Translator
@@ -71,7 +71,7 @@ def monkey_line(parse=MONKEY):
     line = "The monkey eats a banana"
     text = [linearise_with_words(MONKEY).text, line, "monkey banana eats The a"] * 3
     vocabulary = train_vocabulary(text, VocabularyRecipe(size=300), [f"({r}" for r in sorted({*MONKEY.relations})])
-    return line, vocabulary, cut_tree(0, line, parse, vocabulary, 100, UNCHANGED)
+    return line, vocabulary, segment_tree(0, line, parse, vocabulary, 100, UNCHANGED)
 
 
 def test_pieces_of_words_cover_their_characters_and_brackets_nothing():
@@ -95,20 +95,22 @@ def test_a_crossing_tree_covers_each_word_where_it_stands():
     assert linearise_with_words(crossing).text.index("The") > linearise_with_words(crossing).text.index("monkey")
 
 
-def test_a_long_tree_is_cut_off_and_a_line_without_a_tree_is_read_as_it_is():
+def test_a_long_tree_is_truncated_and_a_line_without_a_tree_is_read_as_it_is():
     line, vocabulary, source = monkey_line()
-    short = cut_tree(0, line, MONKEY, vocabulary, 5, UNCHANGED)
+    short = segment_tree(0, line, MONKEY, vocabulary, 5, UNCHANGED)
     assert short.example.source.tolist() == source.example.source.tolist()[:5]
     assert (short.spans.tolist(), short.dropped) == (source.spans.tolist()[:5], len(source) - 5)
-    plain = cut(0, line, None, vocabulary, 100)
+    plain = segment(0, line, None, vocabulary, 100)
     nothing = Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])
     for tree in (None, nothing):
-        assert np.array_equal(cut_tree(0, line, tree, vocabulary, 100, UNCHANGED).example.source, plain.example.source)
+        assert np.array_equal(
+            segment_tree(0, line, tree, vocabulary, 100, UNCHANGED).example.source, plain.example.source
+        )
 
 
 def test_a_control_changes_the_tree_that_is_read():
     line, vocabulary, source = monkey_line()
-    changed = cut_tree(0, line, MONKEY, vocabulary, 100, Control("right"))
+    changed = segment_tree(0, line, MONKEY, vocabulary, 100, Control("right"))
     assert vocabulary.decode(changed.example.source.tolist()).startswith("(root The (nsubj monkey")
     assert not np.array_equal(changed.example.source, source.example.source)
 

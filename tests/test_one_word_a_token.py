@@ -10,7 +10,7 @@ from synmt.parsing.lines import LONGEST
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.syntax.trees import depths
-from synmt.words.cutter import Cutter
+from synmt.words.word_tokenizer import WordTokenizer
 
 pytestmark = pytest.mark.journey
 
@@ -87,12 +87,12 @@ def test_the_parser_of_raw_text_is_the_one_it_was():
     assert parse.words == ["He", "can't", "stop", "."] or parse.words == ["He", "ca", "n't", "stop", "."]
 
 
-def test_stanza_s_tokenizer_cuts_lines_wherever_they_are_in_a_batch():
+def test_stanza_s_tokenizer_splits_lines_wherever_they_are_in_a_batch():
     pytest.importorskip("sacremoses")
-    one = Cutter(TextRecipe(tokenizer="stanza"), "en", ParserRecipe())
+    one = WordTokenizer(TextRecipe(tokenizer="stanza"), "en", ParserRecipe())
     lines = ["The monkey, well, eats.", "", "It costs 3,000.5 dollars.", "a" * 1200, "\u00a0 x"]
-    cut = one.cut_lines(lines)
+    cut = one.tokenize_lines(lines)
     assert cut == ["The monkey , well , eats .", "", "It costs 3,000.5 dollars .", "a" * 1200, "x"]
-    assert [one.cut(line) for line in lines] == cut
+    assert [one.tokenize(line) for line in lines] == cut
     assert [one.join(words) for words in cut[:3]] == lines[:3]
     assert "en/tokenize/compact.pt" in one.identity["files"]

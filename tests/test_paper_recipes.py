@@ -302,7 +302,7 @@ CUT = {  # tokenizers of source and target, case, and whether the corpus comes a
 
 
 @pytest.mark.parametrize("name", CUT)
-def test_a_paper_that_trained_on_words_is_cut_from_raw_text_and_scored_on_tokens(name):
+def test_a_paper_that_trained_on_words_is_tokenized_from_raw_text_and_scored_on_tokens(name):
     found = recipe(name)
     source, target = found.text_of("source"), found.text_of("target")
     case = next((key for key in ("truecase", "lowercase") if getattr(source, key)), "")

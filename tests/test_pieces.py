@@ -103,7 +103,7 @@ def test_bytes_bring_back_every_character():
     assert vocabulary().decode(vocabulary().encode_ids(text)) == text
 
 
-def test_the_ways_of_cutting_agree(any_vocabulary):
+def test_the_ways_to_segment_agree(any_vocabulary):
     texts = [*ODD_TEXTS, "", " ", "\u200b", "\u2028"]
     ids = {text: any_vocabulary.encode(text).ids.tolist() for text in texts}
     assert {text: any_vocabulary.encode_ids(text) for text in texts} == ids
@@ -326,10 +326,10 @@ def test_gold_words_of_a_treebank_all_get_their_pieces(data_folder):
     from synmt.syntax.conllu import read_conllu
 
     sentences = list(read_conllu(data_folder / "ud" / "en_ewt-ud-test.conllu.gz"))
-    cutter = train_vocabulary([text for text, _ in sentences], VocabularyRecipe(size=4000))
+    tokenizer = train_vocabulary([text for text, _ in sentences], VocabularyRecipe(size=4000))
     straddling = pieces = 0
     for text, parse in sentences:
-        spans = cutter.encode(text).spans
+        spans = tokenizer.encode(text).spans
         owners = word_of(spans, parse.spans)
         assert (owners >= 0).all()
         assert (np.diff(owners) >= 0).all()
@@ -345,9 +345,9 @@ def test_gold_words_of_a_treebank_all_get_their_pieces(data_folder):
 def test_captions_come_back_from_their_pieces(data_folder):
     with gzip.open(data_folder / "multi30k" / "val.de.gz", "rt", encoding="utf-8") as stream:
         lines = stream.read().split("\n")[:-1]
-    cutter = train_vocabulary(lines, VocabularyRecipe(size=2000, character_coverage=1.0))
+    tokenizer = train_vocabulary(lines, VocabularyRecipe(size=2000, character_coverage=1.0))
     for line in lines:
-        assert cutter.decode(cutter.encode_ids(line)) == " ".join(line.split())
+        assert tokenizer.decode(tokenizer.encode_ids(line)) == " ".join(line.split())
 
 
 @pytest.mark.parametrize(

@@ -341,7 +341,7 @@ def test_trees_stand_beside_their_rows(tmp_path, corpus, small_shards):
     assert words == ["The", "monkey", "eats", "a", "banana", "."]
 
 
-def test_trees_of_a_cut_side_have_no_words_behind_the_cut(tmp_path):
+def test_trees_of_a_truncated_side_have_no_words_after_its_end(tmp_path):
     data, name = annotated(tmp_path, filters={"max_pieces": 3}, vocabulary={"size": 600, "kind": "word"})
     row = data.split("valid", {"source": name}).rows([0])[0]
     # "The girl eats." is three words between blanks; the full stop shares the last one

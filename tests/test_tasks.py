@@ -13,7 +13,7 @@ from synmt.data.prepare import prepare
 from synmt.data.task_corpus import with_bracketings, with_trees, without_filters
 from synmt.data.tasks import PARSING, TRANSLATION, tagged
 from synmt.data.vocabulary_training import train_vocabulary
-from synmt.decode.inputs import cut
+from synmt.decode.inputs import segment
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.data import VocabularyRecipe
@@ -143,10 +143,10 @@ def test_a_tag_is_one_piece(kind):
     assert "TR" not in vocabulary.decode(ids[1:-1])
 
 
-def test_a_source_that_is_cut_off_keeps_its_last_tag():
+def test_a_source_that_is_truncated_keeps_its_last_tag():
     text = [tagged(source, TRANSLATION) for source, _ in PAIRS]
     vocabulary = train_vocabulary(text, VocabularyRecipe(kind="word", size=50), (TRANSLATION,))
-    found = cut(0, "a b c d e f", None, vocabulary, 4, task=TRANSLATION)
+    found = segment(0, "a b c d e f", None, vocabulary, 4, task=TRANSLATION)
     assert vocabulary.decode(found.example.source.tolist()) == "<TR> a b <TR>"
     assert found.dropped == 4
     assert np.array_equal(found.example.source, vocabulary.encode("<TR> a b <TR>").ids)

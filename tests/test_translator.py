@@ -127,7 +127,7 @@ def test_lines_are_parsed_or_given_trees_are_used(pascal):
 
 
 @pytest.mark.parametrize("max_pieces", [1, 4, 9])
-def test_the_tree_of_a_cut_line_is_cut_with_it(tmp_path, max_pieces):
+def test_the_tree_of_a_truncated_line_is_truncated_with_it(tmp_path, max_pieces):
     run = make_run(tmp_path / "cut", PASCAL, max_pieces=max_pieces)
     assert all(texts(Translator.load(run).translate(TEXT, map(flat_parse, TEXT))))
 

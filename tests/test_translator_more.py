@@ -11,7 +11,7 @@ from synmt.data.batch import collate
 from synmt.data.vocabulary import SPECIALS, UNK, Words
 from synmt.decode.alignment import whitespace_words
 from synmt.decode.forced import force
-from synmt.decode.inputs import Request, cut
+from synmt.decode.inputs import Request, segment
 from synmt.decode.options import Sampling
 from synmt.decode.override import check_override, translate_counterfactually
 from synmt.decode.rescoring import rescore
@@ -178,7 +178,7 @@ def test_pieces_add_their_characters_and_the_last_byte_has_the_character(runs):
 
 def slow_alignment(translator, line, translation):
     """Align by loops: mean of the heads of layer 1 of 2, sums over source words, means over target words."""
-    one = cut(0, line, None, translator.source, 512)
+    one = segment(0, line, None, translator.source, 512)
     best = translation.candidates[0]
     example = replace(one.example, target=np.array(best.pieces, dtype=np.int32))
     [forced] = force(translator.model, collate([example]), attention=True)
@@ -256,7 +256,7 @@ def test_a_model_that_reads_no_trees_refuses_other_trees(runs):
 
 def test_unknown_pieces_are_reported_with_their_characters(runs):
     vocabulary = Words(["A", "dog"])
-    source = cut(0, "A цат sees dog", None, vocabulary, 512)
+    source = segment(0, "A цат sees dog", None, vocabulary, 512)
     assert source.example.source.tolist() == [4, UNK, UNK, 5]
     assert source.unknown == ("цат", "sees")
     plain = Translator.load(runs["plain"])

@@ -8,10 +8,10 @@ import pytest
 
 from synmt.analysis.groups.scores import FEW_SENTENCES
 from synmt.analysis.words.counts import WordCounts, WordGroups, count_source, count_target
-from synmt.analysis.words.cutting import cut_text, in_case, place_words
 from synmt.analysis.words.labels import group_by_frequency
-from synmt.analysis.words.matching import CutText, found_words, join_alignments, match_words, right_sources
+from synmt.analysis.words.matching import TokenizedText, found_words, join_alignments, match_words, right_sources
 from synmt.analysis.words.table import tabulate_words
+from synmt.analysis.words.tokenizing import in_case, place_words, tokenize_text
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import MetricOptions
 from synmt.files.reading import read_lines
@@ -36,7 +36,7 @@ NAMES = ["CCONJ", "DET", "NOUN", "VERB"]
 
 
 def cut(lines):
-    return CutText([line.split() for line in lines])
+    return TokenizedText([line.split() for line in lines])
 
 
 def numbers(tags):
@@ -232,13 +232,13 @@ def test_a_system_against_itself_differs_in_nothing():
 
 def test_words_are_cut_as_bleu_cuts_them_and_found_in_the_line_again():
     line = "„Ja&quot;, sagt er:  3,5 % (fast)."
-    words = cut_text([line], MetricOptions()).lines[0]
+    words = tokenize_text([line], MetricOptions()).lines[0]
     assert words == ["„Ja", '"', ",", "sagt", "er", ":", "3,5", "%", "(", "fast", ")", "."]
     places = place_words(words, line)
     found = [line[start:end] for start, end in places.tolist()]
     assert [found[0], *found[2:]] == ["„Ja", ",", "sagt", "er", ":", "3,5", "%", "(", "fast", ")", "."]
     assert line[places[1, 0]] == "&"
-    assert in_case(CutText([["Der", "HUND"]]), MetricOptions(lowercase=True)).lines == [["der", "hund"]]
+    assert in_case(TokenizedText([["Der", "HUND"]]), MetricOptions(lowercase=True)).lines == [["der", "hund"]]
     assert place_words(["x"], " ").tolist() == [[0, 0]]
 
 

@@ -11,7 +11,7 @@ from synmt.analysis.words.aligned import carry_over
 from synmt.analysis.words.alignments import read_alignments
 from synmt.analysis.words.frequency import count_file, count_prepared, prepared_text
 from synmt.analysis.words.labels import TREE_LABELS, UNKNOWN, group_by_frequency, group_words, tree_labels
-from synmt.analysis.words.matching import CutText, join_alignments
+from synmt.analysis.words.matching import TokenizedText, join_alignments
 from synmt.errors import SynmtError
 from synmt.evaluation.metrics import MetricOptions
 from synmt.files.reading import read_lines
@@ -33,7 +33,7 @@ def parse():
 
 
 def labels(name, words=WORDS):
-    return tree_labels(TREE_LABELS[name], CutText([words]), [LINE], [parse()])
+    return tree_labels(TREE_LABELS[name], TokenizedText([words]), [LINE], [parse()])
 
 
 def test_a_word_has_the_tag_and_the_relation_of_its_tree():
@@ -55,14 +55,14 @@ def test_a_word_that_is_cut_otherwise_has_the_label_of_its_first_character():
         "NOUN",
         "PUNCT",
     ]
-    assert tree_labels(TREE_LABELS["tag"], CutText([["x"]]), [""], [flat_parse("")]) == [UNKNOWN]
+    assert tree_labels(TREE_LABELS["tag"], TokenizedText([["x"]]), [""], [flat_parse("")]) == [UNKNOWN]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_distances_and_depths_are_those_of_a_walk_through_the_tree(seed):
     for one in random_parses(seed):
         words = [relation != "punct" for relation in one.relations]
-        text, lines = CutText([["w"] * len(one)]), ["w" * len(one)]
+        text, lines = TokenizedText([["w"] * len(one)]), ["w" * len(one)]
         distances = tree_labels(TREE_LABELS["distance"], text, lines, [one])
         depths = tree_labels(TREE_LABELS["depth"], text, lines, [one])
         for word, parent in enumerate(one.parents.tolist()):
@@ -89,8 +89,8 @@ def test_groups_are_numbered_and_words_without_a_label_are_in_none():
 
 def test_a_frequency_is_in_the_bucket_that_ends_with_it_or_above():
     counts = Counter({"a": 1, "b": 4, "c": 5, "d": 9, "e": 10, "f": 999, "g": 1000})
-    words = CutText([list("xabcd"), list("efg")])
-    groups = group_by_frequency(counts, words, [[CutText([["a"]])]], whose="target", about="")
+    words = TokenizedText([list("xabcd"), list("efg")])
+    groups = group_by_frequency(counts, words, [[TokenizedText([["a"]])]], whose="target", about="")
     found = [groups.names[number] for number in groups.words]
     assert found == ["0", "1", "4", "5-9", "5-9", "10-99", "100-999", ">999"]
     assert groups.translated[0][0].tolist() == [1]
@@ -124,7 +124,7 @@ def test_a_target_word_is_in_the_group_of_its_first_aligned_source_word():
 def test_pairs_are_read_as_pharaoh_wrote_them(tmp_path):
     path = tmp_path / "a.align"
     path.write_text("0-0 1-1\n\n0-1\n")
-    source, reference = CutText([["a", "b"], [], ["c"]]), CutText([["x", "y"], ["z"], ["u", "v"]])
+    source, reference = TokenizedText([["a", "b"], [], ["c"]]), TokenizedText([["x", "y"], ["z"], ["u", "v"]])
     pairs = read_alignments(path, source, reference)
     assert pairs == [[(0, 0), (1, 1)], [], [(0, 1)]]
     # the third source word is aligned with the fifth word of the references
@@ -143,4 +143,4 @@ def test_alignments_that_do_not_fit_are_refused(tmp_path, text, message):
     path = tmp_path / "a.align"
     path.write_text(text)
     with pytest.raises(SynmtError, match=message):
-        read_alignments(path, CutText([["a"], ["b"]]), CutText([["x", "y"], ["z"]]))
+        read_alignments(path, TokenizedText([["a"], ["b"]]), TokenizedText([["x", "y"], ["z"]]))

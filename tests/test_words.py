@@ -25,8 +25,8 @@ from synmt.training.pipeline import prepare
 from synmt.words import corpus as words_corpus
 from synmt.words import tokenizers
 from synmt.words.casing import Truecaser, learn_truecase
-from synmt.words.corpus import cut_corpus, make_cutters
-from synmt.words.cutter import Cutter, identities, load_cutters
+from synmt.words.corpus import make_tokenizers, tokenize_corpus
+from synmt.words.word_tokenizer import WordTokenizer, identities, load_tokenizers
 
 HARD = [
     'He said, "Don\'t stop!" (twice).',
@@ -47,17 +47,17 @@ HARD = [
 LANGUAGES = {"mecab": "ja", "jieba": "zh", "char": "zh"}
 
 
-def cutter(tokenizer, language=None, **options):
+def word_tokenizer(tokenizer, language=None, **options):
     pytest.importorskip({"mecab": "MeCab", "moses": "sacremoses", "char": "re"}.get(tokenizer, tokenizer))
     recipe = TextRecipe(tokenizer=tokenizer, **options)
-    return Cutter(recipe, language or LANGUAGES.get(tokenizer, "en"), ParserRecipe())
+    return WordTokenizer(recipe, language or LANGUAGES.get(tokenizer, "en"), ParserRecipe())
 
 
 @pytest.mark.journey
 @pytest.mark.parametrize("tokenizer", ["moses", "spacy", "mecab", "jieba", "char"])
 def test_words_have_one_space_between_two_and_lose_no_character(tokenizer):
-    one = cutter(tokenizer)
-    for line, words in zip(HARD, one.cut_lines(HARD), strict=True):
+    one = word_tokenizer(tokenizer)
+    for line, words in zip(HARD, one.tokenize_lines(HARD), strict=True):
         assert words == " ".join(WORD.findall(words))
         assert "".join(WORD.findall(line)).replace("▁", "") == "".join(words.split()).replace("▁", "")
         assert "\n" not in one.join(words)
@@ -83,42 +83,44 @@ def test_words_have_one_space_between_two_and_lose_no_character(tokenizer):
         ("char", "zh", "我爱 GDP。", "我 爱 ▁ G D P 。"),
     ],
 )
-def test_a_line_is_cut_as_its_tokenizer_does_and_given_back(tokenizer, language, line, words):
-    one = cutter(tokenizer, language)
-    assert words in (None, one.cut(line))
-    assert one.join(one.cut(line)) == line
+def test_a_line_is_tokenized_as_its_tokenizer_does_and_given_back(tokenizer, language, line, words):
+    one = word_tokenizer(tokenizer, language)
+    assert words in (None, one.tokenize(line))
+    assert one.join(one.tokenize(line)) == line
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
 def test_the_spaces_between_characters_come_back_out_of_every_vocabulary(kind):
     lines = ["the cat sat", "a hat that sat"] * 5
     recipe = small_recipe(text={"tokenizer": "char"}, vocabulary={"kind": kind, "size": 17, "byte_fallback": False})
-    one = make_cutters(recipe)["target"]
-    vocabulary = train_vocabulary(one.cut_lines(lines), recipe.vocabulary)
-    assert [one.join(vocabulary.decode(vocabulary.encode_ids(line))) for line in one.cut_lines(lines)] == lines
+    one = make_tokenizers(recipe)["target"]
+    vocabulary = train_vocabulary(one.tokenize_lines(lines), recipe.vocabulary)
+    assert [one.join(vocabulary.decode(vocabulary.encode_ids(line))) for line in one.tokenize_lines(lines)] == lines
 
 
 def test_a_run_that_was_cut_with_another_space_is_cut_so_again(tmp_path):
     recipe = small_recipe(text={"tokenizer": "char"}, vocabulary={"kind": "bpe"})
-    cutters = make_cutters(recipe)
+    tokenizers = make_tokenizers(recipe)
     older = {
-        side: {key: value for key, value in one.identity.items() if key != "space"} for side, one in cutters.items()
+        side: {key: value for key, value in one.identity.items() if key != "space"} for side, one in tokenizers.items()
     }
-    assert load_cutters(recipe, tmp_path, identities(cutters))["source"].cut("a b") == "a ␣ b"
-    assert load_cutters(recipe, tmp_path, older)["source"].cut("a b") == "a ▁ b"
+    assert load_tokenizers(recipe, tmp_path, identities(tokenizers))["source"].tokenize("a b") == "a ␣ b"
+    assert load_tokenizers(recipe, tmp_path, older)["source"].tokenize("a b") == "a ▁ b"
 
 
 @pytest.mark.journey
 def test_what_the_words_do_not_tell_is_a_guess():
-    assert cutter("moses").join(cutter("moses").cut("See http://a.b/c.")) == "See http: / / a.b / c."
-    assert cutter("spacy").join("wait - what") == "wait-what"
-    assert cutter("jieba").join("Hello world , GDP 3,000.5 元") == "Hello world, GDP 3,000.5元"
-    assert cutter("mecab").join("") == cutter("char").join("") == ""
+    assert (
+        word_tokenizer("moses").join(word_tokenizer("moses").tokenize("See http://a.b/c.")) == "See http: / / a.b / c."
+    )
+    assert word_tokenizer("spacy").join("wait - what") == "wait-what"
+    assert word_tokenizer("jieba").join("Hello world , GDP 3,000.5 元") == "Hello world, GDP 3,000.5元"
+    assert word_tokenizer("mecab").join("") == word_tokenizer("char").join("") == ""
 
 
 def test_the_faster_tests_of_letters_are_those_of_sacremoses():
     original = pytest.importorskip("sacremoses").MosesTokenizer("en")
-    faster = cutter("moses").tokenizer._loaded
+    faster = word_tokenizer("moses").splitter._loaded
     for text in ("U.S", "e.g", "3.5", "ж.", "a", "aB", "", "日", "ß", "..."):
         assert bool(faster.isanyalpha(text)) == original.isanyalpha(text)
         assert faster.islower(text) == original.islower(text)
@@ -127,13 +129,13 @@ def test_the_faster_tests_of_letters_are_those_of_sacremoses():
 
 
 def test_moses_escapes_and_splits_hyphens_if_the_recipe_says_so():
-    one = cutter("moses", escape=True, split_hyphens=True)
+    one = word_tokenizer("moses", escape=True, split_hyphens=True)
     line = 'A well-known "R&D" [1] | it\'s <b>.'
     words = "A well @-@ known &quot; R &amp; D &quot; &#91; 1 &#93; &#124; it &apos;s &lt; b &gt; ."
-    assert one.cut(line) == words
+    assert one.tokenize(line) == words
     assert one.join(words) == 'A well-known "R & D" [1] | it\'s < b >.'
     # without escape, text that looks escaped stays what it is
-    assert cutter("moses").join("a &quot; b") == "a &quot; b"
+    assert word_tokenizer("moses").join("a &quot; b") == "a &quot; b"
 
 
 def test_the_case_of_the_first_word_is_that_of_other_places(tmp_path):
@@ -152,14 +154,14 @@ def test_the_case_of_the_first_word_is_that_of_other_places(tmp_path):
 def test_the_first_letter_has_the_capital_of_its_language(tmp_path, language, capitals):
     model = tmp_path / "model"
     model.write_text("ilk (1/1)\nışık (1/1)\n", encoding="utf-8")
-    one = replace(cutter("moses", language, truecase=True), truecaser=Truecaser(model))
+    one = replace(word_tokenizer("moses", language, truecase=True), truecaser=Truecaser(model))
     assert one.join("ilk . ışık") == capitals.replace(" .", ".")
 
 
 def test_lower_case_needs_no_tokenizer():
-    one = Cutter(TextRecipe(lowercase=True), "en", ParserRecipe())
-    assert (one.cut("A  Dog\t."), one.join("a  dog\t.")) == ("a  dog\t.", "a  dog\t.")
-    assert Cutter(TextRecipe(), "en", ParserRecipe()).cut_lines(HARD) == HARD
+    one = WordTokenizer(TextRecipe(lowercase=True), "en", ParserRecipe())
+    assert (one.tokenize("A  Dog\t."), one.join("a  dog\t.")) == ("a  dog\t.", "a  dog\t.")
+    assert WordTokenizer(TextRecipe(), "en", ParserRecipe()).tokenize_lines(HARD) == HARD
 
 
 @pytest.mark.parametrize(
@@ -199,12 +201,12 @@ def test_the_target_is_cut_like_the_source_unless_it_has_its_own_section():
 def test_a_missing_package_is_named_with_the_way_to_install_it(tokenizer, module, said, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(SynmtError, match=re.compile(said, re.DOTALL)):
-        Cutter(TextRecipe(tokenizer=tokenizer), "en", ParserRecipe()).tokenizer.check()
+        WordTokenizer(TextRecipe(tokenizer=tokenizer), "en", ParserRecipe()).splitter.check()
 
 
 @pytest.mark.parametrize("tokenizer", ["moses", "spacy", "stanza"])
 def test_joining_names_the_package_that_it_needs(tokenizer, monkeypatch):
-    tokenizer = cutter(tokenizer, "en").tokenizer
+    tokenizer = word_tokenizer(tokenizer, "en").splitter
     monkeypatch.setitem(sys.modules, "sacremoses", None)
     with pytest.raises(SynmtError, match=r"needs .*sacremoses, which cannot be imported"):
         tokenizer.detokenize(["A", "monkey", "."])
@@ -212,8 +214,8 @@ def test_joining_names_the_package_that_it_needs(tokenizer, monkeypatch):
 
 def test_true_case_names_the_package_that_it_needs(monkeypatch):
     pytest.importorskip("sacremoses")
-    one = cutter("char", truecase=True)
-    one.tokenizer.check()
+    one = word_tokenizer("char", truecase=True)
+    one.splitter.check()
 
     def missing(package):
         raise PackageNotFoundError(package)
@@ -221,22 +223,22 @@ def test_true_case_names_the_package_that_it_needs(monkeypatch):
     tokenizers._version.cache_clear()
     monkeypatch.setattr(tokenizers, "version", missing)
     with pytest.raises(SynmtError, match=r"this recipe needs sacremoses, .*pip install 'synmt\[tokenizers\]'"):
-        one.tokenizer.check()
+        one.splitter.check()
 
 
 def test_kytea_without_its_model_says_where_that_comes_from(monkeypatch):
     pytest.importorskip("Mykytea")
     monkeypatch.setenv("KYTEA_MODEL", "/nowhere/model.bin")
-    one = Cutter(TextRecipe(tokenizer="kytea"), "ja", ParserRecipe())
+    one = WordTokenizer(TextRecipe(tokenizer="kytea"), "ja", ParserRecipe())
     with pytest.raises(SynmtError, match=re.compile(r"KyTea's model cannot be read.*KYTEA_MODEL", re.DOTALL)) as raised:
-        one.cut("今日は")
+        one.tokenize("今日は")
     assert raised.value.where == "/nowhere/model.bin"
 
 
 def test_spacy_without_the_language_says_so():
     pytest.importorskip("spacy")
     with pytest.raises(UsageError, match="spaCy has no tokenizer for 'qqq'"):
-        cutter("spacy", "qqq").cut("a")
+        word_tokenizer("spacy", "qqq").tokenize("a")
 
 
 def corpus(folder, lines=7):
@@ -254,7 +256,7 @@ def corpus(folder, lines=7):
 
 def cut(corpus, folder, **sections):
     recipe = {"name": "r", "source": "en", "target": "de", "corpus": {"folder": "x"}, **sections}
-    steps, generator = [], cut_corpus(corpus, make_cutters(check_recipe(recipe, where="r")), folder)
+    steps, generator = [], tokenize_corpus(corpus, make_tokenizers(check_recipe(recipe, where="r")), folder)
     while True:
         try:
             steps.append(next(generator))
@@ -264,9 +266,9 @@ def cut(corpus, folder, **sections):
 
 def test_a_corpus_without_a_tokenizer_stays_the_same_files(tmp_path):
     raw = corpus(tmp_path)
-    (found, cutters), steps = cut(raw, tmp_path / "words")
+    (found, tokenizers), steps = cut(raw, tmp_path / "words")
     assert (found, steps, (tmp_path / "words").exists()) == (raw, [], False)
-    assert not cutters["source"].recipe.changes
+    assert not tokenizers["source"].recipe.changes
 
 
 def test_sides_of_different_length_are_reported_before_they_are_cut(tmp_path):
@@ -284,7 +286,7 @@ def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp
     monkeypatch.setattr(words_corpus, "_processes", lambda shards: 1)
     raw, moses = corpus(tmp_path), {"text": {"tokenizer": "moses", "truecase": True}, "target_text": {}}
     whole, steps = cut(raw, tmp_path / "whole", **moses)
-    assert steps[0] == Progress("cut train.en", 0, 7)
+    assert steps[0] == Progress("tokenize train.en", 0, 7)
     assert [(step.done, step.total) for step in steps[1:5]] == [(2, 7), (4, 7), (6, 7), (7, 7)]
     text = whole[0].train.source.read_text(encoding="utf-8")
     assert text.splitlines()[6] == "the cat or the dog no.6 isn 't here ."
@@ -294,7 +296,7 @@ def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp
     assert cut(raw, tmp_path / "whole", **moses)[1] == []
     assert cut(raw, tmp_path / "whole", text={"tokenizer": "moses"})[0][0].train.source != whole[0].train.source
 
-    original = words_corpus._cut_shard
+    original = words_corpus._tokenize_shard
     calls = []
 
     def killed(work, shard):
@@ -303,7 +305,7 @@ def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp
             raise KeyboardInterrupt
         original(work, shard)
 
-    monkeypatch.setattr(words_corpus, "_cut_shard", killed)
+    monkeypatch.setattr(words_corpus, "_tokenize_shard", killed)
     with pytest.raises(KeyboardInterrupt):
         cut(raw, tmp_path / "killed", **moses)
     again, _ = cut(raw, tmp_path / "killed", **moses)
@@ -316,7 +318,7 @@ def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp
 def test_a_second_process_waits_for_the_words_and_does_not_cut_them_again(tmp_path, monkeypatch):
     raw = corpus(tmp_path)
     (expected, _), _ = cut(raw, tmp_path / "first", text={"tokenizer": "char"})
-    calls, original = [], words_corpus._cut_shard
+    calls, original = [], words_corpus._tokenize_shard
     begun = threading.Event()
 
     def slow(work, shard):
@@ -325,7 +327,7 @@ def test_a_second_process_waits_for_the_words_and_does_not_cut_them_again(tmp_pa
         time.sleep(0.2)
         original(work, shard)
 
-    monkeypatch.setattr(words_corpus, "_cut_shard", slow)
+    monkeypatch.setattr(words_corpus, "_tokenize_shard", slow)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(cut, raw, tmp_path / "words", text={"tokenizer": "char"})
         assert begun.wait(20)
@@ -356,6 +358,6 @@ def test_a_corpus_that_its_owners_have_cut_stays_and_only_its_case_is_learned(tm
     pytest.importorskip("sacremoses")
     raw = corpus(tmp_path)
     given = {"tokenizer": "moses", "truecase": True, "already_cut": True}
-    (found, cutters), _ = cut(raw, tmp_path / "words", text=given)
+    (found, tokenizers), _ = cut(raw, tmp_path / "words", text=given)
     assert found == raw
-    assert cutters["source"].cut("The dog barks.") == "the dog barks ."
+    assert tokenizers["source"].tokenize("The dog barks.") == "the dog barks ."

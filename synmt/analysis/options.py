@@ -148,7 +148,7 @@ class WordOptions(CommonOptions):
         for target words by the tag … of the source word that they are aligned with; None for no groups.
     ngrams: whether to find n-grams that one system has right and another has wrong.
     run, hypotheses, group_seeds, references, source, baseline: as in `GroupOptions`.
-    tokenize, lowercase: how lines are cut into words, and whether case counts; None: as in the run's recipe, else 13a.
+    tokenize, lowercase: how lines are tokenized, and whether case counts; None: as in the run's recipe, else 13a.
     side: whose words; None: target words by frequency, and source words by their trees.
     parses: CoNLL-U file with trees of the source or, with the side target, of the references; None parses them.
     alignments: file with word alignments of source and references; None takes the attention of the first run.

@@ -54,7 +54,7 @@ def translate(
 ) -> None:
     """Translate raw text: each input line gives one output line, as soon as it is ready.
 
-    A run whose recipe cuts text into words (`text:`) cuts the input in the
+    A run whose recipe tokenizes text (`text:`) tokenizes the input in the
     same way and joins the words of its translations. Trees in --parses must
     have one node for each of these words.
 
@@ -177,18 +177,18 @@ def _results(
         # what is translated is read first, so that a window is not waited for before it is needed
         for results, window in zip(translated, windows, strict=True):
             if not arguments.tokens:
-                results = [joined_result(one, translator.cutters["target"]) for one in results]
+                results = [joined_result(one, translator.tokenizers["target"]) for one in results]
             yield list(zip(window, results, strict=True))
 
 
 def _records(lines: Iterator[list[str]], arguments: options.TranslateArguments, translator: Translator) -> Windows:
     from synmt.decode.records import add_trees, read_json, read_text
 
-    trees, cutters = translator.reads_trees, translator.cutters
+    trees, tokenizers = translator.reads_trees, translator.tokenizers
     if arguments.jsonl:
-        records = read_json(lines, where=arguments.where, trees=trees, cutters=cutters)
+        records = read_json(lines, where=arguments.where, trees=trees, tokenizers=tokenizers)
     else:
-        records = read_text(lines, arguments.prefixes, cutters=cutters)
+        records = read_text(lines, arguments.prefixes, tokenizers=tokenizers)
     if arguments.parses is not None and trees:
         records = add_trees(records, arguments.parses, "tree")
     if arguments.parse_override is not None:

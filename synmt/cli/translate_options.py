@@ -138,13 +138,13 @@ Output = Annotated[
 Scores = Annotated[bool, _output("Add the score to each line, after a tab.", "--scores")]
 Tokens = Annotated[
     bool,
-    _output("Write tokenized output (no detokenization), for a run whose recipe cuts text into words.", "--tokens"),
+    _output("Write tokenized output (no detokenization), for a run whose recipe tokenizes text.", "--tokens"),
 ]
 Alignments = Annotated[
     str | None,
     _output(
         "Write the word alignment of each line: `0-0 1-2 …`, source word first, counted from 0; words are separated by "
-        "whitespace, and those of --tokens if the run cuts text. With --jsonl, - puts it into the objects.",
+        "whitespace, and those of --tokens if the run tokenizes text. With --jsonl, - puts it into the objects.",
         metavar="FILE",
     ),
 ]

@@ -55,10 +55,10 @@ class MosesLengths:
     ratio: float
 
     def __call__(self, pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
-        """Keep the pairs whose words, cut by Moses' tokenizer, are few enough."""
+        """Keep the pairs whose words, by Moses' tokenizer, are few enough."""
         tokenizers = [moses_tokenizer(language) for language in languages]
         for pair in pairs:
-            one, other = (len(cut(side)) for cut, side in zip(tokenizers, pair, strict=True))
+            one, other = (len(tokenize(side)) for tokenize, side in zip(tokenizers, pair, strict=True))
             if min(one, other) >= 1 and max(one, other) <= min(self.most, self.ratio * min(one, other)):
                 yield pair
 

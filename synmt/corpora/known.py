@@ -13,10 +13,10 @@ def _cut_by_hand(name: str, tokenizer: str, languages: tuple[str, ...]) -> Known
     whole = (NEWS | OTHERS)[name]
     return KnownCorpus(
         languages,
-        f"the files of {name} cut into words with a space between two",
+        f"the files of {name} as words with a space between two",
         valid=whole.valid,
         test=whole.test,
-        ask=f"Use `corpus: {{name: {name}}}` with `text: {{tokenizer: {tokenizer}}}`: synmt cuts the text itself",
+        ask=f"Use `corpus: {{name: {name}}}` with `text: {{tokenizer: {tokenizer}}}`: synmt tokenizes the text itself",
     )
 
 

@@ -11,7 +11,7 @@ from synmt.corpora.sources import Columns, FromIndex, FromSacrebleu, PackedText
 _PASCAL = "Bugliarello & Okazaki (2020)"
 _SA_NMT = "Tran & Bisk (2018)"
 _TASK = "http://data.statmt.org/wmt{}/translation-task/{}"
-_PREPROCESSED = "statmt's preprocessed text: its owners normalized punctuation, cut it into words and true-cased it"
+_PREPROCESSED = "statmt's preprocessed text: its owners normalized punctuation, tokenized and true-cased it"
 
 _COMMENTARY_11 = texts_in(
     _TASK.format(16, "training-parallel-nc-v11.tgz"),

@@ -52,7 +52,7 @@ OTHERS: dict[str, KnownCorpus] = {
     ),
     "tanaka-enja": KnownCorpus(
         ("en", "ja"),
-        "small_parallel_enja, from the Tanaka corpus, which its owner cut into words and lower-cased",
+        "small_parallel_enja, from the Tanaka corpus, which its owner tokenized and lower-cased",
         (
             Plan(("train",), tuple(_everyday(f"train.{{}}.{part:03}") for part in range(5))),
             Plan(("dev",), (_everyday("dev.{}"),)),

@@ -132,7 +132,7 @@ class ShardAnnotator:
                 where=str(rows.shard),
                 do="Run `synmt prepare` again",
             )
-        # if a side was cut off, the words after the cut own no piece
+        # if a side was truncated, the words after its end own no piece
         spans = pieces.spans[: len(ids)]
         owners = word_of(spans, parse.spans)
         merged, after = merge_unowned(parse, spans, owners)

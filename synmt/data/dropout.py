@@ -47,11 +47,11 @@ class BpeDropout:
         for number, side in enumerate(SIDES):
             merges, sentences = self._merges[number], [getattr(example, side) for example in examples]
             symbols = merges.symbols(sentences)
-            cut = merges.segment(symbols, self._keys(draw, number), self.probability)
+            segmented = merges.segment(symbols, self._keys(draw, number), self.probability)
             ends = symbols.lengths.tolist()
             examples = [
                 _with_pieces(example, number, ids, np.stack((starts, np.append(starts[1:], end)), axis=1))
-                for example, (ids, starts), end in zip(examples, cut.sentences(), ends, strict=True)
+                for example, (ids, starts), end in zip(examples, segmented.sentences(), ends, strict=True)
             ]
         return list(examples)
 

@@ -20,7 +20,7 @@ from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS
 from synmt.data.pairs import Pair, PairChunk, read_chunks
-from synmt.data.vocabulary import UNK, Vocabulary, cut_short
+from synmt.data.vocabulary import UNK, Vocabulary, truncate
 from synmt.files.writing import write_atomically
 from synmt.parallel.processes import process_count
 from synmt.parallel.work import in_shards, with_number
@@ -42,10 +42,10 @@ class Encoder:
     """Segments pairs of one split into pieces, and makes their shards.
 
     A shard contains the pairs of SHARD_LINES lines of the text, so it does not depend on earlier shards. Only train is
-    filtered. From valid, pairs without pieces on one side are removed, and sides that are too long are cut off.
+    filtered. From valid, pairs without pieces on one side are removed, and sides that are too long are truncated.
 
     parts: the parts of the training text, whose tags come before its sources.
-    tail: number of pieces at the end of a source that are kept when it is cut: its task tag.
+    tail: number of pieces at the end of a source that are kept when it is truncated: its task tag.
     """
 
     filters: FilterRecipe
@@ -81,7 +81,7 @@ class Encoder:
         cut = sum(max(map(len, row)) > longest for row in compress(zip(*sides, strict=True), good))
         tails = (self.tail, 0)
         columns = [
-            [cut_short(ids, longest, tail) for ids in compress(side, good)]
+            [truncate(ids, longest, tail) for ids in compress(side, good)]
             for side, tail in zip(sides, tails, strict=True)
         ]
         rows = list(compress(kept, good))

@@ -21,7 +21,8 @@ def corpus_table(
     rows += _part_rows(prepared, parts)
     rows += _dropped(splits)
     if any(split["cut"] for split in splits):
-        rows += [[f"cut to {prepared.facts['filters']['max_pieces']} pieces", *(_count(s["cut"]) for s in splits)]]
+        longest = prepared.facts["filters"]["max_pieces"]
+        rows += [[f"truncated to {longest} pieces", *(_count(split["cut"]) for split in splits)]]
     for side, name in enumerate(("source", "target")):
         rows += _side_rows(f"{name} ({prepared.facts[name]})", side, splits)
     for annotation in annotations:

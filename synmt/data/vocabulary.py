@@ -133,11 +133,11 @@ class SentencePieces(Vocabulary):
 
     def _encode(self, text: str, **sampling: Any) -> Pieces:
         if hasattr(self._processor, "EncodeAsOffsetMapping"):
-            cut = self._processor.Encode(text, out_type="offset_mapping", **sampling)
-            return _pieces(cut["ids"], cut["offsets"])
+            encoded = self._processor.Encode(text, out_type="offset_mapping", **sampling)
+            return _pieces(encoded["ids"], cut["offsets"])
         # SentencePiece before 0.2.2
-        cut = self._processor.Encode(text, out_type="immutable_proto", **sampling).pieces  # type: ignore
-        return _pieces([piece.id for piece in cut], [(piece.begin, piece.end) for piece in cut])
+        encoded = self._processor.Encode(text, out_type="immutable_proto", **sampling).pieces  # type: ignore
+        return _pieces([piece.id for piece in encoded], [(piece.begin, piece.end) for piece in cut])
 
     def encode_ids(self, text: str) -> list[int]:
         return self._processor.Encode(text, out_type=int)
@@ -250,8 +250,8 @@ def straddles(spans: IntArray, words: IntArray) -> npt.NDArray[np.bool_]:
     return (last > word_of(spans, words)) & (spans[:, 0] < spans[:, 1])
 
 
-def cut_short(ids: list[int], longest: int, tail: int) -> list[int]:
-    """Cut a sequence to `longest` pieces, keeping the last `tail` of them."""
+def truncate(ids: list[int], longest: int, tail: int) -> list[int]:
+    """Truncate a sequence to `longest` pieces, keeping the last `tail` of them."""
     return ids if len(ids) <= longest else ids[: longest - tail] + ids[len(ids) - tail :]
 
 

@@ -1,4 +1,4 @@
-"""What goes into a translator: requests, windows of lines, and lines cut into pieces and grouped into batches."""
+"""What goes into a translator: requests, windows of lines, and lines segmented into pieces and grouped into batches."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ Trees = Sequence[Parse | None]
 
 @dataclass(frozen=True)
 class Request:
-    """A line to translate: its words if the run cuts its text.
+    """A line to translate: its words if the run tokenizes its text.
 
-    prefix: the translation has to begin with this text. It is cut into pieces separately, so it should end with a
+    prefix: the translation has to begin with this text. It is segmented separately, so it should end with a
         whole word.
     tree: used instead of the parser's tree.
     other_tree: the line is translated a second time with this tree (see `synmt.decode.override`).
@@ -50,7 +50,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Source:
-    """A line that has been cut into pieces.
+    """A line in pieces.
 
     index: position of the line in its window.
     spans: (T, 2) characters of the line that each piece covers; a task tag covers none.
@@ -68,10 +68,10 @@ class Source:
         return len(self.example.source)
 
 
-def cut(
+def segment(
     index: int, line: str, tree: Parse | None, vocabulary: Vocabulary, max_pieces: int, *, task: str = ""
 ) -> Source:
-    """Cut a line into pieces, at most `max_pieces` of them.
+    """Segment a line into pieces, at most `max_pieces` of them.
 
     task: the tag to put before and after the line; the one after it survives when the line is too long.
     """
@@ -90,18 +90,18 @@ def cut(
     return Source(index, example, spans, dropped, unknown)
 
 
-def cut_tree(
+def segment_tree(
     index: int, line: str, tree: Parse | None, vocabulary: Vocabulary, max_pieces: int, control: Control
 ) -> Source:
-    """Cut the linearised tree of a line into pieces, at most `max_pieces`; brackets cover nothing of the line.
+    """Segment the linearised tree of a line into pieces, at most `max_pieces`; brackets cover nothing of the line.
 
-    A line without a tree is cut as it is.
+    A line without a tree is segmented as it is.
     """
     if tree is None or not len(tree):
-        return cut(index, line, None, vocabulary, max_pieces)
+        return segment(index, line, None, vocabulary, max_pieces)
     # the key is that of the training text
     linear = linearise_with_words(control.apply(tree, line.encode()))
-    source = cut(index, linear.text, None, vocabulary, max_pieces)
+    source = segment(index, linear.text, None, vocabulary, max_pieces)
     return replace(source, spans=linear.cover(source.spans))
 
 

@@ -22,7 +22,7 @@ from synmt.model.weights import WithoutInitialValues, load_weights
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.syntax.reading import Reading, reading_of
-from synmt.words.cutter import RAW, Cutter, load_cutters
+from synmt.words.word_tokenizer import RAW, WordTokenizer, load_tokenizers
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class LoadedModel:
     reading: what it reads of the trees of sources.
     parser: identity of the parser that made its training trees; None if the run does not record one.
     decoder: computes the steps of a search with a copy of the weights; None if only the model can.
-    cutters: how raw text becomes the words that it reads and writes, and back.
+    tokenizers: how raw text becomes the words that it reads and writes, and back.
     """
 
     model: Seq2Seq
@@ -45,7 +45,7 @@ class LoadedModel:
     reading: Reading
     parser: dict[str, Any] | None = None
     decoder: FastDecoder | None = None
-    cutters: Mapping[Side, Cutter] = field(default_factory=lambda: {"source": RAW, "target": RAW})
+    tokenizers: Mapping[Side, WordTokenizer] = field(default_factory=lambda: {"source": RAW, "target": RAW})
 
     @property
     def task(self) -> str:
@@ -94,17 +94,17 @@ def load_model(
     if identity is not None and parser is not None:
         identity = {**identity, "model": parser}
     reading = reading_of(model.reads("source"), recipe.parser)
-    cutters = load_cutters(recipe, run.folder, info.get("text", {}))
+    tokenizers = load_tokenizers(recipe, run.folder, info.get("text", {}))
     own_device = next(model.parameters()).device
     precision = usable_precision(precision, own_device)
     decoder = fast_decoder(model, precision)
     if precision != "float32":
         reduce_layers(model, precision)
-    return LoadedModel(model, recipe, source, target, own_device, reading, identity, decoder, cutters)
+    return LoadedModel(model, recipe, source, target, own_device, reading, identity, decoder, tokenizers)
 
 
 def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> None:
-    """Refuse models that cannot form an ensemble, since they do not cut both sides into the same pieces.
+    """Refuse models that cannot form an ensemble, since they do not segment both sides into the same pieces.
 
     folders: of their runs, for the message.
     """
@@ -119,9 +119,9 @@ def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> Non
                 where=where,
                 do="The runs of an ensemble must be prepared from one corpus with the same `vocabulary` section",
             )
-        if uncut := [side for side in SIDES if first.cutters[side].identity != other.cutters[side].identity]:
+        if different := [side for side in SIDES if first.tokenizers[side].identity != other.tokenizers[side].identity]:
             raise UsageError(
-                f"its {' and '.join(uncut)} is not cut into the same words as that of {folders[0]}",
+                f"its {' and '.join(different)} is not tokenized as that of {folders[0]}",
                 where=where,
                 do="The runs of an ensemble must have the same `text`, `target_text` and training text",
             )

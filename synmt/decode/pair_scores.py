@@ -31,7 +31,7 @@ class Token:
 class PairScore:
     """The log-probability of a target given its source.
 
-    source, target: their words, if the run cuts text.
+    source, target: their words, if the run tokenizes text.
     line: its number, from 1.
     log_probabilities: (T,) of each piece and of EOS; empty for a source without text, which cannot be scored.
     spans: (T, 2) characters of the target that each piece covers; EOS covers none, at the end.
@@ -72,7 +72,7 @@ class PairScore:
 
 
 class Totals:
-    """Sums over a text. Sources without text and targets that were cut off are only counted, in `left_out`."""
+    """Sums over a text. Sources without text and targets that were truncated are only counted, in `left_out`."""
 
     def __init__(self) -> None:
         self.pairs = self.left_out = self.unknown = 0

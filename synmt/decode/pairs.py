@@ -46,8 +46,8 @@ def score_pairs(
     """Score each target as a translation of the source on the same line.
 
     sources, targets: raw text.
-    parses: a tree for each source, of its words if the run cuts text; without them, sources are parsed if the model
-        reads trees.
+    parses: a tree for each source, of its words if the run tokenizes text; without them, sources are parsed if the
+        model reads trees.
     other: remote translators, which scores several windows at once.
     """
     alternatives = ((source, (target,)) for source, target in _zip_lines(sources, targets))
@@ -92,21 +92,23 @@ def _numbered(windows: Iterable[tuple[list[Alternatives], Trees]]) -> Iterator[_
 
 def _score_numbered(translator: Any, numbered: _Window) -> list[list[PairScore]]:
     number, raw, given = numbered
-    window = _cut_window(translator, raw)
+    window = _tokenize_window(translator, raw)
     trees = translator.trees([source for source, _ in window], given, number)
     return list(_score_window(translator, window, trees, number))
 
 
-def _cut_window(translator: Translator, window: Sequence[Alternatives]) -> list[Alternatives]:
-    """Cut raw text into words."""
-    sources = translator.cutters["source"].cut_lines([source for source, _ in window])
-    targets = iter(translator.cutters["target"].cut_lines([target for _, targets in window for target in targets]))
+def _tokenize_window(translator: Translator, window: Sequence[Alternatives]) -> list[Alternatives]:
+    """Tokenize raw text."""
+    sources = translator.tokenizers["source"].tokenize_lines([source for source, _ in window])
+    targets = iter(
+        translator.tokenizers["target"].tokenize_lines([target for _, targets in window for target in targets])
+    )
     return [(source, [next(targets) for _ in given]) for source, (_, given) in zip(sources, window, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
 class _Target:
-    """A target cut into pieces.
+    """A target in pieces.
 
     row: of its source, in the memory.
     index: among the targets of its source.
@@ -132,7 +134,7 @@ def _score_window(
         batch = collate([source.example for source in sources], model.reading).to(model.device)
         memory, _ = model.model.remember(batch.source, batch.source_signals)
         targets = [
-            _cut(translator, row, index, target)
+            _segment(translator, row, index, target)
             for row, source in enumerate(sources)
             for index, target in enumerate(window[source.index][1])
         ]
@@ -145,7 +147,7 @@ def _score_window(
     return scores
 
 
-def _cut(translator: Translator, row: int, index: int, text: str) -> _Target:
+def _segment(translator: Translator, row: int, index: int, text: str) -> _Target:
     pieces, longest = translator.target.encode(text), translator.max_pieces
     return _Target(row, index, pieces.ids[:longest], pieces.spans[:longest], max(0, len(pieces.ids) - longest))
 

@@ -11,7 +11,7 @@ out   translation, score, log_probability
       alignment            if requested: pairs [source word, target word], with source_words and target_words, the
                            characters [start, end) of each word
       source_tokens, translation_tokens
-                           the words, with a space between two, if the run cuts text; alignments refer to them
+                           the words, with a space between two, if the run tokenizes text; alignments refer to them
       override             with another tree: translation, score, log_probability, and own_log_probability, that of the
                            translation above
 
@@ -34,16 +34,16 @@ from synmt.decode.translation import Candidate, Translation, joined
 from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import read_lines
 from synmt.syntax.conllu import parse_in, read_parses
-from synmt.words.cutter import RAW, Cutter
+from synmt.words.word_tokenizer import RAW, WordTokenizer
 
 _DIGITS = 6
 
 Result = Translation | CounterfactualTranslation
 
 
-Cutters = Mapping[Side, Cutter]
+Tokenizers = Mapping[Side, WordTokenizer]
 
-_RAW: Cutters = {"source": RAW, "target": RAW}
+_RAW: Tokenizers = {"source": RAW, "target": RAW}
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Record:
     """An input line.
 
     fields: of its JSON object; empty for plain text.
-    request: with the words of the line, if the run cuts text.
+    request: with the words of the line, if the run tokenizes text.
     """
 
     fields: dict[str, Any]
@@ -63,27 +63,29 @@ def own_translation(result: Result) -> Translation:
     return result if isinstance(result, Translation) else result.own
 
 
-def joined_result(result: Result, cutter: Cutter) -> Result:
+def joined_result(result: Result, tokenizer: WordTokenizer) -> Result:
     """Join the words of a result into text."""
     if isinstance(result, Translation):
-        return joined(result, cutter)
-    return replace(result, own=joined(result.own, cutter), other=joined(result.other, cutter))
+        return joined(result, tokenizer)
+    return replace(result, own=joined(result.own, tokenizer), other=joined(result.other, tokenizer))
 
 
 Windows = Iterator[list[Record]]
 
 
-def read_text(windows: Iterable[list[str]], prefixes: Path | None = None, *, cutters: Cutters = _RAW) -> Windows:
-    """Read windows of plain lines and cut them; `prefixes` has a prefix for each line."""
-    cut, cut_prefixes = (cutters[side].cut_lines for side in SIDES)
+def read_text(windows: Iterable[list[str]], prefixes: Path | None = None, *, tokenizers: Tokenizers = _RAW) -> Windows:
+    """Read windows of plain lines and tokenize them; `prefixes` has a prefix for each line."""
+    tokenize, tokenize_prefixes = (tokenizers[side].tokenize_lines for side in SIDES)
     if prefixes is None:
-        yield from ([Record({}, Request(line)) for line in cut(window)] for window in windows)
+        yield from ([Record({}, Request(line)) for line in tokenize(window)] for window in windows)
         return
     for window, some in zip_windows(windows, read_lines(prefixes), f"prefixes in {prefixes}"):
-        yield [Record({}, Request(*pair)) for pair in zip(cut(window), cut_prefixes(some), strict=True)]
+        yield [Record({}, Request(*pair)) for pair in zip(tokenize(window), tokenize_prefixes(some), strict=True)]
 
 
-def read_json(windows: Iterable[list[str]], *, where: str, trees: bool = False, cutters: Cutters = _RAW) -> Windows:
+def read_json(
+    windows: Iterable[list[str]], *, where: str, trees: bool = False, tokenizers: Tokenizers = _RAW
+) -> Windows:
     """Parse windows of JSON lines; everything before an invalid line is yielded before SynmtError is raised.
 
     trees: whether `parse` is read; otherwise it may be anything.
@@ -93,7 +95,7 @@ def read_json(windows: Iterable[list[str]], *, where: str, trees: bool = False, 
         records: list[Record] = []
         try:
             for line in lines:
-                records.append(_record(line, f"{where}: line {number}", cutters, trees=trees))
+                records.append(_record(line, f"{where}: line {number}", tokenizers, trees=trees))
                 number += 1
         except SynmtError:
             if records:
@@ -182,7 +184,7 @@ def _line(fields: dict[str, Any]) -> str:
     return f"{text}\n"
 
 
-def _record(line: str, where: str, cutters: Cutters, *, trees: bool) -> Record:
+def _record(line: str, where: str, tokenizers: Tokenizers, *, trees: bool) -> Record:
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -195,10 +197,10 @@ def _record(line: str, where: str, cutters: Cutters, *, trees: bool) -> Record:
     if name is None:
         raise SynmtError("the field `source` is missing", where=where, allowed="`text` is read in its place")
     text, prefix = _text(fields, name, where), _optional_text(fields, "prefix", where)
-    words = cutters["source"].cut(text)
+    words = tokenizers["source"].tokenize(text)
     tree = _optional_text(fields, "parse", where) if trees else None
     parse = None if tree is None else parse_in(tree, words, where=f"{where}, `parse`")
-    return Record(fields, Request(words, cutters["target"].cut(prefix or ""), parse))
+    return Record(fields, Request(words, tokenizers["target"].tokenize(prefix or ""), parse))
 
 
 def _optional_text(fields: dict[str, Any], name: str, where: str) -> str | None:

@@ -29,7 +29,7 @@ class TranslationSummary:
         self._changed = 0
 
     def add(self, result: Result) -> None:
-        """Add a line, and log a warning if it was cut."""
+        """Add a line, and log a warning if it was truncated."""
         translation = own_translation(result)
         self._lines += 1
         self._unknown.update(translation.unknown)

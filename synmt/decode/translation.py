@@ -27,14 +27,14 @@ from synmt.decode.alignment import Pair
 from synmt.decode.hypotheses import Hypothesis
 from synmt.decode.inputs import Source
 from synmt.syntax.parse import without_whitespace
-from synmt.words.cutter import Cutter
+from synmt.words.word_tokenizer import WordTokenizer
 
 Reason = Literal["empty", "loop", "limit", "copy"]
 
 REASONS: dict[Reason, str] = {
     "empty": "empty",
     "loop": "with a loop",
-    "limit": "cut off at the length limit",
+    "limit": "truncated at the length limit",
     "copy": "copies of the source",
 }
 """Descriptions of the reasons, to follow a number of translations."""
@@ -63,7 +63,7 @@ class Candidate:
 
     @property
     def words(self) -> str:
-        """What the model wrote: its words, or raw text if the run does not cut text."""
+        """What the model wrote: its words, or raw text if the run does not tokenize text."""
         return self.tokens or self.text
 
 
@@ -71,7 +71,7 @@ class Candidate:
 class WordAlignment:
     """The source word that each word of the best translation comes from; words are separated by whitespace.
 
-    In a run that cuts its text, these are the words of the cut source and of `Candidate.words`.
+    In a run that tokenizes its text, these are the words of the source and of `Candidate.words`.
 
     pairs: (source word, target word), both counted from 0.
     source_words, target_words: (W, 2) characters of the words.
@@ -115,11 +115,11 @@ class Translation:
 _EMPTY = Candidate("", 0.0, 0.0)
 
 
-def joined(translation: Translation, cutter: Cutter) -> Translation:
+def joined(translation: Translation, tokenizer: WordTokenizer) -> Translation:
     """Join the words of every candidate into text; alignments stay those of the words."""
-    if not cutter.cuts:
+    if not tokenizer.tokenizes:
         return translation
-    candidates = [replace(one, text=cutter.join(one.text), tokens=one.text) for one in translation.candidates]
+    candidates = [replace(one, text=tokenizer.join(one.text), tokens=one.text) for one in translation.candidates]
     return replace(translation, candidates=tuple(candidates))
 
 

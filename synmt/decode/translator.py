@@ -1,6 +1,6 @@
-"""From raw text to raw text: cut into words, parse if the model reads trees, cut into pieces, search, join.
+"""From raw text to raw text: tokenize, parse if the model reads trees, segment into pieces, search, join.
 
-Everything below `translate` and `translate_windows` works on words: raw text too if the run does not cut its text.
+Everything below `translate` and `translate_windows` works on words: raw text too if the run does not tokenize its text.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any
 
 from synmt.data.batch import collate
 from synmt.data.vocabulary import UNK
+from synmt.decode import inputs
 from synmt.decode.beam import search
-from synmt.decode.inputs import Request, Source, Trees, batches, cut, cut_tree, in_workers, windows, workers, zip_trees
+from synmt.decode.inputs import Request, Source, Trees, batches, in_workers, windows, workers, zip_trees
 from synmt.decode.loaded_model import LoadedModel, check_ensemble, load_model
 from synmt.decode.next_piece import Member, limits_of
 from synmt.decode.options import SearchOptions
@@ -66,7 +67,7 @@ class Translator:
         self.models, self.options = tuple(models), options or SearchOptions.from_recipe(first.recipe.decoding)
         self.alignment, self.parse_cache = alignment, parse_cache
         self.source, self.target, self.task, self.device = first.source, first.target, first.task, first.device
-        self.cutters = first.cutters
+        self.tokenizers = first.tokenizers
         self.max_pieces = min(model.recipe.filters.max_pieces for model in models)
         self._tree_provider = TreeProvider(models, device=str(self.device), cached=parse_cache)
 
@@ -156,7 +157,7 @@ class Translator:
     def translate(self, lines: Iterable[str], parses: Iterable[Parse] | None = None) -> Iterator[Translation]:
         """Translate raw lines: one translation each, in their order.
 
-        parses: a tree for each line, of its words if the run cuts text; by default, lines are parsed where needed.
+        parses: a tree for each line, of its words if the run tokenizes text; by default, lines are parsed where needed.
         """
         for translations in self.translate_windows(windows(lines, self.window), parses):
             yield from translations
@@ -165,14 +166,14 @@ class Translator:
         self, lines: Iterable[list[str]], parses: Iterable[Parse] | None = None
     ) -> Iterator[list[Translation]]:
         """Translate windows of raw lines; each is translated before the next one is read."""
-        cut = map(self.cutters["source"].cut_lines, lines)
-        for translations in self.translate_words(cut, parses):
-            yield [joined(one, self.cutters["target"]) for one in translations]
+        words = map(self.tokenizers["source"].tokenize_lines, lines)
+        for translations in self.translate_words(words, parses):
+            yield [joined(one, self.tokenizers["target"]) for one in translations]
 
     def translate_words(
         self, lines: Iterable[list[str]], parses: Iterable[Parse] | None = None
     ) -> Iterator[list[Translation]]:
-        """Translate windows of lines that are cut already; the words of their translations are not joined."""
+        """Translate windows of lines that are tokenized already; the words of their translations are not joined."""
         number = 1
         for window, trees in zip_trees(lines, parses):
             requests = [Request(line, tree=tree) for line, tree in zip(window, trees, strict=True)]
@@ -193,7 +194,7 @@ class Translator:
         return translations
 
     def read(self, requests: Sequence[Request], number: int = 1) -> Iterator[Sources]:
-        """Parse a window of words where needed, and cut it into pieces and batches."""
+        """Parse a window of words where needed, and segment it into pieces, in batches."""
         lines = [request.text for request in requests]
         trees = self._tree_provider.trees(lines, [request.tree for request in requests], number)
         return self.batches(lines, trees)
@@ -206,14 +207,14 @@ class Translator:
         return self._tree_provider.trees(lines, given, number)[0]
 
     def batches(self, lines: Sequence[str], trees: Sequence[Trees]) -> Iterator[Sources]:
-        """Cut lines into pieces and batches, with the trees that each model reads."""
+        """Segment lines into pieces, in batches, with the trees that each model reads."""
         # the pieces do not depend on the trees, so every model has the same lines in a batch
         return zip(*(self.source_batches(lines, own) for own in trees), strict=True)
 
     def source_batches(self, lines: Sequence[str], trees: Trees) -> Iterator[list[Source]]:
-        """Cut lines into pieces and group those of similar length, longest first; lines without pieces are left out."""
+        """Segment lines into pieces and group similar lengths, longest first; lines without pieces are left out."""
         sources = [
-            self._cut(index, line, tree)
+            self._segment(index, line, tree)
             for index, (line, tree) in enumerate(zip(lines, trees, strict=True))
             if without_whitespace(line)
         ]
@@ -223,10 +224,10 @@ class Translator:
         size = max(1, min(self.options.batch_size, _LOGITS // logits, share))
         return batches(sources, len, sentences=size, pieces=_PIECES * size)
 
-    def _cut(self, index: int, line: str, tree: Parse | None) -> Source:
+    def _segment(self, index: int, line: str, tree: Parse | None) -> Source:
         if self.models[0].linearises:
-            return cut_tree(index, line, tree, self.source, self.max_pieces, self.reading.control)
-        return cut(index, line, tree, self.source, self.max_pieces, task=self.task)
+            return inputs.segment_tree(index, line, tree, self.source, self.max_pieces, self.reading.control)
+        return inputs.segment(index, line, tree, self.source, self.max_pieces, task=self.task)
 
     def _search(self, sources: Sources, requests: Sequence[Request], number: int) -> list[Translation]:
         """Translate one batch, in the order of its sources."""

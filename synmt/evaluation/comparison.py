@@ -31,7 +31,7 @@ class ScoreOptions:
 
     test_set: of runs; None for `test`, else the first run's first by name.
     group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
-    on: `text` or `tokens`, which a run that cuts text into words has both.
+    on: `text` or `tokens`, which a run that tokenizes text has both.
     tokenize, lowercase, comet_model, beer_folder: see `MetricOptions`.
     """
 

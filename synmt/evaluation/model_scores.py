@@ -68,7 +68,7 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
     lines, trees = read_lines(options.source), None
     if options.parses is not None and translator.reads_trees:
         lines, again = tee(lines)
-        trees = read_parses(options.parses, map(translator.cutters["source"].cut, again), brackets=True)
+        trees = read_parses(options.parses, map(translator.tokenizers["source"].tokenize, again), brackets=True)
     elif options.parses is not None:
         _logger.info("the model reads no trees: --parses makes no difference")
     with remote_translator(translator, [options.model], _loading(options), lines=count) as other:
@@ -113,7 +113,7 @@ def warn_about_pairs(totals: Totals) -> None:
     """Warn of pairs that the totals leave out, and of unknown pieces."""
     if totals.left_out:
         pairs = counted(totals.left_out, "pair is", "pairs are")
-        _logger.warning(f"{pairs} not in the summary: the source is empty, or the target was cut")
+        _logger.warning(f"{pairs} not in the summary: the source is empty, or the target was truncated")
     if totals.unknown:
         pieces = counted(totals.unknown, "piece of the targets is", "pieces of the targets are")
         _logger.warning(f"{pieces} not in the vocabulary, and scored as unknown")

@@ -24,7 +24,7 @@ class Outputs:
     labels: the file of the sentences' labels, if the run has one.
     other_tests: the run's other test sets.
     scoring: the metric options of the run's recipe.
-    tokens: source, reference and hypothesis as words, if the run cuts text.
+    tokens: source, reference and hypothesis as words, if the run tokenizes text.
     run: the run folder; None for files.
     """
 
@@ -160,5 +160,5 @@ def _read_texts(folder: Path) -> tuple[list[str], list[str], list[str]]:
 
 
 def tokens_folder(test: Path) -> Path:
-    """Name the folder with the words of a test set, in the folder of the test set; a run that does not cut has none."""
+    """Name the folder with the words of a test set, in that of the test set; a run that does not tokenize has none."""
     return test / "tokens"

@@ -113,11 +113,11 @@ class _Bleu(_Sacre):
         ).score
 
 
-def cut_words(lines: Sequence[str], tokenize: str) -> list[list[str]]:
-    """Cut lines into words as BLEU does, in their own case."""
+def tokenize_words(lines: Sequence[str], tokenize: str) -> list[list[str]]:
+    """Tokenize lines as BLEU does, in their own case."""
     with _checked(tokenize):
-        cutter = BLEU(tokenize=tokenize, force=True).tokenizer
-        return [cutter(line).split() for line in lines]
+        tokenizer = BLEU(tokenize=tokenize, force=True).tokenizer
+        return [tokenizer(line).split() for line in lines]
 
 
 def _bleu(options: MetricOptions, order: int) -> Metric:

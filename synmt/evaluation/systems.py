@@ -178,7 +178,7 @@ def _name_files_of_words(paths: Sequence[Path]) -> None:
 
 
 def _texts_folder(run: Path, outputs: Outputs, *, tokens: bool) -> Path:
-    """Find the folder with the text or the words of a test set; a run that does not cut text has only one of them."""
+    """Find the folder with the text or the words of a test set; a run that does not tokenize has only one of them."""
     folder = _test_folder(run, outputs)
     return tokens_folder(folder) if tokens and tokens_folder(folder).is_dir() else folder
 

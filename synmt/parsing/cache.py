@@ -3,8 +3,8 @@
     $SYNMT_CACHE/parses/<fingerprint of the parser>.sqlite
 
 The fingerprint covers the files of the model, Stanza's version and whether there are arc probabilities, so each parser
-has its own file. The key of a line is its SHA-256, and words are cut from the line again, so the file contains no text.
-It holds 500 MB at most; the oldest trees are deleted first. Deleting the file costs time only.
+has its own file. The key of a line is its SHA-256, and words are taken from the line again, so the file contains no
+text. It holds 500 MB at most; the oldest trees are deleted first. Deleting the file costs time only.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def given_words(lines: Sequence[str]) -> list[list[dict[str, Any]]]:
 
 
 def given_tokens(lines: Sequence[str]) -> list[Tokens]:
-    """Cut lines at their spaces; the parser sees the characters that an escaping tokenizer has replaced."""
+    """Split lines at their spaces; the parser sees the characters that an escaping tokenizer has replaced."""
     matches = [list(WORD.finditer(line)) for line in lines]
     return [Tokens([unescaped(match[0]) for match in found], [match.span() for match in found]) for found in matches]
 

@@ -23,10 +23,10 @@ class TextRecipe(StrictModel):
     """
 
     tokenizer: Literal["none", "moses", "spacy", "stanza", "mecab", "kytea", "jieba", "char"] = "none"
-    """none: raw text, or text that its owners have cut. moses: sacremoses. spacy: the blank pipeline of the language.
+    """none: raw text, or text that is tokenized already. moses: sacremoses. spacy: the blank pipeline of the language.
     stanza: that of the side's parser. mecab, kytea: Japanese. jieba: Chinese. char: characters, a space is ▁ or ␣."""
     split_hyphens: bool = False
-    """moses: cut `well-known` into `well @-@ known`, as `tokenizer.perl -a` does."""
+    """moses: split `well-known` into `well @-@ known`, as `tokenizer.perl -a` does."""
     escape: bool = False
     """moses: write `&` as `&amp;`, `"` as `&quot;` and so on, as `tokenizer.perl` does."""
     truecase: bool = False
@@ -34,7 +34,7 @@ class TextRecipe(StrictModel):
     lowercase: bool = False
     """Write everything in lower case; translations stay so."""
     already_cut: bool = False
-    """The corpus and its test sets consist of these words already: only new text is cut."""
+    """The corpus and its test sets consist of these words already: only new text is tokenized."""
 
     @model_validator(mode="after")
     def _fits_the_tokenizer(self) -> TextRecipe:
@@ -49,14 +49,14 @@ class TextRecipe(StrictModel):
         return self
 
     @property
-    def cuts(self) -> bool:
+    def tokenizes(self) -> bool:
         """Whether the lines become words, each with one tree node, separated by single spaces."""
         return self.tokenizer != "none"
 
     @property
     def changes(self) -> bool:
         """Whether the text is changed at all."""
-        return self.cuts or self.lowercase
+        return self.tokenizes or self.lowercase
 
 
 class FilterRecipe(StrictModel):

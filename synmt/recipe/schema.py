@@ -167,7 +167,7 @@ class EvaluationRecipe(StrictModel):
     """Compare in lower case."""
     on: Literal["text", "tokens"] = "text"
     """text: score joined translations against the raw reference. tokens: score the words that the model writes against
-    the reference cut in the same way (needs `tokenize: none`); such scores are marked `on tokens`."""
+    the reference tokenized in the same way (needs `tokenize: none`); such scores are marked `on tokens`."""
 
 
 class Recipe(StrictModel):
@@ -194,7 +194,7 @@ class Recipe(StrictModel):
     tasks: TasksRecipe = TasksRecipe()
     """Trees as text, in addition to the sentence pairs or in their place."""
     vocabulary: VocabularyRecipe = VocabularyRecipe()
-    """The pieces that text is cut into."""
+    """The pieces that text is segmented into."""
     model: ModelRecipe = ModelRecipe.model_validate({})
     """Architecture and sizes."""
     syntax: SyntaxRecipe = SyntaxRecipe()
@@ -207,7 +207,7 @@ class Recipe(StrictModel):
     """How translations of the test sets are scored."""
 
     def text_of(self, side: Literal["source", "target"]) -> TextRecipe:
-        """Return how the text of a side is cut."""
+        """Return how the text of a side is tokenized."""
         return self.text if side == "source" or self.target_text is None else self.target_text
 
     def parser_of(self, side: Literal["source", "target"]) -> ParserRecipe:

@@ -24,7 +24,7 @@ from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.words.casing import Truecaser
-from synmt.words.cutter import load_truecasers
+from synmt.words.word_tokenizer import load_truecasers
 
 _logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ _EMBEDDINGS = ("source_embedding.table.weight", "target_embedding.table.weight",
 _OF_TRAINING = {"dropout"}
 """Keys of `vocabulary` that do not change which pieces there are."""
 _OF_WORDS = ("text", "target_text")
-"""Sections of a recipe that say how a text is cut into words."""
+"""Sections of a recipe that say how a text is tokenized."""
 _SHOWN = 6
 """Names in one message."""
 

@@ -21,7 +21,7 @@ from synmt.run import Run, remove_leftovers
 from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.finished import has_finished
 from synmt.training.stages import Prepared
-from synmt.words.cutter import case_model, identities
+from synmt.words.word_tokenizer import case_model, identities
 
 _logger = logging.getLogger(__name__)
 
@@ -117,11 +117,11 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
             run.write_info(status="training")
         run.write_recipe(recipe)
         run.write_info(name=recipe.name, status="training", synmt=__version__, torch=torch.__version__)
-    for side, cutter in prepared.cutters.items():
-        if cutter.truecaser is not None:
+    for side, tokenizer in prepared.tokenizers.items():
+        if tokenizer.truecaser is not None:
             with write_atomically(case_model(run.folder, side), binary=True) as out:
-                out.write(cutter.truecaser.path.read_bytes())
-    text = identities(prepared.cutters)
+                out.write(tokenizer.truecaser.path.read_bytes())
+    text = identities(prepared.tokenizers)
     run.write_info(parser=prepared.parser, **reads, **({"text": text} if text else {}))
     if prepared.parse_costs:
         run.write_info(parsing=dict(prepared.parse_costs))

@@ -41,7 +41,7 @@ from synmt.training.stages import Prepared, prepare_data
 from synmt.training.test_sets import find_tests, read_scores, translate_tests
 from synmt.training.trainer import Trainer
 from synmt.training.trees.requirements import tree_requirements
-from synmt.words.cutter import RAW
+from synmt.words.word_tokenizer import RAW
 
 Record = Progress | Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order; Progress comes before Prepared and after the end of training."""
@@ -235,18 +235,18 @@ def _validation_bleu(
     recipe: Recipe, prepared: Prepared, valid: Reader, target: Vocabulary
 ) -> Callable[[Seq2Seq], float]:
     """Make the function that translates the validation text and computes its BLEU."""
-    on_tokens, cutter = recipe.evaluation.on == "tokens", prepared.cutters.get("target", RAW)
+    on_tokens, tokenizer = recipe.evaluation.on == "tokens", prepared.tokenizers.get("target", RAW)
     corpus = prepared.corpus if on_tokens else prepared.raw or prepared.corpus
     text = list(read_lines(corpus.valid.target))
-    if cutter.recipe.already_cut and not on_tokens:
-        text = [cutter.join(line) for line in text]
+    if tokenizer.recipe.already_cut and not on_tokens:
+        text = [tokenizer.join(line) for line in text]
     references = [text[example.line] for example in valid.split.rows(range(len(valid.split)))]
     settings = recipe.decoding.model_copy(update={"beam_size": recipe.training.validation_beam_size})
     options = {"tokenize": recipe.evaluation.tokenize, "lowercase": recipe.evaluation.lowercase}
 
     def score(model: Seq2Seq) -> float:
         hypotheses = translate_batches(model, valid.once(), settings, target)
-        hypotheses = hypotheses if on_tokens else [cutter.join(line) for line in hypotheses]
+        hypotheses = hypotheses if on_tokens else [tokenizer.join(line) for line in hypotheses]
         return score_system(hypotheses, references, ("bleu",), **options)["bleu"].value
 
     return score

@@ -60,7 +60,7 @@ class PortableRun:
         """List the files of text: those to validate and to test with, and truecase models."""
         corpora = [self.prepared.corpus, *filter(None, [self.prepared.raw])]
         splits = [split for corpus in corpora for split in (corpus.valid, *corpus.test.values())]
-        cased = [cutter.truecaser.path for cutter in self.prepared.cutters.values() if cutter.truecaser]
+        cased = [tokenizer.truecaser.path for tokenizer in self.prepared.tokenizers.values() if tokenizer.truecaser]
         return list(dict.fromkeys([*(path for split in splits for path in _paths(split)), *cased]))
 
     def _folders(self) -> dict[Path, list[Path]]:

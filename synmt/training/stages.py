@@ -41,8 +41,8 @@ from synmt.training.trees.requirements import (
     trees_path,
 )
 from synmt.words.casing import Truecaser
-from synmt.words.corpus import cut_corpus, find_words, make_cutters
-from synmt.words.cutter import Cutter
+from synmt.words.corpus import find_words, make_tokenizers, tokenize_corpus
+from synmt.words.word_tokenizer import WordTokenizer
 
 _logger = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
@@ -57,8 +57,8 @@ class Prepared:
     trees: for each side with trees, the name of their annotation.
     made_by: the part of the annotation's name that identifies the trees alone; it changes only if the trees do.
     parser: the identity of the parser of the source, which also parses new text.
-    cutters: what cut each side into words.
-    raw: the corpus before it was cut; None if it was not.
+    tokenizers: what tokenizes each side.
+    raw: the corpus before it was tokenized; None if it was not.
     parse_costs: words, seconds and processes when the training text of a side was parsed, if synmt did it.
     """
 
@@ -67,7 +67,7 @@ class Prepared:
     trees: Mapping[Side, str] = field(default_factory=dict)
     made_by: Mapping[Side, str] = field(default_factory=dict)
     parser: Mapping[str, Any] | None = None
-    cutters: Mapping[Side, Cutter] = field(default_factory=dict)
+    tokenizers: Mapping[Side, WordTokenizer] = field(default_factory=dict)
     raw: Corpus | None = None
     parse_costs: Mapping[Side, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -99,10 +99,10 @@ def prepare_data(
     # a missing parser or tree file is reported before any long work
     sources = yield from _find_sources(recipe, corpus, {side: requirements[side] for side in sides})
     raw = corpus
-    cutters = make_cutters(recipe, truecasers)
-    if find_words(raw, cutters, data / "words") is None:
+    tokenizers = make_tokenizers(recipe, truecasers)
+    if find_words(raw, tokenizers, data / "words") is None:
         check_lengths(raw.splits())
-    corpus, cutters = yield from cut_corpus(raw, cutters, data / "words")
+    corpus, tokenizers = yield from tokenize_corpus(raw, tokenizers, data / "words")
     prepared_by, identity = recipe, None
     if recipe.tasks.trees != "none":
         corpus, identity = yield from _with_task(recipe, requirements, corpus, data)
@@ -120,7 +120,7 @@ def prepare_data(
     made_by: dict[Side, str] = {side: source.trees for side, source in sources.items()}
     identity = sources["source"].identity if "source" in sources else identity
     costs = _parse_costs(sources, corpus, data)
-    prepared = Prepared(corpus, folder, trees, made_by, identity, cutters, raw, costs)
+    prepared = Prepared(corpus, folder, trees, made_by, identity, tokenizers, raw, costs)
     yield prepared
     dropped = describe_dropped(recipe, corpus, folder)
     for text in (*relation_warnings(recipe, PreparedCorpus.open(folder), trees), *dropped):

@@ -64,7 +64,7 @@ def translate_tests(
             done += [translation.text for translation in window]
             yield Progress(f"translate {name}", len(done), len(words.source))
         cost = {"seconds": time.monotonic() - began, "processor_seconds": time.process_time() - processor_began}
-        text = text._replace(hypothesis=[translator.cutters["target"].join(line) for line in done])
+        text = text._replace(hypothesis=[translator.tokenizers["target"].join(line) for line in done])
         _write_test(run.test_folder(name), recipe, files, text, words._replace(hypothesis=done))
         write_json(run.test_folder(name) / "cost.json", {"sentences": len(done), **cost}, indent=1)
         # last: if this is interrupted, files that have changed are still known as such
@@ -89,11 +89,11 @@ def _read_texts(files: SplitFiles, translator: Translator) -> tuple[_Texts, _Tex
     text: dict[Side, list[str]] = {"source": list(read_lines(files.source)), "target": list(read_lines(files.target))}
     words = dict(text)
     for side, lines in text.items():
-        cutter = translator.cutters[side]
-        if cutter.recipe.already_cut:
-            text[side] = [cutter.join(line) for line in lines]
+        tokenizer = translator.tokenizers[side]
+        if tokenizer.recipe.already_cut:
+            text[side] = [tokenizer.join(line) for line in lines]
         else:
-            words[side] = cutter.cut_lines(lines)
+            words[side] = tokenizer.tokenize_lines(lines)
     return _Texts(text["source"], text["target"], []), _Texts(words["source"], words["target"], [])
 
 

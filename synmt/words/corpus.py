@@ -1,4 +1,4 @@
-"""The corpus of words: the training and validation text, cut in shards that survive every interruption."""
+"""The corpus of words: the training and validation text, tokenized in shards that survive every interruption."""
 
 from __future__ import annotations
 
@@ -20,55 +20,57 @@ from synmt.files.writing import write_atomically
 from synmt.parallel.processes import in_processes, process_count
 from synmt.recipe.schema import Recipe
 from synmt.words.casing import Truecaser, learn_truecase
-from synmt.words.cutter import Cutter, make_cutter
+from synmt.words.word_tokenizer import WordTokenizer, make_tokenizer
 
 _logger = logging.getLogger(__name__)
 
 _FORMAT = 1
 """Increase it when the same settings give other words."""
 _SHARD_LINES = 20_000
-"""Lines of a shard; a tokenizer cuts them in a few seconds."""
+"""Lines of a shard; a tokenizer reads them in a few seconds."""
 
-Words = tuple[Corpus, dict[Side, Cutter]]
-"""A corpus of words, and what has cut its sides."""
+Words = tuple[Corpus, dict[Side, WordTokenizer]]
+"""A corpus of words, and what has tokenized its sides."""
 
 
-def make_cutters(recipe: Recipe, truecasers: Mapping[Side, Truecaser] | None = None) -> dict[Side, Cutter]:
-    """Make the cutters of a recipe; a missing package is reported now.
+def make_tokenizers(recipe: Recipe, truecasers: Mapping[Side, Truecaser] | None = None) -> dict[Side, WordTokenizer]:
+    """Make the tokenizers of a recipe; a missing package is reported now.
 
-    truecasers: those of another run; without them, they are learned when the corpus is cut.
+    truecasers: those of another run; without them, they are learned when the corpus is tokenized.
     """
-    return {side: make_cutter(recipe, side, (truecasers or {}).get(side)) for side in SIDES}
+    return {side: make_tokenizer(recipe, side, (truecasers or {}).get(side)) for side in SIDES}
 
 
-def cut_corpus(corpus: Corpus, cutters: Mapping[Side, Cutter], root: Path) -> Generator[Progress, None, Words]:
-    """Cut train and valid of the sides that a recipe changes into files under `root`; those that exist are kept.
+def tokenize_corpus(
+    corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], root: Path
+) -> Generator[Progress, None, Words]:
+    """Tokenize train and valid of the sides that a recipe changes into files under `root`; those that exist are kept.
 
-    The test sets stay as they are. The cutters that are returned know the case of words, where the recipe wants it.
+    The test sets stay as they are. The tokenizers that are returned know the case of words, where the recipe wants it.
     """
-    trained = dict(cutters)
-    for side, cutter in cutters.items():
-        if cutter.recipe.changes:
+    trained = dict(tokenizers)
+    for side, tokenizer in tokenizers.items():
+        if tokenizer.recipe.changes:
             texts = {split: getattr(files, side) for split, files in (("train", corpus.train), ("valid", corpus.valid))}
-            texts, trained[side] = yield from _cut_side(texts, cutter, root, corpus.name)
+            texts, trained[side] = yield from _tokenize_side(texts, tokenizer, root, corpus.name)
             train, valid = (corpus.splits()[split].model_copy(update={side: path}) for split, path in texts.items())
             corpus = replace(corpus, train=train, valid=valid)
     return corpus, trained
 
 
-def find_words(corpus: Corpus, cutters: Mapping[Side, Cutter], root: Path) -> Corpus | None:
-    """Find the corpus of words that `cut_corpus` makes; None as long as one of its files is missing."""
-    for side, cutter in cutters.items():
-        if not cutter.recipe.changes or cutter.recipe.already_cut:
+def find_words(corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], root: Path) -> Corpus | None:
+    """Find the corpus of words that `tokenize_corpus` makes; None as long as one of its files is missing."""
+    for side, tokenizer in tokenizers.items():
+        if not tokenizer.recipe.changes or tokenizer.recipe.already_cut:
             continue
         files = {"train": corpus.train, "valid": corpus.valid}
-        words = {split: _Text(getattr(pair, side), root, root, corpus.name, cutter) for split, pair in files.items()}
+        words = {split: _Text(getattr(pair, side), root, root, corpus.name, tokenizer) for split, pair in files.items()}
         model = words["train"].path.with_name("truecase.model")
-        if cutter.learns_case:
+        if tokenizer.learns_case:
             if not model.is_file():
                 return None
-            cased = replace(cutter, truecaser=Truecaser(model))
-            words = {split: replace(text, cutter=cased) for split, text in words.items()}
+            cased = replace(tokenizer, truecaser=Truecaser(model))
+            words = {split: replace(text, tokenizer=cased) for split, text in words.items()}
         if not all(text.path.is_file() for text in words.values()):
             return None
         train, valid = (pair.model_copy(update={side: words[split].path}) for split, pair in files.items())
@@ -76,22 +78,22 @@ def find_words(corpus: Corpus, cutters: Mapping[Side, Cutter], root: Path) -> Co
     return corpus
 
 
-def _cut_side(
-    texts: dict[str, Path], cutter: Cutter, root: Path, corpus: str
-) -> Generator[Progress, None, tuple[dict[str, Path], Cutter]]:
-    """Cut the texts of one side; learn the case of words from the training text."""
-    words = {split: _Text(path, path, root, corpus, cutter) for split, path in texts.items()}
-    if not cutter.recipe.already_cut:
+def _tokenize_side(
+    texts: dict[str, Path], tokenizer: WordTokenizer, root: Path, corpus: str
+) -> Generator[Progress, None, tuple[dict[str, Path], WordTokenizer]]:
+    """Tokenize the texts of one side; learn the case of words from the training text."""
+    words = {split: _Text(path, path, root, corpus, tokenizer) for split, path in texts.items()}
+    if not tokenizer.recipe.already_cut:
         for text in words.values():
-            yield from text.write(cutter.cut_lines)
-    if cutter.learns_case:
-        cut = texts["train"] if cutter.recipe.already_cut else words["train"].path
-        truecaser = yield from _learn(cut, words["train"].path.with_name("truecase.model"))
-        cutter = replace(cutter, truecaser=truecaser)
-        words = {split: replace(text, source=text.path, cutter=cutter) for split, text in words.items()}
-        for text in words.values() if not cutter.recipe.already_cut else ():
+            yield from text.write(tokenizer.tokenize_lines)
+    if tokenizer.learns_case:
+        words_of_train = texts["train"] if tokenizer.recipe.already_cut else words["train"].path
+        truecaser = yield from _learn(words_of_train, words["train"].path.with_name("truecase.model"))
+        tokenizer = replace(tokenizer, truecaser=truecaser)
+        words = {split: replace(text, source=text.path, tokenizer=tokenizer) for split, text in words.items()}
+        for text in words.values() if not tokenizer.recipe.already_cut else ():
             yield from text.write(truecaser.truecase_lines)
-    return texts if cutter.recipe.already_cut else {split: text.path for split, text in words.items()}, cutter
+    return texts if tokenizer.recipe.already_cut else {split: text.path for split, text in words.items()}, tokenizer
 
 
 def _learn(words: Path, model: Path) -> Generator[Progress, None, Truecaser]:
@@ -115,28 +117,30 @@ class _Text:
     source: Path
     root: Path
     corpus: str
-    cutter: Cutter
+    tokenizer: WordTokenizer
 
     @cached_property
     def path(self) -> Path:
-        """The file, named by the text and by what cuts it."""
-        key = fingerprint(_FORMAT, json.dumps(self.cutter.identity, sort_keys=True), stored_sha256(self.raw))
+        """The file, named by the text and by its tokenizer."""
+        key = fingerprint(_FORMAT, json.dumps(self.tokenizer.identity, sort_keys=True), stored_sha256(self.raw))
         return self.root / f"{self.corpus}-{key}" / self.raw.name.removesuffix(".gz")
 
-    def write(self, cut: Callable[[list[str]], list[str]]) -> Iterator[Progress]:
+    def write(self, tokenize: Callable[[list[str]], list[str]]) -> Iterator[Progress]:
         """Write the file unless it exists; shards that an interrupted process has finished are kept."""
         if self.path.is_file():
             _logger.info("words: %s exists already", self.path)
             return
-        lines, stage = count_lines(self.source), f"cut {self.path.name}"
+        lines, stage = count_lines(self.source), f"tokenize {self.path.name}"
         parts = self.path.with_name(f"{self.path.name}.parts")
-        with alone(self.path, f"cuts {self.path.name}"):
+        with alone(self.path, f"tokenizes {self.path.name}"):
             if self.path.is_file():
                 return
             yield Progress(stage, 0, lines)
             shards = [parts / f"{number:05}" for number in range(-(-lines // _SHARD_LINES))]
             done = sum(path.is_file() for path in shards)
-            for _ in in_processes(_cut_shard, cut, self._missing(shards), _processes(len(shards) - done), where=parts):
+            for _ in in_processes(
+                _tokenize_shard, tokenize, self._missing(shards), _processes(len(shards) - done), where=parts
+            ):
                 done += 1
                 yield Progress(stage, min(lines, done * _SHARD_LINES), lines)
             with write_atomically(self.path, binary=True) as out:
@@ -161,11 +165,11 @@ class _Shard:
     lines: list[str]
 
 
-def _cut_shard(cut: Callable[[list[str]], list[str]], shard: _Shard) -> None:
+def _tokenize_shard(tokenize: Callable[[list[str]], list[str]], shard: _Shard) -> None:
     with write_atomically(shard.path) as out:
-        out.writelines(f"{line}\n" for line in cut(shard.lines))
+        out.writelines(f"{line}\n" for line in tokenize(shard.lines))
 
 
 def _processes(shards: int) -> int:
-    # to load a tokenizer in more processes takes longer than to cut two shards
+    # to load a tokenizer in more processes takes longer than to tokenize two shards
     return process_count(shards) if shards > 2 else 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 _PARTS = {("can", "not"), ("gon", "na"), ("got", "ta")}
-"""Pairs of words into which spaCy cuts an English word."""
+"""Pairs of words into which spaCy splits an English word."""
 
 _BEFORE_OPENING, _AFTER_CLOSING = "‘¿¡", "’”،؛؟"
 """Marks that the script does not know: no space comes after the first ones, and none before the others."""
@@ -24,7 +24,7 @@ def join_spaced(words: Sequence[str], language: str, *, unescape: bool = False, 
     """Join words of a language with spaces.
 
     unescape: `&amp;` and the like were written by the tokenizer.
-    hyphens: the tokenizer cuts `well-known` into three words.
+    hyphens: the tokenizer splits `well-known` into three words.
     """
     from sacremoses import MosesDetokenizer
 
@@ -63,7 +63,7 @@ def _with_apostrophes(words: list[str]) -> list[str]:
 
 
 def _with_contractions(words: list[str]) -> list[str]:
-    """Join the parts of English words that only some tokenizers cut: `do n't`, `can not`."""
+    """Join the parts of English words that only some tokenizers split: `do n't`, `can not`."""
     joined = words[:1]
     for word in words[1:]:
         if word.lower() in ("n't", "n’t") or (joined[-1].lower(), word.lower()) in _PARTS:

@@ -16,7 +16,7 @@ from synmt.words.joining import join_tight
 from synmt.words.tokenizers import Tokenizer, split_words
 
 _BATCH_WORDS = 5000
-"""Words that are cut at once."""
+"""Words that are read at once."""
 
 
 class StanzaTokenizer(Tokenizer):

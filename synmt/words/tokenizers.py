@@ -1,4 +1,4 @@
-"""Tokenizers by name: each cuts a line into words without whitespace, and joins words into a line.
+"""Tokenizers by name: each splits a line into words without whitespace, and joins words into a line.
 
 Joining gives the line back where the words tell how they were joined. Where they do not, it is a guess: Moses writes
 `http : / / a.b` and `a - b` for two texts each, MeCab and jieba do not say where a space was.
@@ -27,7 +27,7 @@ SPACE = "▁"
 
 
 class Tokenizer(ABC):
-    """Cuts text of one language.
+    """Splits text of one language into words.
 
     packages: the Python packages that it needs, by their names in the index.
     """
@@ -43,14 +43,14 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def tokenize(self, line: str) -> list[str]:
-        """Cut a line into words; none of them is empty or has whitespace."""
+        """Split a line into words; none of them is empty or has whitespace."""
 
     @abstractmethod
     def detokenize(self, words: Sequence[str]) -> str:
         """Join words into a line as a person would write it."""
 
     def tokenize_lines(self, lines: Sequence[str]) -> list[list[str]]:
-        """Cut lines."""
+        """Split lines; faster than one by one."""
         return [self.tokenize(line) for line in lines]
 
     def check(self) -> None:

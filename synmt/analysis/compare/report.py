@@ -34,7 +34,7 @@ def analyze_compare(options: CompareOptions) -> AnalysisReport:
     metrics = make_metric(options.metric, settings), ranking_metric(options.metric, settings)
     scores, ranks = ([score_outputs(one, each) for each in outputs] for one in metrics)
     words = [one.as_read() for one in outputs]
-    # alignments are those of words: systems that cut the source in different ways are compared without them
+    # alignments are those of words: systems that tokenize the source in different ways are compared without them
     same = all(one.source == words[0].source for one in words)
     compared = rank_differences(words if same else outputs, scores, ranks, top=options.top)
     runs = [one.run if same else None for one in outputs]

@@ -50,7 +50,7 @@ def measure(
     def translate(trees: list[Parse]) -> Iterator[str]:
         for window in plain.translate_words(windows(own.lines, plain.window), trees):
             for words in window:
-                translation = words if metric.on_tokens else joined(words, plain.cutters["target"])
+                translation = words if metric.on_tokens else joined(words, plain.tokenizers["target"])
                 yield translation.text
                 advance(1)
 

@@ -33,13 +33,13 @@ _BOXES = {
     _LEFT | _RIGHT | _UP | _DOWN: "┼",
 }
 _LONGEST = 16
-"""Maximum width of a word in columns; longer words are cut so that a tree fits into 80 columns."""
+"""Maximum width of a word in columns; longer words are shortened so that a tree fits into 80 columns."""
 
 
 def draw_tree(parents: IntArray, gold: Parse) -> list[str]:
     """Draw a tree (W,) next to the gold relations: one line for each word."""
     numbers = [str(number) for number in range(1, len(gold) + 1)]
-    words = [_cut(without_breaks(word)) for word in gold.words]
+    words = [_shortened(without_breaks(word)) for word in gold.words]
     arcs = draw_arcs(parents)
     remarks = _remarks(parents, gold, words)
     word_width = max(map(display_width, words), default=0)
@@ -62,7 +62,7 @@ def _padded(word: str, width: int) -> str:
     return word + " " * (width - display_width(word))
 
 
-def _cut(word: str) -> str:
+def _shortened(word: str) -> str:
     while display_width(word) > _LONGEST:
         word = word.removesuffix("…")[:-1] + "…"
     return word

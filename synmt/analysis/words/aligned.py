@@ -10,7 +10,7 @@ import numpy as np
 
 from synmt.analysis.words.alignments import attend
 from synmt.analysis.words.counts import WordGroups
-from synmt.analysis.words.matching import CutText, join_alignments
+from synmt.analysis.words.matching import TokenizedText, join_alignments
 from synmt.analysis.words.texts import WordTexts
 from synmt.arrays import IntArray
 
@@ -30,11 +30,11 @@ def by_aligned_words(
     Words of a translation are aligned by the attention of its run, or of the first run if it is a file. A file of
     alignments says nothing about translations, so that the groups have no translated words, and recall only.
     """
-    own: list[list[tuple[IntArray, CutText]]] = []
+    own: list[list[tuple[IntArray, TokenizedText]]] = []
     if options.alignments is None:
         own = [
-            [(_attended(texts, seed, words), words) for words, seed in zip(cut, system.seeds, strict=True)]
-            for cut, system in zip(texts.hypotheses, texts.systems, strict=True)
+            [(_attended(texts, seed, words), words) for words, seed in zip(tokenized, system.seeds, strict=True)]
+            for tokenized, system in zip(texts.hypotheses, texts.systems, strict=True)
         ]
     return [
         replace(
@@ -48,7 +48,7 @@ def by_aligned_words(
     ]
 
 
-def _attended(texts: WordTexts, seed: Outputs, words: CutText) -> IntArray:
+def _attended(texts: WordTexts, seed: Outputs, words: TokenizedText) -> IntArray:
     lines = seed.as_read()
     found = attend(seed.run or texts.runs[0], (lines.source, lines.hypothesis), texts.source, words)
     return join_alignments(found, texts.source, words)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synmt.analysis.compare.words import word_attention
-from synmt.analysis.words.cutting import place_words
-from synmt.analysis.words.matching import CutText, join_alignments
+from synmt.analysis.words.matching import TokenizedText, join_alignments
 from synmt.analysis.words.texts import WordTexts
+from synmt.analysis.words.tokenizing import place_words
 from synmt.arrays import IntArray
 from synmt.decode.alignment import Pair, best_pairs
 from synmt.decode.translator import Translator
@@ -51,14 +51,14 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
 def _from_file(path: Path, texts: WordTexts) -> list[list[Pair]]:
     if texts.options.tokenize != "none":
         raise UsageError(
-            f"alignments in a file are those of words between spaces, but words are cut by {texts.options.tokenize}",
+            f"alignments in a file are those of words between spaces, but words are those of {texts.options.tokenize}",
             where="--alignments",
             do="Give tokenized text, and add `--tokenize none`",
         )
     return read_alignments(path, texts.source, texts.reference)
 
 
-def read_alignments(path: Path, source: CutText, reference: CutText) -> list[list[Pair]]:
+def read_alignments(path: Path, source: TokenizedText, reference: TokenizedText) -> list[list[Pair]]:
     """Read word alignments as Pharaoh wrote them: for each sentence `0-0 1-2`, the source word first, from 0.
 
     Raises SynmtError if a line is not of this form, or names words that the sentence does not have.
@@ -92,7 +92,9 @@ def _read_pairs(line: str, lengths: tuple[int, int], where: str) -> list[Pair]:
     return pairs
 
 
-def attend(run: Path, lines: tuple[Sequence[str], Sequence[str]], source: CutText, target: CutText) -> list[list[Pair]]:
+def attend(
+    run: Path, lines: tuple[Sequence[str], Sequence[str]], source: TokenizedText, target: TokenizedText
+) -> list[list[Pair]]:
     """Align each target word with the source word that a model attends to most when it has to write the target.
 
     lines: source and target as the model reads and writes them.

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from synmt.analysis.words.matching import CutText
+from synmt.analysis.words.matching import TokenizedText
 from synmt.arrays import BoolArray, DoubleArray, IntArray, Side
 
 Measure = Literal["precision", "recall", "F1"]
@@ -63,7 +63,7 @@ class WordCounts:
 
 
 def count_target(
-    groups: tuple[IntArray, IntArray], matches: IntArray, texts: tuple[CutText, CutText], names: int
+    groups: tuple[IntArray, IntArray], matches: IntArray, texts: tuple[TokenizedText, TokenizedText], names: int
 ) -> WordCounts:
     """Count the words of a translation by group.
 
@@ -82,7 +82,9 @@ def count_target(
     )
 
 
-def count_source(groups: IntArray, source: CutText, aligned: BoolArray, right: BoolArray, names: int) -> WordCounts:
+def count_source(
+    groups: IntArray, source: TokenizedText, aligned: BoolArray, right: BoolArray, names: int
+) -> WordCounts:
     """Count source words whose translations are found, by group; words without an alignment do not count.
 
     groups, aligned, right: (M,) of the source words (see `right_sources`).
@@ -92,7 +94,7 @@ def count_source(groups: IntArray, source: CutText, aligned: BoolArray, right: B
     )
 
 
-def count_groups(groups: IntArray, text: CutText, names: int, *, only: BoolArray | None = None) -> DoubleArray:
+def count_groups(groups: IntArray, text: TokenizedText, names: int, *, only: BoolArray | None = None) -> DoubleArray:
     """Count the words of each sentence and group, and of each sentence: (M,) -> (N, G+1).
 
     only: (M,) which words count; None for all.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from synmt.analysis.words.cutting import cut_text, in_case
+from synmt.analysis.words.tokenizing import in_case, tokenize_text
 from synmt.arrays import Side
 from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.vocabulary import UNK
@@ -16,7 +16,7 @@ from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.progress import progress
 from synmt.files.reading import read_lines
 from synmt.run import Run
-from synmt.words.cutter import RAW, load_cutters
+from synmt.words.word_tokenizer import RAW, load_tokenizers
 
 _logger = logging.getLogger(__name__)
 
@@ -31,9 +31,11 @@ def count_file(path: Path, options: MetricOptions) -> Counter[str]:
 def count_prepared(run: Run, folder: Path, side: Side, options: MetricOptions) -> Counter[str]:
     """Count the words of one side of the prepared training text of a run, without those that its vocabulary lacks.
 
-    If the run cuts text into words and is scored on text, they are joined as in its translations.
+    If the run tokenizes text and is scored on text, they are joined as in its translations.
     """
-    cutter = RAW if options.on_tokens else load_cutters(run.recipe(), run.folder, run.info().get("text", {}))[side]
+    tokenizer = (
+        RAW if options.on_tokens else load_tokenizers(run.recipe(), run.folder, run.info().get("text", {}))[side]
+    )
     corpus = PreparedCorpus.open(folder)
     vocabulary = corpus.vocabularies[0 if side == "source" else 1]
     split = corpus.split("train")
@@ -42,7 +44,7 @@ def count_prepared(run: Run, folder: Path, side: Side, options: MetricOptions) -
         for start in range(0, len(split), _LINES_AT_ONCE):
             for row in split.rows(range(start, min(start + _LINES_AT_ONCE, len(split)))):
                 ids = row.source if side == "source" else row.target
-                yield cutter.join(vocabulary.decode(ids[ids != UNK].tolist()))
+                yield tokenizer.join(vocabulary.decode(ids[ids != UNK].tolist()))
 
     return _count(lines(), options, len(split))
 
@@ -63,6 +65,6 @@ def _count(lines: Iterator[str], options: MetricOptions, total: int | None) -> C
     counts: Counter[str] = Counter()
     with progress("counting words", total, "lines") as advance:
         while some := list(islice(lines, _LINES_AT_ONCE)):
-            counts.update(in_case(cut_text(some, options), options))
+            counts.update(in_case(tokenize_text(some, options), options))
             advance(len(some))
     return counts

@@ -126,9 +126,9 @@ def _by_target_trees(
         labels = [
             [
                 tree_labels(kind, words, seed.as_read().hypothesis, parses)
-                for words, seed, parses in zip(cut, system.seeds, some, strict=True)
+                for words, seed, parses in zip(tokenized, system.seeds, some, strict=True)
             ]
-            for cut, system, some in zip(texts.hypotheses, texts.systems, of_translations, strict=True)
+            for tokenized, system, some in zip(texts.hypotheses, texts.systems, of_translations, strict=True)
         ]
         groups.append(
             group_words(kind, tree_labels(kind, texts.reference, lines, of_references), labels, whose="target")

@@ -2,8 +2,8 @@
 
     distance_i = | place(i) - place(parent(i)) |          depth_i = arcs from the root down to i
 
-Places number the words without punctuation (see synmt.analysis.groups.trees). A word that was cut in another way than
-the parser cuts takes its label from the parser's word with its first character.
+Places number the words without punctuation (see synmt.analysis.groups.trees). A word that the
+parser does not have takes its label from the parser's word with its first character.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from synmt.analysis.groups.buckets import Edges, bucket_names, bucket_numbers
 from synmt.analysis.groups.trees import word_distances
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.words.counts import WordGroups
-from synmt.analysis.words.cutting import place_words
-from synmt.analysis.words.matching import CutText
+from synmt.analysis.words.matching import TokenizedText
+from synmt.analysis.words.tokenizing import place_words
 from synmt.arrays import IntArray, Side
 from synmt.data.vocabulary import word_of
 from synmt.syntax.parse import Parse
@@ -110,7 +110,7 @@ TREE_LABELS = {
 """The labels that trees give, by the names that users write."""
 
 
-def tree_labels(kind: TreeLabel, text: CutText, lines: Sequence[str], parses: Sequence[Parse]) -> Labels:
+def tree_labels(kind: TreeLabel, text: TokenizedText, lines: Sequence[str], parses: Sequence[Parse]) -> Labels:
     """Label the words of a text by the trees of its lines.
 
     lines: the lines that were parsed, whose spaces may differ from those of the text.
@@ -158,7 +158,7 @@ def _ordered(kind: TreeLabel, words: Labels, translated: list[list[Labels]]) -> 
 
 
 def group_by_frequency(
-    counts: Counter[str], words: CutText, translated: list[list[CutText]], *, whose: Side, about: str
+    counts: Counter[str], words: TokenizedText, translated: list[list[TokenizedText]], *, whose: Side, about: str
 ) -> WordGroups:
     """Group words by how often a text has them.
 

@@ -23,7 +23,7 @@ Lines = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, eq=False)
-class CutText:
+class TokenizedText:
     """The words of N sentences, M in all."""
 
     lines: Lines
@@ -47,7 +47,7 @@ class CutText:
         return len(self.sentence)
 
 
-def match_words(hypothesis: CutText, reference: CutText) -> IntArray:
+def match_words(hypothesis: TokenizedText, reference: TokenizedText) -> IntArray:
     """Find the word of the reference that each word of a translation matches: (M,), -1 for none."""
     found: list[int] = []
     for words, start, others in zip(hypothesis.lines, reference.starts.tolist(), reference.lines, strict=True):
@@ -66,7 +66,7 @@ def found_words(matches: IntArray, words: int) -> BoolArray:
     return found
 
 
-def join_alignments(alignments: Iterable[Sequence[Pair]], source: CutText, reference: CutText) -> IntArray:
+def join_alignments(alignments: Iterable[Sequence[Pair]], source: TokenizedText, reference: TokenizedText) -> IntArray:
     """Number the words of aligned pairs through the whole text: for each sentence its pairs -> (A, 2)."""
     starts = zip(source.starts.tolist(), reference.starts.tolist(), strict=True)
     pairs = [

@@ -84,10 +84,10 @@ def figure_caption(table: WordTable, names: Sequence[str]) -> str:
     return f"{table.shown[0].upper()}{table.shown[1:]} by {table.by}, with 95 % intervals{right}."
 
 
-def legend(table: WordTable, names: Sequence[str], *, cut: str) -> Iterator[str]:
+def legend(table: WordTable, names: Sequence[str], *, tokenized: str) -> Iterator[str]:
     """Explain a table.
 
-    cut: how lines are cut into words.
+    tokenized: how lines are tokenized.
     """
     yield table.about
     if table.side == "source":
@@ -100,7 +100,7 @@ def legend(table: WordTable, names: Sequence[str], *, cut: str) -> Iterator[str]
             "precision: share of the translated words that the reference has; recall: share of the reference's words "
             "that the translation has; F1: their harmonic mean"
         )
-    yield f"words: {cut}"
+    yield f"words: {tokenized}"
     seeded = any(len(one[table.shown].seeds) > 1 for one in table.total.systems)
     resampled = f"{resamples_for(table.comparisons[table.shown]):,} resamples"
     yield f"95 % intervals: {resampled} of the sentences{' and of the seeds' * seeded}, seed {SEED}"

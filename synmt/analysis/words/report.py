@@ -51,8 +51,10 @@ def analyze_words(options: WordOptions) -> AnalysisReport:
     tables = _tabulate(options, texts, kinds) if kinds else []
     ngrams: list[NgramTable] = []
     if options.ngrams:
-        cut = [(name, [one.lines for one in seeds]) for name, seeds in zip(texts.names, texts.hypotheses, strict=True)]
-        ngrams = tell_apart(cut, texts.reference.lines, top=options.top)
+        lines = [
+            (name, [one.lines for one in seeds]) for name, seeds in zip(texts.names, texts.hypotheses, strict=True)
+        ]
+        ngrams = tell_apart(lines, texts.reference.lines, top=options.top)
     report = WordReport(texts.names, texts.first.test, scoring, tables, ngrams)
     if options.plot:
         save_plot(options.plot, partial(draw_words, tables, texts.names))
@@ -125,7 +127,7 @@ class WordReport:
 
     names: of the systems, the baseline first.
     test: name of the test set; empty for files.
-    scoring: how lines were cut into words.
+    scoring: how lines were tokenized.
     """
 
     names: list[str]
@@ -144,11 +146,9 @@ class WordReport:
         return f"How well {systems} words{where}{compared}"
 
     @property
-    def cut(self) -> str:
-        """How lines were cut into words."""
-        how = (
-            "between spaces" if self.scoring.tokenize == "none" else f"cut as BLEU cuts them ({self.scoring.tokenize})"
-        )
+    def tokenized(self) -> str:
+        """How lines were tokenized."""
+        how = "between spaces" if self.scoring.tokenize == "none" else f"tokenized as by BLEU ({self.scoring.tokenize})"
         return how + (", in lower case" if self.scoring.lowercase else "")
 
     def to_json(self) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class WordReport:
         return [*map(self._section, self.tables), *map(self._ngram_section, self.ngrams)]
 
     def _legend(self, table: WordTable) -> Iterator[str]:
-        yield from legend(table, self.names, cut=self.cut)
+        yield from legend(table, self.names, tokenized=self.tokenized)
         yield from table.remarks
 
     def _section(self, table: WordTable) -> html.Section:

@@ -1,4 +1,4 @@
-"""The words of a test set: sources, references and the translations of all systems, cut and matched."""
+"""The words of a test set: sources, references and the translations of all systems, tokenized and matched."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from synmt.analysis.systems import SystemOutputs
-from synmt.analysis.words.cutting import cut_text, in_case
-from synmt.analysis.words.matching import CutText, match_words
+from synmt.analysis.words.matching import TokenizedText, match_words
+from synmt.analysis.words.tokenizing import in_case, tokenize_text
 from synmt.arrays import IntArray
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import MetricOptions
@@ -20,7 +20,7 @@ from synmt.evaluation.outputs import Outputs
 class WordTexts:
     """A test set translated by systems, the first of which is the baseline.
 
-    options: how lines are cut into words, and whether case counts.
+    options: how lines are tokenized, and whether case counts.
     """
 
     systems: list[SystemOutputs]
@@ -47,12 +47,12 @@ class WordTexts:
         return [one.run for one in self.outputs if one.run]
 
     @cached_property
-    def reference(self) -> CutText:
+    def reference(self) -> TokenizedText:
         """The words of the references."""
         return self._cut(self.first.reference)
 
     @cached_property
-    def source(self) -> CutText:
+    def source(self) -> TokenizedText:
         """The words of the source; raises UsageError if it is unknown."""
         if not self.first.source:
             raise UsageError(
@@ -61,7 +61,7 @@ class WordTexts:
         return self._cut(self.first.source)
 
     @cached_property
-    def hypotheses(self) -> list[list[CutText]]:
+    def hypotheses(self) -> list[list[TokenizedText]]:
         """The words of each translation, by system and seed."""
         return [[self._cut(seed.hypothesis) for seed in system.seeds] for system in self.systems]
 
@@ -70,5 +70,5 @@ class WordTexts:
         """The word of the reference that each word of a translation matches, by system and seed (see match_words)."""
         return [[match_words(seed, self.reference) for seed in seeds] for seeds in self.hypotheses]
 
-    def _cut(self, lines: list[str]) -> CutText:
-        return in_case(cut_text(lines, self.options), self.options)
+    def _cut(self, lines: list[str]) -> TokenizedText:
+        return in_case(tokenize_text(lines, self.options), self.options)

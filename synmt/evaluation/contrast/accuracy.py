@@ -36,14 +36,14 @@ class Decision:
 
     log_probability, pieces: of the right translation.
     incorrect: the same of each wrong one.
-    cut: whether the source or a translation was too long for the model and scored in part.
+    truncated: whether the source or a translation was too long for the model and scored in part.
     unknown: whether a translation has pieces that are not in the vocabulary.
     """
 
     log_probability: float
     pieces: int
     incorrect: tuple[tuple[float, int], ...]
-    cut: bool = False
+    truncated: bool = False
     unknown: bool = False
 
     @property
@@ -112,7 +112,7 @@ def decide(
     scores = {}
     with progress(f"scoring by {name}", len(targets), "sources") as advance:
         for (key, texts), of_source in zip(targets.items(), score_alternatives(translator, pairs, trees), strict=True):
-            # the targets of the scores are words, if the run cuts text
+            # the targets of the scores are words, if the run tokenizes text
             scores[key] = dict(zip(texts, of_source, strict=True))
             advance(1)
     return [_decide(scores[key], one) for key, one in zip(keys, contrasts, strict=True)]
@@ -123,8 +123,8 @@ def _decide(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
     if not all(one.pieces for one in chosen):
         raise SynmtError("the source has no piece that the model could read", where=contrast.where)
     (right, pieces), *wrong = [(float(one.log_probabilities.sum()), one.pieces) for one in chosen]
-    cut = any(one.source_dropped or one.target_dropped for one in chosen)
-    return Decision(right, pieces, tuple(wrong), cut, any(one.unknown for one in chosen))
+    truncated = any(one.source_dropped or one.target_dropped for one in chosen)
+    return Decision(right, pieces, tuple(wrong), truncated, any(one.unknown for one in chosen))
 
 
 def groupings(contrasts: Sequence[Contrast]) -> dict[str, list[str]]:

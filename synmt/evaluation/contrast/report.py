@@ -152,7 +152,7 @@ def _decision_json(model: str, decision: Decision) -> dict[str, Any]:
         "log_probability": decision.log_probability,
         "pieces": decision.pieces,
         "incorrect": [{"log_probability": value, "pieces": pieces} for value, pieces in decision.incorrect],
-        "cut": decision.cut,
+        "cut": decision.truncated,
         "unknown": decision.unknown,
     }
 
@@ -169,8 +169,8 @@ def judge_models(options: ContrastOptions) -> ContrastReport:
         translator = load_translator(model, options)
         trees = _find_trees(translator, contrast_set, options.parses)
         decisions.append(decide(translator, contrast_set, trees, name=model.name))
-        if cut := sum(one.cut for one in decisions[-1]):
-            pairs = counted(cut, "pair is", "pairs are")
+        if truncated := sum(one.truncated for one in decisions[-1]):
+            pairs = counted(truncated, "pair is", "pairs are")
             _logger.warning(f"{model}: {pairs} too long for the model (filters.max_pieces), and scored in part")
         if unknown := sum(one.unknown for one in decisions[-1]):
             pairs = counted(unknown, "pair has", "pairs have")
@@ -203,7 +203,7 @@ def _find_trees(translator: Translator, contrast_set: ContrastSet, parses: Path 
     """Find the trees that a model reads: from a file, or those of the set; None if its own parser makes them."""
     if not translator.reads_trees:
         return None
-    lines = translator.cutters["source"].cut_lines(contrast_set.sources)
+    lines = translator.tokenizers["source"].tokenize_lines(contrast_set.sources)
     if parses is not None:
         return list(read_parses(parses, lines, brackets=True))
     # a run without a parser was trained on given trees, such as those of the controlled corpus
@@ -214,5 +214,5 @@ def _find_trees(translator: Translator, contrast_set: ContrastSet, parses: Path 
 
 
 def _placed(tree: Parse, source: str, line: str) -> Parse:
-    """Place the tree of a source in the line that the run cuts it into."""
+    """Place the tree of a source in the words that the run makes of it."""
     return parse_in(format_conllu(tree, source, 1), line, where=f"the tree of '{source}'")

@@ -103,7 +103,7 @@ class DirectTokenizer:
         return [self._number_of[character] for character in text]
 
     def _tokens(self, text: str, line: str, labels: npt.NDArray[Any]) -> Tokens:
-        """Cut a text at the characters that end a word; find each word in the line, which may have more spaces."""
+        """Split a text at the characters that end a word; find each word in the line, which may have more spaces."""
         from stanza.models.tokenization.utils import update_pred_regex
 
         if _ADDRESS.search(text):

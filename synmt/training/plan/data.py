@@ -32,7 +32,7 @@ from synmt.training.trees.requirements import (
     trees_path,
 )
 from synmt.words.casing import Truecaser
-from synmt.words.corpus import find_words, make_cutters
+from synmt.words.corpus import find_words, make_tokenizers
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def plan_data(
     steps.append(PlannedStep(f"prepare {folder or 'vocabulary and subwords'}", "done" if complete else "to do"))
     for side in sides_with_trees(requirements, source_trees=source_trees):
         steps += _plan_trees(recipe, text, data, side, requirements[side], folder)
-    # one parser can cut both sides and parse them
+    # one parser can tokenize both sides and parse them
     once = {step.what: step for step in reversed(steps)}
     return PlannedData(list(once.values())[::-1], folder if complete else None)
 
@@ -75,14 +75,14 @@ def plan_data(
 def _plan_words(
     recipe: Recipe, text: PlannedText, data: Path, truecasers: Mapping[Side, Truecaser] | None
 ) -> tuple[list[PlannedStep], PlannedText]:
-    """Plan to cut the text into words; as long as the words are not there, only the number of their lines is known."""
+    """Plan to tokenize the text; as long as the words are not there, only the number of their lines is known."""
     if not any(recipe.text_of(side).changes for side in SIDES):
         return [], text
-    what, raw = "cut the text into words", text.corpus
+    what, raw = "tokenize the text", text.corpus
     stanza: list[Side] = [side for side in SIDES if recipe.text_of(side).tokenizer == "stanza"]
     try:
         downloads = [step for side in stanza if (step := _plan_parser(recipe, side))]
-        words = find_words(raw, make_cutters(recipe, truecasers), data / "words") if raw and not downloads else None
+        words = find_words(raw, make_tokenizers(recipe, truecasers), data / "words") if raw and not downloads else None
     except SynmtError as error:
         return [PlannedStep(what, "missing", problem=error)], replace(text, corpus=None)
     if words:

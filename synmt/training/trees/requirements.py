@@ -219,7 +219,7 @@ def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False, download: boo
             device=settings.device,
             arcs=arcs,
             download=download,
-            pretokenized=recipe.text_of(side).cuts,
+            pretokenized=recipe.text_of(side).tokenizes,
         )
     except SynmtError as error:
         where = f"{parser_section(side)}.model, {error.where}".removesuffix(", ")
@@ -232,8 +232,8 @@ def make_analysis_parser(recipe: Recipe, side: Side, *, model: str | None = None
     If the recipe has a compact model and there is none for the language, Stanza's official model is used.
     """
     settings = recipe.parser_of(side)
-    language, cuts = recipe.language_of(side), recipe.text_of(side).cuts
-    how: dict[str, Any] = {"device": settings.device, "download": True, "pretokenized": cuts}
+    language, tokenizes = recipe.language_of(side), recipe.text_of(side).tokenizes
+    how: dict[str, Any] = {"device": settings.device, "download": True, "pretokenized": tokenizes}
     if model is not None:
         # the recipe's package belongs to the recipe's model
         package = settings.package if model == settings.model else "default"

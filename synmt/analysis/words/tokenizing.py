@@ -1,4 +1,4 @@
-"""Lines cut into words as BLEU cuts them, and the places of these words in the lines that parsers and models read."""
+"""Lines tokenized as BLEU does, and the places of these words in the lines that parsers and models read."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from synmt.analysis.words.matching import CutText
+from synmt.analysis.words.matching import TokenizedText
 from synmt.arrays import IntArray
 from synmt.evaluation.metrics import MetricOptions
-from synmt.evaluation.sacrebleu import cut_words
+from synmt.evaluation.sacrebleu import tokenize_words
 
 
-def cut_text(lines: Sequence[str], options: MetricOptions) -> CutText:
+def tokenize_text(lines: Sequence[str], options: MetricOptions) -> TokenizedText:
     """Cut lines into words; they keep their case (see `in_case`)."""
-    return CutText(cut_words(lines, options.tokenize))
+    return TokenizedText(tokenize_words(lines, options.tokenize))
 
 
-def in_case(text: CutText, options: MetricOptions) -> CutText:
+def in_case(text: TokenizedText, options: MetricOptions) -> TokenizedText:
     """Put words into lower case if the options ignore case, to compare them."""
-    return CutText([[word.lower() for word in words] for words in text.lines]) if options.lowercase else text
+    return TokenizedText([[word.lower() for word in words] for words in text.lines]) if options.lowercase else text
 
 
 def place_words(words: Sequence[str], line: str) -> IntArray:

@@ -1,4 +1,4 @@
-"""From a raw line to its words and back, for one side of a recipe: tokenizer and case."""
+"""From a raw line to its words and back, for one side of a recipe: a tokenizer and case."""
 
 from __future__ import annotations
 
@@ -13,18 +13,27 @@ from synmt.arrays import SIDES, Side
 from synmt.errors import broken_run
 from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.recipe.schema import Recipe
-from synmt.words import tokenizers
 from synmt.words.casing import Truecaser
 from synmt.words.stanza import StanzaTokenizer
+from synmt.words.tokenizers import (
+    SPACE,
+    CharacterTokenizer,
+    JiebaTokenizer,
+    KyteaTokenizer,
+    MecabTokenizer,
+    MosesTokenizer,
+    SpacyTokenizer,
+    Tokenizer,
+)
 
 _logger = logging.getLogger(__name__)
 
 _TOKENIZERS = {
-    "moses": tokenizers.MosesTokenizer,
-    "spacy": tokenizers.SpacyTokenizer,
-    "mecab": tokenizers.MecabTokenizer,
-    "kytea": tokenizers.KyteaTokenizer,
-    "jieba": tokenizers.JiebaTokenizer,
+    "moses": MosesTokenizer,
+    "spacy": SpacyTokenizer,
+    "mecab": MecabTokenizer,
+    "kytea": KyteaTokenizer,
+    "jieba": JiebaTokenizer,
 }
 
 _SPACE_OF_PIECES = "␣"
@@ -32,10 +41,10 @@ _SPACE_OF_PIECES = "␣"
 
 
 @dataclass(frozen=True)
-class Cutter:
-    """Cuts the text of one side, and joins its words; without a tokenizer, lines stay as they are.
+class WordTokenizer:
+    """Tokenizes the text of one side, and joins its words; without a tokenizer, lines stay as they are.
 
-    parser: the section of the recipe whose Stanza model also cuts the text.
+    parser: the section of the recipe whose Stanza model also tokenizes the text.
     truecaser: None if the recipe has none, or before it is learned.
     space: what `char` writes for a space.
     """
@@ -44,34 +53,34 @@ class Cutter:
     language: str
     parser: ParserRecipe
     truecaser: Truecaser | None = None
-    space: str = tokenizers.SPACE
+    space: str = SPACE
 
     @cached_property
-    def cuts(self) -> bool:
+    def tokenizes(self) -> bool:
         """Whether lines become words, with a space between two."""
-        return self.recipe.cuts
+        return self.recipe.tokenizes
 
     @property
     def learns_case(self) -> bool:
         """Whether a truecase model is still to be learned."""
         return self.recipe.truecase and self.truecaser is None
 
-    def cut(self, line: str) -> str:
-        """Cut a line into words with a space between two."""
-        return self.cut_lines([line])[0]
+    def tokenize(self, line: str) -> str:
+        """Write the words of a line with a space between two."""
+        return self.tokenize_lines([line])[0]
 
-    def cut_lines(self, lines: Sequence[str]) -> list[str]:
-        """Cut lines."""
-        if not self.cuts:
+    def tokenize_lines(self, lines: Sequence[str]) -> list[str]:
+        """Tokenize lines; faster than one by one."""
+        if not self.tokenizes:
             return [line.lower() if self.recipe.lowercase else line for line in lines]
-        return [" ".join(self._cased(words)) for words in self.tokenizer.tokenize_lines(lines)]
+        return [" ".join(self._cased(words)) for words in self.splitter.tokenize_lines(lines)]
 
     def join(self, line: str) -> str:
         """Join the words of a line into text; only whitespace separates them."""
-        if not self.cuts:
+        if not self.tokenizes:
             return line
         words = line.split()
-        return self.tokenizer.detokenize(self.truecaser.capitalize(words, self.language) if self.truecaser else words)
+        return self.splitter.detokenize(self.truecaser.capitalize(words, self.language) if self.truecaser else words)
 
     def _cased(self, words: list[str]) -> list[str]:
         if self.truecaser is not None:
@@ -79,13 +88,13 @@ class Cutter:
         return [word.lower() for word in words] if self.recipe.lowercase else words
 
     @cached_property
-    def tokenizer(self) -> tokenizers.Tokenizer:
-        """The tokenizer; it loads its data when it first cuts."""
-        assert self.cuts
+    def splitter(self) -> Tokenizer:
+        """The tokenizer that the recipe names; it loads its data when it is first used."""
+        assert self.tokenizes
         if self.recipe.tokenizer == "stanza":
             return StanzaTokenizer(self.recipe, self.language, self.parser)
         if self.recipe.tokenizer == "char":
-            return tokenizers.CharacterTokenizer(self.recipe, self.language, self.space)
+            return CharacterTokenizer(self.recipe, self.language, self.space)
         return _TOKENIZERS[self.recipe.tokenizer](self.recipe, self.language)
 
     @property
@@ -93,28 +102,28 @@ class Cutter:
         """What determines the words, in values for JSON."""
         case = {"lowercase": True} if self.recipe.lowercase else {}
         case |= {"truecase": self.truecaser.identity} if self.truecaser else {}
-        return {**(self.tokenizer.identity if self.cuts else {}), **case}
+        return {**(self.splitter.identity if self.tokenizes else {}), **case}
 
 
-RAW = Cutter(TextRecipe(), "", ParserRecipe())
+RAW = WordTokenizer(TextRecipe(), "", ParserRecipe())
 """Leaves every line as it is."""
 
 
-def make_cutter(recipe: Recipe, side: Side, truecaser: Truecaser | None = None, *, space: str = "") -> Cutter:
-    """Make the cutter of one side; raises SynmtError if its tokenizer cannot be loaded.
+def make_tokenizer(recipe: Recipe, side: Side, truecaser: Truecaser | None = None, *, space: str = "") -> WordTokenizer:
+    """Make the tokenizer of one side; raises SynmtError if its tokenizer cannot be loaded.
 
     space: what `char` writes for a space; by default, what the vocabulary can keep.
     """
-    space = space or (tokenizers.SPACE if recipe.vocabulary.kind == "word" else _SPACE_OF_PIECES)
-    cutter = Cutter(recipe.text_of(side), recipe.language_of(side), recipe.parser_of(side), truecaser, space)
-    if cutter.cuts:
-        cutter.tokenizer.check()
-    return cutter
+    space = space or (SPACE if recipe.vocabulary.kind == "word" else _SPACE_OF_PIECES)
+    tokenizer = WordTokenizer(recipe.text_of(side), recipe.language_of(side), recipe.parser_of(side), truecaser, space)
+    if tokenizer.tokenizes:
+        tokenizer.splitter.check()
+    return tokenizer
 
 
-def identities(cutters: Mapping[Side, Cutter]) -> dict[str, Any]:
-    """Describe what cut each side that a recipe changes."""
-    return {side: cutter.identity for side, cutter in cutters.items() if cutter.recipe.changes}
+def identities(tokenizers: Mapping[Side, WordTokenizer]) -> dict[str, Any]:
+    """Describe what tokenizes each side that a recipe changes."""
+    return {side: tokenizer.identity for side, tokenizer in tokenizers.items() if tokenizer.recipe.changes}
 
 
 def case_model(folder: Path, side: Side) -> Path:
@@ -131,21 +140,21 @@ def load_truecasers(recipe: Recipe, folder: Path) -> dict[Side, Truecaser]:
     return {side: Truecaser(path) for side, path in paths.items()}
 
 
-def load_cutters(recipe: Recipe, folder: Path, recorded: Mapping[str, Any]) -> dict[Side, Cutter]:
-    """Make the cutters of a run, and warn if its text was cut in another way.
+def load_tokenizers(recipe: Recipe, folder: Path, recorded: Mapping[str, Any]) -> dict[Side, WordTokenizer]:
+    """Make the tokenizers of a run, and warn if its text was tokenized in another way.
 
-    recorded: for each side, the identity of the cutter that cut the training text.
+    recorded: for each side, the identity of the tokenizer of the training text.
     """
-    cutters: dict[Side, Cutter] = {}
+    tokenizers: dict[Side, WordTokenizer] = {}
     truecasers = load_truecasers(recipe, folder)
     for side in SIDES:
         before = recorded.get(side) or {}
-        # older runs were cut with ▁ for every vocabulary
-        space = before.get("space", tokenizers.SPACE) if before else ""
-        cutters[side] = make_cutter(recipe, side, truecasers.get(side), space=space)
-        now = cutters[side].identity
+        # older runs were tokenized with ▁ for every vocabulary
+        space = before.get("space", SPACE) if before else ""
+        tokenizers[side] = make_tokenizer(recipe, side, truecasers.get(side), space=space)
+        now = tokenizers[side].identity
         if different := [
             f"{key} {now.get(key)} instead of {before[key]}" for key in before if now.get(key) != before[key]
         ]:
-            _logger.warning(f"the {side} is not cut as the training text was: {', '.join(different)}")
-    return cutters
+            _logger.warning(f"the {side} is not tokenized as the training text was: {', '.join(different)}")
+    return tokenizers
