@@ -134,10 +134,10 @@ class SentencePieces(Vocabulary):
     def _encode(self, text: str, **sampling: Any) -> Pieces:
         if hasattr(self._processor, "EncodeAsOffsetMapping"):
             encoded = self._processor.Encode(text, out_type="offset_mapping", **sampling)
-            return _pieces(encoded["ids"], cut["offsets"])
+            return _pieces(encoded["ids"], encoded["offsets"])
         # SentencePiece before 0.2.2
         encoded = self._processor.Encode(text, out_type="immutable_proto", **sampling).pieces  # type: ignore
-        return _pieces([piece.id for piece in encoded], [(piece.begin, piece.end) for piece in cut])
+        return _pieces([piece.id for piece in encoded], [(piece.begin, piece.end) for piece in encoded])
 
     def encode_ids(self, text: str) -> list[int]:
         return self._processor.Encode(text, out_type=int)
