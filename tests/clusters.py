@@ -41,11 +41,12 @@ class LocalCluster:
             self.join()
         return self.file
 
-    def join(self, preload: str = "", *options: str) -> Forked:
-        """Start another worker, which has an empty cache."""
+    def join(self, preload: str = "", *options: str, nanny: bool = False) -> Forked:
+        """Start another worker, which has an empty cache; a nanny starts it again when it dies."""
         code = str(HERE / (preload or self.preload))
         where = ("--scheduler-file", self.file, "--preload", code, "--local-directory", str(self.folder))
-        worker = self._start("worker", "--nthreads", "1", "--no-nanny", *where, *options)
+        kind = "--nanny" if nanny else "--no-nanny"
+        worker = self._start("worker", "--nthreads", "1", kind, *where, *options)
         self.workers.append(worker)
         return worker
 

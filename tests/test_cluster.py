@@ -21,8 +21,9 @@ from synmt.data.annotate import annotate
 from synmt.data.prepare import prepare
 from synmt.errors import SynmtError, UsageError
 from synmt.parallel import cluster as clusters
-from synmt.parallel.cluster import LongWork
+from synmt.parallel.sent_items import LongWork
 from synmt.parallel.work import cluster_in_use, using_cluster
+from synmt.parallel.worker_errors import incapable
 from synmt.parsing.bulk import parse_file
 
 pytestmark = pytest.mark.journey
@@ -164,10 +165,41 @@ def test_long_work_goes_to_workers_with_a_gpu_and_what_kills_them_is_one_result(
         assert not plain & set(run(iter(range(6)), long=long))
         assert plain & set(run(iter(range(12)), long=replace(long, gpu=False)))
         *_, last = run(iter([1, 13]), long=long)
-    assert last.startswith(
-        f"13: {tmp_path}: 4 workers died while they worked on the same shard or run, the last of them"
-    )
+    assert last.startswith(f"13: {tmp_path}: 4 workers died while they worked on the same shard or run, most likely")
     assert all(worker.wait() == 1 for worker in with_gpu)
+
+
+@ignoring
+def test_what_kills_every_worker_is_an_error_on_one_worker_that_starts_again_each_time(tmp_path):
+    pytest.importorskip("distributed")
+    alone = LocalCluster(tmp_path)
+    long = LongWork(threading.Event(), lost=lambda item, error: f"{item}: {error}")
+    too_long = threading.Timer(120, interrupt_main)
+    try:
+        alone.complete(0)
+        alone.join(nanny=True)
+        too_long.start()
+        with using_cluster(alone.file):
+            found = list(cluster_in_use().run(worker_of, None, iter([13, 1]), where=tmp_path, long=long))
+            with pytest.raises(SynmtError, match="4 workers died while they worked on the same shard"):
+                list(cluster_in_use().run(worker_of, None, iter([13]), where=tmp_path))
+    finally:
+        too_long.cancel()
+        alone.stop()
+    assert any(one.startswith("13: ") and "4 workers died" in one for one in found)
+    assert any(one.startswith("tcp://") for one in found)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ModuleNotFoundError("No module named 'synmt'"), Exception("ModuleNotFoundError(\"No module named 'synmt'\")")],
+)
+def test_a_worker_without_synmt_is_named_with_the_remedy(error):
+    said = incapable("tcp://a:1", error)
+    assert said.where == "worker tcp://a:1"
+    assert "cannot load synmt" in str(said)
+    assert "No module named 'synmt'" in str(said)
+    assert "Install the same synmt there" in said.do
 
 
 @ignoring

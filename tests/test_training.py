@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+import weakref
 from itertools import islice, takewhile
 from unittest.mock import Mock
 
@@ -12,6 +13,8 @@ import torch
 from safetensors.torch import load_file
 from small import LSTM_SIZE, PIECES, SIZE, small_recipe
 
+from synmt.data import stream
+from synmt.data.batch_plan import plan_batches
 from synmt.data.corpus import Example
 from synmt.data.stream import Position, Reader, prefetch
 from synmt.errors import SynmtError
@@ -257,6 +260,22 @@ def test_batches_can_be_taken_up_at_any_position():
     for at in (3, 17, 38):
         again, _ = next(reader.forever(taken[at][1]))
         assert again.lines == taken[at + 1][0].lines
+
+
+def test_the_plan_of_an_epoch_is_gone_before_the_next_one_is_made(monkeypatch):
+    plans = []
+
+    def recorded(*arguments, **options):
+        # two plans of 100 million pairs would not fit into 1.5 GB
+        assert not any(plan() for plan in plans)
+        plan = plan_batches(*arguments, **options)
+        plans.append(weakref.ref(plan))
+        return plan
+
+    monkeypatch.setattr(stream, "plan_batches", recorded)
+    reader = Reader(CopyTask(), make_recipe().training)
+    assert next(position for _, position in reader.forever(Position()) if position.epoch == 2)
+    assert len(plans) == 3
 
 
 def test_every_epoch_has_every_line_once_in_its_own_order():

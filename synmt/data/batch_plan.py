@@ -5,6 +5,7 @@ No row is a Python object here: a plan has 4 bytes a row, and needs 12 while it 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -94,16 +95,17 @@ def _keys(lengths: Iterable[IntArray], places: npt.NDArray[np.uint32]) -> Keys:
 def _starts(keys: Keys, batch_tokens: int, batch_sentences: int) -> IntArray:
     """Find where batches of sorted rows begin; the last number is that of all rows."""
     most = min(batch_tokens, batch_sentences)
-    starts, sizes = [0], np.arange(1, most + 1)
+    # a list of Python's numbers would need five times the memory
+    starts, sizes = array("q", [0]), np.arange(1, most + 1)
     for first, longest in _windows(keys, starts, most):
         # no batch with the first row has more rows than these
         window = longest[: max(1, min(batch_tokens // int(longest[0]), batch_sentences))]
         fits = np.maximum.accumulate(window) * sizes[: len(window)] <= batch_tokens
         starts.append(first + (len(window) if fits.all() else max(1, int(fits.argmin()))))
-    return np.array(starts, dtype=np.int64)
+    return np.frombuffer(starts, dtype=np.int64)
 
 
-def _windows(keys: Keys, starts: list[int], size: int) -> Iterator[tuple[int, IntArray]]:
+def _windows(keys: Keys, starts: array[int], size: int) -> Iterator[tuple[int, IntArray]]:
     """Yield the beginning of each batch with the longer side of its rows and of `size` rows after it, if there are."""
     begin, longest = 0, _longest(keys[:_CHUNK])
     while starts[-1] < len(keys):

@@ -68,18 +68,20 @@ class Reader:
     def forever(self, position: Position) -> Iterator[tuple[Batch, Position]]:
         """Yield batches from a position, each with the position after it; every epoch has its own order."""
         while True:
-            epoch = self._epoch(position.epoch)
-            plan = self._plan(epoch, position.epoch)
-            # all processes read the same number of batches; the rest of the epoch is skipped
-            batches = max(1, len(plan) // self.processes) if plan else 0
-            for index in range(position.batch // self.processes, batches):
-                mine = plan[(index * self.processes + self.rank) % len(plan)]
-                rows, copies = epoch.select(mine) if epoch else (mine, np.zeros_like(mine))
-                yield (
-                    self.drawn(Draw(position.epoch, rows, copies)),
-                    Position(position.epoch, (index + 1) * self.processes),
-                )
+            # the plan of an epoch ends with it, before the next one is made
+            yield from self._rest_of_epoch(position)
             position = Position(position.epoch + 1)
+
+    def _rest_of_epoch(self, position: Position) -> Iterator[tuple[Batch, Position]]:
+        epoch = self._epoch(position.epoch)
+        plan = self._plan(epoch, position.epoch)
+        # all processes read the same number of batches; the rest of the epoch is skipped
+        batches = max(1, len(plan) // self.processes) if plan else 0
+        for index in range(position.batch // self.processes, batches):
+            mine = plan[(index * self.processes + self.rank) % len(plan)]
+            rows, copies = epoch.select(mine) if epoch else (mine, np.zeros_like(mine))
+            batch = self.drawn(Draw(position.epoch, rows, copies))
+            yield batch, Position(position.epoch, (index + 1) * self.processes)
 
     def _epoch(self, number: int) -> EpochRows | None:
         """Choose the rows of an epoch by the weights of the parts; None for all rows, once each."""

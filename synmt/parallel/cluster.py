@@ -10,9 +10,8 @@ import importlib.util
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -22,9 +21,10 @@ from weakref import WeakSet
 from synmt.errors import SynmtError, UsageError
 from synmt.parallel.feeding import feed
 from synmt.parallel.kit import Kit, MissingKit, cancel, files_of, perform, receive, receive_file
-from synmt.parallel.relay import LoggedResult, Relay
+from synmt.parallel.relay import Relay
+from synmt.parallel.sent_items import NOT_BEGUN, Item, LongWork, SentItem
 from synmt.parallel.slurm import most_workers, slurm_jobs
-from synmt.parallel.worker_errors import AGAIN, INSTALL, check_versions, incapable, killed
+from synmt.parallel.worker_errors import AGAIN, INSTALL, check_versions, incapable
 
 _logger = logging.getLogger(__name__)
 
@@ -36,23 +36,6 @@ _WAIT = "10s"
 """How long a scheduler may take to answer."""
 _PLENTY = 1 << 20
 """No limit on the number of queued items."""
-_NOT_BEGUN = object()
-"""Marks a cancelled item, in place of its result."""
-
-
-@dataclass(frozen=True)
-class LongWork:
-    """How items that take hours, such as trainings, are worked on.
-
-    stop: when it is set, no other item begins, and those in work end early (`ending_with_driver`). Those that wait for
-        a worker have no result.
-    lost: makes the result of an item whose workers died over and over; the others go on.
-    gpu: whether an item needs a GPU for itself, if any worker declares `GPU` among its resources.
-    """
-
-    stop: threading.Event
-    lost: Callable[[Any, SynmtError], Any]
-    gpu: bool = True
 
 
 class Cluster:
@@ -100,9 +83,9 @@ class Cluster:
         demand = {"GPU": 1} if long and long.gpu and self._gpus() else None
         sent: WeakSet[Any] = WeakSet()
 
-        def submit(item: T) -> _Sent:
-            sent.add(future := self._client.submit(perform, kit.key, item, pure=False, resources=demand))
-            return _Sent(future, item, long, where)
+        def submit(item: Item) -> SentItem:
+            sent.add(future := self._client.submit(perform, kit.key, item.content, pure=False, resources=demand))
+            return SentItem(future, item, long, where)
 
         def is_undone(result: Any) -> bool:
             if isinstance(result, MissingKit):
@@ -114,8 +97,8 @@ class Cluster:
         try:
             self._equip(kit, files, self._client.nthreads())
             with self._stopping(long.stop, kit, sent) if long else nullcontext():
-                told = feed(submit, items, partial(self._room, long, demand), is_undone)
-                yield from filter(lambda result: result is not _NOT_BEGUN, map(Relay().result_of, told))
+                told = feed(submit, map(Item, items), partial(self._room, long, demand), is_undone)
+                yield from filter(lambda result: result is not NOT_BEGUN, map(Relay().result_of, told))
         except (CancelledError, OSError, asyncio.TimeoutError) as error:
             # Dask's own errors have no errno
             of_system = isinstance(error, OSError) and not isinstance(error, closed) and error.errno is not None
@@ -190,32 +173,6 @@ class Cluster:
         present = self._client.nthreads()
         there = [worker for worker in workers if worker in present]
         return self._client.run(function, *arguments, workers=there, on_error="return") if there else {}
-
-
-class _Sent(Future[Any]):
-    """An item that was sent to the cluster.
-
-    The executor of Dask does the same, but there a result that is lost with the connection never ends.
-    """
-
-    def __init__(self, future: Any, item: Any, long: LongWork | None, where: Path) -> None:
-        super().__init__()
-        self._item, self._long, self._where = item, long, where
-        future.add_done_callback(self.set_result)
-
-    def result(self, timeout: float | None = None) -> Any:
-        future = super().result(timeout)
-        try:
-            return future.result()
-        except import_module("distributed").KilledWorker as error:
-            lost = killed(error, str(self._where))
-            if self._long is None:
-                raise lost from None
-            return LoggedResult(self._long.lost(self._item, lost))
-        except CancelledError:
-            if self._long is None or not self._long.stop.is_set():
-                raise
-            return LoggedResult(_NOT_BEGUN)
 
 
 def _keys_without_worker(dask_scheduler: Any) -> set[str]:

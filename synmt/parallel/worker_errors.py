@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
 
 from synmt.errors import SynmtError
 from synmt.parallel.kit import versions
+
+_IMPORT = re.compile(r"\b(ModuleNotFound|Import)Error\b")
 
 INSTALL = "Install it on this machine and on all workers: `pip install 'synmt[cluster]'`"
 AGAIN = "run the same command again: `parse`, `prepare` and `train` keep what is finished"
@@ -25,7 +27,8 @@ def check_versions(address: str, theirs: dict[str, str]) -> None:
 
 def incapable(address: str, error: Exception) -> SynmtError:
     """Make the error of a worker that could not take its work."""
-    if isinstance(error, ImportError):
+    # Dask wraps what a worker cannot unpickle
+    if isinstance(error, ImportError) or _IMPORT.search(str(error)):
         return SynmtError(
             f"cannot load synmt ({error})",
             where=f"worker {address}",
@@ -36,11 +39,10 @@ def incapable(address: str, error: Exception) -> SynmtError:
     return SynmtError(f"cannot work ({type(error).__name__}: {error})", where=f"worker {address}")
 
 
-def killed(error: Any, where: str) -> SynmtError:
-    """Make the error of an item whose workers died, one after the other."""
+def killed(deaths: int, where: str) -> SynmtError:
+    """Make the error of an item on which workers died, one after the other."""
     return SynmtError(
-        f"{error.allowed_failures + 1} workers died while they worked on the same shard or run, the last of them"
-        f" {error.last_worker.address}, most likely for lack of memory",
+        f"{deaths} workers died while they worked on the same shard or run, most likely for lack of memory",
         where=where,
         do=f"Start workers with more memory each (`dask worker --nthreads 1 --memory-limit 8GB`), and {AGAIN}",
     )

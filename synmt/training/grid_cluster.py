@@ -22,8 +22,9 @@ from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, adding_advice
 from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.writing import locked
-from synmt.parallel.cluster import Cluster, LongWork
+from synmt.parallel.cluster import Cluster
 from synmt.parallel.kit import driver_waits, ending_with_driver
+from synmt.parallel.sent_items import LongWork
 from synmt.recipe.schema import Recipe
 from synmt.run import Run, remove_leftovers
 from synmt.training.checks import check_run_folder, check_values
