@@ -3,12 +3,15 @@
 import gzip
 import io
 import os
+import pickle
 import re
 import select
+import shutil
 import signal
 import sys
 import threading
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -224,6 +227,32 @@ def test_what_was_translated_before_an_error_is_kept_until_the_output_is_complet
     with opened(tmp_path / name, "rt", encoding="utf-8") as stream:
         assert stream.read().splitlines()[: len(finished)] == finished
     assert not kept.exists()
+
+
+def test_after_an_interruption_the_same_command_translates_only_what_is_missing(runs, tmp_path):
+    lines = [f"A dog {number}.\n".encode() for number in range(300)]
+    text, folder = tmp_path / "text", tmp_path / ".out.windows"
+    command = ["translate", text, "--run", runs / "plain", "--batch-size", "8", "--beam-size", "1", "--threads", "1"]
+    text.write_bytes(b"".join([*lines, b"\xff\n"]))
+    fail(1, *command, "-o", tmp_path / "out")
+    text.write_bytes(b"".join(lines))
+    damaged, *finished = sorted(folder.iterdir())
+    assert finished
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    # so that one sees what is read again
+    for path in finished:
+        marked = [
+            replace(one, candidates=(replace(one.best, text="again"),)) for one in pickle.loads(path.read_bytes())
+        ]
+        path.write_bytes(pickle.dumps(marked))
+    shutil.copytree(folder, tmp_path / ".other.windows")
+    for name, *options in (["fresh"], ["out"], ["other", "--length-penalty", "0.3"]):
+        succeed(*command, *options, "-o", tmp_path / name)
+    expected, found, other = ((tmp_path / name).read_text().splitlines() for name in ("fresh", "out", "other"))
+    assert {mine for mine, theirs in zip(found, expected, strict=True) if mine != theirs} == {"again"}
+    assert len(lines) > found.count("again") >= len(finished)
+    assert "again" not in other
+    assert {path.name for path in tmp_path.iterdir()} == {"text", "fresh", "out", "other"}
 
 
 def test_outputs_with_another_compression_are_refused_before_the_model_is_loaded(tmp_path):

@@ -76,6 +76,8 @@ def test_what_processes_say_about_the_model_that_they_load_is_shown_once_if_this
 
 def test_a_process_computes_with_one_thread(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    # of a command that ran in this process before
+    monkeypatch.delenv("SYNMT_THREADS", raising=False)
     assert list(in_processes(threads_here, None, iter(range(3)), 2, where=tmp_path)) == [1, 1, 1]
     assert threads_here(None, 0) == 7
 
@@ -269,5 +271,6 @@ def test_other_versions_are_named(monkeypatch, name):
         worker_errors.check_versions("tcp://a", ours | {name: "9"})
     assert str(caught.value) == (
         f"worker tcp://a: other versions than here: {name} 9 (here {ours[name]}). Install the same versions there, "
-        "restart the worker, and run the same command again: `parse`, `prepare` and `train` keep what is finished."
+        "restart the worker, and run the same command again: "
+        "`parse`, `prepare`, `train` and `translate -o` keep what is finished."
     )

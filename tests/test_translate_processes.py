@@ -128,7 +128,8 @@ def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkey
     os.mkfifo(tmp_path / "pipe")
     translate_here, first, sizes, came = remote.translate_windows, threading.Event(), [], []
 
-    def translate(translator, windows, *, counterfactually, other):
+    def translate(translator, windows, *, counterfactually, other, finished):
+        assert finished is None
         for window in windows:
             sizes.append(len(window))
             first.set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,6 +15,7 @@ from synmt.cli.command import ClusterAddress, loading, newest_run
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
+    from synmt.decode.finished_windows import FinishedWindows
     from synmt.decode.options import Sampling
     from synmt.decode.records import Record, Result, Windows
     from synmt.decode.remote import RemoteTranslator
@@ -115,6 +115,7 @@ def _translate(
     runs: list[Path], how: dict[str, Any], arguments: options.TranslateArguments, cluster: str | None
 ) -> None:
     with loading():
+        from synmt.decode.finished_windows import finished_windows
         from synmt.decode.override import check_override
         from synmt.decode.remote import remote_translator
         from synmt.decode.summary import TranslationSummary
@@ -135,12 +136,15 @@ def _translate(
         stack.enter_context(using_cluster(cluster))
         lines = known_lines(arguments.source)
         other = stack.enter_context(remote_translator(translator, runs, how, lines=lines))
+        # what is finished is forgotten last, when the output is complete
+        kept = None if arguments.prints or lines is None else arguments.output
+        finished = stack.enter_context(finished_windows(kept, runs, how))
         out = stack.enter_context(write_output(None if arguments.prints else arguments.output, keep=True))
         alignments = None
         if arguments.alignment_file:
             alignments = stack.enter_context(write_output(arguments.alignment_file, keep=True))
         advance = stack.enter_context(_progress(arguments, lines))
-        for window in _results(translator, arguments, other, known=lines is not None):
+        for window in _results(translator, arguments, other, finished, known=lines is not None):
             for record, result in window:
                 out.write(_format(record, result, arguments))
                 if alignments is not None:
@@ -153,7 +157,12 @@ def _translate(
 
 
 def _results(
-    translator: Translator, arguments: options.TranslateArguments, other: RemoteTranslator | None, *, known: bool
+    translator: Translator,
+    arguments: options.TranslateArguments,
+    other: RemoteTranslator | None,
+    finished: FinishedWindows | None,
+    *,
+    known: bool,
 ) -> Iterator[list[tuple[Record, Result]]]:
     """Translate the input, window by window.
 
@@ -171,9 +180,8 @@ def _results(
             lines = read_available_lines(stream, (other or translator).window, where=arguments.where)
         windows, again = tee(_records(lines, arguments, translator))
         requests = ([record.request for record in window] for window in again)
-        translated = translate_windows(
-            translator, requests, counterfactually=arguments.parse_override is not None, other=other
-        )
+        both = arguments.parse_override is not None
+        translated = translate_windows(translator, requests, counterfactually=both, other=other, finished=finished)
         # what is translated is read first, so that a window is not waited for before it is needed
         for results, window in zip(translated, windows, strict=True):
             if not arguments.tokens:
@@ -216,7 +224,7 @@ def _format_alignment(result: Result) -> str:
 def _check_trees(translator: Translator, arguments: options.TranslateArguments) -> None:
     """Warn if the options for trees have no effect, or if given trees are not like those of the training data."""
     from synmt.decode.override import describe_control
-    from synmt.decode.tree_provider import parser_difference
+    from synmt.decode.tree_provider import parser_difference, parser_of_trees
 
     parses = arguments.parses
     if not translator.reads_trees:
@@ -231,20 +239,11 @@ def _check_trees(translator: Translator, arguments: options.TranslateArguments) 
     facts = parses.with_name(f"{parses.name}.json")
     if translator.parser_identity is None or not facts.is_file():
         return
-    identity = _parser_of(facts)
+    identity = parser_of_trees(facts)
     if identity is None:
         console.warn(f"{facts} does not say which parser made the trees")
     elif difference := parser_difference(translator.parser_identity, identity):
         console.warn(f"{parses} was not made by the parser that the model was trained with: {difference}")
-
-
-def _parser_of(facts: Path) -> dict[str, Any] | None:
-    """Read which parser made the trees; None if the file is about something else."""
-    try:
-        parser = json.loads(facts.read_bytes())["parser"]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return None
-    return parser if isinstance(parser, dict) else None
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from synmt.decode.finished_windows import FinishedWindows, Numbered
 from synmt.decode.inputs import Request
 from synmt.decode.override import translate_counterfactually
 from synmt.decode.records import Result
@@ -174,29 +175,33 @@ def translate_windows(
     *,
     counterfactually: bool = False,
     other: RemoteTranslator | None = None,
+    finished: FinishedWindows | None = None,
 ) -> Iterator[Sequence[Result]]:
     """Translate windows of words in their order.
 
     counterfactually: also with the other tree of each request.
-    other: remote translators, which translates several windows at once.
+    other: remote translators, which translate several windows at once.
+    finished: windows whose translations are on disk.
     """
     work = _translate_both if counterfactually else _translate
-    if other is not None:
-        yield from in_order_remotely(work, other, _numbered(windows))
-    else:
-        yield from (work(translator, window) for window in _numbered(windows))
+
+    def translated(some: Iterator[Numbered]) -> Iterator[Sequence[Result]]:
+        return in_order_remotely(work, other, some) if other else (work(translator, window) for window in some)
+
+    numbered = _numbered(windows)
+    return finished.translate(numbered, translated) if finished else translated(numbered)
 
 
-def _numbered(windows: Iterable[list[Request]]) -> Iterator[tuple[int, list[Request]]]:
+def _numbered(windows: Iterable[list[Request]]) -> Iterator[Numbered]:
     number = 1
     for window in windows:
         yield number, window
         number += len(window)
 
 
-def _translate(translator: Any, window: tuple[int, list[Request]]) -> Sequence[Result]:
+def _translate(translator: Any, window: Numbered) -> Sequence[Result]:
     return translator.translate_requests(window[1], window[0])
 
 
-def _translate_both(translator: Any, window: tuple[int, list[Request]]) -> Sequence[Result]:
+def _translate_both(translator: Any, window: Numbered) -> Sequence[Result]:
     return translate_counterfactually(translator, window[1], window[0])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from synmt.decode.inputs import Trees
@@ -161,3 +163,12 @@ def _check_arcs(trees: Trees, number: int) -> None:
     for line, tree in enumerate(trees, start=number):
         if tree is not None and tree.arcs is None and len(tree):
             raise without_arcs("the tree", f"line {line}")
+
+
+def parser_of_trees(facts: Path) -> dict[str, Any] | None:
+    """Read which parser made trees from the file next to them; None if the file is about something else."""
+    try:
+        parser = json.loads(facts.read_bytes())["parser"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return parser if isinstance(parser, dict) else None

@@ -10,7 +10,7 @@ from synmt.parallel.kit import versions
 _IMPORT = re.compile(r"\b(ModuleNotFound|Import)Error\b")
 
 INSTALL = "Install it on this machine and on all workers: `pip install 'synmt[cluster]'`"
-AGAIN = "run the same command again: `parse`, `prepare` and `train` keep what is finished"
+AGAIN = "run the same command again: `parse`, `prepare`, `train` and `translate -o` keep what is finished"
 
 
 def check_versions(address: str, theirs: dict[str, str]) -> None:

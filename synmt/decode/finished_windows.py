@@ -1,0 +1,76 @@
+"""Finished translations on disk, window by window: after an interruption, the same command goes on with the others."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import tee
+from pathlib import Path
+from typing import Any
+
+from synmt.decode.inputs import Request
+from synmt.decode.records import Result
+from synmt.files.reading import fingerprint, stored_sha256
+from synmt.files.writing import is_stream, write_atomically
+from synmt.parallel.kit import versions
+from synmt.run import find_run
+
+Numbered = tuple[int, list[Request]]
+"""A window of requests, and the number of its first line."""
+
+
+@dataclass(frozen=True)
+class FinishedWindows:
+    """A folder with the translations of windows, each in a file that is named by what was translated.
+
+    job: identifies all else that the translations depend on.
+    """
+
+    folder: Path
+    job: str
+
+    def translate(
+        self, windows: Iterator[Numbered], translated: Callable[[Iterator[Numbered]], Iterator[Sequence[Result]]]
+    ) -> Iterator[Sequence[Result]]:
+        """Yield the translations of windows in their order; `translated` makes those that are not on disk."""
+        # each window is looked for once: another process may store it at any time
+        windows_found, again = tee((window, self._read(window)) for window in windows)
+        others = translated(window for window, results in again if results is None)
+        for window, results in windows_found:
+            if results is None:
+                results = next(others)
+                with write_atomically(self._path(window), binary=True) as out:
+                    out.write(pickle.dumps(results))
+            yield results
+
+    def _read(self, window: Numbered) -> Sequence[Result] | None:
+        # a disk may damage what was written completely
+        with suppress(OSError, pickle.UnpicklingError, EOFError):
+            return pickle.loads(self._path(window).read_bytes())
+        return None
+
+    def _path(self, window: Numbered) -> Path:
+        return self.folder / fingerprint(self.job, pickle.dumps(window))
+
+
+@contextmanager
+def finished_windows(
+    output: Path | None, runs: Sequence[Path], loading: Mapping[str, Any]
+) -> Iterator[FinishedWindows | None]:
+    """Provide the folder next to an output, which is removed at the end of the block; None if there is no output file.
+
+    runs, loading: what the translator was loaded from.
+    """
+    if output is None or is_stream(output):
+        yield None
+        return
+    found = [find_run(run) for run in runs]
+    files = [(run.weights_of(loading.get("checkpoint", "final")), run.folder / "recipe.yaml") for run in found]
+    hashes = [stored_sha256(path) for paths in files for path in paths]
+    job = fingerprint(versions(), sorted(map(repr, loading.items())), hashes)
+    folder = output.with_name(f".{output.name}.windows")
+    yield FinishedWindows(folder, job)
+    shutil.rmtree(folder, ignore_errors=True)
