@@ -16,7 +16,7 @@ from synmt.arrays import IntArray
 
 LONGEST = 2**16 - 1
 """Maximum length of a sentence."""
-_CHUNK = 1 << 20
+_CHUNK = 1 << 17
 """Rows that are read or changed at once."""
 _LOW = np.uint64(2**32 - 1)
 
