@@ -37,23 +37,24 @@ class FinishedWindows:
     ) -> Iterator[Sequence[Result]]:
         """Yield the translations of windows in their order; `translated` makes those that are not on disk."""
         # each window is looked for once: another process may store it at any time
-        windows_found, again = tee((window, self._read(window)) for window in windows)
-        others = translated(window for window, results in again if results is None)
-        for window, results in windows_found:
+        looked_for, again = tee((window, path := self._path(window), _read(path)) for window in windows)
+        others = translated(window for window, _, results in again if results is None)
+        for _, path, results in looked_for:
             if results is None:
                 results = next(others)
-                with write_atomically(self._path(window), binary=True) as out:
+                with write_atomically(path, binary=True) as out:
                     out.write(pickle.dumps(results))
             yield results
 
-    def _read(self, window: Numbered) -> Sequence[Result] | None:
-        # a disk may damage what was written completely
-        with suppress(OSError, pickle.UnpicklingError, EOFError):
-            return pickle.loads(self._path(window).read_bytes())
-        return None
-
     def _path(self, window: Numbered) -> Path:
         return self.folder / fingerprint(self.job, pickle.dumps(window))
+
+
+def _read(path: Path) -> Sequence[Result] | None:
+    # a disk may damage what was written completely, and damaged pickles raise errors of every kind
+    with suppress(Exception):
+        return pickle.loads(path.read_bytes())
+    return None
 
 
 @contextmanager
