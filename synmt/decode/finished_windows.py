@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import tee
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from synmt.arrays import IntArray
 from synmt.decode.inputs import Request
+from synmt.decode.override import CounterfactualTranslation
 from synmt.decode.records import Result
+from synmt.decode.translation import Candidate, Translation, WordAlignment
 from synmt.files.reading import fingerprint, stored_sha256
 from synmt.files.writing import is_stream, write_atomically
 from synmt.parallel.kit import versions
@@ -42,8 +49,8 @@ class FinishedWindows:
         for _, path, results in looked_for:
             if results is None:
                 results = next(others)
-                with write_atomically(path, binary=True) as out:
-                    out.write(pickle.dumps(results))
+                with write_atomically(path) as out:
+                    json.dump([asdict(one) for one in results], out, default=methodcaller("tolist"))
             yield results
 
     def _path(self, window: Numbered) -> Path:
@@ -51,10 +58,32 @@ class FinishedWindows:
 
 
 def _read(path: Path) -> Sequence[Result] | None:
-    # a disk may damage what was written completely, and damaged pickles raise errors of every kind
-    with suppress(Exception):
-        return pickle.loads(path.read_bytes())
+    # a disk may damage what was written completely
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        return [_result(one) for one in json.loads(path.read_bytes())]
     return None
+
+
+def _result(fields: dict[str, Any]) -> Result:
+    if "own" not in fields:
+        return _translation(fields)
+    return CounterfactualTranslation(_translation(fields["own"]), _translation(fields["other"]), fields["own_rescored"])
+
+
+def _translation(fields: dict[str, Any]) -> Translation:
+    candidates = (Candidate(**{**one, "pieces": tuple(one["pieces"])}) for one in fields.pop("candidates"))
+    alignment, unknown = fields.pop("alignment"), tuple(fields.pop("unknown"))
+    return Translation(
+        candidates=tuple(candidates), unknown=unknown, alignment=alignment and _alignment(**alignment), **fields
+    )
+
+
+def _alignment(pairs: list[list[int]], source_words: list[list[int]], target_words: list[list[int]]) -> WordAlignment:
+    return WordAlignment([(source, target) for source, target in pairs], _spans(source_words), _spans(target_words))
+
+
+def _spans(rows: list[list[int]]) -> IntArray:
+    return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
 
 @contextmanager
