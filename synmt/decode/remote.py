@@ -164,9 +164,14 @@ def _forked(translator: Translator, runs: Sequence[Path], lines: int) -> Iterato
         pool.end()
 
 
-def in_order_remotely(work: Callable[[Any, T], R], other: RemoteTranslator, items: Iterator[T]) -> Iterator[R]:
-    """Yield `work(translator, item)` of each item in their order."""
-    return in_order(work, other, items, other.processes, where=other.runs[0], keeps=False, pool=other.pool)
+def in_order_remotely(
+    work: Callable[[Any, T], R], other: RemoteTranslator, items: Iterator[T], *, keeps: bool = False
+) -> Iterator[R]:
+    """Yield `work(translator, item)` of each item in their order.
+
+    keeps: whether the same command goes on from what is finished.
+    """
+    return in_order(work, other, items, other.processes, where=other.runs[0], keeps=keeps, pool=other.pool)
 
 
 def translate_windows(
@@ -186,7 +191,9 @@ def translate_windows(
     work = _translate_both if counterfactually else _translate
 
     def translated(some: Iterator[Numbered]) -> Iterator[Sequence[Result]]:
-        return in_order_remotely(work, other, some) if other else (work(translator, window) for window in some)
+        if other:
+            return in_order_remotely(work, other, some, keeps=finished is not None)
+        return (work(translator, window) for window in some)
 
     numbered = _numbered(windows)
     return finished.translate(numbered, translated) if finished else translated(numbered)
