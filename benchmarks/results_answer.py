@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Iterator, Sequence
 
 from results_found import Results
 from results_plan import first_part
@@ -14,41 +13,51 @@ from synmt.errors import counted
 
 _NAMED = 6
 """The most systems that a sentence names."""
+_TRUE = ("right", "none", "mixture")
+"""Kinds of systems that someone would use; the others have trees that are wrong on purpose."""
 _STILL_LEARNING = 0.5
 """A loss that fell below this share of the one before was still far from its end."""
 
 
 def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
-    """Yield the sentences as a list: which systems help, what wrong trees do, where, and how sure this is."""
-    parts = (_which, _controls, _unfinished, _mixture, _where, _cost)
-    for results, lines in found:
-        for sentence in chain.from_iterable(part(results, lines) for part in parts):
-            yield f"- {sentence}"
+    """Yield a list with the answer to each question, from all comparisons."""
+    for question, part in _QUESTIONS.items():
+        answers = [
+            f"*{results.plan.title}*: {' '.join(sentences)}"
+            for results, lines in found
+            if (sentences := list(part(results, lines)))
+        ]
+        if answers:
+            yield f"- **{question}** {' '.join(answers)}"
 
 
 def in_short(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     """Yield a line for each comparison whose systems have several seeds: which systems help."""
     for results, lines in found:
         if seeds_of(lines) != "1":
-            yield f"- {' '.join(islice(_which(results, lines), 2))}"
+            yield f"- **{results.plan.title}**: {' '.join(_which(results, lines))}"
+
+
+def notes(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+    """Yield what a reader of the table of all systems has to know."""
+    yield from _other_baselines(results, lines)
+    yield from _unfinished(results, lines)
 
 
 def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+    """Say which systems help, by how much, and how sure this is."""
     seeds = seeds_of(lines)
+    shown = results.of_trees(lines, "right", "none")
     if seeds == "1":
-        systems = results.of_trees(lines, "right", "none")
-        largest = sorted(systems, key=lambda line: -abs(_gain(line)))
+        largest = sorted(shown, key=lambda line: -abs(_gain(line)))
         yield (
-            f"**{results.plan.title}**: {counted(len(systems), 'system')} and a plain model have one seed each so far, "
-            f"so differences may be the luck of training; the largest are {_named(largest[:3])} BLEU."
+            f"{counted(len(shown), 'system')} and a plain model have one seed each so far, so differences may be the "
+            f"luck of training; the largest are {_named(largest[:3])} BLEU."
         )
         return
-    shown = results.of_trees(lines, "right", "none")
-    verdict = _verdict("With trees", results.of_trees(lines, "right"))
-    yield f"**{results.plan.title}**, {seeds} seeds{_with_one_seed(shown)}. {verdict}."
+    yield f"{seeds} seeds{_with_one_seed(shown)}. {_verdict('With trees', results.of_trees(lines, 'right'))}."
     if without := results.of_trees(lines, "none"):
         yield f"{_verdict('Without trees', without)}."
-    yield from _other_baselines(results, lines)
 
 
 def _other_baselines(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -102,7 +111,7 @@ def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     significant = f"significant over {' and '.join(real)}" if real else "none is significant"
     alone = [line for line in results.of_random_trees(results.plan.test) if line.difference and line.difference.is_real]
     yield (
-        f"Is it the syntax? In the same models, the parser's trees gain on average {gains}; {significant} "
+        f"In the same models, the parser's trees gain on average {gains}; {significant} "
         f"([tables](#{anchor(control_title(results))}))."
     )
     if alone:
@@ -110,7 +119,7 @@ def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
 
 
 def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
-    """Say which systems gain where the sentences are hard."""
+    """Say which systems gain where the sentences are hard, and in which groups of sentences."""
     for test, harder in results.bleu.items():
         if test == results.plan.test:
             continue
@@ -122,17 +131,28 @@ def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
             if without := results.of_trees(harder, "none"):
                 text += f". {_verdict('Without trees', without)}"
         yield f"{text}."
+    no_gain = []
+    for grouping in results.groupings:
+        gains = {value: _better(results.of_trees(own, *_TRUE)) for value, own in grouping.groups.items()}
+        named = [f"`{value}` ({_named(better)})" for value, better in gains.items() if better]
+        where = f"by {grouping.label}{grouping.of_test}"
+        if named:
+            yield f"B{where[1:]}, significant gains are in {' and '.join(named)}."
+        else:
+            no_gain.append(where)
+    if no_gain:
+        yield f"No gain is significant {' or '.join(no_gain)}."
 
 
 def _cost(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Say what the systems that help add to the model."""
-    better = _better(results.of_trees(lines, "right", "none", "mixture"))
+    better = _better(results.of_trees(lines, *_TRUE))
     parts = []
     for line in better[:_NAMED]:
         own, base = (results.runs[name][0]["weights"] for name in (line.system, results.baseline(line.system)))
         parts.append(f"{line.system} {_more_weights(own, base)}")
     if parts:
-        yield f"Cost: {', '.join(parts)}. For the time of a step, see [below](#what-a-variant-costs-in-training)."
+        yield f"{', '.join(parts)}. For the time of a step, see [below](#what-a-variant-costs-in-training)."
 
 
 def _more_weights(own: int, base: int) -> str:
@@ -180,3 +200,12 @@ def _verdict_on_one(line: Line) -> str:
 def _named(lines: Sequence[Line]) -> str:
     named = ", ".join(f"{line.system} {signed(_gain(line))}" for line in lines[:_NAMED])
     return named + (f" and {len(lines) - _NAMED} more" if len(lines) > _NAMED else "")
+
+
+_QUESTIONS: dict[str, Callable[[Results, Sequence[Line]], Iterator[str]]] = {
+    "Which systems help?": _which,
+    "Is it the syntax?": _controls,
+    "Where?": _where,
+    "Does a mixture help more?": _mixture,
+    "At what cost?": _cost,
+}

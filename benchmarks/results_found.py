@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,31 @@ from synmt.recipe.load import recipe_values
 
 _KINDS = {"parser": "right", "gold": "right", "induced": "right", "none": "none"}
 """Kinds of trees; the others are wrong on purpose."""
-_OTHER_TREES = ("gold", "random", "shuffled", "rewired", "left", "right")
+_METRICS = {"bleu": "BLEU", "exact": "Exact match in percent"}
+_OTHER_TREES = ("random", "shuffled", "rewired", "left", "right", "gold")
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """How systems compare on groups of sentences with the same value of a label.
+
+    metric: `bleu` or `exact`.
+    of_test: names the test set, unless it is that of the plan.
+    without: sentences that are left out, by another label.
+    groups: the compared systems by value.
+    """
+
+    metric: str
+    of_test: str
+    label: str
+    without: Mapping[str, str]
+    groups: dict[str, list[Line]]
+
+    @property
+    def title(self) -> str:
+        """What a table of it shows."""
+        less = "".join(f", without the {name} `{value}`" for name, value in self.without.items())
+        return f"{_METRICS[self.metric]}{self.of_test} by {self.label}{less}"
 
 
 class Results:
@@ -118,7 +143,20 @@ class Results:
         lines = self._lines(test, "statistics", make_metric("bleu").aggregate, None, baselines)
         return [line for line in lines if line.difference]
 
-    def group(self, test: str, label: str, value: str) -> BoolArray:
+    @cached_property
+    def groupings(self) -> list[Grouping]:
+        """The systems compared on groups of sentences, for each label by which the plan groups a test set."""
+        return [self._grouping(**group) for group in self.plan.groups]
+
+    def _grouping(self, test: str, by: str, metric: str, without: Mapping[str, str] | None = None) -> Grouping:
+        left_out = np.zeros(len(self.labels[test][by]), dtype=bool)
+        for pair in (without or {}).items():
+            left_out |= self._group(test, *pair)
+        chosen = {value: self._group(test, by, value) & ~left_out for value in sorted(set(self.labels[test][by]))}
+        groups = {value: self.compared(test, metric, one) for value, one in chosen.items() if one.any()}
+        return Grouping(metric, "" if test == self.plan.test else f" of `{test}`", by, without or {}, groups)
+
+    def _group(self, test: str, label: str, value: str) -> BoolArray:
         """Choose the sentences whose label has a value: (N,)."""
         return np.array([one == value for one in self.labels[test][label]])
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from results_answer import answer, in_short
+from results_answer import answer, in_short, notes
 from results_figure import draw
 from results_found import Results, plans
 from results_statistics import Line
@@ -51,6 +51,8 @@ def _comparison(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     yield from answer(found)
     for results, lines in found:
         yield from ("", f"## {results.plan.title}: all systems", "", *main_table(results, lines))
+        for note in notes(results, lines):
+            yield from ("", note)
         if results.other_trees:
             yield from ("", f"### {control_title(results)}", "", *control_tables(results))
         if results.plan.tried():

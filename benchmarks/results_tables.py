@@ -162,20 +162,11 @@ def search_table(plan: Plan) -> Iterator[str]:
 
 def group_tables(results: Results) -> Iterator[str]:
     """Write a table for each label by which the plan groups a test set."""
-    names = {"bleu": "BLEU", "exact": "Exact match in percent"}
-    for group in results.plan.groups:
-        test, label, without = group["test"], group["by"], group.get("without", {})
-        values = sorted(set(results.labels[test][label]))
-        chosen = {value: results.group(test, label, value) for value in values}
-        for pair in without.items():
-            chosen = {value: one & ~results.group(test, *pair) for value, one in chosen.items()}
-        chosen = {value: one for value, one in chosen.items() if one.any()}
-        groups = [results.compared(test, group["metric"], one) for one in chosen.values()]
-        of_test = "" if test == results.plan.test else f" of `{test}`"
-        less = "".join(f", without the {name} `{value}`" for name, value in without.items())
-        yield from ("", f"{names[group['metric']]}{of_test} by {label}{less}:", "")
-        rows = [[lines[0].system, *(_group_cell(line) for line in lines)] for lines in zip(*groups, strict=True)]
-        yield from markdown(["system", *chosen], rows)
+    for grouping in results.groupings:
+        yield from ("", f"{grouping.title}:", "")
+        systems = zip(*grouping.groups.values(), strict=True)
+        rows = [[lines[0].system, *map(_group_cell, lines)] for lines in systems]
+        yield from markdown(["system", *grouping.groups], rows)
 
 
 def _group_cell(line: Line) -> str:

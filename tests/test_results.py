@@ -279,7 +279,8 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert results.startswith("# Results\n")
     assert "Before." in results
     assert results.rstrip().endswith("Fast.")
-    assert "**Captions**, 2 seeds. With trees, pascal is significantly better than the plain model (+" in results
+    which = "*Captions*: 2 seeds. With trees, pascal is significantly better than the plain model (+"
+    assert f"- **Which systems help?** {which}" in results
     assert "Without trees, relative is significantly better than the plain model (+" in results
     assert "In the same models, the parser's trees gain on average +" in results
     assert " over `random` (1 system); significant over `random` ([tables](#captions-the-parsers-trees-ag" in results
@@ -288,16 +289,15 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert "\n| random | pascal | **+" in results
     assert "\n| pascal | 2, 2 |" in results
     assert "The best of 1 mixtures is relative + pascal, +" in results
-    assert (
-        "Cost: relative + pascal adds 0.0 % to the weights, relative adds 50.0 % to the weights, pascal adds" in results
-    )
+    groups = "Captions*: By words, significant gains are in `10` (relative + pascal +"
+    assert f"- **Where?** *{groups}" in results
+    cost = "relative + pascal adds 0.0 % to the weights, relative adds 50.0 % to the weights, pascal adds"
+    assert f"- **At what cost?** *Captions*: {cost}" in results
     assert "| pascal | parser | 2 |" in results
     assert "Exact match in percent by words, without the part `other`:\n\n| system | 10 | 8 |\n" in results
     short = first["README.md"].decode().splitlines()
     assert short[:5] == ["Shown.", "", BEGIN, "", short[4]]
-    assert short[4].startswith(
-        "- **Captions**, 2 seeds. With trees, pascal is significantly better than the plain model (+"
-    )
+    assert short[4].startswith(f"- *{which.replace('Captions*', 'Captions**')}")
     assert ". Without trees, relative is significantly better than the plain model (+" in short[4]
     assert short[5:] == ["", END, "", "More."]
     page = first["pascal.md"].decode()
