@@ -8,6 +8,8 @@ import math
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
+from small_run import make_run, write_tests
+from tiny import succeed
 
 from synmt.errors import UsageError
 from synmt.evaluation.cost import cost_remarks, cost_rows, costs_of, run_cost
@@ -93,3 +95,16 @@ def test_files_have_no_cost(tmp_path):
     run = write_run(tmp_path / "a")
     system = System("a", [Text("a", ["x"], run.test_folder("test") / "segments")])
     assert costs_of([system, System("b.de", [Text("b.de", ["x"])])]) == [("a", [run_cost(run)])]
+
+
+@pytest.mark.journey
+def test_the_costs_follow_the_scores_in_a_table_of_their_own(tmp_path):
+    for name, hypothesis in (("a", "ein Hund bellt laut"), ("b", "eine Katze schläft hier")):
+        run = make_run(tmp_path / name, parser=False)
+        write_tests(run, ["a", "b"], ["ein Hund bellt laut", "die Katze schläft hier"], [hypothesis, hypothesis])
+    options = ["--cost", "--format", "tsv", "--metrics", "bleu"]
+    shown = succeed("score", tmp_path / "a", tmp_path / "b", *options).stdout.decode()
+    scores, *_, costs = shown.split("\n\n")
+    assert scores.startswith("system\t")
+    assert costs.startswith("system\tweights\t")
+    assert len(costs.splitlines()) == 3

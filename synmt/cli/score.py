@@ -108,9 +108,11 @@ def _show(comparison: SystemComparison, sentences: Path | None, kind: str, *, co
         by_system = {name: [asdict(one) for one in seeds] for name, seeds in costs}
         console.print_json(report.to_json(comparison) | ({"cost": by_system} if cost else {}))
     else:
-        console.print_tables(report.tables(comparison), report.remarks(comparison), kind)
+        tables, remarks = list(report.tables(comparison)), list(report.remarks(comparison))
         if costs:
-            console.print_tables([cost_rows(costs)], cost_remarks(costs), kind)
+            tables.append(cost_rows(costs))
+            remarks += cost_remarks(costs)
+        console.print_tables(tables, remarks, kind)
 
 
 def _score_contrasts(kind: str, samples: int | None, **options: Any) -> None:
