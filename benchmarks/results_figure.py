@@ -18,16 +18,21 @@ _MARKERS = {"right": "o", "none": "s", "wrong": "^", "mixture": "D"}
 """Shapes tell the kinds apart in grey and for colour-blind readers; a hollow mark may be chance."""
 _ROW, _WIDTH = 0.2, 3.9
 """Inches from row to row, and of a panel without the names of its systems."""
+_BETWEEN = 4
+"""Rows that the title and the axis of a panel take."""
 
 
 def draw(found: Sequence[tuple[Results, list[Line]]], path: Path) -> None:
-    """Draw a panel for each comparison, the largest gain on top; colours tell which trees a system has."""
+    """Draw a panel for each comparison, the largest gain on top; colours tell which trees a system has.
+
+    The panel with the most systems has a column of its own, the others are below each other.
+    """
     rows = [sum(line.difference is not None for line in lines) for _, lines in found]
-    figure = Figure(figsize=(5.6 * len(found), 1.5 + _ROW * max(rows)), layout="constrained")
-    panels = figure.subplots(1, len(found), squeeze=False)[0]
-    for panel, (results, lines), count in zip(panels, found, rows, strict=True):
+    longest = rows.index(max(rows))
+    figure = Figure(figsize=(5.6 * min(2, len(found)), 1.5 + _ROW * rows[longest]), layout="constrained")
+    for panel, (results, lines), count in zip(_panels(figure, rows, longest), found, rows, strict=True):
         _draw(panel, results, lines)
-        if count < max(rows):
+        if count < rows[longest]:
             # as far from row to row as in the longest panel
             panel.set_box_aspect(_ROW * count / _WIDTH)
             panel.set_anchor("N")
@@ -35,6 +40,20 @@ def draw(found: Sequence[tuple[Results, list[Line]]], path: Path) -> None:
     figure.legend(handles=_legend(found), fontsize=7.5, frameon=False, loc="outside lower center", ncols=5)
     # without the version of matplotlib, the same results give the same file
     figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+def _panels(figure: Figure, rows: Sequence[int], longest: int) -> list[Axes]:
+    """Make a panel for each comparison, in their order."""
+    columns = figure.add_gridspec(1, min(2, len(rows)))
+    own = figure.add_subplot(columns[0])
+    if len(rows) == 1:
+        return [own]
+    others = [count for place, count in enumerate(rows) if place != longest]
+    heights = [count + _BETWEEN for count in others]
+    rest = max(1, rows[longest] - sum(heights))
+    cells = columns[1].subgridspec(len(others) + 1, 1, height_ratios=[*heights, rest])
+    panels = [figure.add_subplot(cells[place]) for place in range(len(others))]
+    return [*panels[:longest], own, *panels[longest:]]
 
 
 def _draw(panel: Axes, results: Results, lines: Sequence[Line]) -> None:
