@@ -13,7 +13,7 @@ from synmt.errors import counted
 
 _NAMED = 6
 """The most systems that a sentence names."""
-_TRUE = ("right", "none", "mixture")
+_USABLE = ("right", "none", "mixture")
 """Kinds of systems that someone would use; the others have trees that are wrong on purpose."""
 _STILL_LEARNING = 0.5
 """A loss that fell below this share of the one before was still far from its end."""
@@ -133,20 +133,20 @@ def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         yield f"{text}."
     no_gain = []
     for grouping in results.groupings:
-        gains = {value: _better(results.of_trees(own, *_TRUE)) for value, own in grouping.groups.items()}
+        gains = {value: _better(results.of_trees(own, *_USABLE)) for value, own in grouping.groups.items()}
         named = [f"`{value}` ({_named(better)})" for value, better in gains.items() if better]
-        where = f"by {grouping.label}{grouping.of_test}"
+        label = f"{grouping.label}{grouping.of_test}"
         if named:
-            yield f"B{where[1:]}, significant gains are in {' and '.join(named)}."
+            yield f"By {label}, significant gains are in {' and '.join(named)}."
         else:
-            no_gain.append(where)
+            no_gain.append(f"by {label}")
     if no_gain:
         yield f"No gain is significant {' or '.join(no_gain)}."
 
 
 def _cost(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Say what the systems that help add to the model."""
-    better = _better(results.of_trees(lines, *_TRUE))
+    better = _better(results.of_trees(lines, *_USABLE))
     parts = []
     for line in better[:_NAMED]:
         own, base = (results.runs[name][0]["weights"] for name in (line.system, results.baseline(line.system)))

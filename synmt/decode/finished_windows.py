@@ -49,7 +49,7 @@ class FinishedWindows:
             if results is None:
                 results = next(others)
                 with write_atomically(path) as out:
-                    out.write(json.dumps(list(results), default=_plain))
+                    out.write(json.dumps(results, default=_plain))
             yield results
 
     def _path(self, window: Numbered) -> Path:
