@@ -85,7 +85,7 @@ def test_a_target_grows_shrinks_and_forgets(kind, tolerance):
 
 @pytest.mark.parametrize("fast_bf16", [True, False])
 def test_bf16_is_stored_where_the_processor_multiplies_it(fast_bf16, monkeypatch):
-    monkeypatch.setattr(fast, "multiplies_bf16", lambda: fast_bf16)
+    monkeypatch.setattr(fast, "multiplies", lambda precision: fast_bf16)
     model = small_model().eval()
     for precision in ("bf16", "float32"):
         decoder = fast.fast_decoder(model, precision)

@@ -1,5 +1,6 @@
 """A recipe trained from Python: which records come, and where the run is."""
 
+import logging
 import threading
 
 import pytest
@@ -9,6 +10,7 @@ from synmt.corpora.progress import Progress
 from synmt.errors import UsageError
 from synmt.recipe.load import load_recipe
 from synmt.run import find_run
+from synmt.training import checks
 from synmt.training.pipeline import check_values, prepare, train
 from synmt.training.records import EndRecord, RunRecord, ScoreRecord, StartRecord, StepRecord, ValidationRecord
 from synmt.training.stages import Prepared
@@ -83,3 +85,14 @@ def test_a_tokenizer_that_only_validations_use_is_checked_before_training(place)
     with pytest.raises(UsageError, match="no tokenization '13b'"):
         check_values(load_recipe(place / "tiny.yaml", [chrf, wrong]))
     check_values(load_recipe(place / "tiny.yaml", [chrf, wrong, "training.validation_beam_size=0"]))
+
+
+@pytest.mark.parametrize("lacking", ["bf16", "fp16"])
+def test_a_precision_that_the_processor_does_not_multiply_in_is_warned_of_once(place, lacking, monkeypatch, caplog):
+    checks._warn_of_slow_products.cache_clear()
+    monkeypatch.setattr(checks, "multiplies", lambda precision: precision != lacking)
+    with caplog.at_level(logging.WARNING, "synmt"):
+        for precision in ("float32", "bf16", "fp16", "bf16", "fp16"):
+            check_values(load_recipe(place / "tiny.yaml", [f"training.precision={precision}", "training.device=cpu"]))
+    [record] = caplog.records
+    assert f"no instructions for {lacking}, so training takes up to ten times as long" in record.message

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 from synmt.arrays import Side
@@ -10,7 +12,7 @@ from synmt.data.vocabulary import Vocabularies
 from synmt.errors import UsageError, naming
 from synmt.evaluation.metrics import make_metric, options_of
 from synmt.model.build import place_variants
-from synmt.model.device import choose_device
+from synmt.model.device import choose_device, multiplies
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
 from synmt.run import Run, check_folder
@@ -20,6 +22,8 @@ from synmt.training.lifecycle import check_run
 from synmt.training.trees.requirements import TreeRequirements, tree_requirements
 
 Requirements = Mapping[Side, TreeRequirements]
+
+_logger = logging.getLogger(__name__)
 
 
 def load_checked(
@@ -61,11 +65,19 @@ def check_values(recipe: Recipe) -> Requirements:
             where="training.precision",
             allowed="Allowed: float32 and bf16",
         )
+    if device.type == "cpu" and not multiplies(recipe.training.precision):
+        _warn_of_slow_products(recipe.training.precision)
     options = options_of(recipe.evaluation)
     in_validation = ("bleu",) if recipe.training.validation_beam_size else ()
     for name in (*recipe.evaluation.metrics, *in_validation):
         make_metric(name, options)
     return requirements
+
+
+@cache
+def _warn_of_slow_products(precision: str) -> None:
+    what = f"this processor has no instructions for {precision}"
+    _logger.warning(f"{what}, so training takes up to ten times as long as in float32: set training.precision=float32")
 
 
 def _check_pretraining(recipe: Recipe) -> None:

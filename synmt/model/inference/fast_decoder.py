@@ -15,8 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from synmt.model.attention import Memory
+from synmt.model.device import multiplies
 from synmt.model.inference.fast_layers import ROOM, FastState, KeysValues, fast_layer, run_layers
-from synmt.model.inference.packed import InferencePrecision, multiplies_bf16, packed_weight
+from synmt.model.inference.packed import InferencePrecision, packed_weight
 from synmt.model.inference.reduced_keys_values import ReducedKeysValues
 from synmt.model.seq2seq import Embedding, Seq2Seq, sinusoids
 from synmt.model.transformer import DecoderLayer, Transformer
@@ -34,7 +35,7 @@ class FastDecoder:
         if isinstance(embedding, Embedding):
             self._positions, self._embed = embedding.positions, self._embed_with_position
         self._dtype = self._output.dtype
-        reduced = precision != "float32" and self._table.device.type == "cpu" and multiplies_bf16()
+        reduced = precision != "float32" and self._table.device.type == "cpu" and multiplies("bf16")
         self._keys_values = ReducedKeysValues if reduced else KeysValues
         self._norm = deepcopy(model.decoder_norm).to(self._dtype)
 

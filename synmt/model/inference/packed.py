@@ -10,7 +10,6 @@ Linear maps in int8 are in `synmt.model.inference.quantized`.
 from __future__ import annotations
 
 import logging
-import platform
 from functools import cache
 from typing import Literal, cast, get_args
 
@@ -19,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.errors import UsageError
+from synmt.model.device import multiplies
 from synmt.model.inference.quantized import QuantizedLinear, multiplies_int8
 from synmt.model.linear import Linear, linear, pad_rows
 from synmt.model.variant import Variant
@@ -38,7 +38,7 @@ class PackedLinear:
         dtype = torch.bfloat16 if precision == "bf16" else torch.float32
         self.bias = None if bias is None else bias.detach().to(dtype)
         self.weight = weight.detach().to(dtype)
-        self._packed = can_pack() and self.weight.device.type == "cpu"
+        self._packed = can_pack(dtype) and self.weight.device.type == "cpu"
         if self._packed:
             self.weight = torch.ops.mkldnn._reorder_linear_weight(self.weight, _ROWS)
         self.dtype = dtype
@@ -103,7 +103,7 @@ def usable_precision(precision: InferencePrecision, device: torch.device) -> Inf
             f"unknown precision '{precision}'", allowed=f"Precisions: {', '.join(get_args(InferencePrecision))}"
         )
     if device.type == "cpu":
-        lacks = (precision == "bf16" and not multiplies_bf16()) or (precision == "int8" and not multiplies_int8())
+        lacks = not (multiplies_int8() if precision == "int8" else multiplies(precision))
         reason = f"this processor has no instructions for {precision}"
     else:
         lacks, reason = precision == "int8", "int8 is for CPUs"
@@ -114,24 +114,12 @@ def usable_precision(precision: InferencePrecision, device: torch.device) -> Inf
 
 
 @cache
-def multiplies_bf16() -> bool:
-    """Tell whether the processor multiplies bf16 by itself."""
-    if platform.machine().lower() in ("x86_64", "amd64"):
-        names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-        return any(getattr(torch.cpu, name, bool)() for name in names)
-    try:
-        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-    except (AttributeError, RuntimeError):
-        return False
-
-
-@cache
-def can_pack() -> bool:
-    """Tell whether this build of torch has the operators."""
+def can_pack(dtype: torch.dtype = torch.float32) -> bool:
+    """Tell whether this build of torch has the operators, and the processor the instructions that they need."""
     if not torch.backends.mkldnn.is_available():
         return False
     try:
-        x = torch.ones(1, 1)
+        x = torch.ones(1, 1, dtype=dtype)
         weight = torch.ops.mkldnn._reorder_linear_weight(x, 1)
         torch.ops.mkldnn._linear_pointwise(x, weight, None, "relu", [], "")
         torch.ops.mkldnn._linear_pointwise.binary(x, x, weight, None, "add")

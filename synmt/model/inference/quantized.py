@@ -2,18 +2,22 @@
 
     y_mn = s_m t_n Σ_k q_mk w_nk + b_n,    q_mk = round(x_mk / s_m),    w_nk = round(W_nk / t_n)
 
-s_m is the largest |x_mk| of a row divided by 127, t_n that of a row of W. The sum is one of integers, so it is exact,
-and a row does not depend on the other rows. Products are oneDNN's, as in PyTorch's quantized models.
+s_m is the largest |x_mk| of a row divided by 127, t_n that of a row of W divided by 127, or by 64 on a processor
+without VNNI, whose sum of two products has only 16 bits. The sum is one of integers, so it is exact, and a row does not
+depend on the other rows. Products are oneDNN's, as in PyTorch's quantized models.
 """
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import torch
 from torch import Tensor
 
 _LARGEST = 127
+_LARGEST_WITHOUT_VNNI = 64
+"""Of weights: the largest |w| with 2 · 255 w < 2¹⁵, where 255 is the largest unsigned input."""
 _ZERO = 128
 """What oneDNN subtracts from an unsigned input: products of signed ones are not fast on all processors."""
 _ROWS = 64
@@ -27,7 +31,7 @@ class QuantizedLinear:
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         weight = weight.detach().float()
-        quantized, scale = quantize_rows(weight)
+        quantized, scale = quantize_rows(weight, _LARGEST if _has_vnni() else _LARGEST_WITHOUT_VNNI)
         self.bias = None if bias is None else bias.detach().float()
         self._scale = scale.flatten()
         self._zeros = torch.zeros(len(weight), dtype=torch.int32)
@@ -57,22 +61,27 @@ class QuantizedLinear:
         return sums, scale
 
 
-def quantize_rows(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Round each row to 255 values: (N, D) -> int8 (N, D), scales (N, 1)."""
+def quantize_rows(x: Tensor, limit: int = _LARGEST) -> tuple[Tensor, Tensor]:
+    """Round each row to integers from -limit to limit: (N, D) -> int8 (N, D), scales (N, 1)."""
     # without |x|, whose memory takes longer than a second look
     largest = torch.maximum(x.amax(1, keepdim=True), -x.amin(1, keepdim=True)).clamp_min_(_SMALLEST)  # (N, 1)
     # a conversion to int8 cuts off
-    return (x * (_LARGEST / largest)).round_().to(torch.int8), largest / _LARGEST
+    return (x * (limit / largest)).round_().to(torch.int8), largest / limit
+
+
+def _has_vnni() -> bool:
+    return getattr(torch.cpu, "_is_vnni_supported", bool)()
 
 
 @cache
 def multiplies_int8() -> bool:
-    """Tell whether the processor has fast instructions for int8 (VNNI), and this build of torch uses them exactly."""
-    if not getattr(torch.cpu, "_is_vnni_supported", bool)():
+    """Tell whether the processor has fast instructions for int8, and this build of torch computes with them exactly."""
+    if not getattr(torch.cpu, "_is_avx2_supported", bool)():
         return False
-    # without VNNI, sums of two products would saturate at 16 bits
+    # the largest sums: here they saturate first
     weight = torch.full((1, 64), 1.0)
     try:
-        return all(QuantizedLinear(sign * weight, None)(weight).item() == sign * 64.0 for sign in (1, -1))
+        sums = [sign * QuantizedLinear(sign * weight, None)(weight).item() for sign in (1, -1)]
     except (AttributeError, RuntimeError, TypeError):
         return False
+    return all(math.isclose(one, 64.0, rel_tol=1e-5) for one in sums)
