@@ -202,9 +202,9 @@ def test_the_base_model_has_as_many_weights_as_published():
 
 @pytest.mark.parametrize("shape", [(1, 8), (5, 8), (2, 3, 8), (2, 1, 3, 8)])
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("intel", [True, False])
-def test_the_linear_map_equals_that_of_torch_gradients_too(shape, bias, intel, monkeypatch):
-    monkeypatch.setattr(linears, "_INTEL", intel)
+@pytest.mark.parametrize("mkl", [True, False])
+def test_the_linear_map_equals_that_of_torch_gradients_too(shape, bias, mkl, monkeypatch):
+    monkeypatch.setattr(linears, "_MKL_IS_FASTER", mkl)
     torch.manual_seed(0)
     # a part of a larger tensor and a transposed one: what comes in is not always contiguous
     for x in (
@@ -282,11 +282,11 @@ def test_half_precision_products_have_few_numbers_of_rows_and_little_to_fill_up(
     assert full[17:].eq(0).all()
 
 
-@pytest.mark.parametrize("intel", [True, False])
+@pytest.mark.parametrize("mkl", [True, False])
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize(("narrow", "wide"), [(3, 5), (5, 3), (2, 16), (16, 2)])
-def test_products_of_gradients_equal_those_of_torch(intel, kind, narrow, wide, monkeypatch):
-    monkeypatch.setattr(linears, "_INTEL", intel)
+def test_products_of_gradients_equal_those_of_torch(mkl, kind, narrow, wide, monkeypatch):
+    monkeypatch.setattr(linears, "_MKL_IS_FASTER", mkl)
     slope, x = torch.randn(7, narrow).to(kind), torch.randn(7, wide).to(kind)
     usual = slope.double().T @ x.double()  # (D', D)
     exact = {"rtol": 0.02, "atol": 0.05} if kind == torch.bfloat16 else {"rtol": 1e-5, "atol": 1e-5}
