@@ -21,6 +21,7 @@ from synmt.data.annotate import annotate
 from synmt.data.prepare import prepare
 from synmt.errors import SynmtError, UsageError
 from synmt.parallel import cluster as clusters
+from synmt.parallel import feeding
 from synmt.parallel.sent_items import LongWork
 from synmt.parallel.work import cluster_in_use, using_cluster
 from synmt.parallel.worker_errors import incapable
@@ -79,6 +80,28 @@ def test_trees_are_the_same_if_a_worker_is_killed_and_another_one_joins(cluster,
     assert {line.split()[0] for line in text.with_name("there.log").read_text().splitlines()} == {"models"}
     [copy] = (cluster.folder / "caches" / "workers").glob("*/models/one")
     assert copy.read_text() == "a model"
+
+
+@ignoring
+def test_work_waits_for_a_worker_if_the_last_one_is_killed_and_says_so_once(cluster, text, monkeypatch, caplog):
+    monkeypatch.setattr(feeding, "_LOOK", 0.1)
+    remark = "cluster: no worker is left; the work waits for one"
+    with using_cluster(cluster.complete(1)):
+        steps = parsing(text, "there", slow=0.05)
+        states = [next(steps).state]
+        for worker in cluster.workers:
+            worker.kill()
+
+        def join_when_told() -> None:
+            wait_for(lambda: remark in caplog.text)
+            cluster.join()
+
+        joining = threading.Thread(target=join_when_told)
+        joining.start()
+        states += [step.state for step in steps]
+        joining.join()
+    assert states == ["parsed"] * 21 + ["finished"]
+    assert caplog.text.count(remark) == 1
 
 
 @ignoring

@@ -46,6 +46,7 @@ class Cluster:
 
     def __init__(self, client: Any, *, grows: bool = False, most: int = 0) -> None:
         self._client, self._grows, self._most = client, grows, most
+        self._workers = 0
 
     @classmethod
     @contextmanager
@@ -113,11 +114,15 @@ class Cluster:
                 self._client.cancel(list(sent))
 
     def _room(self, long: LongWork | None, demand: Mapping[str, int] | None) -> int:
+        threads = self._client.nthreads()
+        if self._workers and not threads:
+            _logger.warning("cluster: no worker is left; the work waits for one")
+        self._workers = len(threads)
         # Slurm's workers come only if work waits
         if long is None:
-            return max(2 * len(self._client.nthreads()) + 2, self._most)
+            return max(2 * len(threads) + 2, self._most)
         # items queued at a worker that is busy for hours would not move to a worker that joins
-        return _PLENTY if self._grows else max(1, self._gpus() if demand else sum(self._client.nthreads().values()))
+        return _PLENTY if self._grows else max(1, self._gpus() if demand else sum(threads.values()))
 
     def _gpus(self) -> int:
         declared = self._client.run_on_scheduler(
