@@ -151,7 +151,10 @@ def test_sentences_that_leave_only_at_every_eighth_step_as_on_a_gpu_get_the_same
         both.append(
             run(members_of(batch, model), SearchOptions(beam_size=4, **options), 20, prefixes=[[], [7], *[[]] * 3])
         )
-    assert both[0] == both[1]
+    for at_once, later in zip(*both, strict=True):
+        assert [one.ids for one in later] == [one.ids for one in at_once]
+        # a product may depend on its number of rows in the last digit
+        assert [one.score for one in later] == pytest.approx([one.score for one in at_once], rel=1e-5)
     # some are done long before the others
     assert len({len(hypotheses[0].ids) for hypotheses in both[0]}) > 1
 
