@@ -58,7 +58,7 @@ def test_a_target_grows_shrinks_and_forgets(kind, tolerance):
     def fill(count, seed):
         nonlocal slow
         new = draw(len(slow), count, 2 * WIDTH, seed=seed)
-        stored.fill(slow.size(1), new)
+        stored.fill(slice(slow.size(1), slow.size(1) + count), new)
         slow = torch.cat((slow, new), 1)
 
     def check(seed):

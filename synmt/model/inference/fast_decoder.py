@@ -17,6 +17,7 @@ from torch import Tensor
 from synmt.model.attention import Memory
 from synmt.model.device import multiplies
 from synmt.model.inference.fast_layers import ROOM, FastState, KeysValues, fast_layer, run_layers
+from synmt.model.inference.graphs import RecordedState
 from synmt.model.inference.packed import InferencePrecision, packed_weight
 from synmt.model.inference.reduced_keys_values import ReducedKeysValues
 from synmt.model.seq2seq import Embedding, Seq2Seq, sinusoids
@@ -51,15 +52,22 @@ class FastDecoder:
         source = [kind.of(layer.read(states), layer.heads) for layer in self._layers]
         caches = [kind.empty(sentences, ROOM, states.size(2), layer.heads, device) for layer in self._layers]
         seen, steps = mask.new_empty(sentences, 1, 0), mask.new_empty(sentences, 0)
-        return FastState(mask[:, None, None], source, caches, seen, steps, mask.new_empty(0))
+        made = RecordedState if _records(device) else FastState
+        return made(mask[:, None, None], source, caches, seen, steps, mask.new_empty(0))
 
     def step(self, state: FastState, pieces: Tensor) -> Tensor:
         """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in float32: (B, K, V).
 
         They are only valid until the next step.
         """
-        x = self._embed(pieces.flatten(), state.length)  # (B K, D)
-        x = run_layers(self._layers, x, state, pieces.size(1))  # (B K, D)
+        if isinstance(state, RecordedState):
+            return state.run(self._step, pieces)
+        return self._step(state, pieces)
+
+    def _step(self, state: FastState, pieces: Tensor) -> Tensor:
+        state.append(pieces.size(1))
+        x = self._embed(pieces.flatten(), state)  # (B K, D)
+        x = run_layers(self._layers, x, state)  # (B K, D)
         return self._in_float32(self._output(self._norm(x)), state).view(*pieces.shape, -1)
 
     def _in_float32(self, logits: Tensor, state: FastState) -> Tensor:
@@ -69,16 +77,21 @@ class FastDecoder:
             state.logits = torch.empty(logits.numel(), device=logits.device)
         return state.logits[: logits.numel()].view(logits.shape).copy_(logits)
 
-    def _embed_alone(self, pieces: Tensor, place: int) -> Tensor:
+    def _embed_alone(self, pieces: Tensor, state: FastState) -> Tensor:
         return (F.embedding(pieces, self._table) * math.sqrt(self._table.size(1))).to(self._dtype)  # (B K, D)
 
-    def _embed_with_position(self, pieces: Tensor, place: int) -> Tensor:
+    def _embed_with_position(self, pieces: Tensor, state: FastState) -> Tensor:
         # another thread may replace the table by a shorter one meanwhile
         positions = self._positions
-        if place >= len(positions):
-            self._positions = positions = sinusoids(2 * place, self._table.size(1)).to(positions)
+        if (last := state.length + state.ahead) >= len(positions):
+            self._positions = positions = sinusoids(2 * last, self._table.size(1)).to(positions)
         x = F.embedding(pieces, self._table)  # (B K, D)
-        return torch.add(positions[place], x, alpha=math.sqrt(x.size(1))).to(self._dtype)
+        return torch.add(positions[state.position], x, alpha=math.sqrt(x.size(1))).to(self._dtype)
+
+
+def _records(device: torch.device) -> bool:
+    """Tell whether steps are recorded on this device."""
+    return device.type == "cuda" and not RecordedState.failed
 
 
 def fast_decoder(model: Seq2Seq, precision: InferencePrecision = "float32") -> FastDecoder | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import torch
@@ -48,8 +48,8 @@ class KeysValues:
 
     @classmethod
     def empty(cls, sentences: int, places: int, width: int, heads: int, device: torch.device) -> KeysValues:
-        """Make room for keys and values of a width of D; places that are not filled stay as memory is."""
-        return cls(torch.empty(sentences, places, 2 * width, device=device), heads)
+        """Make room for keys and values of a width of D."""
+        return cls(_room(sentences, places, 2 * width, device=device), heads)
 
     @property
     def places(self) -> int:
@@ -61,15 +61,14 @@ class KeysValues:
         self.stored[moved] = self.stored[sentences[moved]]
         self.stored = self.stored[: len(sentences)]
 
-    def fill(self, start: int, keys_values: Tensor) -> None:
-        """Fill the places from `start` on with (B, K, 2 D)."""
-        self.stored[:, start : start + keys_values.size(1)] = keys_values
+    def fill(self, places: slice | Tensor, keys_values: Tensor) -> None:
+        """Fill K places with (B, K, 2 D)."""
+        self.stored[:, places] = keys_values.to(self.stored.dtype)
 
     def copied(self, places: Tensor, room: int) -> KeysValues:
         """Copy places (B, P) into a new memory with more of them."""
-        stored = self.stored
-        copy = stored.new_empty(len(stored), room, stored.size(2))
-        copy[:, : places.size(1)] = rows_at(stored, places)
+        copy = _room(len(self.stored), room, self.stored.size(2), device=self.stored.device)
+        copy[:, : places.size(1)] = rows_at(self.stored, places)
         return type(self)(copy, self.heads)
 
     def attend(self, query: Tensor, mask: Tensor) -> Tensor:
@@ -84,6 +83,11 @@ class KeysValues:
 
     def by_head(self, query: Tensor) -> Tensor:
         return query.unflatten(2, (self.heads, -1)).transpose(1, 2)  # (B, H, K, d)
+
+
+def _room(*shape: int, device: torch.device) -> Tensor:
+    # on a GPU, all places are multiplied, and 0 · NaN is NaN
+    return (torch.empty if device.type == "cpu" else torch.zeros)(shape, device=device)
 
 
 def rows_at(rows: Tensor, places: Tensor) -> Tensor:
@@ -104,6 +108,9 @@ class FastState:
     steps: (B, P), at which step each place was filled.
     logits: memory for those of a step, if they are computed in another precision: new memory takes three times as long.
     length: number of pieces decoded so far.
+    position: of the newest pieces, as a number or (1,).
+    newest: the places of their keys and values.
+    ahead: number of later steps for which tables of positions must have rows.
     """
 
     mask: Tensor
@@ -113,6 +120,9 @@ class FastState:
     steps: Tensor
     logits: Tensor
     length: int = 0
+    position: int | Tensor = 0
+    newest: slice | Tensor = field(init=False)
+    ahead: int = 0
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
         """Keep these sentences (B',), or all if None, and continue from these hypotheses of each, (B', K')."""
@@ -131,6 +141,7 @@ class FastState:
         own = torch.full((beams, beams), -math.inf, device=self.seen.device).fill_diagonal_(0.0)  # (K, K)
         self.seen = torch.cat((self.seen, own.expand(sentences, -1, -1)), 2)  # (B, K, P)
         self.steps = F.pad(self.steps, (0, beams), value=self.length)  # (B, P)
+        self.position, self.newest = self.length, slice(self.seen.size(2) - beams, self.seen.size(2))
 
     def _renew(self, beams: int) -> None:
         """Copy the caches to where there is room; what no hypothesis sees any more is left out."""
@@ -183,13 +194,13 @@ class FastLayer:
 
     def _attend(self, x: Tensor, state: FastState, number: int) -> Tensor:
         """Attend to the target so far: (B K, D) -> (B K, D)."""
-        cache, (sentences, beams, filled) = state.caches[number], state.seen.shape
+        cache, (sentences, beams, _) = state.caches[number], state.seen.shape
         new = self.project(x).view(sentences, beams, -1)  # (B, K, 3 D)
-        query, keys_values = self._placed(new, state.length).split((x.size(1), 2 * x.size(1)), -1)
-        cache.fill(filled - beams, keys_values)
+        query, keys_values = self._placed(new, state).split((x.size(1), 2 * x.size(1)), -1)
+        cache.fill(state.newest, keys_values)
         return cache.attend(query, self._seen(state)).to(x.dtype)
 
-    def _placed(self, query_keys_values: Tensor, place: int) -> Tensor:
+    def _placed(self, query_keys_values: Tensor, state: FastState) -> Tensor:
         """Give queries and keys of (B, K, 3 D) their position; here they have none."""
         return query_keys_values
 
@@ -208,10 +219,11 @@ class _RotaryLayer(FastLayer):
         super().__init__(layer, precision)
         self.rotary = cast(RotaryAttention, layer.self_attention).rotary
 
-    def _placed(self, query_keys_values: Tensor, place: int) -> Tensor:
+    def _placed(self, query_keys_values: Tensor, state: FastState) -> Tensor:
         every = query_keys_values.unflatten(2, (3 * self.heads, -1))  # (B, K, 3 H, d)
         query_key, value = every.split((2 * self.heads, self.heads), 2)
-        rotated = rotate(query_key, self.rotary.at(place, place + 1))  # (B, K, 2 H, d)
+        angles = self.rotary.at(0, state.length + state.ahead + 1)[:, state.position]  # (2, d/2) or (2, 1, d/2)
+        rotated = rotate(query_key, angles)  # (B, K, 2 H, d)
         return torch.cat((rotated, value), 2).flatten(2)
 
 
@@ -221,8 +233,8 @@ class _AlibiLayer(FastLayer):
         self.slopes = cast(AlibiAttention, layer.self_attention).slopes
 
     def _seen(self, state: FastState) -> Tensor:
-        distance = (state.length - state.steps)[:, None, None]  # (B, 1, 1, P)
-        return state.seen[:, None] - self.slopes[:, None, None] * distance  # (B, H, K, P)
+        # a penalty of -m (t - j) and one of m j have the same softmax
+        return state.seen[:, None] + self.slopes[:, None, None] * state.steps[:, None, None]  # (B, H, K, P)
 
 
 _LAYERS = {SelfAttention: FastLayer, RotaryAttention: _RotaryLayer, AlibiAttention: _AlibiLayer}
@@ -240,9 +252,8 @@ def fast_layer(layer: DecoderLayer, precision: InferencePrecision) -> FastLayer:
     return _LAYERS[type(layer.self_attention)](layer, precision)
 
 
-def run_layers(layers: Sequence[FastLayer], x: Tensor, state: FastState, beams: int) -> Tensor:
-    """Feed the newest piece of every hypothesis, of `beams` for each sentence: (B K, D) -> (B K, D)."""
-    state.append(beams)
+def run_layers(layers: Sequence[FastLayer], x: Tensor, state: FastState) -> Tensor:
+    """Feed the newest piece of every hypothesis, for which the state has room: (B K, D) -> (B K, D)."""
     for number, layer in enumerate(layers):
         x = layer.step(x, state, number)  # (B K, D)
     state.length += 1

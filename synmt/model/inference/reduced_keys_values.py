@@ -39,9 +39,9 @@ class ReducedKeysValues(KeysValues):
         self.stored[:, moved] = self.stored[:, sentences[moved]]
         self.stored = self.stored[:, : len(sentences)]
 
-    def fill(self, start: int, keys_values: Tensor) -> None:
+    def fill(self, places: slice | Tensor, keys_values: Tensor) -> None:
         by_head = keys_values.unflatten(2, (2, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (2, B, H, K, d)
-        self.stored[:, :, :, start : start + by_head.size(3)] = by_head
+        self.stored[:, :, :, places] = by_head.to(self.stored.dtype)
 
     def copied(self, places: Tensor, room: int) -> KeysValues:
         stored = self.stored

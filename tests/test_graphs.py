@@ -1,0 +1,147 @@
+"""A step of the fast decoder can be recorded and replayed: it computes from memory that stays in place.
+
+Here there is no GPU: `Recording` stands in for a CUDA graph. It keeps the operators of a step, and replays them with
+the same tensors.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+from searching import members_of, sharp
+from small import random_batch, small_model
+from test_fast_decoder import GPU_LIKE, LENGTHS, both_steps
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from synmt.decode import beam, sampling
+from synmt.decode.beam import search
+from synmt.decode.hypotheses import looks
+from synmt.decode.next_piece import Member
+from synmt.decode.options import Sampling, SearchOptions
+from synmt.model.inference import fast_decoder as fast
+from synmt.model.inference import fast_layers, graphs, packed
+from synmt.model.inference.fast_decoder import fast_decoder
+from synmt.model.inference.graphs import RecordedState
+
+
+class Recording(TorchDispatchMode):
+    """Records the operators of a function; calls after the first one replay them, without the function itself."""
+
+    made: list[Recording]
+
+    def __init__(self, function, pool):
+        super().__init__()
+        self.operators, self.replays = [], -1
+        with self:
+            self.output = function()
+        self.made.append(self)
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        assert function.overloadpacket._qualified_op_name not in ("aten::_local_scalar_dense", "aten::nonzero")
+        results = function(*args, **(kwargs or {}))
+        self.operators.append((function, args, kwargs or {}, results))
+        return results
+
+    def __call__(self):
+        self.replays += 1
+        # recording has computed the step, which a CUDA graph does not
+        for function, args, kwargs, results in self.operators if self.replays else ():
+            again = function(*args, **kwargs)
+            for old, new in zip(tree_leaves(results), tree_leaves(again), strict=True):
+                if isinstance(old, torch.Tensor) and old.data_ptr() != new.data_ptr():
+                    old.copy_(new)
+        return self.output
+
+
+@pytest.fixture(autouse=True)
+def recordings(monkeypatch):
+    monkeypatch.setattr(fast, "_records", lambda device: not RecordedState.failed)
+    monkeypatch.setattr(graphs, "Graph", Recording)
+    monkeypatch.setattr(fast_layers, "_room", lambda *shape, device: torch.zeros(shape))
+    monkeypatch.setattr(Recording, "made", [], raising=False)
+    return Recording.made
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"norm": "pre"}, {"positions": "rotary"}, {"positions": "alibi"}, {"positions": "rotary", "norm": "pre"}],
+)
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_recorded_steps_compute_what_the_models_step_does(options, is_packed, recordings, monkeypatch):
+    if not is_packed:
+        monkeypatch.setattr(packed, "can_pack", lambda dtype: False)
+    for slow, recorded in both_steps(small_model(**options).eval(), steps=30):
+        torch.testing.assert_close(recorded, slow, atol=2e-5, rtol=1e-5)
+    assert recordings
+
+
+def test_recorded_steps_in_bf16_are_near(recordings):
+    for slow, recorded in both_steps(small_model().eval(), "bf16", steps=30):
+        assert 0 < (slow - recorded).abs().max() < 0.05 * slow.abs().max()
+    assert recordings
+
+
+@pytest.mark.parametrize("positions", ["sinusoid", "rotary", "alibi"])
+def test_a_step_is_recorded_once_while_nothing_changes(positions, recordings):
+    model = small_model(positions=positions).eval()
+    if positions == "sinusoid":
+        # it has to grow before a step is recorded
+        model.target_embedding.positions = model.target_embedding.positions[:4]
+    steps, beams = 50, 4
+    _, batch = random_batch(model, [5, 2])
+    decoder = fast_decoder(model)
+    with torch.inference_mode():
+        memory, _ = model.remember(batch.source, {})
+        slow, recorded = model.start(memory), decoder.start(memory)
+        for step in range(steps):
+            pieces = torch.randint(4, 40, (2, beams if step else 1), generator=torch.Generator().manual_seed(step))
+            logits = model.step(slow, pieces) @ model.output_weight.T
+            torch.testing.assert_close(decoder.step(recorded, pieces), logits, atol=2e-5, rtol=1e-5)
+            chosen = torch.randint(0, pieces.size(1), (2, beams), generator=torch.Generator().manual_seed(step))
+            slow.select(None, chosen)
+            recorded.select(None, chosen)
+    # with one beam and in 32, 64, 128 and 256 places; the first step of each is not recorded
+    assert [len(recordings), sum(1 + one.replays for one in recordings)] == [4, steps - 5]
+    assert recorded.length == steps
+    assert recorded.filled == 1 + beams * (steps - 1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam_size": 1},
+        {"beam_size": 4, "n_best": 3},
+        {"beam_size": 6, "groups": 3, "n_best": 4},
+        {"n_best": 3, "sampling": Sampling(top_p=0.9, seed=3)},
+    ],
+)
+def test_a_search_finds_the_same_with_recorded_steps(options, recordings, monkeypatch):
+    for module in (beam, sampling):
+        monkeypatch.setattr(module, "looks", lambda device: looks(GPU_LIKE))
+    model = sharp()
+    _, batch = random_batch(model, LENGTHS)
+    limits = torch.tensor([9, 24, 4, 12, 30, 6])
+    slow = search(members_of(batch, model), SearchOptions(**options), limits=limits)
+    found = search([Member(model, batch.source, {}, fast_decoder(model))], SearchOptions(**options), limits=limits)
+    assert recordings
+    assert any(one.replays > 1 for one in recordings)
+    for one, other in zip(slow, found, strict=True):
+        assert [best.ids for best in other] == [best.ids for best in one]
+        assert [best.score for best in other] == pytest.approx([best.score for best in one], abs=1e-4)
+
+
+def test_steps_that_cannot_be_recorded_run_as_they_are_and_a_warning_says_so_once(monkeypatch, caplog):
+    def fail(function, pool):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(graphs, "Graph", fail)
+    monkeypatch.setattr(RecordedState, "failed", False)
+    with caplog.at_level(logging.WARNING, "synmt"):
+        for _ in range(2):
+            for slow, fast_logits in both_steps(small_model().eval()):
+                torch.testing.assert_close(fast_logits, slow, atol=2e-5, rtol=1e-5)
+    [record] = caplog.records
+    assert "cannot be recorded as CUDA graphs, so translation is slower: operation not permitted" in record.message
