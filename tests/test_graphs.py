@@ -32,7 +32,7 @@ class Recording(TorchDispatchMode):
 
     made: list[Recording]
 
-    def __init__(self, function, pool):
+    def __init__(self, function, pool, device):
         super().__init__()
         self.operators, self.replays = [], -1
         with self:
@@ -134,7 +134,7 @@ def test_a_search_finds_the_same_with_recorded_steps(options, recordings, monkey
 
 
 def test_steps_that_cannot_be_recorded_run_as_they_are_and_a_warning_says_so_once(monkeypatch, caplog):
-    def fail(function, pool):
+    def fail(function, pool, device):
         raise RuntimeError("operation not permitted when stream is capturing")
 
     monkeypatch.setattr(graphs, "Graph", fail)

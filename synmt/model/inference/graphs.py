@@ -28,14 +28,17 @@ _Step = Callable[[FastState, Tensor], Tensor]
 class Graph:
     """A function without arguments, recorded; each call replays it, and its result is in the same memory."""
 
-    _stream: torch.cuda.Stream | None = None
-    """One for all graphs: the memory that cuBLAS works in belongs to a stream."""
+    _streams: ClassVar[dict[torch.device, torch.cuda.Stream]] = {}
+    """One on each GPU for all graphs: the memory that cuBLAS works in belongs to a stream."""
 
-    def __init__(self, function: Callable[[], Tensor], pool: Any) -> None:
+    def __init__(self, function: Callable[[], Tensor], pool: Any, device: torch.device) -> None:
         self._graph = torch.cuda.CUDAGraph()
+        usual = torch.cuda.current_stream(device)
         # the default stream cannot be recorded
-        Graph._stream = stream = Graph._stream or torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
+        if device not in self._streams:
+            self._streams[device] = torch.cuda.Stream(device)
+        stream = self._streams[device]
+        stream.wait_stream(usual)
         with torch.cuda.stream(stream):
             # meanwhile another thread may copy the next batch
             self._graph.capture_begin(pool=pool, capture_error_mode="thread_local")
@@ -43,7 +46,7 @@ class Graph:
                 self._output = function()
             finally:
                 self._graph.capture_end()
-        torch.cuda.current_stream().wait_stream(stream)
+        usual.wait_stream(stream)
 
     def __call__(self) -> Tensor:
         """Compute what the function computes from what is in its memory now."""
@@ -119,7 +122,7 @@ class RecordedState(FastState):
 
     def _record(self, step: _Step) -> None:
         try:
-            self.graph = Graph(lambda: step(self, self.pieces), self._pool)
+            self.graph = Graph(lambda: step(self, self.pieces), self._pool, self.mask.device)
         except RuntimeError as error:
             RecordedState.failed = True
             _logger.warning("steps cannot be recorded as CUDA graphs, so translation is slower: %s", error)
