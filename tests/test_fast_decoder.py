@@ -33,10 +33,10 @@ INT8 = pytest.param(
 GPU_LIKE = torch.device("meta")
 
 
-def both_steps(model, precision="float32", steps=13):
+def both_steps(model, precision="float32", steps=13, **options):
     """Yield the logits of the model's step and of the fast one, while hypotheses are reordered and sentences leave."""
     source = collate_source([np.arange(4, 4 + length) for length in LENGTHS[:3]])
-    decoder, random = fast_decoder(model, precision), torch.Generator().manual_seed(1)
+    decoder, random = fast_decoder(model, precision, **options), torch.Generator().manual_seed(1)
     with torch.inference_mode():
         memory, _ = model.remember(source, {})
         slow, fast, beams, sentences = model.start(memory), decoder.start(memory), 1, 3

@@ -21,22 +21,28 @@ from synmt.decode.beam import search
 from synmt.decode.hypotheses import looks
 from synmt.decode.next_piece import Member
 from synmt.decode.options import Sampling, SearchOptions
+from synmt.model import positions as position_tables
 from synmt.model.inference import fast_decoder as fast
 from synmt.model.inference import fast_layers, graphs, packed
 from synmt.model.inference.fast_decoder import fast_decoder
 from synmt.model.inference.graphs import RecordedState
+from synmt.model.positions import rotations
+from synmt.model.seq2seq import sinusoids
 
 
 class Recording(TorchDispatchMode):
     """Records the operators of a function; calls after the first one replay them, without the function itself."""
 
     made: list[Recording]
+    active = False
 
-    def __init__(self, function, pool, device):
+    def __init__(self, function, device):
         super().__init__()
         self.operators, self.replays = [], -1
+        Recording.active = True
         with self:
             self.output = function()
+        Recording.active = False
         self.made.append(self)
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -73,13 +79,13 @@ def recordings(monkeypatch):
 def test_recorded_steps_compute_what_the_models_step_does(options, is_packed, recordings, monkeypatch):
     if not is_packed:
         monkeypatch.setattr(packed, "can_pack", lambda dtype: False)
-    for slow, recorded in both_steps(small_model(**options).eval(), steps=30):
+    for slow, recorded in both_steps(small_model(**options).eval(), steps=30, recorded=True):
         torch.testing.assert_close(recorded, slow, atol=2e-5, rtol=1e-5)
     assert recordings
 
 
 def test_recorded_steps_in_bf16_are_near(recordings):
-    for slow, recorded in both_steps(small_model().eval(), "bf16", steps=30):
+    for slow, recorded in both_steps(small_model().eval(), "bf16", steps=30, recorded=True):
         assert 0 < (slow - recorded).abs().max() < 0.05 * slow.abs().max()
     assert recordings
 
@@ -92,7 +98,7 @@ def test_a_step_is_recorded_once_while_nothing_changes(positions, recordings):
         model.target_embedding.positions = model.target_embedding.positions[:4]
     steps, beams = 50, 4
     _, batch = random_batch(model, [5, 2])
-    decoder = fast_decoder(model)
+    decoder = fast_decoder(model, recorded=True)
     with torch.inference_mode():
         memory, _ = model.remember(batch.source, {})
         slow, recorded = model.start(memory), decoder.start(memory)
@@ -107,6 +113,37 @@ def test_a_step_is_recorded_once_while_nothing_changes(positions, recordings):
     assert [len(recordings), sum(1 + one.replays for one in recordings)] == [4, steps - 5]
     assert recorded.length == steps
     assert recorded.filled == 1 + beams * (steps - 1)
+
+
+@pytest.mark.parametrize("positions", ["sinusoid", "rotary"])
+def test_tables_of_positions_never_grow_while_a_step_is_recorded(positions, recordings, monkeypatch):
+    in_recording = []
+
+    def watched(grow):
+        def grown(*shape):
+            in_recording.append(Recording.active)
+            return grow(*shape)
+
+        return grown
+
+    monkeypatch.setattr(fast, "sinusoids", watched(sinusoids))
+    monkeypatch.setattr(position_tables, "rotations", watched(rotations))
+    model = small_model(positions=positions).eval()
+    _, batch = random_batch(model, [2])
+    for rows in range(33, 73):
+        decoder = fast_decoder(model, recorded=True)
+        decoder._positions = sinusoids(rows, 16)
+        for layer in decoder._layers if positions == "rotary" else ():
+            layer.rotary.angles = rotations(rows, 4)
+        with torch.inference_mode():
+            memory, _ = model.remember(batch.source, {})
+            state = decoder.start(memory)
+            for step in range(12):
+                decoder.step(state, torch.full((1, 5 if step else 1), 7))
+                state.select(None, torch.zeros(1, 5, dtype=torch.long))
+    assert recordings
+    assert in_recording
+    assert not any(in_recording)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +162,9 @@ def test_a_search_finds_the_same_with_recorded_steps(options, recordings, monkey
     _, batch = random_batch(model, LENGTHS)
     limits = torch.tensor([9, 24, 4, 12, 30, 6])
     slow = search(members_of(batch, model), SearchOptions(**options), limits=limits)
-    found = search([Member(model, batch.source, {}, fast_decoder(model))], SearchOptions(**options), limits=limits)
+    found = search(
+        [Member(model, batch.source, {}, fast_decoder(model, recorded=True))], SearchOptions(**options), limits=limits
+    )
     assert recordings
     assert any(one.replays > 1 for one in recordings)
     for one, other in zip(slow, found, strict=True):
@@ -134,14 +173,14 @@ def test_a_search_finds_the_same_with_recorded_steps(options, recordings, monkey
 
 
 def test_steps_that_cannot_be_recorded_run_as_they_are_and_a_warning_says_so_once(monkeypatch, caplog):
-    def fail(function, pool, device):
+    def fail(function, device):
         raise RuntimeError("operation not permitted when stream is capturing")
 
     monkeypatch.setattr(graphs, "Graph", fail)
     monkeypatch.setattr(RecordedState, "failed", False)
     with caplog.at_level(logging.WARNING, "synmt"):
         for _ in range(2):
-            for slow, fast_logits in both_steps(small_model().eval()):
+            for slow, fast_logits in both_steps(small_model().eval(), recorded=True):
                 torch.testing.assert_close(fast_logits, slow, atol=2e-5, rtol=1e-5)
     [record] = caplog.records
     assert "cannot be recorded as CUDA graphs, so translation is slower: operation not permitted" in record.message

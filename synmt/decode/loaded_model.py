@@ -97,7 +97,7 @@ def load_model(
     tokenizers = load_tokenizers(recipe, run.folder, info.get("text", {}))
     own_device = next(model.parameters()).device
     precision = usable_precision(precision, own_device)
-    decoder = fast_decoder(model, precision)
+    decoder = fast_decoder(model, precision, recorded=True)
     if precision != "float32":
         reduce_layers(model, precision)
     return LoadedModel(model, recipe, source, target, own_device, reading, identity, decoder, tokenizers)

@@ -25,9 +25,15 @@ from synmt.model.transformer import DecoderLayer, Transformer
 
 
 class FastDecoder:
-    """The decoder of a Transformer whose weights do not change any more."""
+    """The decoder of a Transformer whose weights do not change any more.
 
-    def __init__(self, model: Transformer, precision: InferencePrecision = "float32") -> None:
+    recorded: replay steps on a GPU. In training this is not worth the risk that a step cannot be recorded, which may
+        disturb the random numbers of dropout.
+    """
+
+    def __init__(
+        self, model: Transformer, precision: InferencePrecision = "float32", *, recorded: bool = False
+    ) -> None:
         self._table = model.target_embedding.table.weight.detach()
         layers = cast(list[DecoderLayer], model.decoder)
         self._layers = [fast_layer(layer, precision) for layer in layers]
@@ -39,6 +45,7 @@ class FastDecoder:
         reduced = precision != "float32" and self._table.device.type == "cpu" and multiplies("bf16")
         self._keys_values = ReducedKeysValues if reduced else KeysValues
         self._norm = deepcopy(model.decoder_norm).to(self._dtype)
+        self._recorded = recorded
 
     def start(self, memory: Memory) -> FastState:
         """Begin decoding with one hypothesis for each sentence."""
@@ -52,7 +59,7 @@ class FastDecoder:
         source = [kind.of(layer.read(states), layer.heads) for layer in self._layers]
         caches = [kind.empty(sentences, ROOM, states.size(2), layer.heads, device) for layer in self._layers]
         seen, steps = mask.new_empty(sentences, 1, 0), mask.new_empty(sentences, 0)
-        made = RecordedState if _records(device) else FastState
+        made = RecordedState if self._recorded and _records(device) else FastState
         return made(mask[:, None, None], source, caches, seen, steps, mask.new_empty(0))
 
     def step(self, state: FastState, pieces: Tensor) -> Tensor:
@@ -90,12 +97,14 @@ class FastDecoder:
 
 
 def _records(device: torch.device) -> bool:
-    """Tell whether steps are recorded on this device."""
+    """Tell whether steps can be recorded on this device."""
     return device.type == "cuda" and not RecordedState.failed
 
 
-def fast_decoder(model: Seq2Seq, precision: InferencePrecision = "float32") -> FastDecoder | None:
+def fast_decoder(
+    model: Seq2Seq, precision: InferencePrecision = "float32", *, recorded: bool = False
+) -> FastDecoder | None:
     """Pack the decoder of a model; None if variants edit its decoder or it is not a Transformer's."""
     if not isinstance(model, Transformer) or not all(variant.only_learns for variant in model.variants["target"]):
         return None
-    return FastDecoder(model, precision)
+    return FastDecoder(model, precision, recorded=recorded)

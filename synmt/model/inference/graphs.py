@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -22,36 +23,58 @@ from synmt.model.inference.fast_layers import FastState
 
 _logger = logging.getLogger(__name__)
 
+_Function = Callable[[], Tensor]
 _Step = Callable[[FastState, Tensor], Tensor]
 
 
 class Graph:
-    """A function without arguments, recorded; each call replays it, and its result is in the same memory."""
+    """A function without arguments, recorded; each call replays it, and its result is in the same memory.
 
-    _streams: ClassVar[dict[torch.device, torch.cuda.Stream]] = {}
-    """One on each GPU for all graphs: the memory that cuBLAS works in belongs to a stream."""
+    All graphs of a GPU are recorded in one stream and share one pool of memory, so they must not run at the same time.
+    """
 
-    def __init__(self, function: Callable[[], Tensor], pool: Any, device: torch.device) -> None:
+    _shared: ClassVar[dict[torch.device, tuple[torch.cuda.Stream, torch.cuda.CUDAGraph]]] = {}
+    """Of each GPU: the stream, and a graph whose pool stays because it stays."""
+
+    def __init__(self, function: _Function, device: torch.device) -> None:
+        if device not in self._shared:
+            stream, first = torch.cuda.Stream(device), torch.cuda.CUDAGraph()
+            # what belongs to the generator of random numbers is made here, and later used outside of inference
+            with torch.inference_mode(False):
+                _capture(first, lambda: torch.zeros(1, device=device), stream, pool=None)
+            self._shared[device] = stream, first
+        stream, first = self._shared[device]
         self._graph = torch.cuda.CUDAGraph()
-        usual = torch.cuda.current_stream(device)
-        # the default stream cannot be recorded
-        if device not in self._streams:
-            self._streams[device] = torch.cuda.Stream(device)
-        stream = self._streams[device]
-        stream.wait_stream(usual)
-        with torch.cuda.stream(stream):
-            # meanwhile another thread may copy the next batch
-            self._graph.capture_begin(pool=pool, capture_error_mode="thread_local")
-            try:
-                self._output = function()
-            finally:
-                self._graph.capture_end()
-        usual.wait_stream(stream)
+        self._output = _capture(self._graph, function, stream, pool=first.pool())
 
     def __call__(self) -> Tensor:
         """Compute what the function computes from what is in its memory now."""
         self._graph.replay()
         return self._output
+
+
+_broken: list[torch.cuda.CUDAGraph] = []
+"""Graphs that could not be recorded: the allocator of some versions of torch keeps a reference to them."""
+
+
+def _capture(graph: torch.cuda.CUDAGraph, function: _Function, stream: torch.cuda.Stream, pool: Any) -> Tensor:
+    """Record a function in another stream than the usual one, which cannot be recorded; returns its result."""
+    usual = torch.cuda.current_stream(stream.device)
+    stream.wait_stream(usual)
+    with torch.cuda.stream(stream):
+        try:
+            # meanwhile another thread may copy the next batch
+            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+            output = function()
+            graph.capture_end()
+        except BaseException:
+            _broken.append(graph)
+            # it has an error of its own, which says less
+            with suppress(RuntimeError):
+                graph.capture_end()
+            raise
+    usual.wait_stream(stream)
+    return output
 
 
 @dataclass
@@ -79,10 +102,8 @@ class RecordedState(FastState):
     steady: bool = False
 
     def __post_init__(self) -> None:
-        device = self.mask.device
-        self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
         # `append` moves it on
-        self.position = self.now = torch.full((1,), -1, device=device)
+        self.position = self.now = torch.full((1,), -1, device=self.mask.device)
         self._widen()
 
     def run(self, step: _Step, pieces: Tensor) -> Tensor:
@@ -96,8 +117,8 @@ class RecordedState(FastState):
             self._change()
             self._renew(beams)
         self.pieces.copy_(pieces)
-        # a recorded step is replayed as long as there is room
-        self.ahead = self.caches[0].places
+        # a recorded step is replayed as long as there is room; tables grow before it is recorded, in the step before
+        self.ahead = self.caches[0].places - self.filled
         if self.graph is None and self.steady and not self.failed:
             self._record(step)
         logits = self.graph() if self.graph else step(self, self.pieces)
@@ -122,7 +143,7 @@ class RecordedState(FastState):
 
     def _record(self, step: _Step) -> None:
         try:
-            self.graph = Graph(lambda: step(self, self.pieces), self._pool, self.mask.device)
+            self.graph = Graph(lambda: step(self, self.pieces), self.mask.device)
         except RuntimeError as error:
             RecordedState.failed = True
             _logger.warning("steps cannot be recorded as CUDA graphs, so translation is slower: %s", error)
