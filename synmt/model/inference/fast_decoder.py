@@ -67,14 +67,13 @@ class FastDecoder:
 
         They are only valid until the next step.
         """
-        if isinstance(state, RecordedState):
-            return state.run(self._step, pieces)
-        return self._step(state, pieces)
+        logits = state.run(self._step, pieces) if isinstance(state, RecordedState) else self._step(state, pieces)
+        state.length += 1
+        return logits
 
     def _step(self, state: FastState, pieces: Tensor) -> Tensor:
-        state.append(pieces.size(1))
         x = self._embed(pieces.flatten(), state)  # (B K, D)
-        x = run_layers(self._layers, x, state)  # (B K, D)
+        x = run_layers(self._layers, x, state, pieces.size(1))  # (B K, D)
         return self._in_float32(self._output(self._norm(x)), state).view(*pieces.shape, -1)
 
     def _in_float32(self, logits: Tensor, state: FastState) -> Tensor:

@@ -141,7 +141,7 @@ class FastState:
         own = torch.full((beams, beams), -math.inf, device=self.seen.device).fill_diagonal_(0.0)  # (K, K)
         self.seen = torch.cat((self.seen, own.expand(sentences, -1, -1)), 2)  # (B, K, P)
         self.steps = F.pad(self.steps, (0, beams), value=self.length)  # (B, P)
-        self.position, self.newest = self.length, slice(self.seen.size(2) - beams, self.seen.size(2))
+        self.newest = slice(self.seen.size(2) - beams, self.seen.size(2))
 
     def _renew(self, beams: int) -> None:
         """Copy the caches to where there is room; what no hypothesis sees any more is left out."""
@@ -223,8 +223,7 @@ class _RotaryLayer(FastLayer):
         every = query_keys_values.unflatten(2, (3 * self.heads, -1))  # (B, K, 3 H, d)
         query_key, value = every.split((2 * self.heads, self.heads), 2)
         angles = self.rotary.at(0, state.length + state.ahead + 1)[:, state.position]  # (2, d/2) or (2, 1, d/2)
-        rotated = rotate(query_key, angles)  # (B, K, 2 H, d)
-        return torch.cat((rotated, value), 2).flatten(2)
+        return torch.cat((rotate(query_key, angles), value), 2).flatten(2)
 
 
 class _AlibiLayer(FastLayer):
@@ -252,9 +251,10 @@ def fast_layer(layer: DecoderLayer, precision: InferencePrecision) -> FastLayer:
     return _LAYERS[type(layer.self_attention)](layer, precision)
 
 
-def run_layers(layers: Sequence[FastLayer], x: Tensor, state: FastState) -> Tensor:
-    """Feed the newest piece of every hypothesis, for which the state has room: (B K, D) -> (B K, D)."""
+def run_layers(layers: Sequence[FastLayer], x: Tensor, state: FastState, beams: int) -> Tensor:
+    """Feed the newest piece of every hypothesis, of `beams` for each sentence: (B K, D) -> (B K, D)."""
+    state.append(beams)
     for number, layer in enumerate(layers):
         x = layer.step(x, state, number)  # (B K, D)
-    state.length += 1
+    state.position += 1
     return x

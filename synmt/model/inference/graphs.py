@@ -102,13 +102,12 @@ class RecordedState(FastState):
     steady: bool = False
 
     def __post_init__(self) -> None:
-        # `append` moves it on
-        self.position = self.now = torch.full((1,), -1, device=self.mask.device)
+        self.position = self.now = torch.zeros(1, dtype=torch.long, device=self.mask.device)
         self._widen()
 
     def run(self, step: _Step, pieces: Tensor) -> Tensor:
         """Compute the logits of a step: as it is, recorded, or replayed."""
-        length, beams = self.length, pieces.size(1)
+        beams = pieces.size(1)
         if pieces.shape != self.pieces.shape:
             self._change()
             self.pieces = torch.empty_like(pieces)
@@ -122,13 +121,11 @@ class RecordedState(FastState):
         if self.graph is None and self.steady and not self.failed:
             self._record(step)
         logits = self.graph() if self.graph else step(self, self.pieces)
-        # a step that is replayed does not count itself
-        self.length, self.filled, self.steady = length + 1, self.filled + beams, True
+        self.filled, self.steady = self.filled + beams, True
         return logits
 
     def append(self, beams: int) -> None:
         self.places += beams
-        self.now += 1
         own = torch.full((beams, beams), -math.inf, device=self.seen.device).fill_diagonal_(0.0)  # (K, K)
         self.seen.index_copy_(2, self.places, own.expand(len(self.seen), -1, -1))
         self.steps.index_copy_(1, self.places, self.now.to(self.steps).expand(len(self.steps), beams))

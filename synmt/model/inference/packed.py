@@ -114,7 +114,7 @@ def usable_precision(precision: InferencePrecision, device: torch.device) -> Inf
 
 
 @cache
-def can_pack(dtype: torch.dtype = torch.float32) -> bool:
+def can_pack(dtype: torch.dtype) -> bool:
     """Tell whether this build of torch has the operators, and the processor the instructions that they need."""
     if not torch.backends.mkldnn.is_available():
         return False

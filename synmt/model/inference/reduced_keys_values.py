@@ -41,7 +41,7 @@ class ReducedKeysValues(KeysValues):
 
     def fill(self, places: slice | Tensor, keys_values: Tensor) -> None:
         by_head = keys_values.unflatten(2, (2, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (2, B, H, K, d)
-        self.stored[:, :, :, places] = by_head.to(self.stored.dtype)
+        self.stored[:, :, :, places] = by_head
 
     def copied(self, places: Tensor, room: int) -> KeysValues:
         stored = self.stored
