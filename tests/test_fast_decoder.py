@@ -165,6 +165,20 @@ def test_on_a_gpu_a_search_waits_for_the_device_once_in_eight_steps(kind, monkey
     assert 1 <= waits <= steps // 8 + 1
 
 
+@pytest.mark.parametrize("kind", [{"beam_size": 4}, {"sampling": Sampling(top_k=5)}])
+def test_no_step_of_a_search_copies_numbers_to_the_device(kind, monkeypatch):
+    _, batch = random_batch(model := small_model().eval(), LENGTHS)
+    member, calls = Member(model, batch.source, {}, fast_decoder(model)), []
+    monkeypatch.setattr(
+        torch, "tensor", lambda *args, made=torch.tensor, **options: calls.append(1) or made(*args, **options)
+    )
+    for steps in (4, 12):
+        search([member], SearchOptions(**kind), limits=torch.full((len(LENGTHS),), steps))
+        calls.append(0)
+    before, after = "".join(map(str, calls)).split("0")[:2]
+    assert before == after
+
+
 def test_sentences_that_are_done_leave_in_groups_of_four():
     look = looks(torch.device("cpu"))
     leaving, remaining = look(torch.tensor([False, True] * 6))

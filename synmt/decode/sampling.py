@@ -157,7 +157,8 @@ def first_of(random: Tensor, mass: Tensor) -> Tensor:
 def uniform(seed: int, *names: Tensor | int) -> Tensor:
     """Compute the number between 0 and 1, both excluded, that belongs to a seed and some integers, in float64."""
     device = next(name.device for name in names if isinstance(name, Tensor))
-    state = hashed(torch.tensor(seed, device=device))
+    # filled there: a GPU would wait for a number that is copied
+    state = hashed(torch.full((), seed, device=device))
     for name in names:
         state = hashed(state ^ name)
     # half a step up, so that it is never 0
