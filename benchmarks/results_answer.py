@@ -58,6 +58,10 @@ def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     yield f"{seeds} seeds{_with_one_seed(shown)}. {_verdict('With trees', results.of_trees(lines, 'right'))}."
     if without := results.of_trees(lines, "none"):
         yield f"{_verdict('Without trees', without)}."
+    for line in results.of_trees(lines, "mixture"):
+        if line.difference and line.difference.is_real:
+            first = next(one for one in lines if one.system == first_part(line.system))
+            yield f"The mixture {_verdict_on_one(line)}; {first.system} alone gains {signed(_gain(first))}."
 
 
 def _other_baselines(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -172,22 +176,32 @@ def _gain(line: Line) -> float:
 
 
 def _verdict(kind: str, systems: Sequence[Line]) -> str:
-    """Write `with trees (20 systems), significantly better than the plain model: a +2.00, b +1.00; worse: c −3.00`."""
+    """Write `of 20 single systems with trees, 2 are significantly better than the plain model (a +2.00, b +1.00)`.
+
+    kind: `with trees` or `without trees`, with a capital where a sentence begins.
+    """
     if len(systems) == 1:
         return f"{kind}, {_verdict_on_one(systems[0])}"
     better, worse = _better(systems), _better(systems, sign=-1)
-    of_kind = f"{kind} ({len(systems)} systems)"
+    of_kind = f"{'Of' if kind[0].isupper() else 'of'} {len(systems)} single systems {kind.lower()}"
     if not better and not worse:
         return f"{of_kind}, none differs significantly from the plain model"
-    first = f"significantly better than the plain model: {_named(better)}" if better else "none is significantly better"
-    second = f"; worse: {_named(worse)}" if better else f" than the plain model; significantly worse: {_named(worse)}"
-    return f"{of_kind}, {first}{second if worse else ''}"
+    first = f"{_how_many(better)} significantly better than the plain model{_in_brackets(better)}"
+    return f"{of_kind}, {first}" + (f", and {_how_many(worse)} worse{_in_brackets(worse)}" if worse else "")
+
+
+def _how_many(lines: Sequence[Line]) -> str:
+    return f"{len(lines) or 'none'} {'are' if len(lines) > 1 else 'is'}"
+
+
+def _in_brackets(lines: Sequence[Line]) -> str:
+    return f" ({_named(lines)})" if lines else ""
 
 
 def _with_one_seed(systems: Sequence[Line]) -> str:
     """Warn of systems whose difference may be the luck of a single training."""
     single = sum(len(line.scores) == 1 for line in systems)
-    return f" (so far one for {single} of {len(systems)} systems)" if single else ""
+    return f"; {single} of the {len(systems)} systems have only one so far" if single else ""
 
 
 def _verdict_on_one(line: Line) -> str:

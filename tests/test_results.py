@@ -196,17 +196,20 @@ def test_the_answer_counts_the_systems_that_have_one_seed():
         return Line(system, list(scores), real)
 
     several = [line("a", 0.5, 90.0), line("b", 0.2, 90.0, 91.0), line("c", -0.1, 89.0)]
-    assert _with_one_seed(several) == " (so far one for 2 of 3 systems)"
-    assert _verdict("with trees", several) == "with trees (3 systems), none differs significantly from the plain model"
+    assert _with_one_seed(several) == "; 2 of the 3 systems have only one so far"
+    none = "of 3 single systems with trees, none differs significantly from the plain model"
+    assert _verdict("with trees", several) == none
     several[1] = line("b", 3.0, 93.0, 93.5)
-    better = "significantly better than the plain model: "
-    assert _verdict("with trees", several) == f"with trees (3 systems), {better}b +3.00"
+    better = "1 is significantly better than the plain model (b +3.00)"
+    assert _verdict("with trees", several) == f"of 3 single systems with trees, {better}"
     worse = line("d", -3.0, 87.0)
     worse = replace(worse, difference=replace(worse.difference, p=0.001))
     assert _verdict("Without trees", [several[0], worse]) == (
-        "Without trees (2 systems), none is significantly better than the plain model; significantly worse: d −3.00"
+        "Of 2 single systems without trees, none is significantly better than the plain model, and 1 is worse (d −3.00)"
     )
-    assert _verdict("there", [*several, worse]) == f"there (4 systems), {better}b +3.00; worse: d −3.00"
+    assert _verdict("with trees", [*several, worse]) == (
+        f"of 4 single systems with trees, {better}, and 1 is worse (d −3.00)"
+    )
 
 
 LABELS = {"words": ["8"] * 10 + ["10"] * 20 + ["12"] * 10, "part": ["first"] * 30 + ["other"] * 10}
@@ -282,6 +285,8 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     which = "*Captions*: 2 seeds. With trees, pascal is significantly better than the plain model (+"
     assert f"- **Which systems help?** {which}" in results
     assert "Without trees, relative is significantly better than the plain model (+" in results
+    assert "The mixture relative + pascal is significantly better than the plain model (+" in results
+    assert "); relative alone gains +" in results
     assert "In the same models, the parser's trees gain on average +" in results
     assert " over `random` (1 system); significant over `random` ([tables](#captions-the-parsers-trees-ag" in results
     assert "Significantly better with the parser's trees than with random ones: pascal +" in results

@@ -153,7 +153,8 @@ TrainingText = Annotated[
 Robustness = Annotated[
     bool,
     _robust(
-        "Translate the test set again with damaged trees, with another parser's, and without trees.", "--robustness"
+        "Translate the test set again with rewired, random, flat and other trees (--parser: another parser's).",
+        "--robustness",
     ),
 ]
 Shares = Annotated[str, _robust("Shares of words that get a random parent, between 0 and 1, separated by commas.")]

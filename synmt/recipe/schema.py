@@ -35,9 +35,9 @@ class VariantRecipe(StrictModel):
     side: Literal["source", "target"] = "source"
     """Encoder or decoder."""
     layers: tuple[int, ...] | Literal["all"] | None = None
-    """The layers it edits, counted from 1; by default those of its paper."""
+    """The layers it edits, counted from 1; by default those on its page."""
     heads: int | Literal["all"] | None = None
-    """Number of heads it takes in each layer, from the first free one; by default that of its paper."""
+    """Number of heads it takes in each layer, from the first free one; by default that on its page."""
     loss_weight: float = Field(default=1.0, ge=0)
     """Weight of its auxiliary loss, if it has one."""
     loss_steps: tuple[int, int] | None = None

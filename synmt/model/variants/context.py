@@ -32,7 +32,7 @@ from synmt.model.variant import Place, Syntax, Variant
 class Context(Variant):
     """Mix a context, the mean of the sentence or lower layers, into queries and keys.
 
-    kind: context that is mixed in: `global`, `deep` or `deep_global` (best in both papers: deep_global).
+    kind: context that is mixed in: `global`, `deep` or `deep_global`.
     """
 
     sides = ("source",)
