@@ -32,6 +32,8 @@ from synmt.training.trees.requirements import tree_requirements
 
 _SYSTEM_SECTIONS = ("model", "syntax", "tasks", "parser", "target_parser")
 """The sections of a recipe that make the system; the others are those of the corpus."""
+_UNIFORM = ("uldd", "uudd")
+"""Distributions that know nothing of the tree but its words."""
 
 _OF_THE_MACHINE = {
     "name": None,
@@ -145,14 +147,17 @@ class Plan:
 
 
 def trees_of(recipe: Recipe) -> str:
-    """Tell which trees a model reads or learns from: `parser`, a control, `rewired`, `induced`, `none`."""
+    """Tell which trees a model reads or learns from: `parser`, a control, `rewired`, `uniform`, `induced`, `none`."""
+    variants = recipe.syntax.variants
+    if variants and all(variant.options.get("kind") in _UNIFORM for variant in variants):
+        return "uniform"
     needs = tree_requirements(recipe).values()
     if any(need.to_run or need.to_learn for need in needs) or recipe.tasks.trees != "none":
         changed = "rewired" if recipe.parser.rewire else recipe.parser.control
         return "parser" if changed == "none" else changed
     placed = place_variants(recipe.model, recipe.syntax)
-    variants = (variant for layers in placed.values() for layer in layers for variant in layer)
-    return "induced" if any(variant.build().induces_trees for variant in variants) else "none"
+    built = (variant.build() for layers in placed.values() for layer in layers for variant in layer)
+    return "induced" if any(variant.induces_trees for variant in built) else "none"
 
 
 def first_part(mixture: str) -> str:

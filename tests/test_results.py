@@ -45,7 +45,7 @@ def test_every_system_of_a_plan_has_a_recipe_and_a_name_of_its_own(path):
     of_first_seed = [run for run in runs if run.seed == 1]
     assert len({run.fingerprint for run in of_first_seed}) == len(of_first_seed), "two systems are the same"
     kinds = {trees_of(run.recipe) for run in of_first_seed}
-    assert kinds <= {"parser", "gold", "random", "left", "right", "shuffled", "rewired", "induced", "none"}
+    assert kinds <= {"parser", "gold", "random", "left", "right", "shuffled", "rewired", "uniform", "induced", "none"}
 
 
 def test_a_system_is_moved_to_another_corpus_with_all_that_makes_it():
@@ -71,6 +71,8 @@ def test_a_system_is_moved_to_another_corpus_with_all_that_makes_it():
         ("pascal, gold trees", "gold"),
         ("lisa-left", "left"),
         ("ldd, rewired 50 %", "rewired"),
+        ("uldd", "uniform"),
+        ("uudd", "uniform"),
         ("sa", "induced"),
         ("fa", "none"),
         ("tree-attention", "induced"),
