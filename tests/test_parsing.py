@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from synmt.errors import SynmtError, UsageError
-from synmt.parsing.bulk import parse_file, parse_stream
+from synmt.parsing.bulk import parse_file, parse_stream, usual_processes
+from synmt.parsing.pipeline import default_processes
 from synmt.parsing.shards import Recent, join_shards, parse_shard, shards_of
 from synmt.parsing.target import read_summary
 from synmt.syntax.conllu import read_parses
@@ -367,3 +368,21 @@ def test_a_stream_names_failures_and_bytes_that_are_not_utf8_by_the_number_of_th
     assert caplog.messages == ["line 2 could not be parsed in one piece; using a flat or joined tree: poisoned"]
     with pytest.raises(SynmtError, match=r"standard input: line 2 is not UTF-8"):
         list(parse_stream(io.BufferedReader(io.BytesIO(b"a\n\xff\n")), FlatParser()))
+
+
+@pytest.mark.parametrize(("lines", "asked", "used"), [(8, None, 1), (12, None, 2), (12, 5, 3), (8, 2, 2)])
+def test_the_end_of_parsing_tells_how_many_processes_parsed(lines, asked, used, tmp_path):
+    source = tmp_path / "text"
+    source.write_text("".join(f"{number} a\n" for number in range(lines)))
+    end = run(source, tmp_path / "trees", workers=asked)[-1]
+    assert (end.state, end.processes) == ("finished", used)
+    # nothing is parsed a second time
+    assert run(source, tmp_path / "trees", workers=asked)[-1].processes == 0
+
+
+def test_the_processes_of_a_parser_follow_the_chosen_threads(monkeypatch):
+    monkeypatch.setenv("SYNMT_THREADS", "3")
+    assert default_processes("cpu") == 3
+    assert default_processes("cuda:1") == 1
+    assert [usual_processes(lines, 3) for lines in (1, 4000, 4001, 100_000)] == [1, 1, 3, 3]
+    assert usual_processes(5000, 16) == 3

@@ -150,6 +150,28 @@ def test_asking_to_stop_saves_the_step_and_the_rest_is_the_same(tmp_path):
     assert_same_weights(tmp_path / "whole", tmp_path / "asked")
 
 
+def test_the_cost_of_steps_before_a_stop_is_in_the_next_record(tmp_path):
+    recipe = make_recipe(log_every=8)
+    whole = train(tmp_path / "whole", recipe)[-3]
+    asked = make_trainer(tmp_path / "asked", recipe)
+    stream, step = asked.train(), asked.update
+
+    def update(batches):
+        asked.stop.set()
+        return step(batches)
+
+    asked.update = update
+    list(stream)
+    cost = state_of(tmp_path / "asked", 1)["unlogged_cost"]
+    assert cost["tokens"] > 0
+    assert cost["seconds"] > 0
+    resumed, _ = resume(tmp_path / "asked", recipe)
+    record = next(record for record in resumed.train() if isinstance(record, StepRecord))
+    assert record.tokens == whole.tokens
+    assert record.seconds > cost["seconds"]
+    assert record.tokens_per_second == pytest.approx(record.tokens / record.seconds)
+
+
 def test_a_checkpoint_that_an_interruption_left_is_no_part_of_the_average(tmp_path):
     recipe = make_recipe(log_every=1)
     asked = make_trainer(tmp_path / "run", recipe)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import shutil
 import time
 from collections import deque
@@ -36,6 +37,7 @@ from synmt.syntax.conllu import format_conllu
 
 State = Literal["kept", "parsed", "finished", "unchanged"]
 
+_SHARD_LINES = 2000
 _SHARDS_FOR_WORKERS = 3
 """With fewer shards, loading the models in more processes takes longer than it saves."""
 _WINDOW = 1000
@@ -49,6 +51,7 @@ class ParseProgress:
     state: `kept` and `parsed` describe a shard, `finished` and `unchanged` the whole file.
     words: parsed words; words of repeated lines count in the whole file only.
     seconds: since the start.
+    processes: how many parse together; 0 if a cluster does.
     """
 
     state: State
@@ -56,6 +59,13 @@ class ParseProgress:
     words: int
     failures: int
     seconds: float
+    processes: int = 0
+
+
+def usual_processes(lines: int, processes: int) -> int:
+    """Tell how many of a parser's processes parse a text of this size together: one if it is small."""
+    shards = math.ceil(lines / _SHARD_LINES)
+    return 1 if shards < _SHARDS_FOR_WORKERS else min(processes, shards)
 
 
 def parse_file(
@@ -64,7 +74,7 @@ def parse_file(
     parser: Parser,
     *,
     workers: int | None = None,
-    shard_lines: int = 2000,
+    shard_lines: int = _SHARD_LINES,
     overwrite: bool = False,
     fewer: str = "--workers 1",
 ) -> Generator[ParseProgress, None, None]:
@@ -78,10 +88,10 @@ def parse_file(
     overwrite: replace a file made from another text or by another parser.
     fewer: how the user asks for one process.
     """
-    started, target = time.monotonic(), Path(target)
+    started, target, parsed = time.monotonic(), Path(target), 0
 
-    def progress(state: State, lines: int, words: int, failures: int) -> ParseProgress:
-        return ParseProgress(state, lines, words, failures, time.monotonic() - started)
+    def progress(state: State, lines: int, words: int, failures: int, processes: int = 0) -> ParseProgress:
+        return ParseProgress(state, lines, words, failures, time.monotonic() - started, processes)
 
     check_target(target, overwrite=overwrite)
     if str(source) != "-" and target.exists() and target.samefile(source):
@@ -95,12 +105,12 @@ def parse_file(
     with _work_folder(target, parser.fingerprint, overwrite) as folder:
         digest = hashlib.sha256()
         shards = shards_of(_hashed(read_lines(source), digest), shard_lines)
-        count = 0
-        for state, manifest in _parse_shards(parser, shards, folder, workers, fewer):
-            count += 1
-            yield progress(state, manifest.lines, manifest.words, len(manifest.failures))
+        count = processes = 0
+        for state, manifest, processes in _parse_shards(parser, shards, folder, workers, fewer):
+            count, parsed = count + 1, parsed + (state == "parsed")
+            yield progress(state, manifest.lines, manifest.words, len(manifest.failures), processes)
         summary = _finish(target, folder, count, parser, digest.hexdigest())
-    yield progress("finished", summary.lines, summary.words, summary.failures)
+    yield progress("finished", summary.lines, summary.words, summary.failures, min(processes, parsed))
 
 
 def parse_stream(stream: BinaryIO, parser: Parser, *, where: str = "standard input") -> Iterator[str]:
@@ -146,7 +156,8 @@ def _hashed(lines: Iterable[str], digest: Any) -> Iterator[str]:
 
 def _parse_shards(
     parser: Parser, shards: Iterator[Shard], folder: Path, workers: int | None, fewer: str
-) -> Iterator[tuple[Literal["kept", "parsed"], Manifest]]:
+) -> Iterator[tuple[Literal["kept", "parsed"], Manifest, int]]:
+    """Yield each shard with the number of processes, 0 on a cluster."""
     kept: deque[Manifest] = deque()
 
     def missing() -> Iterator[Shard]:
@@ -158,15 +169,17 @@ def _parse_shards(
 
     unfinished = missing()
     first = list(islice(unfinished, _SHARDS_FOR_WORKERS))
+    on_cluster = cluster_in_use() is not None
     if workers is None:
-        workers = parser.processes() if len(first) == _SHARDS_FOR_WORKERS and cluster_in_use() is None else 1
+        workers = parser.processes() if len(first) == _SHARDS_FOR_WORKERS and not on_cluster else 1
+    processes = 0 if on_cluster else workers
     for shard in in_shards(parse_shard, parser, chain(first, unfinished), workers, where=folder, fewer=fewer):
         shard.write(folder)
         while kept:
-            yield "kept", kept.popleft()
-        yield "parsed", shard.manifest
+            yield "kept", kept.popleft(), processes
+        yield "parsed", shard.manifest, processes
     for manifest in kept:
-        yield "kept", manifest
+        yield "kept", manifest, processes
 
 
 def _finish(target: Path, folder: Path, shards: int, parser: Parser, digest: str) -> Summary:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from synmt.parallel.threads import usable_cores
+from synmt.parallel.threads import chosen_cores
 from synmt.parsing.arcs import check_graph_parser, parse_with_arcs
 from synmt.parsing.direct.graph import best_tree
 from synmt.parsing.direct_parser import isolated
@@ -139,9 +139,13 @@ def free_memory() -> None:
 
 def default_processes(device: str) -> int:
     """Return how many processes parse best on a device: one for each core of a CPU, or one on a GPU."""
-    if device != "cpu":
-        import torch
+    return 1 if on_gpu(device) else chosen_cores()
 
-        if device != "auto" or torch.cuda.is_available():
-            return 1
-    return usable_cores()
+
+def on_gpu(device: str) -> bool:
+    """Tell whether `auto` or a device of PyTorch is a GPU."""
+    if device != "auto":
+        return device != "cpu"
+    import torch
+
+    return torch.cuda.is_available()

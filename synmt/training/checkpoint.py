@@ -30,6 +30,7 @@ class TrainingState:
     decays: validations that lowered the learning rate of the schedule `plateau`; old checkpoints have none.
     scaler: the state of the gradient scaler, for fp16.
     unlogged: the steps since the last record, which the next record covers too.
+    unlogged_cost: what they have cost, as `Meter.cost` says it; old checkpoints do not say it.
     """
 
     step: int = 0
@@ -41,6 +42,7 @@ class TrainingState:
     decays: int = 0
     scaler: dict[str, Any] = field(default_factory=dict)
     unlogged: list[dict[str, Any]] = field(default_factory=list)
+    unlogged_cost: dict[str, Any] = field(default_factory=dict)
 
 
 def save_checkpoint(

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -66,9 +67,19 @@ class Meter:
         self._energy = EnergyMeter(device)
         self.start()
 
-    def start(self) -> None:
-        """Start measuring the speed."""
-        self.tokens, self._spent = 0, _Spent(self._energy)
+    def start(self, tokens: int = 0, **spent: Any) -> None:
+        """Start measuring; tokens, spent: the `cost` of steps that were measured before."""
+        self.tokens, self._spent = tokens, _Spent(self._energy, **spent)
+
+    def cost(self) -> dict[str, Any]:
+        """Tell what the steps that no record covers yet have cost; only while measuring is paused."""
+        spent = self._spent
+        return {
+            "tokens": self.tokens,
+            "seconds": spent.seconds,
+            "processor_seconds": spent.processor_seconds,
+            "joules": spent.joules,
+        }
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -117,10 +128,7 @@ class Meter:
             gradient_norm=steps[-1].gradient_norm,
             tokens_per_second=self.tokens / spent.seconds,
             memory=peak_memory(self.device),
-            seconds=spent.seconds,
-            processor_seconds=spent.processor_seconds,
-            tokens=self.tokens,
-            joules=spent.joules,
+            **self.cost(),
         )
         self.start()
         return record
@@ -129,10 +137,15 @@ class Meter:
 class _Spent:
     """What has been spent since the start, while it was not stopped: wall clock, processor time, energy."""
 
-    def __init__(self, energy: EnergyMeter) -> None:
-        self.seconds = self.processor_seconds = 0.0
-        self.joules: float | None = 0.0
-        self._energy = energy
+    def __init__(
+        self,
+        energy: EnergyMeter,
+        *,
+        seconds: float = 0.0,
+        processor_seconds: float = 0.0,
+        joules: float | None = 0.0,
+    ) -> None:
+        self.seconds, self.processor_seconds, self.joules, self._energy = seconds, processor_seconds, joules, energy
         self.go_on()
 
     def go_on(self) -> None:

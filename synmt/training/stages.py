@@ -198,10 +198,10 @@ def _parse(
             elif step.state == "unchanged":
                 _logger.info("parse: %s exists already", target)
             else:
-                remember_rate(parser, words, step.seconds, workers or parser.processes())
-                if words:
-                    cost = {"lines": step.lines, "words": words, "seconds": step.seconds}
-                    write_json(parse_cost(target), {**cost, "processes": workers or parser.processes()})
+                if words and step.processes:
+                    remember_rate(parser, words, step.seconds, step.processes)
+                    cost = {"lines": step.lines, "words": words, "seconds": step.seconds, "processes": step.processes}
+                    write_json(parse_cost(target), cost)
                 count = counted(step.failures, "failure")
                 failures = f", {count} (see {target}.failures.jsonl)" if step.failures else ""
                 _logger.info("parse: %s %s lines in %.0f s%s", target, f"{step.lines:,}", step.seconds, failures)

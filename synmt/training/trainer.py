@@ -84,7 +84,7 @@ class Trainer:
 
     def train(self) -> Generator[LogRecord, None, None]:
         """Train until max_steps, patience, the last decay or a request to stop."""
-        self._meter.start()
+        self._meter.start(**self.state.unlogged_cost)
         stream = self._batches()
         try:
             while (reason := self._reason_to_stop()) is None:
@@ -100,7 +100,8 @@ class Trainer:
                     yield from self._validate_and_save()
         finally:
             stream.close()
-        self._save()
+        with self._meter.paused():
+            self._save()
         yield EndRecord(self.state.step, reason)
 
     def _batches(self) -> Generator[tuple[Batch, Position], None, None]:
@@ -234,7 +235,8 @@ class Trainer:
         if self.processes.rank:
             return
         unlogged = [asdict(step) for step in self._meter.steps]
-        state = replace(self.state, scaler=self.scaler.state_dict(), unlogged=unlogged)
+        cost = self._meter.cost() if unlogged else {}
+        state = replace(self.state, scaler=self.scaler.state_dict(), unlogged=unlogged, unlogged_cost=cost)
         if not self.run.checkpoint(state.step).exists():
             save_checkpoint(self.run, state.step, self.model, self.optimizer, asdict(state))
         drop_checkpoints(self.run, self.settings, best_step=state.best_step)

@@ -9,8 +9,9 @@ from typing import Literal
 
 from synmt.errors import SynmtError
 from synmt.files.reading import count_lines, read_lines
+from synmt.parsing.bulk import usual_processes
 from synmt.parsing.parser import StanzaParser
-from synmt.parsing.pipeline import default_processes
+from synmt.parsing.pipeline import default_processes, on_gpu
 from synmt.parsing.rates import REFERENCE, measured_rate
 from synmt.recipe.data import ParserRecipe
 
@@ -73,11 +74,10 @@ def parsing_step(what: str, text: TextSize, parser: StanzaParser | None, setting
     parser: None if its model is not on this machine yet.
     """
     rate = measured_rate(parser) if parser else None
-    processes = settings.workers or default_processes(settings.device)
-    on_gpu = processes == 1 and default_processes("cpu") > 1 and not settings.workers
-    if text.lines is None or (rate is None and on_gpu):
+    if text.lines is None or (rate is None and on_gpu(settings.device) and not settings.workers):
         remark = "" if text.lines is None else "parsing time unknown: no parsing speed measured on this GPU yet"
         return PlannedStep(what, "to do", str(text), remark)
+    processes = settings.workers or usual_processes(text.lines, default_processes(settings.device))
     hours = text.lines * text.words / ((rate or REFERENCE) * processes) / 3600
     about = "about" if rate else "at least"
     return PlannedStep(what, "to do", f"{text}, {about} {_duration(hours)}", _basis(text, rate, processes))
