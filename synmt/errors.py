@@ -100,6 +100,12 @@ def unknown_name(what: str, name: str, names: Iterable[str], *, where: str = "")
     return UsageError(f"there is no {what} '{name}'", where=where, allowed=allowed, do=did_you_mean(name, names))
 
 
+def refuse_text(values: Any, what: str) -> None:
+    """Raise UsageError if a text was given where a list of texts is needed; what: the name of that list."""
+    if isinstance(values, str):
+        raise UsageError(f"{what}: must be a list of texts, not one text", do=f"Write [{values!r}]")
+
+
 def counted(number: int, one: str, more: str = "") -> str:
     """Write a number with the words for one thing or for several (default: with an s): `1 line`, `2 pairs are`."""
     return f"{number:,} {one if number == 1 else more or f'{one}s'}"

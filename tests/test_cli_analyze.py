@@ -200,14 +200,14 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
     ("arguments", "message"),
     [
         (["--json"], "no analysis is chosen. Choose one or more of --by-length, --by-depth, "),
-        (["--gold", "x.conllu"], "--gold belongs to --trees. Add it."),
-        (["--head", "1.1"], "--head belongs to --trees or --attention. Add one of them."),
-        (["--draw", "2"], "--draw belongs to --trees. Add it."),
+        (["--gold", "x.conllu"], "--gold needs --trees. Add it."),
+        (["--head", "1.1"], "--head needs --trees or --attention. Add one of them."),
+        (["--draw", "2"], "--draw needs --trees. Add it."),
         (["--html", "x.html"], "no analysis is chosen"),
         (["--by-length", "--html", "x.txt"], "x.txt: not an HTML file name. Endings: .html, .htm."),
         (["--parser", "de"], "no analysis is chosen. Choose one or more of"),
-        (["labels.tsv"], f"LABELS.tsv belongs to {GROUPED}. Add one of them."),
-        (["--gates", "--cased"], f"--lowercase/--cased belongs to {GROUPED} or"),
+        (["labels.tsv"], f"LABELS.tsv needs {GROUPED}. Add one of them."),
+        (["--gates", "--cased"], f"--lowercase/--cased needs {GROUPED} or"),
         (["--trees", "--by-length", "--plot", "x.png"], "x.png: several analyses would draw into one file"),
         (["--by-length", "labels.tsv"], "no chosen analysis uses the labels. Add `--by-label`"),
         (["--by-length", "--buckets", "20,10"], "does not name or list buckets"),
@@ -215,7 +215,7 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
         (["--by-length", "--metric", "blu"], "Did you mean 'bleu'?"),
         (["--by-length", "--test", "chalenge"], "Its test sets: challenge, test. Did you mean 'challenge'?"),
         (["--by-label", "--label", "atractors"], "Did you mean 'attractors'?"),
-        (["--where", "id=x"], f"--where belongs to {GROUPED}. Add one of them."),
+        (["--where", "id=x"], f"--where needs {GROUPED}. Add one of them."),
         (["--by-length", "--label", "id", "--where", "id=x"], "no chosen analysis uses the labels. Add `--by-label`"),
         (["--by-length", "--where", "atractors=1"], "Did you mean 'attractors'?"),
         (["--by-length", "--where", "attractors=3"], "label 'attractors' has no value '3'. Its values: 0, 1."),
@@ -224,7 +224,7 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
         (["--by-label", "--test", "challenge"], "there are no labels of the test set challenge"),
         (["--by-length", "--plot", "x.bmp"], "unsupported picture format"),
         (["--by-depth", "--unit", "pieces"], "no chosen analysis uses --unit. Add `--by-length`"),
-        (["--by-length", "--top", "5"], "--top belongs to --compare or --words or --ngrams. Add one of them."),
+        (["--by-length", "--top", "5"], "--top needs --compare or --words or --ngrams. Add one of them."),
         (["--words", "tag", "--top", "5"], "no chosen analysis uses --top. Add `--compare` or `--ngrams`"),
         (["--by-length", "--parser", "x"], "no chosen analysis uses --parser. Add `--by-depth`, `--by-distance`, "),
         (["--words", "frequency", "--parser", "x"], "no chosen analysis uses --parser"),
@@ -285,7 +285,7 @@ def test_a_baseline_and_labels_must_have_the_same_test_set(runs):
     # labels, too
     (runs / "few.tsv").write_text("kind\na\n")
     error = run("--by-label", runs / "few.tsv").exception
-    assert "1 rows of labels below the header, but there are 3 test sentences" in str(error)
+    assert "1 row of labels below the header, but there are 3 test sentences" in str(error)
 
 
 def test_lines_are_parsed_in_parts_and_failures_are_reported_by_line(caplog):

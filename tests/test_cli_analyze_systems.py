@@ -146,7 +146,7 @@ def test_the_page_has_a_table_and_a_figure_of_all_systems(place):
             "--baseline is given more than once. Give it once.",
         ),
         (("--by-length", "--run", PLAIN, "--baseline", "runs/p*", "--seeds"), "the baseline is one system, not 2"),
-        (("--trees", "--seeds", "--run", PLAIN), "--seeds belongs to --by-length"),
+        (("--trees", "--seeds", "--run", PLAIN), "--seeds needs --by-length"),
         (("--by-length", "--run", PLAIN, "runs/alon"), "runs/alon: no such file or run folder"),
         (("--by-length", "--run", f"{PLAIN}/recipe.yaml"), "recipe.yaml: not a run folder: run.json is missing"),
         (("--compare", PLAIN), "--compare: two systems or more are compared, up to 26, not 1"),

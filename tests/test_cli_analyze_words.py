@@ -208,7 +208,7 @@ def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
         (["--words", "tag", *FILES[:6]], "source words need the source text"),
         (["--ngrams", *FILES[:2], *FILES[4:]], "n-grams tell two systems apart, and there is one. Add `--baseline`"),
         (["--ngrams", "--plot", "x.svg", *FILES], "n-grams have no figure. Add `--words`"),
-        (["--alignments", "x"], "--alignments belongs to --words or --ngrams"),
+        (["--alignments", "x"], "--alignments needs --words or --ngrams"),
         (["--words", "tag,", *FILES], "there are no groups of words by ''"),
         (["--words", "tag", "--training-text", "x", *FILES], "no group is made by frequency. Add `--words frequency`"),
         (["--words", "frequency", "--alignments", "x", *FILES], "target words need no alignments with the source"),

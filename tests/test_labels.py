@@ -68,7 +68,7 @@ def test_of_many_values_the_first_are_named():
         ("", "no labels in the file"),
         ("a\tb\n1\t2\n1\n", "line 3: 1 columns, but the first row names 2"),
         ("a\ta\n1\t2\n", "line 1: two columns are named 'a'"),
-        ("a\n1\n", "1 rows of labels below the header, but there are 2 test sentences"),
+        ("a\n1\n", "1 row of labels below the header, but there are 2 test sentences"),
     ],
 )
 def test_labels_that_do_not_fit_are_refused(tmp_path, text, message):

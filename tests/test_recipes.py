@@ -276,3 +276,12 @@ def test_every_key_has_a_meaning():
         for name, field in getattr(section, "model_fields", {}).items():
             if not hasattr(field.annotation, "model_fields"):
                 assert field.description, f"{section.__name__}.{name}"
+
+
+def test_overrides_are_a_list_of_texts_in_utf_8(tmp_path):
+    path = write(tmp_path, "a.yaml", dump_yaml(LEAST))
+    with pytest.raises(UsageError, match=r"overrides: must be a list of texts, not one text. Write \['name=x'\]"):
+        load_recipe(path, "name=x")
+    # as Python passes on a byte of the command line that is not UTF-8
+    with pytest.raises(UsageError, match=r"'n\\udce4me=1' is not UTF-8. Write it in UTF-8"):
+        load_recipe(path, [b"n\xe4me=1".decode("utf-8", "surrogateescape")])

@@ -62,6 +62,13 @@ def test_a_run_is_named_by_its_folder_as_text_or_path_and_several_are_an_ensembl
     assert texts(both.translate(LINES)) == expected
 
 
+def test_one_text_is_no_list_of_lines_and_options_have_known_names(plain):
+    with pytest.raises(UsageError, match=r"lines: must be a list of texts, not one text. Write \['A dog'\]"):
+        next(Translator.load(plain).translate("A dog"))
+    with pytest.raises(UsageError, match=r"there is no option 'beam_sise'.* Did you mean 'beam_size'\?"):
+        Translator.load(plain, beam_sise=4)
+
+
 def test_a_run_is_read_once(plain, monkeypatch):
     calls = []
     for owner, name in ((Vocabulary, "load"), (Run, "recipe")):

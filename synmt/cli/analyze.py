@@ -157,13 +157,13 @@ _FEW = 3
 
 
 def _choose_questions(typed: Mapping[str, str]) -> list[_Question]:
-    """Find the questions that were asked, and refuse options that belong to none of them."""
+    """Find the questions that were asked, and refuse options that have no effect in them."""
     chosen = [one for one in _QUESTIONS if any(name in typed for name in one.flags)]
     for name, spelling in typed.items():
         owners = [one for one in _QUESTIONS if name in one.names]
         if owners and not any(one in chosen for one in owners) and (chosen or len(owners) <= _FEW):
             add = "Add one of them" if len(owners) > 1 or len(owners[0].flags) > 1 else "Add it"
-            raise UsageError(f"{spelling} belongs to {' or '.join(map(str, owners))}", do=add)
+            raise UsageError(f"{spelling} needs {' or '.join(map(str, owners))}", do=add)
     if not chosen:
         flags = ", ".join(_flag(name) for one in _QUESTIONS for name in one.flags)
         raise UsageError("no analysis is chosen", do=f"Choose one or more of {flags}")

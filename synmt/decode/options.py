@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from synmt.errors import SynmtError, UsageError, all_in_one
+from synmt.errors import SynmtError, UsageError, all_in_one, unknown_name
 from synmt.recipe.schema import MAX_BEAM, MAX_PENALTY, DecodingRecipe
 
 _DEFAULTS = DecodingRecipe()
@@ -68,6 +68,10 @@ class SearchOptions:
     @classmethod
     def from_recipe(cls, decoding: DecodingRecipe, **changes: Any) -> SearchOptions:
         """Take the values of a recipe, except for `changes`, which are any fields of this record."""
+        names = [one.name for one in fields(cls)]
+        for name in changes:
+            if name not in names:
+                raise unknown_name("option", name, names)
         return cls(**{**decoding.model_dump(), **changes})
 
 

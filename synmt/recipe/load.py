@@ -16,7 +16,16 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from synmt.errors import SynmtError, UsageError, all_in_one, counted, did_you_mean, given_value, plain_message
+from synmt.errors import (
+    SynmtError,
+    UsageError,
+    all_in_one,
+    counted,
+    did_you_mean,
+    given_value,
+    plain_message,
+    refuse_text,
+)
 from synmt.recipe.catalogue import find_recipe, find_shipped, no_such_recipe
 from synmt.recipe.keys import list_keys
 from synmt.recipe.schema import Recipe
@@ -33,6 +42,7 @@ def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
     """
     given = _with_bases(path)
     given.setdefault("name", Path(path).name.removesuffix(".yaml").removesuffix(".yml"))
+    refuse_text(overrides, "overrides")
     for override in overrides:
         _apply_override(given, override)
     return check_recipe(given, where=str(path))
@@ -114,6 +124,9 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 def _apply_override(given: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
+    if any("\ud800" <= sign <= "\udfff" for sign in override):
+        # bytes of the command line that the shell's encoding does not have
+        raise UsageError(f"{override!r} is not UTF-8", do="Write it in UTF-8, in a shell with a UTF-8 locale")
     if not equals or not key:
         raise UsageError(f"'{override}' is not an override", allowed="Overrides look like training.max_steps=100")
     *sections, last = key.split(".")

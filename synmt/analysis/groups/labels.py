@@ -11,7 +11,7 @@ import numpy as np
 
 from synmt.analysis.groups.grouping import Grouping
 from synmt.arrays import BoolArray, IntArray
-from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean, unknown_name
+from synmt.errors import SynmtError, UsageError, all_in_one, counted, did_you_mean, unknown_name
 from synmt.files.reading import read_lines
 
 _logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ def read_labels(path: str | Path, sentences: int) -> dict[str, list[str]]:
         raise all_in_one(uneven[:3])
     if len(rows) != sentences:
         raise SynmtError(
-            f"{len(rows):,} rows of labels below the header, but there are {sentences:,} test sentences",
+            f"{counted(len(rows), 'row')} of labels below the header, but there are {sentences:,} test sentences",
             where=str(path),
             do="Give one row for each sentence, in the same order",
         )

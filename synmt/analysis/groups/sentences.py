@@ -114,7 +114,7 @@ def _read_labels(options: GroupOptions, outputs: Outputs) -> dict[str, list[str]
     path = options.labels or outputs.labels
     if path is None:
         of = f"the test set {outputs.test}" if outputs.test else outputs.system
-        raise UsageError(f"there are no labels of {of}", do="Give a file: `synmt analyze LABELS.tsv …`")
+        raise UsageError(f"there are no labels of {of}", do="Add a file of labels to the command, such as `labels.tsv`")
     return read_labels(path, len(outputs.reference))
 
 
