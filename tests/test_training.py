@@ -150,6 +150,16 @@ def test_asking_to_stop_saves_the_step_and_the_rest_is_the_same(tmp_path):
     assert_same_weights(tmp_path / "whole", tmp_path / "asked")
 
 
+def test_asking_to_stop_in_the_last_step_leaves_the_end_to_the_next_start(tmp_path):
+    asked = make_trainer(tmp_path)
+    for record in asked.train():
+        if record.step == 8:
+            asked.stop.set()
+    assert record == EndRecord(8, "interrupted")
+    resumed, _ = resume(tmp_path)
+    assert list(resumed.train()) == [EndRecord(8, "max_steps")]
+
+
 def test_the_cost_of_steps_before_a_stop_is_in_the_next_record(tmp_path):
     recipe = make_recipe(log_every=8)
     whole = train(tmp_path / "whole", recipe)[-3]

@@ -220,13 +220,16 @@ class Trainer:
         return ValidationRecord(self.state.step, loss, perplexity(loss), bleu, best, self.state.decays)
 
     def _reason_to_stop(self) -> str | None:
+        # first, so that no test set is translated after a request to stop in the last step
+        if self.stop.is_set() if self.processes.count == 1 else self._stopping:
+            return "interrupted"
         if self.state.step >= self.settings.max_steps:
             return "max_steps"
         if self.settings.patience and self.state.waited >= self.settings.patience:
             return "patience"
         if self.settings.schedule == "plateau" and self.state.decays > self.settings.max_decays:
             return "decays"
-        return "interrupted" if (self.stop.is_set() if self.processes.count == 1 else self._stopping) else None
+        return None
 
     def _save(self) -> None:
         self._meter.read()
