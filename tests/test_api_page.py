@@ -38,7 +38,7 @@ def test_the_example_of_the_readme_runs(place, monkeypatch, capsys):
     monkeypatch.chdir(place)
     training = {**TRAINING, "max_steps": 2}
     write_recipe(place / "quickstart.yaml", place / "corpus", parser=COMPACT, training=training)
-    exec(examples_of(README), {})
+    exec(examples_of(README), {"__name__": "__main__"})
     assert "RunRecord" in capsys.readouterr().out
 
 

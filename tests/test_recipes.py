@@ -92,7 +92,7 @@ def test_an_override_changes_one_place_and_no_alias_of_it(tmp_path):
     assert str(recipe.corpus.test["2016"].target) == "b"
 
 
-@pytest.mark.parametrize("override", ["name=\udcff", "training.seed=!!int many", "training.seed=!!timestamp now"])
+@pytest.mark.parametrize("override", ["training.seed=!!int many", "training.seed=!!timestamp now"])
 def test_a_value_that_yaml_cannot_read_is_a_message(tmp_path, override):
     with pytest.raises(UsageError, match=r"^override: not valid YAML"):
         load_recipe(write(tmp_path, "r.yaml", dump_yaml(LEAST)), [override])

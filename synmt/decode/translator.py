@@ -159,7 +159,8 @@ class Translator:
 
         parses: a tree for each line, of its words if the run tokenizes text; by default, lines are parsed where needed.
         """
-        refuse_text(lines, "lines")
+        if isinstance(lines, str):
+            refuse_text(lines, "lines")
         for translations in self.translate_windows(windows(lines, self.window), parses):
             yield from translations
 
@@ -221,8 +222,7 @@ class Translator:
         ]
         logits = self.options.beam_size * len(self.target)
         sources = [source for source in sources if len(source)]
-        share = math.ceil(len(sources) / workers(self.device))
-        size = max(1, min(self.options.batch_size, _LOGITS // logits, share))
+        size = max(1, min(self.options.batch_size, _LOGITS // logits, math.ceil(len(sources) / workers(self.device))))
         return batches(sources, len, sentences=size, pieces=_PIECES * size)
 
     def _segment(self, index: int, line: str, tree: Parse | None) -> Source:

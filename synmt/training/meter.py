@@ -6,8 +6,8 @@ import contextlib
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,17 +69,17 @@ class Meter:
 
     def start(self, tokens: int = 0, **spent: Any) -> None:
         """Start measuring; tokens, spent: the `cost` of steps that were measured before."""
-        self.tokens, self._spent = tokens, _Spent(self._energy, **spent)
+        self.tokens, self._spent = tokens, _Spent(self._energy, spent)
 
     def cost(self) -> dict[str, Any]:
         """Tell what the steps that no record covers yet have cost; only while measuring is paused."""
-        spent = self._spent
-        return {
-            "tokens": self.tokens,
-            "seconds": spent.seconds,
-            "processor_seconds": spent.processor_seconds,
-            "joules": spent.joules,
-        }
+        spent = ("seconds", "processor_seconds", "joules")
+        return {"tokens": self.tokens, **{name: getattr(self._spent, name) for name in spent}}
+
+    def unlogged(self) -> dict[str, Any]:
+        """Return these steps and their cost, for a checkpoint."""
+        steps = [asdict(step) for step in self.steps]
+        return {"unlogged": steps, "unlogged_cost": self.cost() if steps else {}}
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -137,15 +137,11 @@ class Meter:
 class _Spent:
     """What has been spent since the start, while it was not stopped: wall clock, processor time, energy."""
 
-    def __init__(
-        self,
-        energy: EnergyMeter,
-        *,
-        seconds: float = 0.0,
-        processor_seconds: float = 0.0,
-        joules: float | None = 0.0,
-    ) -> None:
-        self.seconds, self.processor_seconds, self.joules, self._energy = seconds, processor_seconds, joules, energy
+    def __init__(self, energy: EnergyMeter, before: Mapping[str, Any]) -> None:
+        self.seconds: float = before.get("seconds", 0.0)
+        self.processor_seconds: float = before.get("processor_seconds", 0.0)
+        self.joules: float | None = before.get("joules", 0.0)
+        self._energy = energy
         self.go_on()
 
     def go_on(self) -> None:

@@ -220,7 +220,7 @@ class Trainer:
         return ValidationRecord(self.state.step, loss, perplexity(loss), bleu, best, self.state.decays)
 
     def _reason_to_stop(self) -> str | None:
-        # first, so that no test set is translated after a request to stop in the last step
+        # first: after a request to stop in the last step, no test set is translated
         if self.stop.is_set() if self.processes.count == 1 else self._stopping:
             return "interrupted"
         if self.state.step >= self.settings.max_steps:
@@ -237,9 +237,7 @@ class Trainer:
             gather_state(self.optimizer)
         if self.processes.rank:
             return
-        unlogged = [asdict(step) for step in self._meter.steps]
-        cost = self._meter.cost() if unlogged else {}
-        state = replace(self.state, scaler=self.scaler.state_dict(), unlogged=unlogged, unlogged_cost=cost)
+        state = replace(self.state, scaler=self.scaler.state_dict(), **self._meter.unlogged())
         if not self.run.checkpoint(state.step).exists():
             save_checkpoint(self.run, state.step, self.model, self.optimizer, asdict(state))
         drop_checkpoints(self.run, self.settings, best_step=state.best_step)
