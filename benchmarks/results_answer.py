@@ -60,8 +60,9 @@ def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         yield f"{_verdict('Without trees', without)}."
     for line in results.of_trees(lines, "mixture"):
         if line.difference and line.difference.is_real:
-            first = next(one for one in lines if one.system == first_part(line.system))
-            yield f"The mixture {_verdict_on_one(line)}; {first.system} alone gains {signed(_gain(first))}."
+            alone = [one for one in lines if one.system == first_part(line.system)]
+            gains = "".join(f"; {one.system} alone gains {signed(_gain(one))}" for one in alone)
+            yield f"The mixture {_verdict_on_one(line)}{gains}."
 
 
 def _other_baselines(results: Results, lines: Sequence[Line]) -> Iterator[str]:

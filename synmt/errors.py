@@ -100,10 +100,9 @@ def unknown_name(what: str, name: str, names: Iterable[str], *, where: str = "")
     return UsageError(f"there is no {what} '{name}'", where=where, allowed=allowed, do=did_you_mean(name, names))
 
 
-def refuse_text(values: Any, what: str) -> None:
-    """Raise UsageError if a text was given where a list of texts is needed; what: the name of that list."""
-    if isinstance(values, str):
-        raise UsageError(f"{what}: must be a list of texts, not one text", do=f"Write [{values!r}]")
+def one_text(text: str, what: str) -> UsageError:
+    """Make the error for a text in the place of a list of texts; what: the name of that list."""
+    return UsageError(f"{what}: must be a list of texts, not one text", do=f"Write [{text!r}]")
 
 
 def counted(number: int, one: str, more: str = "") -> str:

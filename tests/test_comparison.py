@@ -93,3 +93,8 @@ def test_importing_the_package_imports_neither_numpy_nor_sacrebleu():
     assert done.stdout == "set()\n"
     with pytest.raises(AttributeError, match="has no attribute 'compare'"):
         evaluation.compare  # noqa: B018
+
+
+def test_one_path_is_no_list_of_systems():
+    with pytest.raises(UsageError, match=r"systems: must be a list of texts, not one text. Write \['runs/plain'\]"):
+        evaluation.compare_systems("runs/plain")

@@ -22,7 +22,7 @@ from synmt.decode.options import SearchOptions
 from synmt.decode.rescoring import align, rescore
 from synmt.decode.translation import Translation, joined, make_translation
 from synmt.decode.tree_provider import TreeProvider
-from synmt.errors import SynmtError, UsageError, refuse_text
+from synmt.errors import SynmtError, UsageError, one_text
 from synmt.model.inference.packed import InferencePrecision
 from synmt.model.seq2seq import Seq2Seq
 from synmt.parsing.parser import StanzaParser
@@ -160,7 +160,7 @@ class Translator:
         parses: a tree for each line, of its words if the run tokenizes text; by default, lines are parsed where needed.
         """
         if isinstance(lines, str):
-            refuse_text(lines, "lines")
+            raise one_text(lines, "lines")
         for translations in self.translate_windows(windows(lines, self.window), parses):
             yield from translations
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from synmt.errors import UsageError, refuse_text
+from synmt.errors import UsageError, one_text
 from synmt.evaluation.bootstrap import SEED
 from synmt.evaluation.cache import cached_score
 from synmt.evaluation.metrics import Metric, Score, check_texts, make_metric
@@ -93,7 +93,8 @@ def compare_systems(
 
 
 def _read_inputs(systems: Any, references: Any, sources: Any, options: ScoreOptions) -> ScoringInputs:
-    refuse_text(systems, "systems")
+    if isinstance(systems, str):
+        raise one_text(systems, "systems")
     if not systems:
         raise UsageError("there are no translations to score")
     paths = [isinstance(text, (str, Path)) for text in (*systems, references, sources) if text is not None]

@@ -23,8 +23,8 @@ from synmt.errors import (
     counted,
     did_you_mean,
     given_value,
+    one_text,
     plain_message,
-    refuse_text,
 )
 from synmt.recipe.catalogue import find_recipe, find_shipped, no_such_recipe
 from synmt.recipe.keys import list_keys
@@ -42,7 +42,8 @@ def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
     """
     given = _with_bases(path)
     given.setdefault("name", Path(path).name.removesuffix(".yaml").removesuffix(".yml"))
-    refuse_text(overrides, "overrides")
+    if isinstance(overrides, str):
+        raise one_text(overrides, "overrides")
     for override in overrides:
         _apply_override(given, override)
     return check_recipe(given, where=str(path))
