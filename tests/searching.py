@@ -58,7 +58,8 @@ def members_of(batch: Batch, *models: Seq2Seq, row: int | None = None) -> list[M
 def alone(batch: Batch, row: int) -> tuple[Sequences, dict[str, Tensor]]:
     """Take one sentence of a batch, without padding."""
     length = int(batch.source.mask[row].sum())
-    source = Sequences(batch.source.ids[row : row + 1, :length], batch.source.mask[row : row + 1, :length])
+    ids, mask = (part[row : row + 1, :length] for part in (batch.source.ids, batch.source.mask))
+    source = Sequences(ids, mask, torch.tensor([length]))
     return source, {name: signal[row : row + 1, :length] for name, signal in batch.source_signals.items()}
 
 

@@ -1,4 +1,4 @@
-"""The memory of a process that computes on a CPU."""
+"""The memory of a process that computes on a CPU, and products on a GPU."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import subprocess
 import sys
 
 import pytest
+import torch
+
+from synmt.model.device import choose_device
 
 # a block that is larger than all before it is one that glibc gives back at once
 GROWING = """
@@ -29,3 +32,9 @@ def test_memory_that_has_been_freed_is_used_again_as_it_is():
         for which in ("keep", "return")
     }
     assert pages["keep"] < pages["return"] / 2
+
+
+def test_on_a_gpu_float32_is_float32_and_attention_needs_no_plan_for_each_shape():
+    choose_device("auto")
+    assert not torch.backends.cudnn.allow_tf32
+    assert not torch.backends.cuda.cudnn_sdp_enabled()

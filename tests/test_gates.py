@@ -20,7 +20,7 @@ from synmt.analysis.gates.norms import (
 )
 from synmt.analysis.gates.table import COLUMNS, MIN_WORDS, TagRow, gates_as_json, highest_shares, tabulate
 from synmt.cli import console
-from synmt.data.batch import Sequences
+from synmt.data.batch import collate_source
 from synmt.data.vocabulary import BOS, Words
 from synmt.decode.loaded_model import LoadedModel
 from synmt.decode.translator import Translator
@@ -245,8 +245,7 @@ def norms_step_by_step(system, source, target):
     """Compute the gates of a sentence step by step, from the states of the decoder."""
     model = system.model
     ids = torch.tensor(system.target.encode_ids(target))
-    encoded = torch.tensor([[*system.source.encode_ids(source), 3]])
-    memory, _ = model.remember(Sequences(encoded, torch.ones_like(encoded, dtype=torch.bool)), {})
+    memory, _ = model.remember(collate_source([np.array(system.source.encode_ids(source))]), {})
     state, fed, norms = model.start(memory), BOS, []
     weight, bias = model.decoder.gate.project.weight, model.decoder.gate.project.bias
     for piece in ids.tolist():

@@ -127,9 +127,9 @@ def test_it_reads_the_normed_output_of_a_transformer_and_the_states_of_an_lstm()
         (variant,) = model.variants["source"]
         _, batch = random_batch(model, [3, 5])
         memory, syntax = model.remember(batch.source, batch.source_signals)
-        expected = variant.annotate(model.encode(batch.source.ids, batch.source.mask), syntax)
+        expected = variant.annotate(model.encode(batch.source), syntax)
         assert torch.equal(memory.states, expected.states)
-        assert not torch.equal(memory.states, model.encode(batch.source.ids, batch.source.mask).states)
+        assert not torch.equal(memory.states, model.encode(batch.source).states)
 
 
 def test_dropped_messages_are_made_up_for_in_the_mean():

@@ -7,9 +7,8 @@ from attending import assert_alone_as_in_a_batch, random_trees
 from small import MONKEY, MONKEY_WORD_OF, random_batch, relation_warnings, small_model
 
 from synmt.analysis.trees.sources import tree_sources
-from synmt.data.batch import collate
+from synmt.data.batch import collate, collate_source
 from synmt.data.corpus import Example, Tree
-from synmt.data.vocabulary import EOS
 from synmt.errors import UsageError
 from synmt.model.attention import Memory
 from synmt.model.variant import Place, Syntax
@@ -44,7 +43,7 @@ def slow_graph(variant, states):
 def test_it_equals_a_loop_over_pieces_and_their_parents():
     model, variant = with_graphs()
     _, batch = random_batch(model, [1, 4, 2])
-    plain = model.encode(batch.source.ids, batch.source.mask)
+    plain = model.encode(batch.source)
     memory, _ = model.remember(batch.source, {})
     for row, length in enumerate(plain.mask.sum(1).tolist()):
         parents, _, annotations = slow_graph(variant, plain.states[row, :length])
@@ -80,7 +79,7 @@ def test_its_loss_equals_a_loop_over_random_trees_gradients_too(seed):
         Example(line, np.full(len(tree.word_of), 9), np.array([9]), {"source": tree}) for line, tree in enumerate(trees)
     ]
     batch = collate(examples, Reading(model.learns("source")))
-    plain = model.encode(batch.source.ids, batch.source.mask)
+    plain = model.encode(batch.source)
     states = plain.states.detach().requires_grad_()
     syntax = Syntax(batch.source_signals, ids=batch.source.ids)
     variant.annotate(plain.edit(states=states), syntax)
@@ -137,8 +136,8 @@ def test_the_parents_that_it_learns_are_first_pieces_and_of_the_root_the_root():
 
 def test_a_piece_alone_hangs_on_the_root_and_so_does_a_lone_eos():
     model, variant = with_graphs()
-    ids = torch.tensor([[9, EOS], [EOS, 0]])
-    memory = variant.annotate(model.encode(ids, ids > 0), model.syntax("source", {}, ids))
+    source = collate_source([np.array([9]), np.array([], dtype=int)])
+    memory = variant.annotate(model.encode(source), model.syntax("source", {}, source.ids))
     assert memory.weights[:, 0].tolist() == [[1.0, 0.0], [1.0, 0.0]]
     assert memory.annotations.isfinite().all()
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from attending import assert_alone_as_in_a_batch
@@ -10,6 +11,7 @@ from enumerating import enumerated
 from safetensors.torch import save_file
 from small import LSTM_SIZE, PUNCTUATION, random_batch, small_model
 
+from synmt.data.batch import Sequences, collate_source
 from synmt.data.vocabulary import EOS, Words
 from synmt.errors import SynmtError
 from synmt.model.blocks.latent import ParentFilter, straight_through
@@ -61,7 +63,7 @@ def test_equals_the_sum_over_all_trees(options):
         mask = torch.ones_like(ids, dtype=torch.bool)
         for row, length in enumerate((2, 4, 5)):
             ids[row, length], mask[row, length + 1 :] = EOS, False
-        plain = model.encode(ids, mask)
+        plain = model.encode(Sequences(ids, mask, mask.sum(1)))
         syntax = model.syntax("source", {}, ids)
         memory = variant.annotate(plain, syntax)
         for row, length in enumerate((2, 4, 5)):
@@ -78,7 +80,7 @@ def test_with_one_set_it_edits_the_states_of_a_transformer_whose_eos_is_no_word(
     model, variant = with_latent_trees("transformer", sets=1, normalize=normalize)
     _, batch = random_batch(model, [3, 1, 2])
     ids, mask = batch.source.ids, batch.source.mask
-    plain = model.encode(ids, mask)
+    plain = model.encode(batch.source)
     memory, _ = model.remember(batch.source, {})
     for row, length in enumerate((ids != EOS).logical_and(mask).sum(1).tolist()):
         states = plain.states[row, :length]
@@ -92,8 +94,8 @@ def test_with_one_set_it_edits_the_states_of_a_transformer_whose_eos_is_no_word(
 
 def test_a_lone_eos_keeps_its_annotation_in_an_lstm():
     model, variant = with_latent_trees()
-    ids = torch.tensor([[EOS, 0], [9, EOS]])
-    memory = variant.annotate(model.encode(ids, ids > 0), model.syntax("source", {}, ids))
+    source = collate_source([np.array([], dtype=int), np.array([9])])
+    memory = variant.annotate(model.encode(source), model.syntax("source", {}, source.ids))
     assert memory.weights[:, 0, 0].tolist() == [1.0, 1.0]
     torch.testing.assert_close(memory.annotations[0, 0], variant.value(memory.states)[0, 0])
 

@@ -143,7 +143,8 @@ def test_beams_carry_their_state_where_they_go(annotation):
         states = model.step(state, newest)
         for row, beams in enumerate(histories):
             for place, history in enumerate(beams):
-                source = Sequences(batch.source.ids[[sentences[row]]], batch.source.mask[[sentences[row]]])
+                own = [sentences[row]]
+                source = Sequences(batch.source.ids[own], batch.source.mask[own], batch.source.lengths[own])
                 once = model.decode(model.remember(source, {})[0], torch.tensor([history]))
                 torch.testing.assert_close(states[row, place], once[0, -1])
         beams = torch.randint(newest.size(1), (len(sentences), 2), generator=random)
@@ -169,7 +170,7 @@ def test_what_stands_in_padding_does_not_matter():
 def test_eos_is_not_encoded():
     model = lstm()
     _, batch = random_batch(model, [3])
-    memory = model.encode(batch.source.ids, batch.source.mask)
+    memory = model.encode(batch.source)
     assert memory.mask.tolist() == [[True] * (batch.source.ids.size(1) - 1) + [False]]
     assert not memory.states[0, -1].any()
 
@@ -177,7 +178,7 @@ def test_eos_is_not_encoded():
 def test_a_source_of_nothing_but_eos_gives_finite_states():
     model = lstm("shared")
     ids = torch.tensor([[EOS, PAD], [7, EOS]])
-    memory, _ = model.remember(Sequences(ids, ids != PAD), {})
+    memory, _ = model.remember(Sequences(ids, ids != PAD, torch.tensor([1, 2])), {})
     assert model.decode(memory, torch.tensor([[2, 5], [2, 5]])).isfinite().all()
 
 

@@ -2,8 +2,10 @@
 
 import cmath
 import math
+from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 from attending import assert_alone_as_in_a_batch, assert_step_by_step_as_all_at_once
@@ -13,6 +15,7 @@ from test_fast_decoder import assert_equal_steps, both_steps
 from test_transformer import shaken, slow_attention, slow_position
 from test_variants import DEFAULTS, EDITS_ATTENTION, assert_kernels_agree, made
 
+from synmt.data.batch import collate_source
 from synmt.data.vocabulary import PAD
 from synmt.decode.beam import search
 from synmt.decode.next_piece import Member
@@ -191,9 +194,10 @@ def test_padding_and_neighbours_change_nothing(positions):
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_only_an_encoder_without_positions_is_blind_to_the_order(positions):
     model = shaken(positions=positions)
-    ids, mask, order = torch.arange(4, 11)[None], torch.ones(1, 7, dtype=torch.bool), torch.randperm(7)
+    source, order = collate_source([np.arange(4, 11)]), torch.cat((torch.randperm(7), torch.tensor([7])))
     with torch.no_grad():
-        states, shuffled = model.encode(ids, mask).states, model.encode(ids[:, order], mask).states
+        states = model.encode(source).states
+        shuffled = model.encode(replace(source, ids=source.ids[:, order])).states
     assert torch.allclose(states[:, order], shuffled, atol=1e-5) == (positions == "none")
 
 

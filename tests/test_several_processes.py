@@ -86,6 +86,15 @@ def test_a_wrong_variable_of_torchrun_is_named(monkeypatch, told, said, seeds):
         join_processes()
 
 
+def test_more_processes_than_gpus_are_refused(monkeypatch):
+    for name, value in TORCHRUN.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(UsageError, match=r"more processes on this machine than PyTorch sees GPUs \(1\)\. Start one"):
+        join_processes()
+
+
 def test_the_variables_of_torchrun_tell_which_process_this_is(monkeypatch):
     for name, value in TORCHRUN.items():
         monkeypatch.setenv(name, value)

@@ -11,7 +11,7 @@ from attending import assert_same_with_gradients
 from small import PIECES, SIZE, random_batch, small_model
 from torch import nn
 
-from synmt.data.batch import Sequences
+from synmt.data.batch import Sequences, collate_source
 from synmt.data.vocabulary import PAD
 from synmt.model import linear as linears
 from synmt.model.fused import dropped_relu
@@ -171,7 +171,7 @@ def test_padding_and_neighbours_change_nothing(norm):
         together = model(batch).states
         for row, example in enumerate(examples):
             own = slice(row, row + 1), slice(len(example.source) + 1)
-            source = Sequences(batch.source.ids[own], batch.source.mask[own])
+            source = Sequences(batch.source.ids[own], batch.source.mask[own], batch.source.lengths[own[0]])
             target_input = batch.target_input[row : row + 1, : len(example.target) + 1]
             expected = model(replace(batch, source=source, target_input=target_input)).states[0]
             torch.testing.assert_close(together[row, : len(expected)], expected, atol=1e-5, rtol=1e-5)
@@ -298,6 +298,6 @@ def test_products_of_gradients_equal_those_of_torch(mkl, kind, narrow, wide, mon
 
 def test_a_longest_line_fits_into_attention():
     model = shaken()
-    ids = torch.from_numpy(np.random.default_rng(0).integers(4, PIECES, (1, 600)))
+    source = collate_source([np.random.default_rng(0).integers(4, PIECES, 600)])
     with torch.no_grad():
-        assert model.encode(ids, torch.ones_like(ids, dtype=torch.bool)).states.isfinite().all()
+        assert model.encode(source).states.isfinite().all()

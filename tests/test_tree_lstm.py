@@ -117,7 +117,7 @@ def test_nodes_equal_the_recursion_gradients_too(seed):
 def test_the_memory_has_the_states_then_the_phrases_of_each_sentence(architecture):
     model = small_model({"name": "tree_lstm"}, architecture=architecture).eval()
     examples, batch = random_batch(model, [6, 1, 3])
-    plain = model.encode(batch.source.ids, batch.source.mask, model.syntax("source", batch.source_signals))
+    plain = model.encode(batch.source, model.syntax("source", batch.source_signals))
     memory, _ = model.remember(batch.source, batch.source_signals)
     length = memory.pieces
     assert length == batch.source.ids.size(1)
@@ -137,7 +137,7 @@ def test_an_lstm_starts_from_its_last_state_and_the_root_and_without_phrases_fro
     examples = [random_example(4, np.random.default_rng(0))]
     one = Example(1, np.array([9]), np.array([7]), {"source": Tree(flat_parse("a"), np.array([0]))})
     batch = batch_for(model, [*examples, one])
-    plain = model.encode(batch.source.ids, batch.source.mask, model.syntax("source", batch.source_signals))
+    plain = model.encode(batch.source, model.syntax("source", batch.source_signals))
     memory, _ = model.remember(batch.source, batch.source_signals)
     tree, variant = examples[0].trees["source"], model.variants["source"][0]
     root = slow_nodes(variant.cell, plain.states[0], tree.parse, tree.word_of)[-1]

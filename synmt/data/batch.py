@@ -27,10 +27,12 @@ class Sequences:
 
     ids: (B, T).
     mask: (B, T), True at real pieces.
+    lengths: (B,) numbers of real pieces, always on the CPU: to ask a GPU for them would wait for it.
     """
 
     ids: Tensor
     mask: Tensor
+    lengths: Tensor
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def _move(value: Any, device: torch.device) -> Any:
     if isinstance(value, dict):
         return {name: _move(tensor, device) for name, tensor in value.items()}
     if isinstance(value, Sequences):
-        return Sequences(_move(value.ids, device), _move(value.mask, device))
+        return replace(value, ids=_move(value.ids, device), mask=_move(value.mask, device))
     return value
 
 
@@ -88,7 +90,7 @@ def collate_source(sources: Sequence[Array]) -> Sequences:
     """Append EOS to every source and pad: B arrays of pieces -> (B, T)."""
     ids = _pad([np.append(source, EOS) for source in sources])  # (B, T)
     lengths = torch.tensor([len(source) + 1 for source in sources])  # (B,)
-    return Sequences(ids, torch.arange(ids.size(1)) < lengths[:, None])
+    return Sequences(ids, torch.arange(ids.size(1)) < lengths[:, None], lengths)
 
 
 def collate_signals(examples: Sequence[Example], side: Side, reading: Reading) -> dict[str, Tensor]:

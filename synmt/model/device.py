@@ -20,7 +20,13 @@ _KEPT, _HIGHEST_MMAP_THRESHOLD = 1 << 30, 32 << 20
 
 
 def choose_device(name: str) -> torch.device:
-    """Turn `auto`, `cpu`, `cuda` or `cuda:1` into a device; auto takes a GPU if there is one."""
+    """Turn `auto`, `cpu`, `cuda` or `cuda:1` into a device; auto takes a GPU if there is one.
+
+    From then on, cuDNN computes LSTMs of this process in float32 instead of rounding to ten bits, and no attention,
+    because its attention prepares for up to a second for each new shape of a batch.
+    """
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.enable_cudnn_sdp(False)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from synmt.data.batch import Sequences
 from synmt.data.vocabulary import EOS, PAD
 from synmt.model.attention import Memory
 from synmt.model.recurrent import Attended, Decoder, Ends, Recurrence
@@ -93,13 +94,14 @@ class Lstm(Seq2Seq):
         """The weight of the output layer: (V, E)."""
         return self.output.weight
 
-    def encode(self, ids: Tensor, mask: Tensor, syntax: Syntax | None = None) -> Memory:
-        """Encode source pieces (B, T) where mask (B, T) is True, without EOS."""
+    def encode(self, source: Sequences, syntax: Syntax | None = None) -> Memory:
+        """Encode source pieces (B, T), without EOS."""
+        ids, mask = source.ids, source.mask
         x = self.source_embedding(ids, syntax)  # (B, T, E)
         real = mask & (ids != EOS)  # (B, T)
         # a source that is only EOS keeps it: an LSTM needs at least one piece
         real = real | mask & ~real.any(1, keepdim=True)  # (B, T)
-        lengths = real.sum(1).cpu()  # (B,)
+        lengths = (source.lengths - 1).clamp(min=1)  # (B,)
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
         states, ends = self.encoder(packed)
         states, _ = pad_packed_sequence(states, batch_first=True, total_length=ids.size(1))  # (B, T, D)

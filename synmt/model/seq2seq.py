@@ -49,8 +49,8 @@ class Seq2Seq(nn.Module):
         """The weight of the output layer: (V, D)."""
         raise NotImplementedError
 
-    def encode(self, ids: Tensor, mask: Tensor, syntax: Syntax | None = None) -> Memory:
-        """Encode source pieces (B, T) where mask (B, T) is True."""
+    def encode(self, source: Sequences, syntax: Syntax | None = None) -> Memory:
+        """Encode source pieces (B, T)."""
         raise NotImplementedError
 
     def decode(self, memory: Memory, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
@@ -80,7 +80,7 @@ class Seq2Seq(nn.Module):
     def remember(self, source: Sequences, signals: dict[str, Tensor]) -> tuple[Memory, Syntax | None]:
         """Encode the source with its signals, and let the variants annotate it for the decoder."""
         syntax = self.syntax("source", signals, source.ids)
-        memory = self.encode(source.ids, source.mask, syntax)
+        memory = self.encode(source, syntax)
         if syntax is not None:
             for variant in self._annotators:
                 memory = variant.annotate(memory, syntax)

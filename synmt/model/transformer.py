@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from synmt.arrays import SIDES
+from synmt.data.batch import Sequences
 from synmt.model.attention import Memory, causal_mask, xavier
 from synmt.model.feed_forward import Gelu, Swiglu
 from synmt.model.fused import Dropout, dropped_relu
@@ -179,16 +180,16 @@ class Transformer(Seq2Seq):
         """The matrix that turns states into logits: (V, D)."""
         return self.output.weight
 
-    def encode(self, ids: Tensor, mask: Tensor, syntax: Syntax | None = None) -> Memory:
-        """Encode source pieces (B, T) where mask (B, T) is True."""
-        x = self.source_embedding(ids, syntax)  # (B, T, D)
+    def encode(self, source: Sequences, syntax: Syntax | None = None) -> Memory:
+        """Encode source pieces (B, T)."""
+        x = self.source_embedding(source.ids, syntax)  # (B, T, D)
         for layer in self.encoder:
             if syntax is not None:
                 syntax.states.append(x)
-            x = layer(x, mask[:, None, None], syntax)  # (B, T, D)
+            x = layer(x, source.mask[:, None, None], syntax)  # (B, T, D)
         if syntax is not None:
             syntax.states.append(x)
-        return Memory(self.encoder_norm(x), mask)
+        return Memory(self.encoder_norm(x), source.mask)
 
     def decode(self, memory: Memory, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
         """Compute the states that predict what follows each piece of (B, T): (B, T, D)."""

@@ -17,7 +17,7 @@ from torch import nn
 from torch.distributed import PrefixStore, rendezvous  # pyright: ignore[reportPrivateImportUsage]
 from torch.nn.parallel import DistributedDataParallel
 
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, UsageError
 from synmt.parallel.torchrun import started
 
 PREPARATION = timedelta(days=7)
@@ -116,6 +116,11 @@ def join_processes() -> Processes:
     if this.count == 1:
         return Processes()
     if torch.cuda.is_available():
+        if this.local_rank >= (gpus := torch.cuda.device_count()):
+            raise UsageError(
+                f"torchrun started more processes on this machine than PyTorch sees GPUs ({gpus})",
+                do="Start one process for each GPU, or use the CPU: `CUDA_VISIBLE_DEVICES= torchrun …`",
+            )
         torch.cuda.set_device(this.local_rank)
     store, rank, count = next(rendezvous("env://", timeout=PREPARATION))
     # after a restart, torchrun's store still has the addresses of the processes that are gone

@@ -1,0 +1,139 @@
+"""On a GPU, models compute what they compute on a CPU. Without a GPU, nothing of this file runs."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+import torch
+from searching import ids_of, members_of, sharp
+from small import batch_for, random_batch, random_example, small_model
+from small_run import LSTM, PASCAL, TEXT, make_run
+from test_variants import CASES, sizes, variant_of
+
+from synmt.decode.beam import search
+from synmt.decode.next_piece import Member
+from synmt.decode.options import Sampling, SearchOptions
+from synmt.decode.translator import Translator
+from synmt.model.build import variant_class
+from synmt.model.device import autocast, choose_device
+from synmt.model.inference.fast_decoder import fast_decoder
+from synmt.model.inference.graphs import RecordedState
+from synmt.training.loss import Objective
+
+if not torch.cuda.is_available():
+    pytest.skip("there is no GPU", allow_module_level=True)
+
+GPU = choose_device("cuda")
+LENGTHS = [3, 9, 1, 5, 7, 2]
+
+
+def losses_and_gradients(model, batch, precision="float32"):
+    """Compute the losses of a batch, and their gradients, on the CPU."""
+    model.zero_grad()
+    torch.manual_seed(1)
+    with autocast(batch.target_input.device, precision):
+        losses = Objective(model, label_smoothing=0.1)(batch)
+    sum(losses.values()).backward()
+    gradients = {
+        name: weight.grad.cpu().clone() for name, weight in model.named_parameters() if weight.grad is not None
+    }
+    return {name: value.detach().cpu() for name, value in losses.items()}, gradients
+
+
+def without_dropout(recipe):
+    """Build the model of a variant, in training, because cuDNN keeps what the gradient of an LSTM needs only then."""
+    options = inspect.signature(variant_class(recipe["name"])).parameters
+    none = {option: 0.0 for option in options if "dropout" in option}
+    return small_model(variant_of(recipe) | none, **sizes(recipe)).train()
+
+
+@pytest.mark.parametrize("recipe", CASES)
+def test_losses_and_gradients_of_every_variant_equal_those_on_the_cpu(recipe):
+    model = without_dropout(recipe)
+    _, batch = random_batch(model, LENGTHS)
+    losses, gradients = losses_and_gradients(model, batch)
+    on_gpu, gradients_on_gpu = losses_and_gradients(model.to(GPU), batch.to(GPU))
+    torch.testing.assert_close(on_gpu, losses, rtol=2e-3, atol=1e-4)
+    torch.testing.assert_close(gradients_on_gpu, gradients, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
+@pytest.mark.parametrize("recipe", CASES)
+def test_a_training_step_of_every_variant_never_waits_for_the_gpu(recipe):
+    model = small_model(variant_of(recipe), **sizes(recipe), dropout=0.1).train().to(GPU)
+    batch = random_batch(model, LENGTHS)[1].to(GPU)
+    losses_and_gradients(model, batch)
+    try:
+        torch.cuda.set_sync_debug_mode("error")
+        sum(Objective(model, label_smoothing=0.1)(batch).values()).backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("recipe", CASES)
+def test_half_precision_is_near(recipe):
+    model = without_dropout(recipe).to(GPU)
+    batch = random_batch(model, LENGTHS)[1].to(GPU)
+    losses, _ = losses_and_gradients(model, batch)
+    near, _ = losses_and_gradients(model, batch, "bf16")
+    torch.testing.assert_close(near["loss"], losses["loss"], rtol=0.02, atol=0.0, check_dtype=False)
+
+
+@pytest.mark.parametrize("positions", ["sinusoid", "rotary", "alibi"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam_size": 1},
+        {"beam_size": 4, "n_best": 3},
+        {"beam_size": 6, "groups": 3, "n_best": 4},
+        {"beam_size": 3, "no_repeat": 2},
+        {"n_best": 3, "sampling": Sampling(top_k=1, seed=3)},
+    ],
+)
+def test_a_recorded_search_finds_what_is_found_on_the_cpu(options, positions):
+    model = sharp(positions=positions)
+    batch = batch_for(model, [random_example(words, np.random.default_rng(words)) for words in LENGTHS * 4])
+    limits = torch.tensor([9, 14, 4, 12, 60, 6] * 4)
+    expected = search(members_of(batch, model), SearchOptions(**options), limits=limits)
+    member = Member(model.to(GPU), batch.to(GPU).source, {}, fast_decoder(model, recorded=True))
+    found = search([member], SearchOptions(**options), limits=limits)
+    assert not RecordedState.failed
+    assert ids_of(found) == ids_of(expected)
+    scores = [one.score for row in found for one in row]
+    assert scores == pytest.approx([one.score for row in expected for one in row], abs=1e-3)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_recorded_steps_are_replayed(precision):
+    model = small_model().eval().to(GPU)
+    decoder = fast_decoder(model, precision, recorded=True)
+    with torch.inference_mode():
+        memory, _ = model.remember(random_batch(model, [5, 2])[1].to(GPU).source, {})
+        slow, recorded = model.start(memory), decoder.start(memory)
+        for step in range(50):
+            pieces = torch.randint(4, 40, (2, 4 if step else 1), generator=torch.Generator().manual_seed(step)).to(GPU)
+            logits = model.step(slow, pieces) @ model.output_weight.T
+            error = (decoder.step(recorded, pieces) - logits).abs().max()
+            assert error < (1e-4 if precision == "float32" else 0.05 * logits.abs().max())
+            chosen = torch.randint(0, pieces.size(1), (2, 4), generator=torch.Generator().manual_seed(step)).to(GPU)
+            slow.select(None, chosen)
+            recorded.select(None, chosen)
+    assert recorded.graph is not None
+    assert not RecordedState.failed
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize(
+    "variant", [(), (PASCAL,), ({"name": "relative", "side": "target"},), ({"name": "latent_tree"},)]
+)
+def test_a_run_translates_as_on_the_cpu(variant, precision, tmp_path):
+    more = {"model": LSTM} if variant and variant[0]["name"] == "latent_tree" else {}
+    run = make_run(tmp_path / "run", *variant, **more)
+    on_cpu, on_gpu = (Translator.load(run, device=device, precision=precision) for device in ("cpu", "cuda"))
+    expected, found = (list(translator.translate(TEXT)) for translator in (on_cpu, on_gpu))
+    scores = [one.best.score for one in found]
+    assert scores == pytest.approx([one.best.score for one in expected], abs=1e-3 if precision == "float32" else 0.1)
+    if precision == "float32":
+        assert [one.text for one in found] == [one.text for one in expected]
