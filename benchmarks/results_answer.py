@@ -42,6 +42,7 @@ def notes(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Yield what a reader of the table of all systems has to know."""
     yield from _other_baselines(results, lines)
     yield from _unfinished(results, lines)
+    yield from _devices(results)
 
 
 def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -72,6 +73,18 @@ def _other_baselines(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         own = [line.system for line in systems if results.baseline(line.system) == base.system]
         if own:
             yield f"The plain model of {', '.join(own)} is {base.system}."
+
+
+def _devices(results: Results) -> Iterator[str]:
+    """Say how many runs were trained on GPUs: there, the same seed draws other numbers for dropout."""
+    runs = [run for runs in results.runs.values() for run in runs]
+    gpus = [device for run in runs if (device := run.get("device", "cpu")) != "cpu"]
+    if gpus:
+        names = " and ".join(sorted(set(gpus)))
+        yield (
+            f"{len(gpus)} of the {counted(len(runs), 'run')} were trained on GPUs ({names}), where a seed gives other "
+            "dropout; the others on CPUs."
+        )
 
 
 def _unfinished(results: Results, lines: Sequence[Line]) -> Iterator[str]:

@@ -41,6 +41,11 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
+def device_name(device: torch.device) -> str:
+    """Name a device for people: the model of a GPU, or `cpu`."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
 def keep_freed_memory() -> None:
     """Let this process keep up to 1 GB of memory that is free, instead of giving it back to Linux after every batch.
 
