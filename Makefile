@@ -1,6 +1,7 @@
 # make quickstart   set up, then parse, prepare, train, translate, score and analyse what ships with the project
 # make test         set up, then check style and types and run all tests
 # make unit         set up, then run the unit tests only
+# make gpu          set up, then compare what models compute on a GPU with what they compute on a CPU
 # make example      set up, then run all tests in a copy of the project that has the variant of docs/variant.md
 # make results      set up, then train and compare all systems: days on two cores; goes on where it stopped
 
@@ -15,7 +16,7 @@ CPU_BUILDS := https://download.pytorch.org/whl/cpu
 # compiled modules are kept even where Python is told not to: every process that a test starts would compile them again
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
-.PHONY: quickstart test unit example results clean
+.PHONY: quickstart test unit gpu example results clean
 
 quickstart: $(VENV)/.plot
 	@$(BIN)/python -m synmt train quickstart
@@ -33,6 +34,9 @@ test: $(VENV)/.dev
 
 unit: $(VENV)/.dev
 	$(PYTEST) -m unit
+
+gpu: $(VENV)/.dev
+	SYNMT_TEST_GPU=1 $(BIN)/python -m pytest -rs tests/test_gpu.py
 
 example: $(VENV)/.dev
 	$(BIN)/python -m pytest -m whole_suite tests/test_variant_page.py

@@ -111,6 +111,8 @@ def test_the_newest_names_of_test_sets_are_those_of_tables(server):
     assert corpus.test["wmt17"].source.name == "wmt17.en"
 
 
+# sacreBLEU unpacks an archive
+@pytest.mark.filterwarnings("ignore:Python 3.14 will:DeprecationWarning")
 def test_a_test_set_of_sacrebleu_is_what_sacrebleu_reads(server, tmp_path, monkeypatch):
     corpus = resolve_corpus(recipe(train=COMMENTARY, valid=NEWSTEST, test={"news": "wmt17"}), "en", "de")
     own = type(DATASETS["wmt17"])(**{**vars(DATASETS["wmt17"]), "name": "wmt17"})

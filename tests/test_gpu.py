@@ -1,4 +1,4 @@
-"""On a GPU, models compute what they compute on a CPU. Without a GPU, nothing of this file runs."""
+"""On a GPU, models compute what they compute on a CPU. Only `make gpu` runs this file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from synmt.model.inference.graphs import RecordedState
 from synmt.training.loss import Objective
 
 if not torch.cuda.is_available():
-    pytest.skip("there is no GPU", allow_module_level=True)
+    pytest.skip("needs a GPU, and `make gpu`", allow_module_level=True)
 
 GPU = choose_device("cuda")
 LENGTHS = [3, 9, 1, 5, 7, 2]
