@@ -39,7 +39,7 @@ gpu: $(VENV)/.dev
 	SYNMT_TEST_GPU=1 $(BIN)/python -m pytest -rs tests/test_gpu.py
 
 example: $(VENV)/.dev
-	$(BIN)/python -m pytest -m whole_suite tests/test_variant_page.py
+	$(BIN)/python -m pytest -o faulthandler_timeout=0 -m whole_suite tests/test_variant_page.py
 
 JOBS ?=
 SET ?=

@@ -81,10 +81,8 @@ def _devices(results: Results) -> Iterator[str]:
     gpus = [device for run in runs if (device := run.get("device", "cpu")) != "cpu"]
     if gpus:
         names = " and ".join(sorted(set(gpus)))
-        yield (
-            f"{len(gpus)} of the {counted(len(runs), 'run')} were trained on GPUs ({names}), where a seed gives other "
-            "dropout; the others on CPUs."
-        )
+        share = f"{len(gpus)} of the {counted(len(runs), 'run')}"
+        yield f"Trained on a GPU ({names}): {share}. There, a seed gives other dropout."
 
 
 def _unfinished(results: Results, lines: Sequence[Line]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """What is stored of a run in results/: a dictionary that JSON can hold, a few kilobytes.
 
 system, seed, fingerprint, synmt, parser    what was trained
-device                                      what it was trained on: the model of a GPU, or cpu (also if this is missing)
+device                                      what it was trained on: the models of GPUs, or cpu (also if this is missing)
 weights, steps, validation                  parameters; [step, loss] of each validation, in nats per target piece
 training, parsing, tests.NAME.cost          seconds, processor seconds, tokens, bytes, joules
 tests.NAME.scores                           of each metric: score and signature
@@ -41,7 +41,7 @@ def measure(plan: Plan, planned: Planned, folder: Path) -> dict[str, Any]:
         "seed": planned.seed,
         "fingerprint": planned.fingerprint,
         "synmt": __version__,
-        "device": run.info().get("device", "cpu"),
+        "device": ", ".join(run.info()["devices"]),
         "parser": _parser(run),
         "architecture": planned.recipe.model.architecture,
         "weights": cost.weights,

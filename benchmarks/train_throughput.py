@@ -54,7 +54,7 @@ from synmt.data.batch import Batch
 from synmt.data.batch_plan import plan_batches
 from synmt.data.corpus import Example, PreparedCorpus
 from synmt.data.stream import prefetch
-from synmt.model.device import autocast, keep_freed_memory
+from synmt.model.device import autocast, choose_device, keep_freed_memory
 from synmt.model.seq2seq import Seq2Seq
 from synmt.training.loss import smoothed_cross_entropy
 from synmt.training.meter import peak_memory
@@ -98,7 +98,7 @@ class System:
 
     def __init__(self, name: str, options: argparse.Namespace) -> None:
         torch.manual_seed(1)
-        self.device = torch.device(options.device)
+        self.device = choose_device(options.device)
         self.precision = options.peer_precision if name in PEERS else options.precision
         if name in PEERS:
             base, _, build_model, loss_of = PEERS[name]

@@ -16,7 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # all other tests compute on the CPU, where results are the same everywhere; `make gpu` compares a GPU with it
 if "SYNMT_TEST_GPU" not in os.environ:
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 # a shell lets what it starts in the background ignore Ctrl-C, and so would the commands that tests interrupt
 signal.signal(signal.SIGINT, signal.default_int_handler)

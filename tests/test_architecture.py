@@ -191,7 +191,7 @@ def test_no_two_public_classes_have_one_name():
 @pytest.mark.parametrize("command", ["", "parse", "prepare", "train", "translate", "score", "analyze"])
 def test_help_imports_nothing_heavy(command):
     heavy = {"torch", "stanza", "numpy", "scipy", "sacrebleu", "pyarrow", "yaml"}
-    # newer releases of typer load pydantic themselves, for a command's numeric options
+    # typer itself loads pydantic, for a command's numeric options
     heavy |= set() if command else {"pydantic"}
     script = (
         "import sys\nfrom synmt.cli import main\n"

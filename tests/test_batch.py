@@ -78,4 +78,6 @@ def test_a_batch_moves_with_all_that_is_in_it():
     batch = collate([MONKEY_PAIR], Reading([PARENT_MIDDLE])).to(torch.device("meta"))
     tensors = [batch.source.ids, batch.source.mask, batch.target_input, batch.target_output]
     assert {tensor.device.type for tensor in [*tensors, *batch.source_signals.values()]} == {"meta"}
+    # to ask a GPU for them would wait for it
+    assert batch.source.lengths.device.type == "cpu"
     assert batch.lines == (0,)

@@ -1,4 +1,4 @@
-"""The memory of a process that computes on a CPU, and products on a GPU."""
+"""Memory that is freed, and settings of GPUs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def test_memory_that_has_been_freed_is_used_again_as_it_is():
     assert pages["keep"] < pages["return"] / 2
 
 
-def test_on_a_gpu_float32_is_float32_and_attention_needs_no_plan_for_each_shape():
+def test_to_choose_a_device_restrains_cudnn():
+    torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cuda.enable_cudnn_sdp(True)
     choose_device("auto")
     assert not torch.backends.cudnn.allow_tf32
     assert not torch.backends.cuda.cudnn_sdp_enabled()

@@ -30,7 +30,7 @@ LENGTHS = [3, 9, 1, 5, 7, 2]
 
 
 def losses_and_gradients(model, batch, precision="float32"):
-    """Compute the losses of a batch, and their gradients, on the CPU."""
+    """Compute the losses of a batch and their gradients, and copy them to the CPU."""
     model.zero_grad()
     torch.manual_seed(1)
     with autocast(batch.target_input.device, precision):

@@ -10,7 +10,7 @@ from synmt.corpora.progress import Progress
 from synmt.errors import UsageError
 from synmt.recipe.load import load_recipe
 from synmt.run import find_run
-from synmt.training import checks
+from synmt.training import checks, pipeline
 from synmt.training.pipeline import check_values, prepare, train
 from synmt.training.records import EndRecord, RunRecord, ScoreRecord, StartRecord, StepRecord, ValidationRecord
 from synmt.training.stages import Prepared
@@ -59,6 +59,16 @@ def test_a_request_to_stop_ends_in_a_run_that_continues(place):
     records = records_of(place, "name=stopped", stop=stop)
     assert records[-1] == RunRecord(place / "runs" / "stopped", "interrupted", 0)
     assert records_of(place, "name=stopped")[-1] == RunRecord(place / "runs" / "stopped", "finished", 8)
+
+
+def test_a_run_knows_the_devices_of_its_training(place, monkeypatch):
+    run = records_of(place, "name=moved", "training.max_steps=4")[-1]
+    assert find_run(run.folder).info()["devices"] == ["cpu"]
+    monkeypatch.setattr(pipeline, "device_name", lambda device: "GPU 1")
+    records_of(place, "name=moved")
+    assert find_run(run.folder).info()["devices"] == ["cpu", "GPU 1"]
+    records_of(place, "name=moved", overwrite=True)
+    assert find_run(run.folder).info()["devices"] == ["GPU 1"]
 
 
 def test_training_that_is_abandoned_leaves_the_run_folder_unlocked(place):

@@ -302,7 +302,7 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     cost = "relative + pascal adds 0.0 % to the weights, relative adds 50.0 % to the weights, pascal adds"
     assert f"- **At what cost?** *Captions*: {cost}" in results
     assert "| pascal | parser | 2 |" in results
-    assert "\n1 of the 10 runs were trained on GPUs (GPU 1), where a seed gives other dropout;" in results
+    assert "\nTrained on a GPU (GPU 1): 1 of the 10 runs. There, a seed gives other dropout.\n" in results
     assert "Exact match in percent by words, without the part `other`:\n\n| system | 10 | 8 |\n" in results
     short = first["README.md"].decode().splitlines()
     assert short[:5] == ["Shown.", "", BEGIN, "", short[4]]

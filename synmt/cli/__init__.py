@@ -61,12 +61,12 @@ _VALUES = {"int": "N", "int range": "N", "float": "X", "float range": "X", "str"
 
 
 class _PlainHelp:
-    """A help page with a letter or word for values: newer versions of typer show types of Python."""
+    """A help page with a letter or word for values, where typer would show types of Python."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Show the help page."""
         for one in ctx.command.get_params(ctx):
-            shown = one.display_type(ctx).strip("<>") if hasattr(one, "display_type") else ""
+            shown = one.display_type(ctx).strip("<>")
             if one.param_type_name == "argument":
                 one.display_type_rich = lambda ctx: None
             elif one.metavar is None:

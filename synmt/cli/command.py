@@ -169,7 +169,7 @@ def _replace_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
-# some versions of typer bring their own copy of click
+# typer has its own copy of click
 _ClickException: type[Exception] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
 )
@@ -180,7 +180,7 @@ _SHARED = {"--quiet": "", "-q": "", "--verbose": "", "-v": "", "--debug": "", "-
 
 def _explain(error: Any) -> None:
     """Say where to write an option of `synmt` that came after the command; say in plain words what a value must be."""
-    # newer versions of typer read values by pydantic
+    # typer reads values by pydantic
     for problem in getattr(error.__cause__, "errors", list)()[:1]:
         error.message = plain_message(problem) + given_value(problem)
     name = getattr(error, "option_name", "")

@@ -56,7 +56,7 @@ class Batch:
     lines: tuple[int, ...] = ()
 
     def to(self, device: torch.device) -> Batch:
-        """Copy every tensor to a device."""
+        """Copy every tensor to a device, except for the lengths."""
         return replace(self, **{f.name: _move(getattr(self, f.name), device) for f in fields(self)})
 
 

@@ -20,13 +20,8 @@ _KEPT, _HIGHEST_MMAP_THRESHOLD = 1 << 30, 32 << 20
 
 
 def choose_device(name: str) -> torch.device:
-    """Turn `auto`, `cpu`, `cuda` or `cuda:1` into a device; auto takes a GPU if there is one.
-
-    From then on, cuDNN computes LSTMs of this process in float32 instead of rounding to ten bits, and no attention,
-    because its attention prepares for up to a second for each new shape of a batch.
-    """
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cuda.enable_cudnn_sdp(False)
+    """Turn `auto`, `cpu`, `cuda` or `cuda:1` into a device; auto takes a GPU if there is one."""
+    restrain_cudnn()
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -39,6 +34,15 @@ def choose_device(name: str) -> torch.device:
         gpus = counted(torch.cuda.device_count(), "GPU")
         raise UsageError(f"PyTorch sees {gpus}", where=f"device {name}", do="Use auto")
     return device
+
+
+def restrain_cudnn() -> None:
+    """Let cuDNN compute LSTMs in float32, which it would round to ten bits, and leave attention to other kernels.
+
+    cuDNN's attention prepares for half a second for each new shape of a batch.
+    """
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def device_name(device: torch.device) -> str:

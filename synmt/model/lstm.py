@@ -101,11 +101,14 @@ class Lstm(Seq2Seq):
         real = mask & (ids != EOS)  # (B, T)
         # a source that is only EOS keeps it: an LSTM needs at least one piece
         real = real | mask & ~real.any(1, keepdim=True)  # (B, T)
-        lengths = (source.lengths - 1).clamp(min=1)  # (B,)
-        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-        states, ends = self.encoder(packed)
+        # torch would sort on the CPU, and a GPU would wait for it
+        order = real.sum(1).argsort(descending=True)  # (B,)
+        lengths = (source.lengths - 1).clamp(min=1).sort(descending=True).values  # (B,)
+        states, ends = self.encoder(pack_padded_sequence(x.index_select(0, order), lengths, batch_first=True))
         states, _ = pad_packed_sequence(states, batch_first=True, total_length=ids.size(1))  # (B, T, D)
-        return Memory(states, real, ends=(_both_directions(ends[0]), _both_directions(ends[1])))
+        back = order.argsort()  # (B,)
+        hidden, cells = (_both_directions(end.index_select(1, back)) for end in ends)
+        return Memory(states.index_select(0, back), real, ends=(hidden, cells))
 
     def decode(self, memory: Memory, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
         """Compute the states that predict what follows each piece of (B, T): (B, T, E)."""

@@ -51,7 +51,7 @@ def load(folder: Path, language: str, package: str, device: str, batch_words: in
     size = min(batch_words, 640)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    # a GPU finds the trees that a CPU finds: cuDNN rounds the products of an LSTM to ten bits unless told otherwise
+    # otherwise a GPU rounds the products of an LSTM to ten bits, and finds other trees than a CPU more often
     torch.backends.cudnn.allow_tf32 = False
     with isolated(), without_optimizers():
         pipeline = stanza.Pipeline(

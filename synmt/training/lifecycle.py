@@ -14,7 +14,6 @@ from synmt import __version__
 from synmt.decode.tree_provider import parser_difference
 from synmt.errors import UsageError, counted
 from synmt.files.writing import write_atomically
-from synmt.model.device import choose_device, device_name
 from synmt.model.weights import average_weights
 from synmt.recipe.load import recipe_values
 from synmt.recipe.schema import Recipe
@@ -123,8 +122,7 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
             with write_atomically(case_model(run.folder, side), binary=True) as out:
                 out.write(tokenizer.truecaser.path.read_bytes())
     text = identities(prepared.tokenizers)
-    device = device_name(choose_device(recipe.training.device))
-    run.write_info(device=device, parser=prepared.parser, **reads, **({"text": text} if text else {}))
+    run.write_info(parser=prepared.parser, **reads, **({"text": text} if text else {}))
     if prepared.parse_costs:
         run.write_info(parsing=dict(prepared.parse_costs))
 

@@ -24,7 +24,7 @@ from synmt.evaluation.metrics import score_system
 from synmt.files.reading import read_lines, stored_sha256
 from synmt.files.writing import locked
 from synmt.model.build import build_for
-from synmt.model.device import choose_device, keep_freed_memory
+from synmt.model.device import choose_device, device_name, keep_freed_memory
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
@@ -166,8 +166,8 @@ def train_prepared(
     weights = sum(weight.numel() for weight in trainer.model.parameters())
     frozen = sum(weight.numel() for weight in trainer.model.parameters() if not weight.requires_grad)
     yield StartRecord(step, weights, frozen, str(choose_device(settings.device)), settings)
-    if not step and processes.rank == 0 and run.log.exists():
-        _logger.info("%s has no checkpoint, so training starts again from the first step", run.folder)
+    if processes.rank == 0:
+        _begin_log(run, step, trainer.device)
     log, record = Log(run.folder, step) if processes.rank == 0 else None, None
     with closing(trainer.train()) as records:
         for record in records:
@@ -180,6 +180,14 @@ def train_prepared(
         yield from translate_tests(run, recipe, prepared.corpus.test, parser=parser)
         finish_run(run, record.step)
     return record
+
+
+def _begin_log(run: Run, step: int, device: torch.device) -> None:
+    """Write down the device of a training that begins or goes on after this step."""
+    if not step and run.log.exists():
+        _logger.info("%s has no checkpoint, so training starts again from the first step", run.folder)
+    before = run.info().get("devices", []) if step else []
+    run.write_info(devices=list(dict.fromkeys([*before, device_name(device)])))
 
 
 def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Processes) -> Trainer:
