@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
@@ -55,12 +56,21 @@ class SentItem(Future[Any]):
     def __init__(self, future: Any, item: Item, long: LongWork | None, where: Path) -> None:
         super().__init__()
         self._item, self._long, self._where = item, long, where
-        future.add_done_callback(self.set_result)
+        self._future = future
+        future.client.loop.add_callback(self._collect)
+
+    async def _collect(self) -> None:
+        # the item ends when its result is here: a worker that dies before that takes the result with it
+        try:
+            self.set_result(await self._future.client.gather(self._future, asynchronous=True))
+        except asyncio.CancelledError:
+            self.set_exception(CancelledError())
+        except BaseException as error:
+            self.set_exception(error)
 
     def result(self, timeout: float | None = None) -> Any:
-        future = super().result(timeout)
         try:
-            result = future.result()
+            result = super().result(timeout)
         except import_module("distributed").KilledWorker as error:
             return self._lost(self._item.deaths + error.allowed_failures + 1)
         except CancelledError:
@@ -68,7 +78,7 @@ class SentItem(Future[Any]):
                 raise
             return LoggedResult(NOT_BEGUN)
         if isinstance(result, MissingKit):
-            deaths, allowed = _count_deaths(future)
+            deaths, allowed = _count_deaths(self._future)
             self._item.deaths += deaths
             if self._item.deaths > allowed:
                 return self._lost(self._item.deaths)
