@@ -134,6 +134,6 @@ def test_a_run_translates_as_on_the_cpu(variant, precision, tmp_path):
     on_cpu, on_gpu = (Translator.load(run, device=device, precision=precision) for device in ("cpu", "cuda"))
     expected, found = (list(translator.translate(TEXT)) for translator in (on_cpu, on_gpu))
     scores = [one.best.score for one in found]
-    assert scores == pytest.approx([one.best.score for one in expected], abs=1e-3 if precision == "float32" else 0.1)
+    assert scores == pytest.approx([one.best.score for one in expected], abs=1e-3 if precision == "float32" else 0.3)
     if precision == "float32":
         assert [one.text for one in found] == [one.text for one in expected]
