@@ -23,7 +23,7 @@ from synmt.model.inference.graphs import RecordedState
 from synmt.training.loss import Objective
 
 if not torch.cuda.is_available():
-    pytest.skip("needs a GPU, and `make gpu`", allow_module_level=True)
+    pytest.skip("there is no GPU, or this is not `make gpu`", allow_module_level=True)
 
 GPU = choose_device("cuda")
 LENGTHS = [3, 9, 1, 5, 7, 2]
