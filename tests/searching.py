@@ -18,8 +18,17 @@ from synmt.data.vocabulary import BOS, EOS
 from synmt.decode.beam import search
 from synmt.decode.hypotheses import Hypothesis, length_penalty
 from synmt.decode.next_piece import Member
-from synmt.decode.options import SearchOptions
+from synmt.decode.options import Sampling, SearchOptions
 from synmt.model.seq2seq import Seq2Seq
+
+SEARCHES: list[dict[str, Any]] = [
+    {"beam_size": 1},
+    {"beam_size": 4, "n_best": 3},
+    {"beam_size": 6, "groups": 3, "n_best": 4},
+    {"beam_size": 3, "no_repeat": 2},
+    {"n_best": 3, "sampling": Sampling(top_p=0.9, seed=3)},
+]
+"""Options of one search of each kind."""
 
 NextLogs = Callable[[tuple[int, ...]], list[float]]
 """The log-probability of each piece after these."""
@@ -71,6 +80,15 @@ def run(members: Sequence[Member], options: SearchOptions, limit: int, **more: A
 def ids_of(found: Sequence[Sequence[Hypothesis]]) -> list[list[list[int]]]:
     """Take the pieces of every translation of every sentence."""
     return [[one.ids for one in hypotheses] for hypotheses in found]
+
+
+def assert_same_search(
+    found: Sequence[Sequence[Hypothesis]], expected: Sequence[Sequence[Hypothesis]], tolerance: float = 1e-4
+) -> None:
+    """Compare what two searches have found: the same pieces, and nearly the same scores."""
+    assert ids_of(found) == ids_of(expected)
+    scores, others = ([one.score for row in rows for one in row] for rows in (found, expected))
+    assert scores == pytest.approx(others, abs=tolerance)
 
 
 def assert_found(hypotheses: Sequence[Hypothesis], expected: Sequence[Ended]) -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from searching import members_of, sharp
+from searching import SEARCHES, assert_same_search, members_of, sharp
 from small import random_batch, small_model
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -50,6 +50,23 @@ def both_steps(model, precision="float32", steps=13, **options):
             slow.select(remaining, chosen)
             fast.select(remaining, chosen)
             beams = wanted
+
+
+def run_steadily(model, decoder, check, steps=50, beams=4):
+    """Check the logits of each fast step against those of the model's own; the beams stay as many. Return the state."""
+    device = model.output_weight.device
+    _, batch = random_batch(model, [5, 2])
+    with torch.inference_mode():
+        memory, _ = model.remember(batch.to(device).source, {})
+        slow, fast = model.start(memory), decoder.start(memory)
+        for step in range(steps):
+            pieces = torch.randint(4, 40, (2, beams if step else 1), generator=torch.Generator().manual_seed(step))
+            chosen = torch.randint(0, pieces.size(1), (2, beams), generator=torch.Generator().manual_seed(step))
+            logits = model.step(slow, pieces.to(device)) @ model.output_weight.T
+            check(decoder.step(fast, pieces.to(device)), logits)
+            slow.select(None, chosen.to(device))
+            fast.select(None, chosen.to(device))
+    return fast
 
 
 def assert_equal_steps(model, steps=13):
@@ -107,16 +124,7 @@ def test_only_a_plain_decoder_of_a_transformer_has_a_fast_step():
     assert fast_decoder(small_model(architecture="lstm").eval()) is None
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"beam_size": 1},
-        {"beam_size": 4, "n_best": 3},
-        {"beam_size": 6, "groups": 3, "n_best": 4},
-        {"beam_size": 3, "no_repeat": 2},
-        {"n_best": 3, "sampling": Sampling(top_p=0.9, seed=3)},
-    ],
-)
+@pytest.mark.parametrize("options", SEARCHES)
 def test_a_search_finds_the_same_with_the_fast_step_and_if_it_rarely_looks(options, monkeypatch):
     model = sharp()
     _, batch = random_batch(model, LENGTHS)
@@ -125,9 +133,7 @@ def test_a_search_finds_the_same_with_the_fast_step_and_if_it_rarely_looks(optio
     member = Member(model, batch.source, {}, fast_decoder(model))
     for _ in range(2):
         found = search([member], SearchOptions(**options), limits=limits)
-        assert [[one.ids for one in row] for row in found] == [[one.ids for one in row] for row in slow]
-        scores = [one.score for row in found for one in row]
-        assert scores == pytest.approx([one.score for row in slow for one in row], abs=1e-4)
+        assert_same_search(found, slow)
         # the second time, sentences that are done stay until the next look, as on a GPU
         monkeypatch.setattr(beam, "looks", lambda device: looks(GPU_LIKE))
         monkeypatch.setattr(sampling, "looks", lambda device: looks(GPU_LIKE))

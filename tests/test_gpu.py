@@ -7,14 +7,15 @@ import inspect
 import numpy as np
 import pytest
 import torch
-from searching import ids_of, members_of, sharp
+from searching import SEARCHES, assert_same_search, members_of, sharp
 from small import batch_for, random_batch, random_example, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
-from test_variants import CASES, sizes, variant_of
+from test_fast_decoder import LENGTHS, run_steadily
+from test_variants import CASES, made
 
 from synmt.decode.beam import search
 from synmt.decode.next_piece import Member
-from synmt.decode.options import Sampling, SearchOptions
+from synmt.decode.options import SearchOptions
 from synmt.decode.translator import Translator
 from synmt.model.build import variant_class
 from synmt.model.device import autocast, choose_device
@@ -26,7 +27,6 @@ if not torch.cuda.is_available():
     pytest.skip("there is no GPU, or this is not `make gpu`", allow_module_level=True)
 
 GPU = choose_device("cuda")
-LENGTHS = [3, 9, 1, 5, 7, 2]
 
 
 def losses_and_gradients(model, batch, precision="float32"):
@@ -43,10 +43,9 @@ def losses_and_gradients(model, batch, precision="float32"):
 
 
 def without_dropout(recipe):
-    """Build the model of a variant, in training, because cuDNN keeps what the gradient of an LSTM needs only then."""
+    """Make the model of a variant, in training, because cuDNN keeps what the gradient of an LSTM needs only then."""
     options = inspect.signature(variant_class(recipe["name"])).parameters
-    none = {option: 0.0 for option in options if "dropout" in option}
-    return small_model(variant_of(recipe) | none, **sizes(recipe)).train()
+    return made(recipe | {option: 0.0 for option in options if "dropout" in option}).train()
 
 
 @pytest.mark.parametrize("recipe", CASES)
@@ -62,7 +61,7 @@ def test_losses_and_gradients_of_every_variant_equal_those_on_the_cpu(recipe):
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 @pytest.mark.parametrize("recipe", CASES)
 def test_a_training_step_of_every_variant_never_waits_for_the_gpu(recipe):
-    model = small_model(variant_of(recipe), **sizes(recipe), dropout=0.1).train().to(GPU)
+    model = made(recipe, dropout=0.1).train().to(GPU)
     batch = random_batch(model, LENGTHS)[1].to(GPU)
     losses_and_gradients(model, batch)
     try:
@@ -82,16 +81,7 @@ def test_half_precision_is_near(recipe):
 
 
 @pytest.mark.parametrize("positions", ["sinusoid", "rotary", "alibi"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"beam_size": 1},
-        {"beam_size": 4, "n_best": 3},
-        {"beam_size": 6, "groups": 3, "n_best": 4},
-        {"beam_size": 3, "no_repeat": 2},
-        {"n_best": 3, "sampling": Sampling(top_k=1, seed=3)},
-    ],
-)
+@pytest.mark.parametrize("options", SEARCHES)
 def test_a_recorded_search_finds_what_is_found_on_the_cpu(options, positions):
     model = sharp(positions=positions)
     batch = batch_for(model, [random_example(words, np.random.default_rng(words)) for words in LENGTHS * 4])
@@ -100,27 +90,17 @@ def test_a_recorded_search_finds_what_is_found_on_the_cpu(options, positions):
     member = Member(model.to(GPU), batch.to(GPU).source, {}, fast_decoder(model, recorded=True))
     found = search([member], SearchOptions(**options), limits=limits)
     assert not RecordedState.failed
-    assert ids_of(found) == ids_of(expected)
-    scores = [one.score for row in found for one in row]
-    assert scores == pytest.approx([one.score for row in expected for one in row], abs=1e-3)
+    assert_same_search(found, expected, tolerance=1e-3)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 def test_recorded_steps_are_replayed(precision):
+    def near(again, logits):
+        assert (again - logits).abs().max() < (1e-4 if precision == "float32" else 0.05 * logits.abs().max())
+
     model = small_model().eval().to(GPU)
-    decoder = fast_decoder(model, precision, recorded=True)
-    with torch.inference_mode():
-        memory, _ = model.remember(random_batch(model, [5, 2])[1].to(GPU).source, {})
-        slow, recorded = model.start(memory), decoder.start(memory)
-        for step in range(50):
-            pieces = torch.randint(4, 40, (2, 4 if step else 1), generator=torch.Generator().manual_seed(step)).to(GPU)
-            logits = model.step(slow, pieces) @ model.output_weight.T
-            error = (decoder.step(recorded, pieces) - logits).abs().max()
-            assert error < (1e-4 if precision == "float32" else 0.05 * logits.abs().max())
-            chosen = torch.randint(0, pieces.size(1), (2, 4), generator=torch.Generator().manual_seed(step)).to(GPU)
-            slow.select(None, chosen)
-            recorded.select(None, chosen)
-    assert recorded.graph is not None
+    state = run_steadily(model, fast_decoder(model, precision, recorded=True), near)
+    assert state.graph is not None
     assert not RecordedState.failed
 
 

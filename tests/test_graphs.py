@@ -7,12 +7,13 @@ the same tensors.
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 import pytest
 import torch
-from searching import members_of, sharp
+from searching import SEARCHES, assert_same_search, members_of, sharp
 from small import random_batch, small_model
-from test_fast_decoder import GPU_LIKE, LENGTHS, both_steps
+from test_fast_decoder import GPU_LIKE, LENGTHS, both_steps, run_steadily
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -20,7 +21,7 @@ from synmt.decode import beam, sampling
 from synmt.decode.beam import search
 from synmt.decode.hypotheses import looks
 from synmt.decode.next_piece import Member
-from synmt.decode.options import Sampling, SearchOptions
+from synmt.decode.options import SearchOptions
 from synmt.model import positions as position_tables
 from synmt.model.inference import fast_decoder as fast
 from synmt.model.inference import fast_layers, graphs, packed
@@ -97,22 +98,12 @@ def test_a_step_is_recorded_once_while_nothing_changes(positions, recordings):
         # it has to grow before a step is recorded
         model.target_embedding.positions = model.target_embedding.positions[:4]
     steps, beams = 50, 4
-    _, batch = random_batch(model, [5, 2])
-    decoder = fast_decoder(model, recorded=True)
-    with torch.inference_mode():
-        memory, _ = model.remember(batch.source, {})
-        slow, recorded = model.start(memory), decoder.start(memory)
-        for step in range(steps):
-            pieces = torch.randint(4, 40, (2, beams if step else 1), generator=torch.Generator().manual_seed(step))
-            logits = model.step(slow, pieces) @ model.output_weight.T
-            torch.testing.assert_close(decoder.step(recorded, pieces), logits, atol=2e-5, rtol=1e-5)
-            chosen = torch.randint(0, pieces.size(1), (2, beams), generator=torch.Generator().manual_seed(step))
-            slow.select(None, chosen)
-            recorded.select(None, chosen)
+    equal = partial(torch.testing.assert_close, atol=2e-5, rtol=1e-5)
+    state = run_steadily(model, fast_decoder(model, recorded=True), equal, steps, beams)
     # with one beam and in 32, 64, 128 and 256 places; the first step of each is not recorded
     assert [len(recordings), sum(1 + one.replays for one in recordings)] == [4, steps - 5]
-    assert recorded.length == steps
-    assert recorded.filled == 1 + beams * (steps - 1)
+    assert state.length == steps
+    assert state.filled == 1 + beams * (steps - 1)
 
 
 @pytest.mark.parametrize("positions", ["sinusoid", "rotary"])
@@ -146,15 +137,7 @@ def test_tables_of_positions_never_grow_while_a_step_is_recorded(positions, reco
     assert not any(in_recording)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"beam_size": 1},
-        {"beam_size": 4, "n_best": 3},
-        {"beam_size": 6, "groups": 3, "n_best": 4},
-        {"n_best": 3, "sampling": Sampling(top_p=0.9, seed=3)},
-    ],
-)
+@pytest.mark.parametrize("options", SEARCHES)
 def test_a_search_finds_the_same_with_recorded_steps(options, recordings, monkeypatch):
     for module in (beam, sampling):
         monkeypatch.setattr(module, "looks", lambda device: looks(GPU_LIKE))
@@ -167,9 +150,7 @@ def test_a_search_finds_the_same_with_recorded_steps(options, recordings, monkey
     )
     assert recordings
     assert any(one.replays > 1 for one in recordings)
-    for one, other in zip(slow, found, strict=True):
-        assert [best.ids for best in other] == [best.ids for best in one]
-        assert [best.score for best in other] == pytest.approx([best.score for best in one], abs=1e-4)
+    assert_same_search(found, slow)
 
 
 def test_steps_that_cannot_be_recorded_run_as_they_are_and_a_warning_says_so_once(monkeypatch, caplog):

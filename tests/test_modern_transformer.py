@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from attending import assert_alone_as_in_a_batch, assert_step_by_step_as_all_at_once
-from searching import members_of, sharp
+from searching import ids_of, members_of, sharp
 from small import batch_for, random_batch, small_model, small_recipe
 from test_fast_decoder import assert_equal_steps, both_steps
 from test_transformer import shaken, slow_attention, slow_position
@@ -245,7 +245,7 @@ def test_the_fast_decoder_finds_the_same_translations(positions, options):
     limits = torch.tensor([9, 14, 4, 12])
     slow = search(members_of(batch, model), SearchOptions(**options), limits=limits)
     fast = search([Member(model, batch.source, {}, fast_decoder(model))], SearchOptions(**options), limits=limits)
-    assert [[one.ids for one in row] for row in fast] == [[one.ids for one in row] for row in slow]
+    assert ids_of(fast) == ids_of(slow)
 
 
 def test_the_fast_decoder_goes_beyond_the_table_of_angles_and_near_in_bf16():

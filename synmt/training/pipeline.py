@@ -166,9 +166,7 @@ def train_prepared(
     weights = sum(weight.numel() for weight in trainer.model.parameters())
     frozen = sum(weight.numel() for weight in trainer.model.parameters() if not weight.requires_grad)
     yield StartRecord(step, weights, frozen, str(choose_device(settings.device)), settings)
-    if processes.rank == 0:
-        _begin_log(run, step, trainer.device)
-    log, record = Log(run.folder, step) if processes.rank == 0 else None, None
+    log, record = _begin_log(run, step, trainer.device) if processes.rank == 0 else None, None
     with closing(trainer.train()) as records:
         for record in records:
             if log:
@@ -182,12 +180,13 @@ def train_prepared(
     return record
 
 
-def _begin_log(run: Run, step: int, device: torch.device) -> None:
-    """Write down the device of a training that begins or goes on after this step."""
+def _begin_log(run: Run, step: int, device: torch.device) -> Log:
+    """Open the log of a training that begins or goes on after this step, and write down its device."""
     if not step and run.log.exists():
         _logger.info("%s has no checkpoint, so training starts again from the first step", run.folder)
     before = run.info().get("devices", []) if step else []
     run.write_info(devices=list(dict.fromkeys([*before, device_name(device)])))
+    return Log(run.folder, step)
 
 
 def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Processes) -> Trainer:
