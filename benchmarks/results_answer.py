@@ -32,16 +32,17 @@ def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
 
 
 def in_short(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
-    """Yield a line for each comparison whose systems have several seeds: which systems help."""
+    """Yield a line for each comparison whose systems have several seeds: which systems help, and is it the syntax."""
     for results, lines in found:
         if seeds_of(lines) != "1":
-            yield f"- **{results.plan.title}**: {' '.join(_which(results, lines))}"
+            yield f"- **{results.plan.title}**: {' '.join((*_which(results, lines), *_on_average(results)))}"
 
 
 def notes(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Yield what a reader of the table of all systems has to know."""
     yield from _other_baselines(results, lines)
     yield from _unfinished(results, lines)
+    yield from _unstable(lines)
     yield from _devices(results)
 
 
@@ -99,6 +100,16 @@ def _unfinished(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         )
 
 
+def _unstable(lines: Sequence[Line]) -> Iterator[str]:
+    """Name the systems whose seeds vary so much that the variance of the others says nothing about them."""
+    named = [f"{line.system} (±{line.deviation:.2f})" for line in lines if line.unstable]
+    if named:
+        yield (
+            f"The scores of some systems vary far more from seed to seed than those of others: {', '.join(named)}. "
+            "Their intervals use their own variance, and they have no part in that of the others."
+        )
+
+
 def _mixture(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Say what the mixture that was found gains on the plain model, and on the system that it begins with."""
     for line in results.of_trees(lines, "mixture"):
@@ -116,22 +127,30 @@ def _mixture(results: Results, lines: Sequence[Line]) -> Iterator[str]:
 
 def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Tell whether the parser's trees do more than others in the same models: only then does syntax help."""
-    averages = results.of_other_trees(results.plan.test) if results.other_trees else {}
-    if not averages or not all(average.seeded for average in averages.values()):
-        return
-    gains = ", ".join(
-        f"{signed(average.value)} over `{trees}` ({counted(len(results.other_trees[trees]), 'system')})"
-        for trees, average in averages.items()
-    )
-    real = [f"`{trees}`" for trees, average in averages.items() if average.is_real]
-    significant = f"significant over {' and '.join(real)}" if real else "none is significant"
+    yield from (sentences := list(_on_average(results)))
     alone = [line for line in results.of_random_trees(results.plan.test) if line.difference and line.difference.is_real]
-    yield (
-        f"In the same models, the parser's trees gain on average {gains}; {significant} "
-        f"([tables](#{anchor(control_title(results))}))."
-    )
     if alone:
-        yield f"Significantly better with the parser's trees than with random ones: {_named(alone)}."
+        yield f"Compared with random trees, single systems gain significantly: {_named(alone)}."
+    if sentences:
+        yield f"[Tables](#{anchor(control_title(results))})."
+
+
+def _on_average(results: Results) -> Iterator[str]:
+    """Compare the parser's trees with each kind of other trees, on average over the systems that have both."""
+    averages = results.of_other_trees(results.plan.test)
+    real = {trees: average for trees, average in averages.items() if average.is_real}
+    for trees, average in real.items():
+        word = "better" if average.value > 0 else "worse"
+        systems = counted(len(results.other_trees[trees]), "system")
+        yield (
+            f"In the same models, the parser's trees are on average significantly {word} than {trees} ones: "
+            f"{signed(average.value)} ({signed(average.low)} to {signed(average.high)}; {systems})."
+        )
+    chance = [one for one in averages if averages[one].seeded and one not in real]
+    if chance:
+        subject = "They" if real else "In the same models, the parser's trees"
+        others = ", ".join(f"{trees} {signed(averages[trees].value)}" for trees in chance)
+        yield f"{subject} do not differ significantly from other trees: {others}."
 
 
 def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:

@@ -4,11 +4,14 @@
     variance   = variance over resamples of the sentences + pooled variance of the seeds · (1/n + 1/n_baseline)
 
 The variance of two or three seeds says little, so it is pooled over all systems of an architecture (LSTMs vary more
-than Transformers). Its degrees of freedom, sum of (n - 1), are those of Student's t for the interval and p. The
-p-values of a comparison are adjusted for their number (Holm, 1979).
+than Transformers). A system whose training fails with some seeds would make all intervals useless, so systems that vary
+far more than the others (F test against the median variance, adjusted for their number as Bonferroni does, p < 0.01)
+have their own variance. The degrees of freedom, sum of (n - 1), are those of Student's t for the interval and p; a
+difference with several variances has those of Satterthwaite (1946). The p-values of a comparison are adjusted for their
+number (Holm, 1979).
 
 The average difference of k pairs has the variance of the average over resamples and the k-th part of the average
-variance of the seeds; pairs of several architectures have the degrees of freedom of Satterthwaite (1946).
+variance of the seeds.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ Counts = Mapping[str, Sequence[DoubleArray]]
 SAMPLES = 1000
 REAL = 0.05
 """The adjusted p below which a difference is called real."""
+_UNSTABLE = 0.01
+"""The adjusted p below which the variance of a system is not that of the others."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +58,15 @@ class Difference:
 
 @dataclass(frozen=True)
 class Line:
-    """The scores of one system: one for each seed, in points. The baseline has no difference."""
+    """The scores of one system: one for each seed, in points. The baseline has no difference.
+
+    unstable: whether its seeds vary far more than those of other systems.
+    """
 
     system: str
     scores: list[float]
     difference: Difference | None
+    unstable: bool = False
 
     @property
     def mean(self) -> float:
@@ -78,30 +87,22 @@ class _Compared:
         ends = np.cumsum([len(seeds) for seeds in counts.values()])[:-1]
         self._resampled = dict(zip(counts, (part.mean(1) for part in np.split(resampled, ends, axis=1)), strict=True))
         self.scores = {system: [aggregate(one.sum(0)) for one in seeds] for system, seeds in counts.items()}
-        self._architectures = architectures
-        groups = {
-            one: [self.scores[system] for system in counts if architectures[system] == one]
-            for one in set(architectures.values())
-        }
-        self._pooled = {one: pooled_variance(scores) for one, scores in groups.items()}
+        self.variances: dict[str, SeedVariance] = {}
+        for architecture in set(architectures.values()):
+            own = {system: self.scores[system] for system in counts if architectures[system] == architecture}
+            self.variances.update(seed_variances(own))
 
     def difference(self, pairs: Mapping[str, str]) -> Difference:
         """Average the differences of systems from others; no system is in two pairs."""
         value = np.mean([np.mean(self.scores[one]) - np.mean(self.scores[other]) for one, other in pairs.items()])
         resampled = [self._resampled[one] - self._resampled[other] for one, other in pairs.items()]  # (R,) each
-        over_seeds: dict[str, float] = {}
-        for one, other in pairs.items():
-            architecture = self._architectures[one]
-            variance = self._pooled[architecture][0] * sum(1 / len(self.scores[name]) for name in (one, other))
-            over_seeds[architecture] = over_seeds.get(architecture, 0.0) + variance / len(pairs) ** 2
+        over_seeds: dict[SeedVariance, float] = {}
+        for system in (*pairs, *pairs.values()):
+            seeds = self.variances[system]
+            part = seeds.value / len(self.scores[system]) / len(pairs) ** 2
+            over_seeds[seeds] = over_seeds.get(seeds, 0.0) + part
         variance = float(np.var(np.mean(resampled, 0), ddof=1)) + sum(over_seeds.values())
-        return _difference(float(value), math.sqrt(variance), self._freedom(over_seeds))
-
-    def _freedom(self, variances: Mapping[str, float]) -> float:
-        """Compute the degrees of freedom of a sum of variances of architectures."""
-        freedom = {one: self._pooled[one][1] for one in variances}
-        weights = sum(value**2 / freedom[one] for one, value in variances.items() if value)
-        return sum(variances.values()) ** 2 / weights if weights else sum(freedom.values())
+        return _difference(float(value), math.sqrt(variance), _freedom(over_seeds))
 
 
 def compare(
@@ -118,7 +119,10 @@ def compare(
         if baselines[system] in counts and baselines[system] != system
     }
     adjusted = _adjusted(found)
-    return [Line(system, compared.scores[system], adjusted.get(system)) for system in counts]
+    return [
+        Line(system, compared.scores[system], adjusted.get(system), compared.variances[system].unstable)
+        for system in counts
+    ]
 
 
 def average_differences(
@@ -135,11 +139,46 @@ def average_differences(
     return _adjusted({name: compared.difference(of_systems) for name, of_systems in pairs.items()})
 
 
-def pooled_variance(groups: Sequence[Sequence[float]]) -> tuple[float, int]:
+@dataclass(frozen=True, eq=False)
+class SeedVariance:
+    """The variance of the seeds that systems share, or that an unstable one has, and its degrees of freedom."""
+
+    value: float
+    freedom: int
+    unstable: bool = False
+
+
+def seed_variances(scores: Mapping[str, Sequence[float]]) -> dict[str, SeedVariance]:
+    """Pool the variance of the seeds over systems of an architecture; those that vary far more have their own."""
+    own = {system: SeedVariance(*_within([seeds]), unstable=True) for system, seeds in scores.items()}
+    unstable = _unstable([one for one in own.values() if one.freedom])
+    pooled = SeedVariance(*_within([seeds for system, seeds in scores.items() if own[system] not in unstable]))
+    return {system: one if one in unstable else pooled for system, one in own.items()}
+
+
+def _within(groups: Sequence[Sequence[float]]) -> tuple[float, int]:
     """Compute the variance within groups, and its degrees of freedom; 0 and 0 if no group has two values."""
     squares = sum(float(np.var(group)) * len(group) for group in groups)
     freedom = sum(len(group) - 1 for group in groups)
     return (squares / freedom if freedom else 0.0), freedom
+
+
+def _unstable(variances: Sequence[SeedVariance]) -> set[SeedVariance]:
+    """Choose the variances that are far larger than the others.
+
+    The median of variances, each divided by what the median of its law would be if the variance of all systems were 1,
+    estimates a common variance; it does not mind that a few are large.
+    """
+    typical = float(np.median([one.value * one.freedom / stats.chi2.median(one.freedom) for one in variances] or [0]))
+    freedom = sum(one.freedom for one in variances)
+    critical = {one.freedom: stats.f.isf(_UNSTABLE / len(variances), one.freedom, freedom) for one in variances}
+    return {one for one in variances if typical and one.value > critical[one.freedom] * typical}
+
+
+def _freedom(variances: Mapping[SeedVariance, float]) -> float:
+    """Compute the degrees of freedom of a sum of parts of variances."""
+    weights = sum(part**2 / one.freedom for one, part in variances.items() if part)
+    return sum(variances.values()) ** 2 / weights if weights else sum(one.freedom for one in variances)
 
 
 def _difference(value: float, error: float, freedom: float) -> Difference:

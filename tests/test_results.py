@@ -1,9 +1,8 @@
-"""The comparison of all systems: its plans, its statistics against slow computations, and pages that stay the same."""
+"""The comparison of all systems: its plans, its answer, and pages that stay the same."""
 
 from __future__ import annotations
 
 import json
-import math
 import subprocess
 import sys
 import threading
@@ -11,21 +10,21 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import stats
 from tiny import TRAINING, write_corpus, write_recipe
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from results_answer import _more_weights, _unfinished, _verdict, _with_one_seed  # noqa: E402
+from results_answer import _more_weights, _on_average, _unfinished, _unstable, _verdict, _with_one_seed  # noqa: E402
 from results_found import Results  # noqa: E402
 from results_measure import packed, unpacked  # noqa: E402
 from results_page import BEGIN, END  # noqa: E402
 from results_plan import Plan, file_name, trees_of  # noqa: E402
-from results_statistics import Difference, Line, average_differences, compare, pooled_variance  # noqa: E402
+from results_statistics import Difference, Line  # noqa: E402
 
 import results  # noqa: E402
 from synmt.evaluation.metrics import make_metric  # noqa: E402
@@ -120,70 +119,6 @@ def test_packed_arrays_are_read_as_they_were():
     values = np.random.default_rng(1).integers(0, 60_000, (7, 3))
     stored = json.loads(json.dumps(packed(values)))
     assert (unpacked(stored) == values).all()
-
-
-def test_the_pooled_variance_is_that_of_all_deviations_from_the_means():
-    groups = [[1.0, 3.0, 5.0], [10.0], [2.0, 2.5]]
-    deviations = [(1 - 3) ** 2, 0, (5 - 3) ** 2, 0.25**2, 0.25**2]
-    variance, freedom = pooled_variance(groups)
-    assert freedom == 3
-    assert variance == pytest.approx(sum(deviations) / 3)
-    assert pooled_variance([[1.0], [2.0]]) == (0.0, 0)
-
-
-def mean(totals):
-    return float(totals[0] / totals[1])
-
-
-def test_a_difference_has_the_variance_of_sentences_and_of_seeds():
-    """The metric is a mean, for which the variance over resamples of sentences is known."""
-    random = np.random.default_rng(2)
-    plain = [np.stack([random.normal(50, 9, 400), np.ones(400)], 1) for _ in range(3)]
-    noise = [np.stack([random.normal(2, 5, 400), np.zeros(400)], 1) for _ in range(2)]
-    better = [one + more for one, more in zip(plain, noise, strict=False)]
-
-    # another architecture, whose seeds vary far more, and have no say
-    other = [np.stack([random.normal(at, 9, 400), np.ones(400)], 1) for at in (20, 80)]
-    counts = {"plain": plain, "better": better, "other": other}
-    baselines = {"plain": "plain", "better": "plain", "other": "other"}
-    first, second, _ = compare(counts, mean, baselines, {"plain": "a", "better": "a", "other": "b"})
-    assert first.difference is None
-    found = second.difference
-    assert found is not None
-    scores = [[one[:, 0].mean() for one in seeds] for seeds in (plain, better)]
-    assert found.value == pytest.approx(np.mean(scores[1]) - np.mean(scores[0]))
-    by_sentence = np.mean([one[:, 0] for one in better], 0) - np.mean([one[:, 0] for one in plain], 0)
-    of_seeds = sum(sum((x - np.mean(group)) ** 2 for x in group) for group in scores) / 3
-    error = math.sqrt(by_sentence.var() / 400 + of_seeds * (1 / 3 + 1 / 2))
-    # 3.182: the 97.5 % quantile of Student's t with 3 degrees of freedom
-    assert (found.high - found.low) / 2 == pytest.approx(3.182 * error, rel=0.07)
-
-
-def test_an_average_difference_has_the_variance_of_two_architectures():
-    """The metric is a mean, for which the variance over resamples of sentences is known."""
-    random = np.random.default_rng(3)
-    at = {"a": (50, 52), "a*": (49, 48, 50.5), "b": (30, 38), "b*": (29,)}
-    counts = {
-        name: [np.stack([random.normal(centre, 9, 400), np.ones(400)], 1) for centre in centres]
-        for name, centres in at.items()
-    }
-    architectures = {"a": "x", "a*": "x", "b": "y", "b*": "y"}
-    pairs = {"both": {"a": "a*", "b": "b*"}, "first": {"a": "a*"}}
-    found = average_differences(counts, mean, pairs, architectures)
-    means = {name: [one[:, 0].mean() for one in seeds] for name, seeds in counts.items()}
-    by_sentence = {name: np.mean([one[:, 0] for one in seeds], 0) for name, seeds in counts.items()}
-    average = (by_sentence["a"] - by_sentence["a*"] + by_sentence["b"] - by_sentence["b*"]) / 2
-    x = sum(np.var(means[name]) * len(means[name]) for name in ("a", "a*")) / 3 * (1 / 2 + 1 / 3) / 4
-    y = np.var(means["b"]) * 2 / 1 * (1 / 2 + 1 / 1) / 4
-    error = math.sqrt(average.var() / 400 + x + y)
-    freedom = (x + y) ** 2 / (x**2 / 3 + y**2 / 1)
-    assert found["both"].value == pytest.approx(average.mean())
-    assert found["both"].high - found["both"].low == pytest.approx(2 * stats.t(freedom).ppf(0.975) * error, rel=0.05)
-    alone = compare(counts, mean, {**dict.fromkeys(at, ""), "a": "a*"}, architectures)[0].difference
-    assert found["first"].low == pytest.approx(alone.low)
-    # Holm's correction doubles the smaller of two p
-    assert found["first"].p == pytest.approx(2 * alone.p)
-    assert found["both"].p == pytest.approx(2 * stats.t(freedom).sf(abs(average.mean()) / error), rel=0.1)
 
 
 def test_the_answer_says_more_or_fewer_weights():
@@ -290,9 +225,9 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert "Without trees, relative is significantly better than the plain model (+" in results
     assert "The mixture relative + pascal is significantly better than the plain model (+" in results
     assert "); relative alone gains +" in results
-    assert "In the same models, the parser's trees gain on average +" in results
-    assert " over `random` (1 system); significant over `random` ([tables](#captions-the-parsers-trees-ag" in results
-    assert "Significantly better with the parser's trees than with random ones: pascal +" in results
+    assert "In the same models, the parser's trees are on average significantly better than random ones: +" in results
+    assert "; 1 system). Compared with random trees, single systems gain significantly: pascal +" in results
+    assert ". [Tables](#captions-the-parsers-trees-against-others)." in results
     assert "\n\n### Captions: the parser's trees against others\n\nAverage gain in BLEU" in results
     assert "\n| random | pascal | **+" in results
     assert "\n| pascal | 2, 2 |" in results
@@ -308,6 +243,7 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert short[:5] == ["Shown.", "", BEGIN, "", short[4]]
     assert short[4].startswith(f"- *{which.replace('Captions*', 'Captions**')}")
     assert ". Without trees, relative is significantly better than the plain model (+" in short[4]
+    assert short[4].endswith("; 1 system).")
     assert short[5:] == ["", END, "", "More."]
     page = first["pascal.md"].decode()
     assert page.startswith(f"# PASCAL\n\n## What we measured\n\nMuch.\n\n{BEGIN}\n")
@@ -362,6 +298,48 @@ def test_systems_that_still_learned_when_training_ended_are_named(root):
     assert sentences(1.1) == []
     [sentence] = sentences(0.9)
     assert "the loss still fell for pascal by 55 % (first seed)" in sentence
+
+
+@pytest.mark.parametrize(
+    ("averages", "sentences"),
+    [
+        ({}, []),
+        (
+            {"random": (1.5, 0.001), "left": (-0.5, 0.3), "gold": (-0.25, 0.9)},
+            [
+                "In the same models, the parser's trees are on average significantly better than random ones: +1.50 "
+                "(+0.50 to +2.50; 2 systems).",
+                "They do not differ significantly from other trees: left −0.50, gold −0.25.",
+            ],
+        ),
+        (
+            {"left": (-1.5, 0.01)},
+            [
+                "In the same models, the parser's trees are on average significantly worse than left ones: −1.50 "
+                "(−2.50 to −0.50; 2 systems)."
+            ],
+        ),
+        (
+            {"random": (0.5, 0.3)},
+            ["In the same models, the parser's trees do not differ significantly from other trees: random +0.50."],
+        ),
+    ],
+)
+def test_the_answer_compares_the_parsers_trees_with_all_others(averages, sentences):
+    found = {trees: Difference(value, value - 1, value + 1, p, seeded=True) for trees, (value, p) in averages.items()}
+    results = SimpleNamespace(
+        plan=SimpleNamespace(test="test"),
+        of_other_trees=lambda test: found,
+        other_trees={trees: {"a": "a*", "b": "b*"} for trees in averages},
+    )
+    assert list(_on_average(results)) == sentences
+
+
+def test_systems_that_vary_far_more_than_others_are_named():
+    steady, wild = Line("plain", [90.0, 91.0], None), Line("sa", [90.0, 40.0], None, unstable=True)
+    assert list(_unstable([steady])) == []
+    [sentence] = _unstable([steady, wild])
+    assert "vary far more from seed to seed than those of others: sa (±35.36)." in sentence
 
 
 @pytest.fixture
