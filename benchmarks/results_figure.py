@@ -10,12 +10,20 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from results_found import Results
 from results_statistics import Difference, Line, seeds_of
-from results_tables import signed
+from results_tables import interval, signed
 
-_COLOURS = {"right": "#2166ac", "none": "#4d9221", "wrong": "#b35806", "mixture": "#762a83"}
-_NAMES = {"right": "with trees", "none": "without trees", "wrong": "with wrong trees", "mixture": "the best mixture"}
-_MARKERS = {"right": "o", "none": "s", "wrong": "^", "mixture": "D"}
-"""Shapes tell the kinds apart in grey and for colour-blind readers; a hollow mark may be chance."""
+_STYLES = {
+    "parser": ("#2166ac", "o", "with a parser's trees"),
+    "induced": ("#5aaad6", "v", "with induced trees"),
+    "none": ("#4d9221", "s", "without trees"),
+    "mixture": ("#762a83", "D", "the best mixture"),
+    "control": ("#b35806", "^", "with other trees"),
+    "repeat": ("#777777", "P", "in another precision"),
+}
+"""Of each kind of systems the colour, the mark and the name.
+
+Marks tell the kinds apart in grey and for colour-blind readers; a hollow mark may be chance, or is not tested.
+"""
 _ROW, _WIDTH = 0.2, 3.9
 """Inches from row to row, and of a panel without the names of its systems."""
 _BETWEEN = 4
@@ -37,7 +45,7 @@ def draw(found: Sequence[tuple[Results, list[Line]]], path: Path) -> None:
             panel.set_box_aspect(_ROW * count / _WIDTH)
             panel.set_anchor("N")
     # below the panels, where it hides no interval
-    figure.legend(handles=_legend(found), fontsize=7.5, frameon=False, loc="outside lower center", ncols=5)
+    figure.legend(handles=_legend(found), fontsize=7.5, frameon=False, loc="outside lower center", ncols=4)
     # without the version of matplotlib, the same results give the same file
     figure.savefig(path, dpi=110, metadata={"Software": None})
 
@@ -60,19 +68,18 @@ def _draw(panel: Axes, results: Results, lines: Sequence[Line]) -> None:
     shown = sorted(((line, line.difference) for line in lines if line.difference), key=lambda drawn: drawn[1].value)
     furthest = _furthest([found for _, found in shown])
     for row, (line, found) in enumerate(shown):
-        kind = results.kind(line.system)
-        colour = _COLOURS[kind]
+        colour, mark, _ = _STYLES[results.kind(line.system)]
         place, where = found.value, panel.transData
         if abs(found.value) > furthest:
             place, where = float(found.value > 0), panel.get_yaxis_transform()
-            _write_beside(panel, row, found)
+            _write_beside(panel, row, line, found)
         else:
             panel.plot([found.low, found.high], [row, row], color=colour, linewidth=1.6)
         filling = colour if found.is_real else "white"
         panel.plot(
             [place],
             [row],
-            _MARKERS[kind],
+            mark,
             color=colour,
             markerfacecolor=filling,
             markersize=5,
@@ -95,11 +102,12 @@ def _furthest(differences: Sequence[Difference]) -> float:
     return 2 * ends[int(0.8 * (len(ends) - 1))] if ends else 0.0
 
 
-def _write_beside(panel: Axes, row: int, found: Difference) -> None:
+def _write_beside(panel: Axes, row: int, line: Line, found: Difference) -> None:
     """Write a difference at the edge of the panel, beyond which it is."""
     side = 1 if found.value > 0 else -1
+    failed = f"seeds: {', '.join(f'{score:.1f}' for score in line.scores)} BLEU"
     panel.annotate(
-        f"{signed(found.value)} ({signed(found.low)} to {signed(found.high)})",
+        f"{signed(found.value)} ({failed if line.unstable else interval(found)})",
         (float(side > 0), row),
         xycoords=panel.get_yaxis_transform(),
         xytext=(-8 * side, 0),
@@ -111,11 +119,14 @@ def _write_beside(panel: Axes, row: int, found: Difference) -> None:
 
 
 def _legend(found: Sequence[tuple[Results, list[Line]]]) -> list[Line2D]:
-    """Make a mark for each kind of trees that is drawn, and one for differences that may be chance."""
-    kinds = [kind for kind in _COLOURS if any(results.of_trees(lines, kind) for results, lines in found)]
-    marks = [Line2D([], [], color=_COLOURS[kind], marker=_MARKERS[kind], label=_NAMES[kind]) for kind in kinds]
+    """Make a mark for each kind of systems that is drawn, and one for differences that may be chance."""
+    drawn = {results.kind(line.system) for results, lines in found for line in lines if line.difference}
+    styles = [style for kind, style in _STYLES.items() if kind in drawn]
+    marks = [Line2D([], [], color=colour, marker=mark, label=name) for colour, mark, name in styles]
     if any(not line.difference.is_real for _, lines in found for line in lines if line.difference):
-        marks.append(Line2D([], [], color="#555555", marker="o", markerfacecolor="white", label="may be chance"))
+        marks.append(
+            Line2D([], [], color="#555555", marker="o", markerfacecolor="white", label="may be chance, or not tested")
+        )
     return marks
 
 

@@ -11,15 +11,20 @@ from typing import Any
 
 import numpy as np
 from results_measure import unpacked
-from results_plan import Plan, first_part, trees_of
-from results_statistics import Aggregate, Difference, Line, average_differences, compare
+from results_plan import Plan, trees_of
+from results_statistics import Aggregate, Compared, Design, Difference, Line, adjusted, average, unstable_systems
 
 from synmt.arrays import BoolArray, DoubleArray
 from synmt.evaluation.metrics import make_metric
 from synmt.recipe.load import recipe_values
 
-_KINDS = {"parser": "right", "gold": "right", "induced": "right", "none": "none"}
-"""Kinds of trees; the others are wrong on purpose."""
+SINGLE = ("parser", "induced", "none")
+"""Kinds of single systems by their trees; systems with other trees are controls."""
+TESTED = (*SINGLE, "mixture")
+"""Kinds of systems that someone would use: whether they help is tested."""
+_MANY = 8
+"""Degrees of freedom of a variance that need not be pooled with others."""
+_BLEU: Aggregate = make_metric("bleu").aggregate
 _METRICS = {"bleu": "BLEU", "exact": "Exact match in percent"}
 _OTHER_TREES = ("random", "shuffled", "rewired", "left", "right", "gold")
 
@@ -78,17 +83,20 @@ class Results:
 
     def baseline(self, system: str) -> str:
         """Name the system that a system is compared with."""
-        return self.plan.baselines[self.runs[system][0]["architecture"]]
+        given = self.plan.baseline(system) or self.repeats.get(system)
+        return given or self.plan.baselines[self.architecture(system)]
+
+    def architecture(self, system: str) -> str:
+        """Name the architecture of a system: `transformer` or `lstm`."""
+        return self.runs[system][0]["architecture"]
+
+    def precision(self, system: str) -> str:
+        """Name the precision in which a system was trained."""
+        return self.plan.recipe(system, {}).training.precision
 
     def plain(self, lines: Sequence[Line]) -> list[Line]:
         """Choose the lines of baselines."""
         return [line for line in lines if self.baseline(line.system) == line.system]
-
-    @cached_property
-    def bleu(self) -> dict[str, list[Line]]:
-        """The systems compared by BLEU on each test set."""
-        tests = next(iter(self.runs.values()))[0]["tests"]
-        return {test: self.compared(test, "bleu") for test in tests}
 
     @cached_property
     def trees(self) -> dict[str, str]:
@@ -96,52 +104,89 @@ class Results:
         return {system: trees_of(self.plan.recipe(system, {})) for system in self.runs}
 
     def kind(self, system: str) -> str:
-        """Tell whether a system has `right` trees, `wrong` ones or `none`; a found `mixture` may have both."""
+        """Tell the kind of a system.
+
+        `parser`, `induced` or `none`, by its trees; `control`: with other trees than the parser's; `mixture`: the one
+        that was found; `repeat`: another system in another precision.
+        """
         if system == self.found:
             return "mixture"
-        return _KINDS.get(self.trees[system], "wrong")
+        if system in self.repeats:
+            return "repeat"
+        return self.trees[system] if self.trees[system] in SINGLE else "control"
 
-    def of_trees(self, lines: Sequence[Line], *kinds: str) -> list[Line]:
-        """Choose systems by the kind of their trees; baselines are left out."""
-        return [line for line in lines if line.difference and self.kind(line.system) in kinds]
+    def of_kind(self, lines: Sequence[Line], *kinds: str) -> list[Line]:
+        """Choose systems whose difference is tested, by their kind."""
+        return [
+            line
+            for line in lines
+            if line.difference and line.difference.p is not None and self.kind(line.system) in kinds
+        ]
 
-    def mixture(self, test: str) -> Line | None:
-        """Compare the mixture that was found with the system that it begins with, by BLEU; None without results."""
-        first = first_part(self.found or "")
-        if self.found not in self.runs or first not in self.runs:
-            return None
-        return self.against(test, {self.found: first})[0]
+    @cached_property
+    def repeats(self) -> dict[str, str]:
+        """Of each system that only repeats another one in another precision, the other one."""
+        first: dict[str, str] = {}
+        same = {system: self._same(system, {"training.precision": "float32"}) for system in self.plan.systems}
+        return {system: first[key] for system, key in same.items() if first.setdefault(key, system) != system}
 
     @cached_property
     def other_trees(self) -> dict[str, dict[str, str]]:
-        """Of each kind of other trees, the systems with the parser's trees and the same model with the others."""
-        own = {self._model(system): system for system in self.plan.systems if self.trees.get(system) == "parser"}
+        """Of each kind of other trees, the systems with the parser's trees and the same model with the others.
+
+        Kinds are named `random`, or `random (LSTM)` for LSTMs beside Transformers.
+        """
+        as_parsed = {"parser.control": "none", "parser.rewire": 0.0}
+        own = {self._same(name, as_parsed): name for name in self.plan.systems if self.trees.get(name) == "parser"}
         found: dict[str, dict[str, str]] = {}
         for other, trees in self.trees.items():
-            system = own.get(self._model(other))
-            if system and system != other:
-                found.setdefault(trees, {})[system] = other
-        return {trees: found[trees] for trees in _OTHER_TREES if trees in found}
+            system = own.get(self._same(other, as_parsed))
+            if system and trees in _OTHER_TREES:
+                lstm = self.architecture(other) == "lstm" and "transformer" in self.plan.baselines
+                found.setdefault(f"{trees} (LSTM)" if lstm else trees, {})[system] = other
+        return dict(sorted(found.items(), key=lambda one: ("LSTM" in one[0], _OTHER_TREES.index(one[0].split()[0]))))
 
-    def _model(self, system: str) -> str:
-        """Identify all values of a system's recipe but those that choose its trees."""
-        values = recipe_values(self.plan.recipe(system, {"parser.control": "none", "parser.rewire": 0.0}))
+    @property
+    def random_trees(self) -> dict[str, str]:
+        """Of each system the same model with random trees, if both have results."""
+        return {
+            own: other for of in self.other_trees.values() for own, other in of.items() if self.trees[other] == "random"
+        }
+
+    def _same(self, system: str, changes: Mapping[str, Any]) -> str:
+        """Identify all values of a system's recipe, after some changes."""
+        values = recipe_values(self.plan.recipe(system, changes))
         return json.dumps({**values, "name": ""}, sort_keys=True)
 
-    def of_random_trees(self, test: str) -> list[Line]:
-        """Compare each system with the same model under random trees, by BLEU, if both have results."""
-        return self.against(test, self.other_trees.get("random", {}))
+    @cached_property
+    def _averages(self) -> dict[str, Compared]:
+        """What is known of each test set, for contrasts of BLEU."""
+        tests = next(iter(self.runs.values()))[0]["tests"]
+        return {test: self._compared(test, "bleu", None) for test in tests}
+
+    @cached_property
+    def bleu(self) -> dict[str, list[Line]]:
+        """The systems compared by BLEU on each test set."""
+        return {test: compared.lines() for test, compared in self._averages.items()}
+
+    def contrast(self, test: str, weights: Mapping[str, float]) -> Difference:
+        """Add the weighted mean BLEU of systems; it is not tested."""
+        return self._averages[test].contrast(weights)
+
+    def of_random_trees(self, test: str) -> dict[str, Difference]:
+        """Compare each system with the same model under random trees, by BLEU; p is adjusted for their number."""
+        pairs = self.random_trees.items()
+        return adjusted({own: self.contrast(test, {own: 1, other: -1}) for own, other in pairs})
 
     def of_other_trees(self, test: str) -> dict[str, Difference]:
         """Compare the parser's trees with each kind of other trees, by BLEU, on average over the systems."""
-        counts, architectures = self._counts(test, "statistics"), self._architectures
-        return average_differences(counts, make_metric("bleu").aggregate, self.other_trees, architectures)
+        return adjusted({trees: self.contrast(test, average(of)) for trees, of in self.other_trees.items()})
 
-    def against(self, test: str, others: Mapping[str, str]) -> list[Line]:
-        """Compare some systems by BLEU, each with another one than its baseline; p is adjusted for their number."""
-        baselines = {system: others.get(system, system) for system in self.runs}
-        lines = self._lines(test, "statistics", make_metric("bleu").aggregate, None, baselines)
-        return [line for line in lines if line.difference]
+    def from_plain(self, test: str, systems: Sequence[str]) -> Difference:
+        """Compare some systems with their baselines, by BLEU, on average; it is not tested."""
+        return self.contrast(
+            test, average({system: self.plan.baselines[self.architecture(system)] for system in systems})
+        )
 
     @cached_property
     def groupings(self) -> list[Grouping]:
@@ -162,32 +207,46 @@ class Results:
 
     def compared(self, test: str, metric: str, chosen: BoolArray | None = None) -> list[Line]:
         """Compare the systems by `bleu`, or by the share of the sentences that equal the reference (`exact`)."""
+        return self._compared(test, metric, chosen).lines()
+
+    def _compared(self, test: str, metric: str, chosen: BoolArray | None) -> Compared:
         if metric == "bleu":
-            return self._lines(test, "statistics", make_metric("bleu").aggregate, chosen)
-        return self._lines(test, "exact", _share, chosen)
+            return Compared(self._counts(test, "statistics", chosen), _BLEU, self.design)
+        return Compared(self._counts(test, "exact", chosen), _share, self.design)
 
-    def _lines(
-        self,
-        test: str,
-        what: str,
-        aggregate: Aggregate,
-        chosen: BoolArray | None,
-        baselines: Mapping[str, str] | None = None,
-    ) -> list[Line]:
-        baselines = baselines or {one: self.baseline(one) for one in self.runs}
-        return compare(self._counts(test, what, chosen), aggregate, baselines, self._architectures)
+    @cached_property
+    def design(self) -> Design:
+        """What is compared with what, on all test sets and groups of sentences."""
+        counts = self._counts(self.plan.test, "statistics", None)
+        scores = {system: [_BLEU(one.sum(0)) for one in seeds] for system, seeds in counts.items()}
+        unstable: set[str] = set()
+        for architecture in self.plan.baselines:
+            unstable |= unstable_systems(
+                {name: own for name, own in scores.items() if self.architecture(name) == architecture}
+            )
+        return Design(
+            {system: self.baseline(system) for system in self.runs},
+            [system for system in self.runs if self.kind(system) in TESTED and system not in unstable],
+            self._alike(),
+            unstable,
+        )
 
-    def _counts(self, test: str, what: str, chosen: BoolArray | None = None) -> dict[str, list[DoubleArray]]:
+    def _alike(self) -> dict[str, str]:
+        """Group the systems whose seeds vary alike: by architecture, and many with random trees apart from them."""
+        freedom = dict.fromkeys(self.plan.baselines, 0)
+        random = [system for system, trees in self.trees.items() if trees == "random"]
+        for system in random:
+            freedom[self.architecture(system)] += len(self.runs[system]) - 1
+        apart = [system for system in random if freedom[self.architecture(system)] >= _MANY]
+        return {name: f"{self.architecture(name)}{', random trees' * (name in apart)}" for name in self.runs}
+
+    def _counts(self, test: str, what: str, chosen: BoolArray | None) -> dict[str, list[DoubleArray]]:
         counts = {name: [unpacked(run["tests"][test][what]) for run in runs] for name, runs in self.runs.items()}
         if what == "exact":
             counts = {name: [np.hstack([one, np.ones_like(one)]) for one in seeds] for name, seeds in counts.items()}
         if chosen is not None:
             counts = {name: [one[chosen] for one in seeds] for name, seeds in counts.items()}
         return counts
-
-    @property
-    def _architectures(self) -> dict[str, str]:
-        return {system: runs[0]["architecture"] for system, runs in self.runs.items()}
 
 
 def _share(totals: DoubleArray) -> float:

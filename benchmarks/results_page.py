@@ -1,4 +1,4 @@
-"""Write what results/ says into the pages: docs/results.md, the README with its figure, and the pages of the systems.
+"""Write what results/ says into the pages: docs/results*.md, the README with its figure, and the pages of the systems.
 
     python benchmarks/results_page.py
 
@@ -12,9 +12,10 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from results_answer import answer, in_short, notes
+from results_answer import answer, in_short
 from results_figure import draw
 from results_found import Results, plans
+from results_notes import notes
 from results_statistics import Line
 from results_tables import (
     control_tables,
@@ -41,6 +42,7 @@ def main() -> None:
     if not found:
         sys.exit("results/ has no results: run `make results`")
     _replace(root / "docs/results.md", _comparison(found))
+    _replace(root / "docs/results-by-group.md", _groups(found))
     _replace(root / "README.md", in_short(found))
     for page, rows in _pages(root, found).items():
         _replace(page, rows)
@@ -58,9 +60,14 @@ def _comparison(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
         if results.plan.tried():
             yield from ("", f"### {results.plan.title}: the search for a mixture", "", *search_table(results.plan))
         if results.plan.groups:
-            yield from ("", f"### {results.plan.title}: where the systems differ", "")
-            yield "Significant differences from the baseline are in brackets (corrected within each column)."
-            yield from group_tables(results)
+            labels = ", ".join(f"{grouping.label}{grouping.of_test}" for grouping in results.groupings)
+            yield from ("", f"[Scores by {labels}](results-by-group.md).")
+
+
+def _groups(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
+    for results, _ in found:
+        if results.plan.groups:
+            yield from ("", f"## {results.plan.title}", *group_tables(results))
 
 
 def _pages(root: Path, found: Sequence[tuple[Results, list[Line]]]) -> dict[Path, list[str]]:
@@ -86,7 +93,13 @@ def _pages(root: Path, found: Sequence[tuple[Results, list[Line]]]) -> dict[Path
 
 def _short_table(lines: Iterable[Line]) -> tuple[list[str], list[list[str]]]:
     rows = [
-        [line.system, str(len(line.scores)), f"{line.mean:.2f}", *difference_cells(line.difference)] for line in lines
+        [
+            line.system,
+            str(len(line.scores)),
+            f"{line.mean:.2f}",
+            *difference_cells(line.difference, unstable=line.unstable),
+        ]
+        for line in lines
     ]
     return ["system", "seeds", "BLEU", "difference", "95 % interval", "p (Holm)"], rows
 

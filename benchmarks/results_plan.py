@@ -6,7 +6,8 @@ transformer: {differences_from: A, added_to: B}
 set: {KEY: VALUE}                   changes of every recipe
 seeds: [1, 2, 3]
 baselines: {transformer: plain}     the system that the others of an architecture are compared with
-systems: {NAME: RECIPE, NAME: {recipe: RECIPE, set: {KEY: VALUE}}}
+systems: {NAME: RECIPE, NAME: {recipe: RECIPE, set: {KEY: VALUE}, baseline: NAME}}
+                                    `baseline` if another system than that of its architecture
 search: {NAME: …}                   mixtures, as `systems`: trained with the first seed; the one with the lowest
                                     loss on the validation text is compared like a system, with all seeds
 contrast                            contrastive sets
@@ -109,6 +110,11 @@ class Plan:
             for system in (*self.systems, *tried):
                 recipe = self.recipe(system, {**changes, "training.seed": seed})
                 yield Planned(system, seed, recipe, self.result(system, seed))
+
+    def baseline(self, system: str) -> str | None:
+        """Name the system that a system is compared with, if it is another one than that of its architecture."""
+        given = self.systems.get(system, "")
+        return None if isinstance(given, str) else given.get("baseline")
 
     def result(self, system: str, seed: int) -> Path:
         """Name the file of a result."""

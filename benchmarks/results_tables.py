@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from results_found import Results
+from results_found import TESTED, Results
 from results_plan import Plan
 from results_statistics import REAL, Difference, Line
 
+from synmt.errors import counted
 from synmt.evaluation.cost import first_step
 from synmt.evaluation.report import format_p_value
 
@@ -21,16 +22,20 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[
     yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
-def difference_cells(found: Difference | None) -> list[str]:
-    """Write difference, interval and p; a real difference is bold, a baseline has none."""
+def difference_cells(found: Difference | None, *, unstable: bool = False) -> list[str]:
+    """Write difference, interval and p; a real difference is bold; a baseline has none, an unstable system only it."""
     if found is None:
         return ["", "", ""]
     value = signed(found.value)
-    return [
-        f"**{value}**" if found.is_real else value,
-        f"{signed(found.low)} to {signed(found.high)}",
-        format_p_value(found.p),
-    ]
+    if unstable:
+        return [value, "", ""]
+    p = "" if found.p is None else format_p_value(found.p)
+    return [f"**{value}**" if found.is_real else value, interval(found), p]
+
+
+def interval(found: Difference) -> str:
+    """Write the 95 % interval of a difference."""
+    return f"{signed(found.low)} to {signed(found.high)}"
 
 
 def signed(value: float) -> str:
@@ -52,7 +57,7 @@ def main_table(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     for line in lines:
         deviation = "" if line.deviation is None else f"{line.deviation:.2f}"
         row = [line.system, results.trees[line.system], str(len(line.scores)), f"{line.mean:.2f}", deviation]
-        row += difference_cells(line.difference)
+        row += difference_cells(line.difference, unstable=line.unstable)
         row.append(f"{exact[line.system].mean:.1f} %")
         for test in tests:
             other = others[test][line.system]
@@ -92,16 +97,17 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         if _have_contrasts(results)
         else ""
     )
-    compared = sum(line.difference is not None for line in lines)
-    bases = " and ".join(dict.fromkeys(results.baseline(line.system) for line in lines))
+    tested = len(results.of_kind(lines, *TESTED))
     luck = (
-        " and the luck of training (the variance of the seeds, pooled over the systems of an architecture)"
+        " and the luck of training (the variance of the seeds, pooled over the systems of an architecture; those with "
+        "random trees are pooled apart if they are many)"
         if any(line.difference and line.difference.seeded for line in lines)
         else " only; since no system has two seeds yet, no difference is called significant"
     )
     yield (
-        f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are from {bases}, bold if p < {REAL} after Holm's "
-        f"correction ({compared} comparison{'s' * (compared != 1)}). Intervals cover the choice of sentences{luck}. "
+        f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are from {lines[0].system}, bold if p < {REAL} "
+        f"after Holm's correction ({counted(tested, 'comparison')}; systems with other trees than the parser's, and "
+        f"repeats in another precision, are not tested here). Intervals cover the choice of sentences{luck}. "
         "±: standard deviation of the seeds. Trees: which ones a system reads or learns from. "
         f"{contrasts}"
         "Steps: the first validation with a loss as low as the lowest of the "
@@ -135,17 +141,16 @@ def control_tables(results: Results) -> Iterator[str]:
         for trees, pairs in results.other_trees.items()
     ]
     yield from markdown(["other trees", "systems", *columns], rows)
-    if "random" not in results.other_trees:
+    compared = {test: results.of_random_trees(test) for test in averages}
+    if not compared[first]:
         return
     yield from ("", "The gain of each system with the parser's trees over random ones:", "")
-    means = {line.system: line.mean for line in results.bleu[first]}
-    compared = [results.of_random_trees(test) for test in (first, *others)]
+    lines = {line.system: line for line in results.bleu[first]}
     rows = []
-    for lines in zip(*compared, strict=True):
-        own, wrong = lines[0], results.other_trees["random"][lines[0].system]
-        seeds = f"{len(own.scores)}, {len(results.runs[wrong])}"
-        row = [own.system, seeds, f"{own.mean:.2f}", f"{means[wrong]:.2f}"]
-        rows.append([*row, *(cell for line in lines for cell in difference_cells(line.difference))])
+    for own, wrong in results.random_trees.items():
+        both = [lines[own], lines[wrong]]
+        row = [own, ", ".join(str(len(line.scores)) for line in both), *(f"{line.mean:.2f}" for line in both)]
+        rows.append([*row, *(cell for test in compared for cell in difference_cells(compared[test][own]))])
     yield from markdown(["system", "seeds", "parser's trees", "random trees", *columns], rows)
 
 
@@ -153,7 +158,7 @@ def search_table(plan: Plan) -> Iterator[str]:
     """Write which mixtures were tried, the best one first."""
     tried, found = plan.tried(), plan.found()
     which = f"`{found}`, the best one, is in the tables above" if found else "the search is not finished"
-    yield f"The lowest validation loss of each mixture, in nats per piece, with one seed; {which}:"
+    yield f"The lowest validation loss of each mixture, in nats per piece, with the first seed; {which}:"
     yield ""
     losses = {**tried, **{f"{name} alone": loss for name, loss in plan.parts().items()}}
     rows = [[name, f"{loss:.4f}"] for name, loss in sorted(losses.items(), key=lambda one: one[1])]

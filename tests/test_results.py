@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -19,9 +20,10 @@ from tiny import TRAINING, write_corpus, write_recipe
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from results_answer import _more_weights, _on_average, _unfinished, _unstable, _verdict, _with_one_seed  # noqa: E402
+from results_answer import _more_weights, _on_average, _verdict  # noqa: E402
 from results_found import Results  # noqa: E402
 from results_measure import packed, unpacked  # noqa: E402
+from results_notes import _unfinished, _unstable  # noqa: E402
 from results_page import BEGIN, END  # noqa: E402
 from results_plan import Plan, file_name, trees_of  # noqa: E402
 from results_statistics import Difference, Line  # noqa: E402
@@ -127,26 +129,26 @@ def test_the_answer_says_more_or_fewer_weights():
     assert _more_weights(990, 1000) == "has 1.0 % fewer weights"
 
 
-def test_the_answer_counts_the_systems_that_have_one_seed():
-    def line(system, value, *scores):
-        real = Difference(value, value - 1, value + 1, 0.001 if value > 2 else 0.9, seeded=True)
-        return Line(system, list(scores), real)
+def line(system, value, *scores, p=0.9):
+    return Line(system, list(scores), Difference(value, 0.5, 20.0, p))
 
+
+def test_the_answer_counts_the_systems_that_differ_and_names_them():
     several = [line("a", 0.5, 90.0), line("b", 0.2, 90.0, 91.0), line("c", -0.1, 89.0)]
-    assert _with_one_seed(several) == "; 2 of the 3 systems have only one so far"
-    none = "of 3 single systems with trees, none differs significantly from the plain model"
+    none = "Of 3 systems with trees, none differs significantly from the plain model."
     assert _verdict("with trees", several) == none
-    several[1] = line("b", 3.0, 93.0, 93.5)
+    several[1] = line("b", 3.0, 93.0, 93.5, p=0.001)
     better = "1 is significantly better than the plain model (b +3.00)"
-    assert _verdict("with trees", several) == f"of 3 single systems with trees, {better}"
-    worse = line("d", -3.0, 87.0)
-    worse = replace(worse, difference=replace(worse.difference, p=0.001))
-    assert _verdict("Without trees", [several[0], worse]) == (
-        "Of 2 single systems without trees, none is significantly better than the plain model, and 1 is worse (d −3.00)"
+    assert _verdict("with trees", several) == f"Of 3 systems with trees, {better}."
+    worse = line("d", -3.0, 87.0, p=0.001)
+    assert _verdict("without trees", [several[0], worse]) == (
+        "Of 2 systems without trees, none is significantly better than the plain model, and 1 is worse (d −3.00)."
     )
-    assert _verdict("with trees", [*several, worse]) == (
-        f"of 4 single systems with trees, {better}, and 1 is worse (d −3.00)"
+    assert _verdict("without trees", [worse]) == "Without trees, d is significantly worse (−3.00)."
+    assert _verdict("without trees", several[:1]) == (
+        "Without trees, a does not differ significantly from the plain model."
     )
+    assert _verdict("with trees", [*several, worse]) == f"Of 4 systems with trees, {better}, and 1 is worse (d −3.00)."
 
 
 LABELS = {"words": ["8"] * 10 + ["10"] * 20 + ["12"] * 10, "part": ["first"] * 30 + ["other"] * 10}
@@ -187,6 +189,7 @@ def root(tmp_path):
     (tmp_path / "docs/systems").mkdir(parents=True)
     (tmp_path / "README.md").write_text(f"Shown.\n\n{BEGIN}\n{END}\n\nMore.\n")
     (tmp_path / "docs/results.md").write_text(f"# Results\n\nBefore.\n\n{BEGIN}\n{END}\n\n## Speed\n\nFast.\n")
+    (tmp_path / "docs/results-by-group.md").write_text(f"# Groups\n\n{BEGIN}\n{END}\n")
     (tmp_path / "docs/systems/pascal.md").write_text(
         "# PASCAL\n\n## What we measured\n\nMuch.\n\n## Look inside\n\nHere.\n"
     )
@@ -220,13 +223,15 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert results.startswith("# Results\n")
     assert "Before." in results
     assert results.rstrip().endswith("Fast.")
-    which = "*Captions*: 2 seeds. With trees, pascal is significantly better than the plain model (+"
+    which = "*Captions*: 2 seeds; to be significant, a gain has to be about "
     assert f"- **Which systems help?** {which}" in results
-    assert "Without trees, relative is significantly better than the plain model (+" in results
-    assert "The mixture relative + pascal is significantly better than the plain model (+" in results
+    assert " With a parser's trees, pascal is significantly better (+" in results
+    assert " Without trees, relative is significantly better (+" in results
+    assert " pascal is the best with a parser's trees; relative, without trees, has " in results
+    assert " The mixture relative + pascal is significantly better (+" in results
     assert "); relative alone gains +" in results
-    assert "In the same models, the parser's trees are on average significantly better than random ones: +" in results
-    assert "; 1 system). Compared with random trees, single systems gain significantly: pascal +" in results
+    assert "In 1 system, the parser's trees are on average significantly better than random ones: +" in results
+    assert " with random ones. Compared with random trees, single systems gain significantly: pascal +" in results
     assert ". [Tables](#captions-the-parsers-trees-against-others)." in results
     assert "\n\n### Captions: the parser's trees against others\n\nAverage gain in BLEU" in results
     assert "\n| random | pascal | **+" in results
@@ -235,15 +240,17 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     groups = "Captions*: By words, significant gains are in `10` (relative + pascal +"
     assert f"- **Where?** *{groups}" in results
     cost = "relative + pascal adds 0.0 % to the weights, relative adds 50.0 % to the weights, pascal adds"
-    assert f"- **At what cost?** *Captions*: {cost}" in results
+    assert f"(#what-a-variant-costs-in-training)?** *Captions*: {cost}" in results
     assert "| pascal | parser | 2 |" in results
     assert "\nTrained on a GPU (GPU 1): 1 of the 10 runs. There, a seed gives other dropout.\n" in results
-    assert "Exact match in percent by words, without the part `other`:\n\n| system | 10 | 8 |\n" in results
+    assert "\n[Scores by words](results-by-group.md).\n" in results
+    title = "## Captions\n\nExact match in percent by words, without the part `other`:\n\n| system | 10 | 8 |\n"
+    assert title in first["results-by-group.md"].decode()
     short = first["README.md"].decode().splitlines()
     assert short[:5] == ["Shown.", "", BEGIN, "", short[4]]
     assert short[4].startswith(f"- *{which.replace('Captions*', 'Captions**')}")
-    assert ". Without trees, relative is significantly better than the plain model (+" in short[4]
-    assert short[4].endswith("; 1 system).")
+    assert " Without trees, relative is significantly better (+" in short[4]
+    assert short[4].endswith(" with random ones.")
     assert short[5:] == ["", END, "", "More."]
     page = first["pascal.md"].decode()
     assert page.startswith(f"# PASCAL\n\n## What we measured\n\nMuch.\n\n{BEGIN}\n")
@@ -257,39 +264,50 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert page == f"# PASCAL\n\n## What we measured\n\nMuch.\n\n{BEGIN}\n\n{END}\n\n## Look inside\n\nHere.\n"
 
 
-def test_the_mixture_is_compared_with_what_it_begins_with_as_two_systems_are(root):
+def test_systems_are_compared_with_each_other_as_their_means_say(root):
     found = Results(Plan.load(root / "results/multi30k.yaml"))
-    mixed = found.mixture("test").difference
-    plain, relative, mixture = (
-        next(line for line in found.bleu["test"] if line.system == name)
-        for name in ("plain", "relative", "relative + pascal")
-    )
-    assert mixed.value == pytest.approx(mixture.mean - relative.mean)
-    assert mixed.low < mixed.value < mixed.high
-    assert mixture.difference.value == pytest.approx(mixture.mean - plain.mean)
-    kinds = [found.kind(name) for name in ("plain", "pascal", "pascal, random trees", "relative + pascal")]
-    assert kinds == ["none", "right", "wrong", "mixture"]
+    lines = {line.system: line for line in found.bleu["test"]}
+    for first, second in (("relative + pascal", "relative"), ("pascal", "pascal, random trees"), ("pascal", "plain")):
+        contrast = found.contrast("test", {first: 1, second: -1})
+        assert contrast.value == pytest.approx(lines[first].mean - lines[second].mean)
+        assert contrast.low < contrast.value < contrast.high
+    own = lines["pascal"].difference
+    assert (own.value, own.error) == (contrast.value, contrast.error)
+    [(system, gain)] = found.of_random_trees("test").items()
+    assert (system, gain.p) == ("pascal", gain.alone())
+    assert found.of_other_trees("test")["random"] == gain
 
 
-def test_right_trees_are_compared_with_random_ones_as_two_systems_are(root):
-    found = Results(Plan.load(root / "results/multi30k.yaml"))
-    plain, pascal, control = (
-        next(line for line in found.bleu["test"] if line.system == name)
-        for name in ("plain", "pascal", "pascal, random trees")
-    )
-    [line] = found.of_random_trees("test")
-    assert line.system == "pascal"
-    assert line.difference.value == pytest.approx(pascal.mean - control.mean)
-    assert line.difference.low < line.difference.value < line.difference.high
-    assert pascal.difference.value == pytest.approx(pascal.mean - plain.mean)
+def test_only_systems_that_someone_would_use_are_tested(root):
+    path = root / "results/multi30k.yaml"
+    more = "  'plain, bf16': {recipe: multi30k-tiny, set: {training.precision: bf16}}\n"
+    more += "  tree-attention: multi30k-tree-attention\n  modern: {recipe: multi30k-modern-base, baseline: relative}\n"
+    path.write_text(path.read_text().replace("search:", f"{more}search:"))
+    for system, seed in itertools.product(("plain, bf16", "tree-attention", "modern"), (1, 2)):
+        result = path.with_suffix("") / f"{file_name(system)}-seed{seed}.json"
+        result.write_text(json.dumps(make_result(system, seed, 0.8)))
+    found = Results(Plan.load(path))
+    lines = found.bleu["test"]
+    assert {line.system: (found.kind(line.system), found.baseline(line.system)) for line in lines} == {
+        "plain": ("none", "plain"),
+        "pascal": ("parser", "plain"),
+        "relative": ("none", "plain"),
+        "modern": ("none", "relative"),
+        "tree-attention": ("induced", "plain"),
+        "pascal, random trees": ("control", "plain"),
+        "plain, bf16": ("repeat", "plain"),
+        "relative + pascal": ("mixture", "plain"),
+    }
+    untested = {line.system for line in lines if line.difference and line.difference.p is None}
+    assert untested == {"pascal, random trees", "plain, bf16"}
 
 
 def test_systems_that_still_learned_when_training_ended_are_named(root):
     plan = Plan.load(root / "results/multi30k.yaml")
 
     def sentences(last):
-        for path in plan.folder.glob("*-seed1.json"):
-            losses = [3.0, 2.0, last if path.name == "pascal-seed1.json" else 1.5]
+        for path in plan.folder.glob("*-seed*.json"):
+            losses = [3.0, 2.0, last if path.name == "pascal-seed2.json" else 1.5]
             stored = {**json.loads(path.read_text()), "validation": list(enumerate(losses))}
             path.write_text(json.dumps(stored))
         found = Results(plan)
@@ -297,7 +315,7 @@ def test_systems_that_still_learned_when_training_ended_are_named(root):
 
     assert sentences(1.1) == []
     [sentence] = sentences(0.9)
-    assert "the loss still fell for pascal by 55 % (first seed)" in sentence
+    assert "the loss still fell for pascal by 55 % (the seed in which it fell most)" in sentence
 
 
 @pytest.mark.parametrize(
@@ -307,16 +325,11 @@ def test_systems_that_still_learned_when_training_ended_are_named(root):
         (
             {"random": (1.5, 0.001), "left": (-0.5, 0.3), "gold": (-0.25, 0.9)},
             [
-                "In the same models, the parser's trees are on average significantly better than random ones: +1.50 "
-                "(+0.50 to +2.50; 2 systems).",
+                "In 2 systems, the parser's trees are on average significantly better than random ones: +1.50 "
+                "(+0.46 to +2.54).",
+                "These systems differ from the plain model by +2.00 (+0.96 to +3.04) with the parser's trees and by "
+                "−1.00 (−2.04 to +0.04) with random ones.",
                 "They do not differ significantly from other trees: left −0.50, gold −0.25.",
-            ],
-        ),
-        (
-            {"left": (-1.5, 0.01)},
-            [
-                "In the same models, the parser's trees are on average significantly worse than left ones: −1.50 "
-                "(−2.50 to −0.50; 2 systems)."
             ],
         ),
         (
@@ -326,10 +339,10 @@ def test_systems_that_still_learned_when_training_ended_are_named(root):
     ],
 )
 def test_the_answer_compares_the_parsers_trees_with_all_others(averages, sentences):
-    found = {trees: Difference(value, value - 1, value + 1, p, seeded=True) for trees, (value, p) in averages.items()}
     results = SimpleNamespace(
         plan=SimpleNamespace(test="test"),
-        of_other_trees=lambda test: found,
+        of_other_trees=lambda test: {name: Difference(value, 0.5, 20.0, p) for name, (value, p) in averages.items()},
+        from_plain=lambda test, systems: Difference({"a": 2.0, "a*": -1.0}[systems[0]], 0.5, 20.0),
         other_trees={trees: {"a": "a*", "b": "b*"} for trees in averages},
     )
     assert list(_on_average(results)) == sentences
@@ -339,7 +352,7 @@ def test_systems_that_vary_far_more_than_others_are_named():
     steady, wild = Line("plain", [90.0, 91.0], None), Line("sa", [90.0, 40.0], None, unstable=True)
     assert list(_unstable([steady])) == []
     [sentence] = _unstable([steady, wild])
-    assert "vary far more from seed to seed than those of others: sa (±35.36)." in sentence
+    assert sentence.endswith("from seed to seed than others, and are not tested: sa (90.0, 40.0) BLEU.")
 
 
 @pytest.fixture
@@ -428,11 +441,10 @@ def test_the_figure_tells_kinds_of_trees_and_chance_apart_without_colours(root, 
     results_figure.draw([(found, found.bleu["test"])], tmp_path / "figure.png")
     [legend] = drawn[0].legends
     names = [text.get_text() for text in legend.get_texts()]
-    assert names[:2] == ["with trees", "without trees"]
+    assert names[:2] == ["with a parser's trees", "without trees"]
     kinds = [mark.get_marker() for mark, name in zip(legend.legend_handles, names, strict=True) if "chance" not in name]
     assert len(set(kinds)) == len(kinds)
-    real = [line.difference.is_real for line in found.bleu["test"] if line.difference]
-    assert ("may be chance" in names) == (not all(real))
+    assert names[-1] == "may be chance, or not tested"
 
 
 def test_a_difference_far_from_all_others_is_written_at_the_edge(root, tmp_path, monkeypatch):
@@ -442,13 +454,12 @@ def test_a_difference_far_from_all_others_is_written_at_the_edge(root, tmp_path,
     drawn: list = []
     found = Results(Plan.load(root / "results/multi30k.yaml"))
     plain, *others = found.bleu["test"]
-    near = [
-        replace(line, difference=Difference(n / 2, n / 2 - 1, n / 2 + 1, 0.5, seeded=True))
-        for n, line in enumerate(others)
-    ]
-    far = replace(others[0], difference=Difference(-47.0, -49.5, -44.5, 0.0, seeded=True))
-    results_figure.draw([(found, [plain, far, *near[1:], *near[1:]])], tmp_path / "figure.png")
+    near = [replace(line, difference=Difference(n / 2, 0.5, 20.0, 0.5)) for n, line in enumerate(others)]
+    far = replace(others[0], difference=Difference(-47.0, 1.0, 20.0, 0.0))
+    failed = replace(far, difference=Difference(-40.0, 30.0, 20.0), scores=[90.0, 10.0], unstable=True)
+    results_figure.draw([(found, [plain, far, failed, *near[1:], *near[1:], *near[1:]])], tmp_path / "figure.png")
     panel = drawn[0].axes[0]
-    assert [text.get_text() for text in panel.texts] == ["−47.00 (−49.50 to −44.50)"]
+    written = ["−47.00 (−49.09 to −44.91)", "−40.00 (seeds: 90.0, 10.0 BLEU)"]
+    assert [text.get_text() for text in panel.texts] == written
     low, high = panel.get_xlim()
     assert -5 < low < high < 5
