@@ -4,8 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from small_run import LSTM, PASCAL, SIZE, TEXT, make_run, write_tests
+from small_run import LSTM, PASCAL, SIZE, TEXT, flat_conllu, make_run, write_tests
 from tiny import analyze
+
+from synmt.parsing.parser import StanzaParser
+from synmt.syntax.conllu import format_conllu
 
 pytestmark = pytest.mark.journey
 
@@ -41,7 +44,7 @@ def test_every_head_is_shown_with_the_name_of_its_variant_above_the_baselines(pr
     shown, said = output(project, "pascal")
     lines = shown.splitlines()
     assert lines[0] == (
-        "pascal: self-attention of the source; source of the test set, parsed by Stanza (compact, en), "
+        "pascal: self-attention of the source; source of the test set, with trees of Stanza (compact, en), "
         "as the model reads it"
     )
     assert "pieces in 3 sentences; 20 words, neither punctuation nor roots" in lines[1]
@@ -92,7 +95,10 @@ def test_many_heads_are_laid_out_by_layer_and_the_best_are_listed(project):
 def test_on_the_target_only_parents_to_the_left_count(project):
     shown, _ = output(project, "english", "--side", "target")
     assert "words, neither punctuation nor roots, with a parent to the left (" in shown
-    assert "english: self-attention of the target; reference of the test set, parsed by Stanza (compact, en)\n" in shown
+    assert (
+        "english: self-attention of the target; reference of the test set, with trees of Stanza (compact, en)\n"
+        in shown
+    )
     assert not any(line.startswith("next word") for line in shown.splitlines())
     found = report(project, "english", "--side", "target")
     assert 0 < found["parents_in_sight"] < 1
@@ -124,7 +130,7 @@ def test_an_lstm_reports_its_attention_to_the_source_and_logs_it(project):
 def test_latent_trees_are_compared_with_the_parsers_trees(project):
     shown, said = output(project, "lstm", "--what", "parents", "--html", "parents.html")
     assert shown.startswith(
-        "lstm: probable parents in the annotations of the source; source of the test set, parsed by"
+        "lstm: probable parents in the annotations of the source; source of the test set, with trees of"
     )
     assert [line[:26] for line in shown.splitlines() if line.startswith("latent")] == ["latent trees (latent_tree)"]
     assert "no word: weight on task tags" in shown
@@ -153,6 +159,26 @@ def test_plots_and_pages_are_written(project):
     assert (project / "page.html").read_text(encoding="utf-8").count("<img ") == 1
 
 
+def test_trees_of_a_file_are_read_and_compared_with(project):
+    trees = StanzaParser("en").parse(SOURCE)
+    blocks = [
+        format_conllu(tree, line, number) for number, (tree, line) in enumerate(zip(trees, SOURCE, strict=True), 1)
+    ]
+    (project / "test.conllu").write_text("".join(blocks))
+    own, given = (report(project, "pascal", *arguments) for arguments in ((), ("--parses", "test.conllu")))
+    assert (own.pop("parser"), given.pop("parser")) == ("Stanza (compact, en), as the model reads it", "test.conllu")
+    assert given == own
+    (project / "flat.conllu").write_text(flat_conllu(SOURCE))
+    flat = report(project, "pascal", "--parses", "flat.conllu")
+    assert (flat["map"], flat["words"]) != (own["map"], own["words"])
+    # this run does not know its parser
+    shown, said = output(project, "lost", "--parses", "test.conllu", "--what", "factor")
+    assert "source of the test set, with trees of test.conllu\n" in shown
+    assert "compared with" not in said
+    across = report(project, "lost", "--parses", "test.conllu", "--what", "cross")
+    assert (across["attention"], across["parser"]) == ("cross", None)
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
@@ -173,7 +199,9 @@ def test_plots_and_pages_are_written(project):
         ("lstm", "--what parents --head 1.1", "--head: annotations of the source have no heads"),
         ("pascal", "--what parents", "the source of this model has no annotations with probable parents"),
         ("lstm", "--head 1.1", "an LSTM has a single attention to the source, without heads"),
-        ("lost", "", "its run does not say which parser makes them"),
+        ("lost", "", "its run does not say which parser makes them. Give the trees of the test set with `--parses"),
+        ("pascal", "--parses x --side target", "--parses: trees of the source are no trees of the target. Leave out"),
+        ("pascal", "--parses x --parser y", "`--parses` has the trees, and no parser is needed"),
     ],
 )
 def test_impossible_options_are_refused_with_one_sentence(project, name, arguments, said):

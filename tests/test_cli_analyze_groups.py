@@ -174,13 +174,14 @@ def test_the_table_shows_the_interval_and_what_it_means(place):
     shown = run("--by-relation", "--by-depth", *GOLD, "--baseline", "runs/plain").stdout
     rows = {line.split()[0]: line.split() for line in shown.splitlines() if line.strip()}
     punct = report("--by-relation", *GOLD, "--baseline", "runs/plain")["tables"][0]["rows"][0]
-    compared = punct["comparison"]
+    compared, corrected = punct["comparison"], punct["systems"][1]["gain"]["holm_p"]
     interval = f"{compared['low']:+.2f} to {compared['high']:+.2f}".split()
-    assert rows["punct"][-4:] == [*interval, f"{compared['p_value']:.3f}"]
+    assert rows["punct"][-4:] == [*interval, f"{corrected:.3f}"]
+    assert compared["p_value"] < corrected
     assert rows[">0"][1] == "*"
     assert rows[">0"][-2:] == ["-", "-"]
     for line in (
-        "difference from plain; interval and two-sided p: paired bootstrap within the group (Koehn, 2004), 1,000 ",
+        "difference from plain; interval: bootstrap of the group's sentences (Koehn, 2004), 1,000 resamples",
         "*: fewer than 10 sentences, too few for an interval",
         "depth: number of arcs from the root to the deepest word, without punctuation",
         "trees: gold.conllu",

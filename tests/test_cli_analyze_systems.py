@@ -95,7 +95,10 @@ def test_two_runs_are_a_run_and_its_baseline(place):
     by_baseline, _ = analyze("--by-length", "--run", PASCAL, "--baseline", PLAIN)
     assert analyze("--by-length", "--run", PLAIN, PASCAL)[0] == by_baseline
     assert by_baseline.startswith("pascal-seed1 against plain-seed1 on the test set\n")
-    assert "Koehn, 2004), 1,000 resamples, seed 12345\np: not corrected" in by_baseline
+    assert (
+        "Koehn, 2004), 1,000 resamples, seed 12345\np: two-sided, of the same resamples, corrected for the "
+        in by_baseline
+    )
 
 
 def test_several_systems_fit_into_100_columns(place):
@@ -149,8 +152,11 @@ def test_the_page_has_a_table_and_a_figure_of_all_systems(place):
         (("--trees", "--seeds", "--run", PLAIN), "--seeds needs --by-length"),
         (("--by-length", "--run", PLAIN, "runs/alon"), "runs/alon: no such file or run folder"),
         (("--by-length", "--run", f"{PLAIN}/recipe.yaml"), "recipe.yaml: not a run folder: run.json is missing"),
-        (("--compare", PLAIN), "--compare: two systems or more are compared, up to 26, not 1"),
-        (("--compare", PLAIN, PASCAL, "--plot", "x.png"), "x.png: boxes of scores are drawn as SVG. Ending: .svg"),
+        (("--compare", PLAIN), "--compare: 1 system is given. Give 2 to 26 systems."),
+        (
+            ("--compare", PLAIN, PASCAL, "--plot", "x.png"),
+            "x.png: boxes of scores are drawn as SVG. Write `--plot x.svg`",
+        ),
         (("--by-length", "--json", "--format", "tsv"), "--json and --format tsv are two formats. Give one of them."),
     ],
 )

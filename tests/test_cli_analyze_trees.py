@@ -249,7 +249,7 @@ def test_other_test_sets_are_listed(project):
     [
         ("lisa", ["--side", "sources"], 2, "there is no side 'sources'. Sides: source, target. Did you mean 'source'?"),
         ("lisa", ["--plot", "x.svg"], 2, "`--plot` needs a number of sentences. Add `--draw N`"),
-        ("lisa", ["--plot", "x.png", "--draw", "1"], 2, "trees are drawn as SVG. Ending: .svg"),
+        ("lisa", ["--plot", "x.png", "--draw", "1"], 2, "trees are drawn as SVG. Write `--plot x.svg`"),
         ("lisa", ["--gold", "en.conllu", "--test", "test"], 2, "`--gold` has its own sentences"),
         ("lisa", ["--gold", "en.conllu", "--parser", "compact"], 2, "`--gold` has its own trees"),
         ("lisa", ["--gold", "none.conllu"], 1, "none.conllu: cannot read the file"),

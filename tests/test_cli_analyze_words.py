@@ -89,7 +89,7 @@ def test_source_words_are_grouped_by_their_trees_and_target_words_by_frequency(p
 
 def test_source_words_are_grouped_by_their_frequency_as_in_compare_mt(place):
     found = report("--words", "frequency", "--side", "source", *FILES, *SPACES, *ALIGNED[:2])["words"][0]
-    assert found["by"] == "frequency of the source word"
+    assert found["by"] == "frequency of the source word in the test set"
     # compare-mt, on the three sentences once: 1, 7/8, 2/5 and 1/2, 6/8, 4/5, but one of the five `the` is not aligned
     assert by_group(found, "a.de", "recall") == pytest.approx({"4": 100, "5-9": 87.5, "10-99": 50})
     assert by_group(found, "b.de", "recall") == pytest.approx({"4": 50, "5-9": 75, "10-99": 100})
@@ -166,7 +166,11 @@ def test_n_grams_are_listed_with_their_score(place):
     assert (more["text"], more["system"], more["baseline"], more["reference"]) == ("die Frau schläft", 4, 0, 4)
     assert (less["text"], less["score"]) == ("der Hund sieht", pytest.approx(1 / 6))
     shown = run("--ngrams", "--top", "1", *FILES, *SPACES).stdout
-    assert "b.de has these n-grams right more often than a.de" in shown
+    assert "n-grams that b.de has right more or less often than a.de" in shown
+    rows = [
+        line.split() for line in run("--ngrams", "--top", "1", *FILES, *SPACES, "--format", "tsv").stdout.splitlines()
+    ]
+    assert [row[:2] for row in rows[1:]] == [["more", "often"], ["less", "often"]]
 
 
 def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
@@ -176,10 +180,10 @@ def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
     assert result.exit_code == 0, result.exception
     read = Reader((place / "page.html").read_text(encoding="utf-8"))
     headings = read.text["h2", ""]
-    assert headings[0] == "Accuracy by frequency of the target word"
+    assert headings[0] == "Accuracy by frequency of the target word in the test set"
     assert headings[-1] == "n-grams of b.de and a.de"
     # all measures of target words, recall of source words, and n-grams of both kinds
-    assert (read.tags.count("table"), read.tags.count("img")) == (3 + 1 + 2, 2)
+    assert (read.tags.count("table"), read.tags.count("img")) == (3 + 1 + 1, 2)
     # only the tables that alignments and trees have made name them
     frequency, tag, _ = (place / "page.html").read_text(encoding="utf-8").split("</section>")[:3]
     for made_by in ("alignments: pairs.align", "trees: gold.conllu"):

@@ -129,7 +129,8 @@ def test_the_table_of_several_systems_has_a_line_for_each_group_and_system():
         "difference from plain; interval: bootstrap of the group's sentences and of seeds (Koehn, 2004), 1,000 "
         "resamples, seed 12345",
         "with two or three seeds, intervals are too narrow and p-values too small",
-        "p: two-sided, of the same resamples, corrected for the 4 comparisons of the table (Holm, 1979)",
+        "p: two-sided, of the same resamples, corrected for the 4 comparisons of the table (Holm, 1979); intervals "
+        "are not corrected",
         "*: fewer than 10 sentences, too few for an interval",
     ]
 

@@ -8,7 +8,7 @@ import pytest
 
 from synmt.analysis.report import TextTable
 from synmt.cli import console
-from synmt.evaluation.table_formats import table_as, without_repeats
+from synmt.evaluation.table_formats import number_columns, table_as, without_repeats
 
 COLUMNS = ["source_length (words)", "system", "Δ BLEU"]
 ROWS = [["1-10", "plain", ""], ["1-10", "a&b|c", "-0.50"], [">10 *", "plain", ""], [">10 *", "a\tb\nc", "+1.2 %"]]
@@ -23,7 +23,7 @@ def test_tsv_repeats_shared_cells_and_has_no_tabs_inside_them():
 def test_latex_has_rules_of_booktabs_and_escapes_every_sign():
     lines = table_as("latex", COLUMNS, ROWS, shared=1).splitlines()
     assert lines == [
-        r"\begin{tabular}{lrr}",
+        r"\begin{tabular}{llr}",
         r"\toprule",
         r"source\_length (words) & system & $\Delta$ BLEU \\",
         r"\midrule",
@@ -48,10 +48,26 @@ def test_a_row_of_latex_is_no_argument_of_the_line_before(first):
 
 def test_each_cell_of_markdown_comes_back():
     made = table_as("markdown", COLUMNS, ROWS, shared=1).splitlines()
-    assert made[1] == "| --- | ---: | ---: |"
+    assert made[1] == "| --- | --- | ---: |"
     cells = [[re.sub(r"\\(.)", r"\1", cell.strip()) for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in made]
     assert cells[0] == COLUMNS
     assert cells[2:] == [["1-10", "plain", ""], ["", "a&b|c", "-0.50"], [">10 *", "plain", ""], ["", "a b c", "+1.2 %"]]
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (["1", "-2.5", "", "-"], True),
+        (["12.5 (1 to 3)", ">10", "<0.001", "$-$3"], True),
+        (["", ""], True),
+        (["plain", "pascal-seed2"], False),
+        (["not reached", "1,500"], True),
+        (["to do", "3 files", "done"], False),
+    ],
+)
+def test_a_column_with_numbers_is_told_from_one_with_text(cells, numbers):
+    rows = [["1", cell] for cell in cells]
+    assert number_columns(rows, 2) == [False, numbers]
 
 
 def test_only_equal_neighbours_share_cells():

@@ -107,12 +107,14 @@ class AttentionOptions(RunOptions):
     side: source or target, whose self-attention is read.
     sentence: line of the test set for the heat maps, from 1.
     what: content of the heat maps: weights, factor, bias, cross or parents.
+    parses: CoNLL-U file with trees of the source, to read and to compare with; None parses it.
     """
 
     head: str | None = None
     side: str = "source"
     sentence: int = 1
     what: str = "weights"
+    parses: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

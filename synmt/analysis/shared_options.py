@@ -12,7 +12,7 @@ _TREE_GROUPS = ("by_depth", "by_distance", "by_relation")
 USERS = {
     "unit": ("by_length",),
     "top": ("compare", "ngrams"),
-    "parses": (*_TREE_GROUPS, "words", "robustness"),
+    "parses": (*_TREE_GROUPS, "attention", "words", "robustness"),
     "parser": (*_TREE_GROUPS, "trees", "gates", "attention", "compare", "words", "robustness"),
 }
 """The parameters that use an option, where others of the same analysis do not."""
@@ -31,7 +31,7 @@ def _uses(user: str, name: str, values: Mapping[str, Any]) -> bool:
         from_trees = any(kind.strip() != "frequency" for kind in values["words"].split(","))
         # a file has trees of the references only
         return from_trees and (name != "parser" or "parses" not in values or values.get("side") == "target")
-    return name != "parser" or user not in _TREE_GROUPS or "parses" not in values
+    return name != "parser" or user not in (*_TREE_GROUPS, "attention") or "parses" not in values
 
 
 def _unused(name: str, users: Sequence[str], values: Mapping[str, Any]) -> UsageError:

@@ -194,8 +194,8 @@ Head = Annotated[
 Parses = Annotated[
     Path | None,
     _common(
-        "Trees of the test set for --by-depth, --by-distance, --by-relation, --words and --robustness; default: the "
-        "test set is parsed.",
+        "Trees of the test set for --by-depth, --by-distance, --by-relation, --attention, --words and --robustness; "
+        "default: the test set is parsed.",
         metavar="FILE.conllu",
     ),
 ]

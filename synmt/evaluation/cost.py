@@ -124,8 +124,8 @@ _COLUMNS = (
 def cost_rows(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Rows:
     """Make the table of systems with the costs of their seeds, which are averaged."""
     goal = _mean([cost.best_loss for cost in systems[0][1]])
-    # the first system sets the goal; its own steps to it say nothing, and with several seeds some never get there
-    rows = [[name, *_cells(costs, goal if place else None)] for place, (name, costs) in enumerate(systems)]
+    # steps to the own goal of a single system say nothing
+    rows = [[name, *_cells(costs, goal if len(systems) > 1 else None)] for name, costs in systems]
     shown = [place for place, _ in enumerate(_COLUMNS) if any(row[place] for row in rows)]
     return [[row[place] for place in shown] for row in ([*_COLUMNS], *rows)]
 
@@ -145,7 +145,18 @@ def _cells(costs: Sequence[RunCost], goal: float | None) -> Iterator[str]:
     yield _written(mean("joules"), "{:,.1f} Wh", 3600)
     yield _written(mean("parsed_words", "parse_seconds"), "{:,.0f}")
     yield _written(mean("sentences", "translation_seconds"), "{:,.1f}")
-    yield _written(_mean([cost.steps_to(goal) for cost in costs]) if goal is not None else None, "{:,.0f}")
+    yield "" if goal is None else _steps_to(goal, costs)
+
+
+def _steps_to(goal: float, costs: Sequence[RunCost]) -> str:
+    """Write the steps to a loss, on average over the seeds that reach it."""
+    if not any(cost.validation for cost in costs):
+        return ""
+    reached = [step for cost in costs if (step := cost.steps_to(goal)) is not None]
+    if not reached:
+        return "not reached"
+    some = f" ({len(reached)} of {len(costs)} seeds)" if len(reached) < len(costs) else ""
+    return f"{sum(reached) / len(reached):,.0f}{some}"
 
 
 def cost_remarks(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Iterator[str]:
@@ -157,7 +168,9 @@ def cost_remarks(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Iterator[s
         yield "tokens, words and sentences per second: for each second of processor time"
     goal = _mean([cost.best_loss for cost in systems[0][1]])
     if goal is not None and "steps to loss" in shown:
-        yield f"steps to loss: first validation with a loss of {goal:.3f}, the best of {systems[0][0]}, or lower"
+        name, seeds = systems[0]
+        mean = " on average over its seeds" if len(seeds) > 1 else ""
+        yield f"steps to loss: first validation with a loss of {goal:.3f}, the best of {name}{mean}, or lower"
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

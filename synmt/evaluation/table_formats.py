@@ -17,17 +17,29 @@ _LATEX = {
 }
 _LATEX_SIGN = re.compile("|".join(map(re.escape, _LATEX)))
 _NUMBER = re.compile(r"(?<![\w.])-(?=\d)")
+_QUANTITY = re.compile(r"[-+−<>≤≥*$]*\d|[-–]$")
+"""The begin of a cell with a number, or a cell that says there is none."""
 _MARKDOWN_SIGN = re.compile(r"([\\`*_\[\]<>|~])")
 
 
 def table_as(kind: str, columns: Cells, rows: Sequence[Cells], *, shared: int = 0) -> str:
-    """Write a table as `tsv`, `latex` (with booktabs) or `markdown`; columns after the first are right-aligned.
+    """Write a table as `tsv`, `latex` (with booktabs) or `markdown`; columns of numbers are right-aligned.
 
     shared: the number of first columns whose cells several rows may share. TSV repeats these cells, so that a program
     can read each row alone.
     """
     make = {"tsv": _tsv, "latex": _latex, "markdown": _markdown}[kind]
     return make(columns, rows, shared)
+
+
+def number_columns(rows: Sequence[Cells], count: int) -> list[bool]:
+    """Tell which of `count` columns have numbers: half of their cells that are not empty; the first names the rows."""
+    cells = [[cell for row in rows if (cell := row[place])] for place in range(count)]
+    return [bool(place) and 2 * sum(map(_is_quantity, some)) >= len(some) for place, some in enumerate(cells)]
+
+
+def _is_quantity(cell: str) -> bool:
+    return _QUANTITY.match(cell) is not None
 
 
 def without_repeats(rows: Sequence[Cells], shared: int) -> list[list[str]]:
@@ -46,7 +58,8 @@ def _tsv(columns: Cells, rows: Sequence[Cells], shared: int) -> str:
 
 def _latex(columns: Cells, rows: Sequence[Cells], shared: int) -> str:
     head, *body = map(_latex_row, (columns, *without_repeats(rows, shared)))
-    lines = [rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}", r"\toprule", head, r"\midrule"]
+    kinds = "".join("r" if numbers else "l" for numbers in number_columns(rows, len(columns)))
+    lines = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", head, r"\midrule"]
     for number, (line, row) in enumerate(zip(body, rows, strict=True)):
         # a little space where the shared cells change
         if shared and number and row[:shared] != rows[number - 1][:shared]:
@@ -67,7 +80,7 @@ def _latex_cell(cell: str) -> str:
 
 
 def _markdown(columns: Cells, rows: Sequence[Cells], shared: int) -> str:
-    ruler = ["---", *["---:"] * (len(columns) - 1)]
+    ruler = ["---:" if numbers else "---" for numbers in number_columns(rows, len(columns))]
     cells = [map(_markdown_cell, columns), ruler, *(map(_markdown_cell, row) for row in without_repeats(rows, shared))]
     return "".join(f"| {' | '.join(row)} |\n" for row in cells)
 

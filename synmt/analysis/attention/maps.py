@@ -13,7 +13,7 @@ from synmt.data.tasks import tagged
 from synmt.data.vocabulary import BOS, EOS, Vocabulary
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError, did_you_mean
-from synmt.syntax.parse import without_whitespace
+from synmt.syntax.parse import Parse, without_whitespace
 
 MapContent = Literal["weights", "factor", "bias", "cross", "parents"]
 """The values that heat maps show."""
@@ -66,11 +66,17 @@ def check_content(what: str) -> None:
 
 
 def read_map(
-    translator: Translator, heads: Sequence[Head], text: AttentionText, content: MapContent, number: int
+    translator: Translator,
+    heads: Sequence[Head],
+    text: AttentionText,
+    content: MapContent,
+    number: int,
+    trees: Sequence[Parse] = (),
 ) -> AttentionMap:
-    """Run the model over sentence `number`; its own parser makes the trees that it reads."""
+    """Run the model over sentence `number`; without trees of all sources, its own parser makes those that it reads."""
     line, written = _choose_sentence(text, number)
-    [forward] = run_forward(translator, [line], None if written is None else [written], what=CAPTURED[text.kind])
+    tree = [trees[number - 1]] if trees and translator.reads_trees else None
+    [forward] = run_forward(translator, [line], None if written is None else [written], tree, what=CAPTURED[text.kind])
     if forward.sentences[0].dropped:
         raise UsageError(
             f"this sentence has more pieces than the model takes, {translator.max_pieces}",

@@ -24,6 +24,8 @@ from synmt.errors import UsageError
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.outputs import Outputs
 from synmt.run import Run, find_run
+from synmt.syntax.conllu import read_parses
+from synmt.syntax.parse import Parse
 
 _logger = logging.getLogger(__name__)
 
@@ -38,13 +40,16 @@ def analyze_attention(options: AttentionOptions) -> AnalysisReport:
     outputs = inputs.read_test(run.folder, options.test).as_read()
     translator = Translator.load(run)
     kind, content = _choose_attention(translator, options.side, options.what)
-    source = _Source(run, outputs, translator, _text_of(outputs, kind), heads_of(translator.model, kind, options.head))
-    inputs.check_recorded(translator, run.folder)
-    heat_map = read_map(translator, source.heads, source.text, content, options.sentence)
+    given = _read_trees(options, outputs, kind)
+    heads = heads_of(translator.model, kind, options.head)
+    source = _Source(run, outputs, translator, _text_of(outputs, kind), heads, given)
+    if not source.given:
+        inputs.check_recorded(translator, run.folder, do="Give the trees of the test set with `--parses FILE.conllu`")
+    heat_map = read_map(translator, source.heads, source.text, content, options.sentence, source.given)
     if options.plot:
         check_legible(heat_map)
         inputs.save_plot(options.plot, lambda: draw_maps(heat_map, system=outputs.system))
-    summary = _summarize(source, options.parser)
+    summary = _summarize(source, options)
     inputs.say_left_out(too_long=summary.too_long, empty=summary.empty)
     return AnalysisReport(
         outputs.system,
@@ -57,13 +62,14 @@ def analyze_attention(options: AttentionOptions) -> AnalysisReport:
 
 @dataclass(frozen=True)
 class _Source:
-    """The model, its heads, and the text."""
+    """The model, its heads, the text, and the trees of the source that were given, if any."""
 
     run: Run
     outputs: Outputs
     translator: Translator
     text: AttentionText
     heads: list[Head]
+    given: list[Parse]
 
 
 def _choose_attention(translator: Translator, side: str, what: str) -> tuple[AttentionKind, MapContent]:
@@ -101,8 +107,18 @@ def _text_of(outputs: Outputs, kind: AttentionKind) -> AttentionText:
     return AttentionText(kind, "the run's own translation", outputs.source, outputs.hypothesis)
 
 
-def _summarize(source: _Source, parser: str | None) -> AttentionSummary:
-    parsed, trees = _parse(source, parser)
+def _read_trees(options: AttentionOptions, outputs: Outputs, kind: AttentionKind) -> list[Parse]:
+    """Read the trees of the source that the model reads, and that attention to the source is compared with."""
+    if options.parses is None:
+        return []
+    if kind == "target":
+        do = "Leave out `--parses` or `--side target`"
+        raise UsageError("trees of the source are no trees of the target", where="--parses", do=do)
+    return list(read_parses(options.parses, outputs.source))
+
+
+def _summarize(source: _Source, options: AttentionOptions) -> AttentionSummary:
+    parsed, trees = _parse(source, options)
     context = AttentionContext(
         source.outputs.system, source.outputs.test, source.text.kind, source.text.name, parser=trees
     )
@@ -110,11 +126,14 @@ def _summarize(source: _Source, parser: str | None) -> AttentionSummary:
     return summarize(statistics, context, lines=len(parsed.source))
 
 
-def _parse(source: _Source, model: str | None) -> tuple[ParsedText, str]:
+def _parse(source: _Source, options: AttentionOptions) -> tuple[ParsedText, str]:
     """Parse the side of self-attention; a model that reads trees of this parser reads the same ones."""
-    text, translator = source.text, source.translator
+    text, translator, model = source.text, source.translator, options.parser
+    read = source.given if source.given and translator.reads_trees else None
     if text.kind == "cross":
-        return ParsedText("target", text.source, text.target, []), ""
+        return ParsedText("target", text.source, text.target, [], read), ""
+    if options.parses:
+        return ParsedText("source", text.source, text.target, source.given, read), options.parses.name
     side = side_of(text.kind)
     parser = inputs.parser_of(translator, source.run.recipe(), side, model)
     _logger.info("compared with: %s parsed by %s", text.name, inputs.name_parser(parser))

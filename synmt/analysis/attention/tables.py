@@ -98,8 +98,8 @@ def _attention_name(summary: AttentionSummary) -> str:
 
 def _title(summary: AttentionSummary) -> str:
     context = summary.context
-    parsed = f", parsed by {context.parser}" if context.parser else ""
-    return f"{context.system}: {_attention_name(summary)}; {context.text} of {the_test_set(context.test)}{parsed}"
+    trees = f", with trees of {context.parser}" if context.parser else ""
+    return f"{context.system}: {_attention_name(summary)}; {context.text} of {the_test_set(context.test)}{trees}"
 
 
 def _counts(summary: AttentionSummary) -> str:

@@ -16,7 +16,7 @@ from synmt.analysis.inputs import score_outputs, scoring_options
 from synmt.analysis.options import CompareOptions
 from synmt.analysis.report import AnalysisReport
 from synmt.analysis.systems import read_translations
-from synmt.errors import UsageError
+from synmt.errors import UsageError, counted
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.system_paths import group_paths
@@ -28,7 +28,8 @@ _logger = logging.getLogger(__name__)
 def analyze_compare(options: CompareOptions) -> AnalysisReport:
     """Find the sentences that systems translate most differently from the first one."""
     if options.plot and options.plot.suffix.lower() != ".svg":
-        raise UsageError("boxes of scores are drawn as SVG", where=str(options.plot), allowed="Ending: .svg")
+        svg = options.plot.with_suffix(".svg")
+        raise UsageError("boxes of scores are drawn as SVG", where=str(options.plot), do=f"Write `--plot {svg}`")
     outputs = _read_outputs(options)
     settings = scoring_options(outputs[0], options.tokenize, options.lowercase)
     metrics = make_metric(options.metric, settings), ranking_metric(options.metric, settings)
@@ -70,9 +71,8 @@ def _read_outputs(options: CompareOptions) -> list[Outputs]:
     if missing:
         raise UsageError("no such file or run folder", where=missing[0], do="Give two runs, or two files")
     if not 2 <= len(paths) <= len(ascii_uppercase):
-        raise UsageError(
-            f"two systems or more are compared, up to {len(ascii_uppercase)}, not {len(paths)}", where="--compare"
-        )
+        given = f"{counted(len(paths), 'system')} {'is' if len(paths) == 1 else 'are'} given"
+        raise UsageError(given, where="--compare", do=f"Give 2 to {len(ascii_uppercase)} systems")
     files_only = not any(path.is_dir() for path in paths)
     if files_only and options.references is None:
         raise UsageError("translations in files need references", do="Add `--references FILE`")

@@ -11,10 +11,9 @@ from synmt.analysis.groups.page import table_section
 from synmt.analysis.groups.plot import draw_groups
 from synmt.analysis.groups.scores import FEW_SENTENCES, GroupRow, GroupTable, SentenceScores, collect, tabulate
 from synmt.analysis.groups.sentences import check_options, make_groupings, read_sentences
-from synmt.analysis.groups.systems_table import systems_legend, systems_table
+from synmt.analysis.groups.systems_table import comparison_legend, gain_cells, seeds_legend, systems_table
 from synmt.analysis.inputs import save_plot, score_outputs, scoring_options
-from synmt.analysis.report import AnalysisReport, TextTable
-from synmt.evaluation.bootstrap import SAMPLES, SEED
+from synmt.analysis.report import AnalysisReport, TextTable, with_legends
 from synmt.evaluation.metrics import Metric, make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
 
@@ -119,11 +118,13 @@ class GroupReport:
     def to_text(self) -> Iterator[str | TextTable]:
         """Yield the heading, the tables and the legend."""
         yield self.heading
-        for table in self.tables:
-            yield ""
-            yield text_table(table, self.names)
+        legends = [list(legend(table, self.baseline, self.trees)) for table in self.tables]
+        tables = (text_table(table, self.names) for table in self.tables)
+        parts, shared = with_legends(zip(tables, legends, strict=True))
+        for part in parts:
+            yield from ("", *part)
         yield f"\n{self.signature}"
-        yield from dict.fromkeys(line for table in self.tables for line in legend(table, self.baseline, self.trees))
+        yield from shared
 
     def to_html(self) -> list[html.Section]:
         """Make a section of each table, with its figure."""
@@ -142,7 +143,7 @@ def text_table(table: GroupTable, names: Sequence[str]) -> TextTable:
         return systems_table(table, names)
     grouping, compared = table.grouping, table.compared
     columns = [table.title, "sentences", "share", f"share of {grouping.counted}", table.metric.title]
-    columns += ["baseline", "difference", "95 % interval", "p"] if compared else []
+    columns += ["baseline", "difference", "95 % interval", "p (Holm)"] if compared else []
     if grouping.exact:
         columns += ["exact match", "baseline", "difference"] if compared else ["exact match"]
     return TextTable(columns, [_cells(row, table) for row in (*table.rows, table.total)])
@@ -154,7 +155,7 @@ def _cells(row: GroupRow, table: GroupTable) -> list[str]:
     cells = [*row.cells, f"{row.text_share:.1%}"]
     cells += [f"{one.score:{sign}.2f}" if one else "-" for one, sign in zip(results, signs, strict=False)]
     if table.compared:
-        cells += [row.comparison.interval, f"{row.comparison.p_value:.3f}"] if row.comparison else ["-", "-"]
+        cells += gain_cells(row.gain)[1:] if row.gain else ["-", "-"]
     if table.grouping.exact:
         cells += [f"{one.accuracy:{sign}.1%}" if one else "-" for one, sign in zip(results, signs, strict=False)]
     return cells
@@ -173,13 +174,9 @@ def legend(table: GroupTable, baseline: str | None, trees: str) -> Iterator[str]
     if table.grouping.about:
         yield table.grouping.about
         yield f"trees: {trees}"
-    if table.several:
-        yield from systems_legend(table, baseline)
-    elif baseline:
-        yield (
-            f"difference from {baseline}; interval and two-sided p: paired bootstrap within the group "
-            f"(Koehn, 2004), {SAMPLES:,} resamples, seed {SEED}"
-        )
-        yield "p: not corrected for the number of groups; of 20 equal groups, about one has p < 0.05 by chance"
+    if table.seeded:
+        yield seeds_legend()
+    if baseline:
+        yield from comparison_legend(table, baseline)
     if any(row.few for row in (*table.rows, table.total)):
         yield f"*: fewer than {FEW_SENTENCES} sentences" + ", too few for an interval" * (baseline is not None)

@@ -92,8 +92,7 @@ class GroupRow:
 class GroupTable:
     """A row for each group, and a total for all sentences.
 
-    several: whether there are more systems than a run and a baseline, or several seeds of a system; then p-values are
-        shown as corrected for all comparisons of the table.
+    several: whether there are more systems than a run and a baseline, or several seeds of a system.
     resamples: the number of resamples of the bootstrap.
     """
 
@@ -173,7 +172,7 @@ def tabulate(grouping: Grouping, systems: Sequence[Sequence[SentenceScores]]) ->
     groups = [*zip(grouping.names, grouping.members, strict=True), ("all", every)]
     tested = sum(int(members.sum()) >= FEW_SENTENCES for _, members in groups) * (len(systems) - 1)
     several = len(systems) > 2 or any(len(seeds) > 1 for seeds in systems)
-    resamples = max(SAMPLES, _RESAMPLES_EACH * tested) if several else SAMPLES
+    resamples = max(SAMPLES, _RESAMPLES_EACH * tested)
     # a single system is scored in a moment
     with progress("comparing", len(groups), "groups") if tested else nullcontext(lambda _: None) as advance:
         rows = []

@@ -37,21 +37,23 @@ def _system_cells(table: GroupTable, one: GroupScore) -> list[str]:
     if table.seeded:
         cells.append(f"{one.deviation:.2f}" if len(one.seeds) > 1 else "")
     if table.compared:
-        cells += _gain_cells(one.gain) if one.gain else [""] * 3
+        cells += gain_cells(one.gain) if one.gain else [""] * 3
     return cells + [f"{one.accuracy:.1%}"] * table.grouping.exact
 
 
-def _gain_cells(gain: Gain) -> list[str]:
+def gain_cells(gain: Gain) -> list[str]:
+    """Write a difference, its interval and its corrected p; a small group has only the first."""
     p_value = _NONE if gain.holm_p is None else f"{gain.holm_p:.3f}"
     return [f"{gain.score:+.2f}", gain.comparison.interval if gain.comparison else _NONE, p_value]
 
 
-def systems_legend(table: GroupTable, baseline: str | None) -> Iterator[str]:
-    """Explain the columns that other tables do not have."""
-    if table.seeded:
-        yield "scores: means over the seeds of a system; ±: their standard deviation"
-    if baseline is None:
-        return
+def seeds_legend() -> str:
+    """Explain the scores of systems with several seeds."""
+    return "scores: means over the seeds of a system; ±: their standard deviation"
+
+
+def comparison_legend(table: GroupTable, baseline: str) -> Iterator[str]:
+    """Explain the columns of the comparison with a baseline."""
     units = "the group's sentences and of seeds" if table.seeded else "the group's sentences"
     yield (
         f"difference from {baseline}; interval: bootstrap of {units} (Koehn, 2004), {table.resamples:,} resamples, "
@@ -60,4 +62,7 @@ def systems_legend(table: GroupTable, baseline: str | None) -> Iterator[str]:
     if table.seeded:
         yield "with two or three seeds, intervals are too narrow and p-values too small"
     comparisons = counted(table.comparisons, "comparison")
-    yield f"p: two-sided, of the same resamples, corrected for the {comparisons} of the table (Holm, 1979)"
+    yield (
+        f"p: two-sided, of the same resamples, corrected for the {comparisons} of the table (Holm, 1979); intervals "
+        "are not corrected"
+    )

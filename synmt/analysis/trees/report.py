@@ -61,7 +61,7 @@ def _check_options(options: TreeOptions) -> None:
     if plot and not options.draw:
         raise UsageError("`--plot` needs a number of sentences", where=str(plot), do="Add `--draw N`")
     if plot and plot.suffix.lower() != ".svg":
-        raise UsageError("trees are drawn as SVG", where=str(plot), allowed="Ending: .svg")
+        raise UsageError("trees are drawn as SVG", where=str(plot), do=f"Write `--plot {plot.with_suffix('.svg')}`")
     if options.parser and options.gold:
         raise UsageError("`--gold` has its own trees, and no parser", do="Leave out `--parser` or `--gold`")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,9 @@ from synmt.syntax.conllu import read_parses
 
 if TYPE_CHECKING:
     from synmt.analysis.options import WordOptions
+
+
+_logger = logging.getLogger(__name__)
 
 
 def count_target_words(texts: WordTexts, groups: WordGroups) -> list[list[WordCounts]]:
@@ -64,15 +68,24 @@ def by_frequency(options: WordOptions, texts: WordTexts, side: Side) -> WordGrou
     Without a training text, the words of the test set are counted: the references or the source.
     """
     words = texts.reference if side == "target" else texts.source
-    counts, where = _count_training_text(options, texts, side)
+    counts, named = _count_training_text(options, texts, side)
+    where = "the test set"
     if counts is None:
         counts = Counter(words)
         test_set = "the references have" if side == "target" else "the source of the test set has"
         about = f"frequency: how often {test_set} the word; for that in the training text: --training-text FILE"
+        if texts.runs:
+            _logger.warning(
+                "%s: the training text is not there, so words are grouped by how often %s them. Give the text with "
+                "`--training-text FILE`",
+                texts.runs[0],
+                test_set,
+            )
     else:
-        about = f"frequency: how often the training text has the word ({where})"
+        where = ""
+        about = f"frequency: how often the training text has the word ({named})"
     translated = texts.hypotheses if side == "target" else []
-    return group_by_frequency(counts, words, translated, whose=side, about=about)
+    return group_by_frequency(counts, words, translated, whose=side, where=where, about=about)
 
 
 def _count_training_text(options: WordOptions, texts: WordTexts, side: Side) -> tuple[Counter[str] | None, str]:

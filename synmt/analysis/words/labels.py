@@ -158,11 +158,18 @@ def _ordered(kind: TreeLabel, words: Labels, translated: list[list[Labels]]) -> 
 
 
 def group_by_frequency(
-    counts: Counter[str], words: TokenizedText, translated: list[list[TokenizedText]], *, whose: Side, about: str
+    counts: Counter[str],
+    words: TokenizedText,
+    translated: list[list[TokenizedText]],
+    *,
+    whose: Side,
+    where: str = "",
+    about: str,
 ) -> WordGroups:
     """Group words by how often a text has them.
 
     counts: of the words of that text.
+    where: names the text, unless it is the training text.
     """
 
     def numbers(text: Iterable[str]) -> IntArray:
@@ -170,5 +177,5 @@ def group_by_frequency(
         return bucket_numbers(values, FREQUENCIES)
 
     of_translations = [[numbers(one) for one in seeds] for seeds in translated]
-    by = f"frequency of the {whose} word"
+    by = f"frequency of the {whose} word{where and f' in {where}'}"
     return WordGroups(by, "times", _FREQUENCY_NAMES, numbers(words), of_translations, about, whose)

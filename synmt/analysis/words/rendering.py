@@ -107,9 +107,11 @@ def legend(table: WordTable, names: Sequence[str], *, tokenized: str) -> Iterato
     if seeded:
         yield "values: means over the seeds; with two or three seeds, intervals are too narrow and p-values too small"
     if len(names) > 1:
+        if len(table.measures) > 1:
+            yield f"{' and '.join(table.measures[:-1])}: see `--html` or `--json`"
         yield (
             f"difference from {names[0]} in points; p: two-sided, paired bootstrap (Koehn, 2004), corrected for all "
-            "comparisons of the table (Holm, 1979)"
+            "comparisons of the table (Holm, 1979); intervals are not corrected"
         )
     hidden = [row.group for row in table.rows if row not in shown_rows(table)]
     if hidden:
@@ -119,17 +121,16 @@ def legend(table: WordTable, names: Sequence[str], *, tokenized: str) -> Iterato
         yield f"*: in fewer than {FEW_SENTENCES} sentences, too few for an interval"
 
 
-def ngram_tables(table: NgramTable) -> list[tuple[str, TextTable]]:
-    """Write the n-grams that a system has right more often, and less often, each with a heading."""
-    columns = ["n-gram", "score", table.system, table.baseline, "references"]
-    sides = (("more", table.more), ("less", table.less))
-    return [
-        (
-            f"{table.system} has these n-grams right {how} often than {table.baseline}",
-            TextTable(columns, [_ngram_cells(one) for one in ngrams]),
-        )
-        for how, ngrams in sides
-    ]
+def ngram_heading(table: NgramTable) -> str:
+    """Say which n-grams a table has."""
+    return f"n-grams that {table.system} has right more or less often than {table.baseline}"
+
+
+def ngram_table(table: NgramTable) -> TextTable:
+    """Write the n-grams that a system has right more often, and below them those less often."""
+    sides = (("more often", table.more), ("less often", table.less))
+    rows = [[how, *_ngram_cells(one)] for how, ngrams in sides for one in ngrams]
+    return TextTable(["right", "n-gram", "score", table.system, table.baseline, "references"], rows, shared=1)
 
 
 def _ngram_cells(one: Ngram) -> list[str]:

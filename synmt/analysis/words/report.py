@@ -12,7 +12,7 @@ import numpy as np
 from synmt.analysis import html
 from synmt.analysis.groups.sentences import read_systems
 from synmt.analysis.inputs import check_name, save_plot, scoring_options
-from synmt.analysis.report import AnalysisReport, TextTable
+from synmt.analysis.report import AnalysisReport, TextTable, with_legends
 from synmt.analysis.words.aligned import by_aligned_words
 from synmt.analysis.words.alignments import find_alignments
 from synmt.analysis.words.counts import WordGroups
@@ -20,7 +20,7 @@ from synmt.analysis.words.groups import by_frequency, by_trees, count_source_wor
 from synmt.analysis.words.labels import TREE_LABELS
 from synmt.analysis.words.ngrams import LONGEST, NgramTable, tell_apart
 from synmt.analysis.words.plot import draw_words
-from synmt.analysis.words.rendering import accuracy_table, caption, figure_caption, legend, ngram_tables
+from synmt.analysis.words.rendering import accuracy_table, caption, figure_caption, legend, ngram_heading, ngram_table
 from synmt.analysis.words.table import WordTable, tabulate_words
 from synmt.analysis.words.texts import WordTexts
 from synmt.arrays import SIDES, Side
@@ -166,16 +166,15 @@ class WordReport:
     def to_text(self) -> Iterator[str | TextTable]:
         """Yield the heading, the tables and the legend."""
         yield self.heading
-        for table in self.tables:
-            yield f"\n{caption(table, self.names, table.shown)}"
-            yield accuracy_table(table, self.names)
+        written = [(accuracy_table(table, self.names), list(self._legend(table))) for table in self.tables]
+        parts, shared = with_legends(written)
+        for table, part in zip(self.tables, parts, strict=True):
+            yield from (f"\n{caption(table, self.names, table.shown)}", *part)
         if self.tables:
-            yield ""
-            yield from dict.fromkeys(line for table in self.tables for line in self._legend(table))
+            yield from ("", *shared)
         for table in self.ngrams:
-            for heading, cells in ngram_tables(table):
-                yield f"\n{heading}"
-                yield cells
+            yield f"\n{ngram_heading(table)}"
+            yield ngram_table(table)
         if self.ngrams:
             yield f"\n{_NGRAM_LEGEND}"
 
@@ -200,8 +199,9 @@ class WordReport:
         return html.Section(title, body + "".join(html.paragraph(line, faint=True) for line in self._legend(table)))
 
     def _ngram_section(self, table: NgramTable) -> html.Section:
-        tables = [html.table(cells.columns, cells.shown(), caption=heading) for heading, cells in ngram_tables(table)]
-        body = html.paragraph(f"{self.heading}.") + "".join(tables) + html.paragraph(_NGRAM_LEGEND, faint=True)
+        cells = ngram_table(table)
+        ngrams = html.table(cells.columns, cells.shown(), caption=ngram_heading(table))
+        body = html.paragraph(f"{self.heading}.") + ngrams + html.paragraph(_NGRAM_LEGEND, faint=True)
         return html.Section(f"n-grams of {table.system} and {table.baseline}", body)
 
 
