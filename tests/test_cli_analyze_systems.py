@@ -91,6 +91,22 @@ def test_translate_takes_several_runs_and_then_its_text(place, arguments, runs, 
     assert ([str(one) for one in read["run"]], str(read["source"])) == (runs, text)
 
 
+def test_a_pattern_of_compared_systems_may_match_different_ones(place):
+    printed, said = analyze("--compare", "runs/*-seed1", "--top", "1")
+    assert "runs/*-seed1: 2 systems: pascal-seed1, plain-seed1" in said
+    assert "pascal-seed1" in printed
+
+
+@pytest.mark.parametrize("given", [("--run", PLAIN, PLAIN), ("--run", PLAIN, "--baseline", PLAIN)])
+def test_a_run_that_is_compared_with_itself_is_a_warning(place, given):
+    assert f"warning: {PLAIN} is compared with itself" in analyze("--by-length", *given)[1]
+
+
+def test_a_run_that_is_taken_for_labels_is_an_error(place):
+    said = analyze("--by-length", "--run", PLAIN, "--baseline", PASCAL, "runs/alone", code=2)[1]
+    assert "runs/alone: a folder is no file of labels. Give all systems to `--run`; `--baseline` takes one." in said
+
+
 def test_two_runs_are_a_run_and_its_baseline(place):
     by_baseline, _ = analyze("--by-length", "--run", PASCAL, "--baseline", PLAIN)
     assert analyze("--by-length", "--run", PLAIN, PASCAL)[0] == by_baseline
@@ -109,7 +125,9 @@ def test_several_systems_fit_into_100_columns(place):
 
 
 def test_compared_systems_may_be_many_runs_or_patterns(place):
-    found = json.loads(analyze("--compare", "runs/plain-*", "runs/alone", PASCAL, "--json", "--top", "2")[0])
+    printed, said = analyze("--compare", "runs/plain-*", "runs/alone", PASCAL, "--json", "--top", "2")
+    assert "runs/plain-*: 2 systems: plain-seed1, plain-seed2" in said
+    found = json.loads(printed)
     assert [one["system"] for one in found["systems"]] == ["plain-seed1", "plain-seed2", "alone", "pascal-seed1"]
     assert [len(one["translations"]) for one in found["sentences"]] == [4, 4]
     analyze("--compare", PLAIN, PASCAL, "--plot", "boxes.svg", "--top", "1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,8 @@ from synmt.analysis.inputs import read_test
 from synmt.errors import UsageError
 from synmt.evaluation.outputs import Outputs, baseline_of, from_files
 from synmt.evaluation.system_paths import group_paths, printable
+
+_logger = logging.getLogger(__name__)
 
 _Group = tuple[str, list[Path]]
 """The name and the paths of a system."""
@@ -52,11 +55,18 @@ def read_translations(
     first = read_test(anchor, test) if references is None else from_files(anchor, references, source)
     if baseline is not None:
         groups = _put_first(groups, baseline, group_seeds=group_seeds)
+    _warn_of_the_same_twice(groups)
     found = {anchor: first}
     for path in (path for _, members in groups for path in members):
         if path not in found:
             found[path] = baseline_of(first, path)
     return _name_systems(groups, found)
+
+
+def _warn_of_the_same_twice(groups: Sequence[_Group]) -> None:
+    for place, (name, members) in enumerate(groups):
+        if any(members == other for _, other in groups[:place]):
+            _logger.warning("%s is compared with itself", printable(name))
 
 
 def _put_first(groups: Sequence[_Group], baseline: Path, *, group_seeds: bool) -> list[_Group]:

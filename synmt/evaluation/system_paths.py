@@ -27,11 +27,23 @@ def group_paths(paths: Sequence[Path], *, group_seeds: bool = False) -> list[tup
     if group_seeds:
         groups = group_by_seed([path for _, members in groups for path in members])
     for name, members in groups:
-        if [name] != [str(path) for path in members]:
-            names = ", ".join(printable(path.name) for path in members)
-            _logger.info(f"{printable(name)}: {counted(len(members), 'seed')}: {names}")
+        _say_members(name, members, "seed")
         check_one_system([path for path in members if path.is_dir()])
     return groups
+
+
+def match_paths(paths: Sequence[Path]) -> list[Path]:
+    """Find files and run folders, each of them a system, also those that a pattern matches, which the log names."""
+    found = [(str(path), _match(path)) for path in paths]
+    for name, members in found:
+        _say_members(name, members, "system")
+    return [path for _, members in found for path in members]
+
+
+def _say_members(name: str, members: Sequence[Path], what: str) -> None:
+    if [name] != [str(path) for path in members]:
+        names = ", ".join(printable(path.name) for path in members)
+        _logger.info(f"{printable(name)}: {counted(len(members), what)}: {names}")
 
 
 def check_existence(paths: Sequence[Path]) -> None:

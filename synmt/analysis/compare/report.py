@@ -19,7 +19,7 @@ from synmt.analysis.systems import read_translations
 from synmt.errors import UsageError, counted
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs
-from synmt.evaluation.system_paths import group_paths
+from synmt.evaluation.system_paths import match_paths
 from synmt.files.writing import write_atomically
 
 _logger = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ def _save_boxes(compared: ComparedSystems, path: Path) -> None:
 
 def _read_outputs(options: CompareOptions) -> list[Outputs]:
     """Read runs and files; all matches of a pattern are systems."""
-    paths = [path for _, members in group_paths(options.compare) for path in members]
+    paths = match_paths(options.compare)
     missing = [str(path) for path in paths if not path.exists() and str(path) != "-"]
     if missing:
         raise UsageError("no such file or run folder", where=missing[0], do="Give two runs, or two files")

@@ -181,6 +181,9 @@ def check_options(options: GroupOptions) -> None:
     """Raise UsageError for options that do not fit together, before anything is read."""
     if not any((options.by_length, options.by_depth, options.by_distance, options.by_relation, options.by_label)):
         raise UsageError("no groups are chosen", do="Choose at least one, such as `--by-length`")
+    if options.labels is not None and options.labels.is_dir():
+        do = "Give all systems to `--run`; `--baseline` takes one"
+        raise UsageError("a folder is no file of labels", where=str(options.labels), do=do)
     if not options.by_label and (options.label or (options.labels and not options.where)):
         raise UsageError("no chosen analysis uses the labels", do="Add `--by-label`")
     check_name(options.unit, UNITS, "unit")
