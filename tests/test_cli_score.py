@@ -87,6 +87,13 @@ def test_json_compares_every_further_system_with_the_first(files):
     assert second["scores"]["chrf"]["p_values"]["bootstrap"] == found["p_value"]
 
 
+def test_p_values_of_several_comparisons_are_said_to_be_uncorrected(files):
+    several = score_files("one.de", "two.de").stdout
+    assert "difference from one.de; p-values are two-sided, and not corrected for their number\n" in several
+    single = score_files("one.de", "two.de", "--metrics", "bleu").stdout
+    assert "difference from one.de; p-values are two-sided\n" in single
+
+
 def test_seed_and_samples_choose_the_resamples(files):
     def interval(*options):
         return systems("one.de", "two.de", "-m", "ter", *options)[1]["scores"]["ter"]["comparison"]
