@@ -70,7 +70,7 @@ def _draw(panel: Axes, results: Results, lines: Sequence[Line]) -> None:
     for row, (line, found) in enumerate(shown):
         colour, mark, _ = _STYLES[results.kind(line.system)]
         place, where = found.value, panel.transData
-        if abs(found.value) > furthest:
+        if line.unstable or abs(found.value) > furthest:
             place, where = float(found.value > 0), panel.get_yaxis_transform()
             _write_beside(panel, row, line, found)
         else:
@@ -91,7 +91,7 @@ def _draw(panel: Axes, results: Results, lines: Sequence[Line]) -> None:
     panel.set_ylim(-0.7, len(shown) - 0.3)
     seeds = seeds_of(lines)
     panel.set_title(f"{results.plan.title}, {seeds} seed{'s' * (seeds != '1')}", fontsize=10)
-    panel.set_xlabel("BLEU minus that of the plain model, 95 % interval", fontsize=8.5)
+    panel.set_xlabel("BLEU minus that of the baseline, 95 % interval", fontsize=8.5)
     panel.tick_params(axis="x", labelsize=8)
     panel.spines[["top", "right"]].set_visible(False)
 

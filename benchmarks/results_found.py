@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,13 +17,14 @@ from results_statistics import Aggregate, Compared, Design, Difference, Line, ad
 from synmt.arrays import BoolArray, DoubleArray
 from synmt.evaluation.metrics import make_metric
 from synmt.recipe.load import recipe_values
+from synmt.recipe.schema import Recipe
 
 SINGLE = ("parser", "induced", "none")
 """Kinds of single systems by their trees; systems with other trees are controls."""
 TESTED = (*SINGLE, "mixture")
 """Kinds of systems that someone would use: whether they help is tested."""
 _MANY = 8
-"""Degrees of freedom of a variance that need not be pooled with others."""
+"""Degrees of freedom of a variance that is not pooled with others."""
 _BLEU: Aggregate = make_metric("bleu").aggregate
 _METRICS = {"bleu": "BLEU", "exact": "Exact match in percent"}
 _OTHER_TREES = ("random", "shuffled", "rewired", "left", "right", "gold")
@@ -90,9 +91,9 @@ class Results:
         """Name the architecture of a system: `transformer` or `lstm`."""
         return self.runs[system][0]["architecture"]
 
-    def precision(self, system: str) -> str:
-        """Name the precision in which a system was trained."""
-        return self.plan.recipe(system, {}).training.precision
+    def recipe(self, system: str) -> Recipe:
+        """Make the recipe of a system."""
+        return self.plan.recipe(system, {})
 
     def plain(self, lines: Sequence[Line]) -> list[Line]:
         """Choose the lines of baselines."""
@@ -101,7 +102,7 @@ class Results:
     @cached_property
     def trees(self) -> dict[str, str]:
         """Which trees each system reads or learns from, as `trees_of` says it."""
-        return {system: trees_of(self.plan.recipe(system, {})) for system in self.runs}
+        return {system: trees_of(self.recipe(system)) for system in self.runs}
 
     def kind(self, system: str) -> str:
         """Tell the kind of a system.
@@ -127,21 +128,23 @@ class Results:
     def repeats(self) -> dict[str, str]:
         """Of each system that only repeats another one in another precision, the other one."""
         first: dict[str, str] = {}
-        same = {system: self._same(system, {"training.precision": "float32"}) for system in self.plan.systems}
+        # a baseline is never the repeat
+        ordered = sorted(self.plan.systems, key=lambda system: system not in self.plan.baselines.values())
+        same = {system: self._same(system, {"training.precision": "float32"}) for system in ordered}
         return {system: first[key] for system, key in same.items() if first.setdefault(key, system) != system}
 
     @cached_property
     def other_trees(self) -> dict[str, dict[str, str]]:
         """Of each kind of other trees, the systems with the parser's trees and the same model with the others.
 
-        Kinds are named `random`, or `random (LSTM)` for LSTMs beside Transformers.
+        Kinds are named `random`, or `random (LSTM)` for LSTMs beside Transformers. Unstable systems are left out.
         """
         as_parsed = {"parser.control": "none", "parser.rewire": 0.0}
         own = {self._same(name, as_parsed): name for name in self.plan.systems if self.trees.get(name) == "parser"}
         found: dict[str, dict[str, str]] = {}
         for other, trees in self.trees.items():
             system = own.get(self._same(other, as_parsed))
-            if system and trees in _OTHER_TREES:
+            if system and trees in _OTHER_TREES and not self.design.unstable & {system, other}:
                 lstm = self.architecture(other) == "lstm" and "transformer" in self.plan.baselines
                 found.setdefault(f"{trees} (LSTM)" if lstm else trees, {})[system] = other
         return dict(sorted(found.items(), key=lambda one: ("LSTM" in one[0], _OTHER_TREES.index(one[0].split()[0]))))
@@ -159,7 +162,7 @@ class Results:
         return json.dumps({**values, "name": ""}, sort_keys=True)
 
     @cached_property
-    def _averages(self) -> dict[str, Compared]:
+    def _by_test(self) -> dict[str, Compared]:
         """What is known of each test set, for contrasts of BLEU."""
         tests = next(iter(self.runs.values()))[0]["tests"]
         return {test: self._compared(test, "bleu", None) for test in tests}
@@ -167,23 +170,22 @@ class Results:
     @cached_property
     def bleu(self) -> dict[str, list[Line]]:
         """The systems compared by BLEU on each test set."""
-        return {test: compared.lines() for test, compared in self._averages.items()}
+        return {test: compared.lines() for test, compared in self._by_test.items()}
 
     def contrast(self, test: str, weights: Mapping[str, float]) -> Difference:
         """Add the weighted mean BLEU of systems; it is not tested."""
-        return self._averages[test].contrast(weights)
+        return self._by_test[test].contrast(weights)
 
     def of_random_trees(self, test: str) -> dict[str, Difference]:
         """Compare each system with the same model under random trees, by BLEU; p is adjusted for their number."""
-        pairs = self.random_trees.items()
-        return adjusted({own: self.contrast(test, {own: 1, other: -1}) for own, other in pairs})
+        return adjusted({own: self.contrast(test, {own: 1, other: -1}) for own, other in self.random_trees.items()})
 
     def of_other_trees(self, test: str) -> dict[str, Difference]:
         """Compare the parser's trees with each kind of other trees, by BLEU, on average over the systems."""
         return adjusted({trees: self.contrast(test, average(of)) for trees, of in self.other_trees.items()})
 
     def from_plain(self, test: str, systems: Sequence[str]) -> Difference:
-        """Compare some systems with their baselines, by BLEU, on average; it is not tested."""
+        """Compare some systems with the plain model of their architecture, by BLEU, on average; it is not tested."""
         return self.contrast(
             test, average({system: self.plan.baselines[self.architecture(system)] for system in systems})
         )
@@ -227,14 +229,14 @@ class Results:
         return Design(
             {system: self.baseline(system) for system in self.runs},
             [system for system in self.runs if self.kind(system) in TESTED and system not in unstable],
-            self._alike(),
+            self._alike(unstable),
             unstable,
         )
 
-    def _alike(self) -> dict[str, str]:
-        """Group the systems whose seeds vary alike: by architecture, and many with random trees apart from them."""
+    def _alike(self, unstable: Set[str]) -> dict[str, str]:
+        """Group systems whose seeds vary alike: by architecture, and many with random trees apart from them."""
         freedom = dict.fromkeys(self.plan.baselines, 0)
-        random = [system for system, trees in self.trees.items() if trees == "random"]
+        random = [system for system, trees in self.trees.items() if trees == "random" and system not in unstable]
         for system in random:
             freedom[self.architecture(system)] += len(self.runs[system]) - 1
         apart = [system for system in random if freedom[self.architecture(system)] >= _MANY]

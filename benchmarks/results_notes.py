@@ -26,10 +26,10 @@ def _other_baselines(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     compared: dict[str, list[str]] = {}
     for line in lines:
         if line.difference and results.baseline(line.system) != lines[0].system:
-            compared.setdefault(results.baseline(line.system), []).append(line.system)
+            compared.setdefault(results.baseline(line.system), []).append(f"`{line.system}`")
     if compared:
-        parts = "; ".join(f"{', '.join(systems)} with {base}" for base, systems in compared.items())
-        yield f"Most systems are compared with {lines[0].system}; {parts}."
+        parts = "; ".join(f"{', '.join(systems)} with `{base}`" for base, systems in compared.items())
+        yield f"Most systems are compared with `{lines[0].system}`; {parts}."
 
 
 def _devices(results: Results) -> Iterator[str]:
@@ -46,9 +46,10 @@ def _unfinished(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Name the systems whose training ended, with any seed, long before they had learned all they could."""
     named = []
     for line in lines:
-        falls = [1 - run["validation"][-1][1] / run["validation"][-2][1] for run in results.runs[line.system]]
-        if max(falls) > 1 - _STILL_LEARNING:
-            named.append(f"{line.system} by {100 * max(falls):.0f} %")
+        losses = [[loss for _, loss in run["validation"]] for run in results.runs[line.system]]
+        falls = [1 - last / before for *_, before, last in filter(_has_two, losses)]
+        if max(falls, default=0.0) > 1 - _STILL_LEARNING:
+            named.append(f"`{line.system}` by {100 * max(falls):.0f} %")
     if named:
         yield (
             f"Training ended too early for some systems: between the last two validations, the loss still fell for "
@@ -57,9 +58,15 @@ def _unfinished(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         )
 
 
+def _has_two(losses: Sequence[float]) -> bool:
+    return len(losses) > 1
+
+
 def _unstable(lines: Sequence[Line]) -> Iterator[str]:
     """Name the systems whose seeds vary so much that nothing can be said of them."""
-    named = [f"{line.system} ({', '.join(f'{score:.1f}' for score in line.scores)})" for line in lines if line.unstable]
+    named = [
+        f"`{line.system}` ({', '.join(f'{score:.1f}' for score in line.scores)})" for line in lines if line.unstable
+    ]
     if named:
         yield (
             f"Some systems vary far more from seed to seed than others, and are not tested: {', '.join(named)} BLEU."

@@ -152,6 +152,11 @@ class Plan:
         return check_recipe(values, where=f"{self.path}, {system}")
 
 
+def reads_trees(recipe: Recipe) -> bool:
+    """Tell whether a parser has to read the text that a model translates."""
+    return any(need.to_run for need in tree_requirements(recipe).values())
+
+
 def trees_of(recipe: Recipe) -> str:
     """Tell which trees a model reads or learns from: `parser`, a control, `rewired`, `uniform`, `induced`, `none`."""
     variants = recipe.syntax.variants

@@ -6,17 +6,17 @@
 The difference of a system from its baseline has the weights 1 and -1, the average over k pairs 1/k and -1/k.
 
 The variance of two or three seeds says little, so it is pooled over systems that vary alike: those of an architecture,
-and apart from them those with random trees, which vary more, if they are many. A system whose training fails with some
-seeds would make all intervals useless, so systems that vary far more than the others (F test against the median
-variance, adjusted for their number as Bonferroni does, p < 0.01) have their own variance, and are not tested. The
-degrees of freedom, sum of (n - 1), are those of Student's t for the interval and p; a sum of several variances has
-those of Satterthwaite (1946). The p-values of a comparison are adjusted for their number (Holm, 1979).
+and apart from them those with random trees, if they are many. A system whose training fails with some seeds would make
+all intervals useless, so systems that vary far more than the others (F test against the median variance, adjusted for
+their number as Bonferroni does, p < about 0.01) have their own variance, and are not tested. The degrees of freedom of
+the seeds, sum of (n - 1), are those of Student's t for the interval and p; a sum of several variances has those of
+Satterthwaite (1946). The p-values of a comparison are adjusted for their number (Holm, 1979).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,7 +48,7 @@ class Design:
     baselines: Mapping[str, str]
     tested: Collection[str]
     alike: Mapping[str, str]
-    unstable: Collection[str] = ()
+    unstable: Set[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Difference:
         """Whether it is more than chance; with one seed of each system nothing shows that."""
         return self.seeded and self.p is not None and self.p < REAL
 
-    def alone(self) -> float:
+    def unadjusted_p(self) -> float:
         """Compute p before it is adjusted."""
         return 2 * float(self._law.sf(abs(self.value) / self.error)) if self.error else float(self.value == 0)
 
@@ -167,7 +167,7 @@ class Compared:
 
 def adjusted(found: Mapping[str, Difference]) -> dict[str, Difference]:
     """Test differences, with p adjusted for their number."""
-    p_values = holm([one.alone() for one in found.values()])
+    p_values = holm([one.unadjusted_p() for one in found.values()])
     return {name: replace(one, p=p) for (name, one), p in zip(found.items(), p_values, strict=True)}
 
 
@@ -210,7 +210,9 @@ def _within(groups: Sequence[Sequence[float]]) -> SeedVariance:
 
 
 def _freedom(variances: Mapping[SeedVariance, float]) -> float:
-    """Compute the degrees of freedom of a sum of parts of variances."""
+    """Compute the degrees of freedom of a sum of parts of variances; 0 if one of them is not known."""
+    if not all(one.freedom for one in variances):
+        return 0.0
     weights = sum(part**2 / one.freedom for one, part in variances.items() if part)
     return sum(variances.values()) ** 2 / weights if weights else sum(one.freedom for one in variances)
 

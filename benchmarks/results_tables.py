@@ -105,9 +105,10 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         else " only; since no system has two seeds yet, no difference is called significant"
     )
     yield (
-        f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are from {lines[0].system}, bold if p < {REAL} "
-        f"after Holm's correction ({counted(tested, 'comparison')}; systems with other trees than the parser's, and "
-        f"repeats in another precision, are not tested here). Intervals cover the choice of sentences{luck}. "
+        f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are from `{lines[0].system}` or the baseline named "
+        f"below, bold if p < {REAL} after Holm's correction ({counted(tested, 'comparison')}; systems with other trees "
+        "than the parser's, and repeats in another precision, are not tested here). Intervals cover the choice of "
+        f"sentences{luck}. "
         "±: standard deviation of the seeds. Trees: which ones a system reads or learns from. "
         f"{contrasts}"
         "Steps: the first validation with a loss as low as the lowest of the "

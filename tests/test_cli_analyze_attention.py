@@ -166,14 +166,17 @@ def test_trees_of_a_file_are_read_and_compared_with(project):
     ]
     (project / "test.conllu").write_text("".join(blocks))
     own, given = (report(project, "pascal", *arguments) for arguments in ((), ("--parses", "test.conllu")))
-    assert (own.pop("parser"), given.pop("parser")) == ("Stanza (compact, en), as the model reads it", "test.conllu")
+    assert (own.pop("parser"), given.pop("parser")) == (
+        "Stanza (compact, en), as the model reads it",
+        "test.conllu, as the model reads it",
+    )
     assert given == own
     (project / "flat.conllu").write_text(flat_conllu(SOURCE))
     flat = report(project, "pascal", "--parses", "flat.conllu")
     assert (flat["map"], flat["words"]) != (own["map"], own["words"])
     # this run does not know its parser
     shown, said = output(project, "lost", "--parses", "test.conllu", "--what", "factor")
-    assert "source of the test set, with trees of test.conllu\n" in shown
+    assert "source of the test set, with trees of test.conllu, as the model reads it\n" in shown
     assert "compared with" not in said
     across = report(project, "lost", "--parses", "test.conllu", "--what", "cross")
     assert (across["attention"], across["parser"]) == ("cross", None)
@@ -201,6 +204,12 @@ def test_trees_of_a_file_are_read_and_compared_with(project):
         ("lstm", "--head 1.1", "an LSTM has a single attention to the source, without heads"),
         ("lost", "", "its run does not say which parser makes them. Give the trees of the test set with `--parses"),
         ("pascal", "--parses x --side target", "--parses: trees of the source are no trees of the target. Leave out"),
+        ("lost", "--side target", "its run does not say which parser makes them. Use a run that records its parser."),
+        (
+            "lstm",
+            "--parses x",
+            "--parses: nothing is compared with trees, and the model reads none. Leave out `--parse",
+        ),
         ("pascal", "--parses x --parser y", "`--parses` has the trees, and no parser is needed"),
     ],
 )

@@ -100,6 +100,7 @@ def test_a_pattern_of_compared_systems_may_match_different_ones(place):
 @pytest.mark.parametrize("given", [("--run", PLAIN, PLAIN), ("--run", PLAIN, "--baseline", PLAIN)])
 def test_a_run_that_is_compared_with_itself_is_a_warning(place, given):
     assert f"warning: {PLAIN} is compared with itself" in analyze("--by-length", *given)[1]
+    assert f"warning: {PASCAL} is given twice" in analyze("--by-length", "--run", PLAIN, PASCAL, PASCAL)[1]
 
 
 def test_a_run_that_is_taken_for_labels_is_an_error(place):
@@ -171,6 +172,7 @@ def test_the_page_has_a_table_and_a_figure_of_all_systems(place):
         (("--by-length", "--run", PLAIN, "runs/alon"), "runs/alon: no such file or run folder"),
         (("--by-length", "--run", f"{PLAIN}/recipe.yaml"), "recipe.yaml: not a run folder: run.json is missing"),
         (("--compare", PLAIN), "--compare: 1 system is given. Give 2 to 26 systems."),
+        (("--compare", PLAIN, PASCAL, "--plot", "."), ".: boxes of scores are drawn as SVG. End the name in `.svg`"),
         (
             ("--compare", PLAIN, PASCAL, "--plot", "x.png"),
             "x.png: boxes of scores are drawn as SVG. Write `--plot x.svg`",

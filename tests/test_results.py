@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -20,11 +21,12 @@ from tiny import TRAINING, write_corpus, write_recipe
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from results_answer import _more_weights, _on_average, _verdict  # noqa: E402
+from results_answer import _more_weights, _on_average, answer  # noqa: E402
 from results_found import Results  # noqa: E402
 from results_measure import packed, unpacked  # noqa: E402
 from results_notes import _unfinished, _unstable  # noqa: E402
 from results_page import BEGIN, END  # noqa: E402
+from results_phrases import verdict  # noqa: E402
 from results_plan import Plan, file_name, trees_of  # noqa: E402
 from results_statistics import Difference, Line  # noqa: E402
 
@@ -136,49 +138,53 @@ def line(system, value, *scores, p=0.9):
 def test_the_answer_counts_the_systems_that_differ_and_names_them():
     several = [line("a", 0.5, 90.0), line("b", 0.2, 90.0, 91.0), line("c", -0.1, 89.0)]
     none = "Of 3 systems with trees, none differs significantly from the plain model."
-    assert _verdict("with trees", several) == none
+    assert verdict("with trees", several) == none
     several[1] = line("b", 3.0, 93.0, 93.5, p=0.001)
-    better = "1 is significantly better than the plain model (b +3.00)"
-    assert _verdict("with trees", several) == f"Of 3 systems with trees, {better}."
+    better = "1 is significantly better than the plain model (`b` +3.00)"
+    assert verdict("with trees", several) == f"Of 3 systems with trees, {better}."
     worse = line("d", -3.0, 87.0, p=0.001)
-    assert _verdict("without trees", [several[0], worse]) == (
-        "Of 2 systems without trees, none is significantly better than the plain model, and 1 is worse (d −3.00)."
+    assert verdict("without trees", [several[0], worse]) == (
+        "Of 2 systems without trees, none is significantly better than the plain model, and 1 is worse (`d` −3.00)."
     )
-    assert _verdict("without trees", [worse]) == "Without trees, d is significantly worse (−3.00)."
-    assert _verdict("without trees", several[:1]) == (
-        "Without trees, a does not differ significantly from the plain model."
+    assert verdict("without trees", [worse]) == "Without trees, `d` is significantly worse (−3.00)."
+    assert verdict("without trees", several[:1]) == (
+        "Without trees, `a` does not differ significantly from the plain model."
     )
-    assert _verdict("with trees", [*several, worse]) == f"Of 4 systems with trees, {better}, and 1 is worse (d −3.00)."
+    assert verdict("with trees", [*several, worse]) == f"Of 4 systems with trees, {better}, and 1 is worse (`d` −3.00)."
 
 
 LABELS = {"words": ["8"] * 10 + ["10"] * 20 + ["12"] * 10, "part": ["first"] * 30 + ["other"] * 10}
 
 
 def make_result(system, seed, quality):
-    """Invent a result: sentences of ten words, each with `quality` of them right."""
-    random = np.random.default_rng([seed, round(100 * quality)])
-    right = random.binomial(10, quality, 40)
-    counts = [np.maximum(right - n, 0) for n in range(4)]
-    lengths = [np.full(40, 10 - n) for n in range(4)]
-    statistics = np.stack([np.full(40, 10), np.full(40, 10), *counts, *lengths], 1)
-    test = {
-        "scores": {"bleu": {"score": 1.0, "signature": "nrefs:1"}},
-        "cost": {"sentences": 40, "seconds": 2.0, "processor_seconds": 2.0},
-        "statistics": packed(statistics),
-        "exact": packed((right == 10)[:, None]),
-    }
+    """Invent a result: sentences of ten words, each with `quality` of them right, and half as many in `hard`."""
+    lstm = "lstm" in system
     return {
         "system": system,
         "seed": seed,
         "fingerprint": "x",
         **({"device": "GPU 1"} if (system, seed) == ("relative", 2) else {}),
-        "architecture": "transformer",
+        "architecture": "lstm" if lstm else "transformer",
         "weights": 1500 if system == "relative" else 1000,
-        "steps": 10,
+        "steps": 20 if lstm else 10,
         "validation": [[5, 3.0], [10, 2.0 - quality]],
         "training": {"seconds": 9.0, "processor_seconds": 9.0, "tokens": 99, "joules": None, "memory": 1},
         "parsing": {},
-        "tests": {"test": test},
+        "tests": {"test": make_test(seed, quality)},
+    }
+
+
+def make_test(seed, quality):
+    random = np.random.default_rng([seed, round(100 * quality)])
+    right = random.binomial(10, quality, 40)
+    counts = [np.maximum(right - n, 0) for n in range(4)]
+    lengths = [np.full(40, 10 - n) for n in range(4)]
+    statistics = np.stack([np.full(40, 10), np.full(40, 10), *counts, *lengths], 1)
+    return {
+        "scores": {"bleu": {"score": 1.0, "signature": "nrefs:1"}},
+        "cost": {"sentences": 40, "seconds": 2.0, "processor_seconds": 2.0},
+        "statistics": packed(statistics),
+        "exact": packed((right == 10)[:, None]),
     }
 
 
@@ -223,23 +229,24 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert results.startswith("# Results\n")
     assert "Before." in results
     assert results.rstrip().endswith("Fast.")
-    which = "*Captions*: 2 seeds; to be significant, a gain has to be about "
+    which = "*Captions*: 2 seeds; typically, a difference is significant from "
     assert f"- **Which systems help?** {which}" in results
-    assert " With a parser's trees, pascal is significantly better (+" in results
-    assert " Without trees, relative is significantly better (+" in results
-    assert " pascal is the best with a parser's trees; relative, without trees, has " in results
-    assert " The mixture relative + pascal is significantly better (+" in results
-    assert "); relative alone gains +" in results
-    assert "In 1 system, the parser's trees are on average significantly better than random ones: +" in results
-    assert " with random ones. Compared with random trees, single systems gain significantly: pascal +" in results
+    assert " With a parser's trees, `pascal` is significantly better (+" in results
+    assert " Without trees, `relative` is significantly better (+" in results
+    assert " The best with a parser's trees is `pascal`; the best without trees, `relative`, has " in results
+    assert " The mixture `relative + pascal` is significantly better (+" in results
+    assert "); `relative` alone gains +" in results
+    assert "On average over 1 system, the parser's trees are significantly better than `random` ones: +" in results
+    single = "Single systems that differ significantly from the same model with random trees: `pascal` +"
+    assert f" with the others. {single}" in results
     assert ". [Tables](#captions-the-parsers-trees-against-others)." in results
     assert "\n\n### Captions: the parser's trees against others\n\nAverage gain in BLEU" in results
     assert "\n| random | pascal | **+" in results
     assert "\n| pascal | 2, 2 |" in results
-    assert "The best of 1 mixtures is relative + pascal, +" in results
-    groups = "Captions*: By words, significant gains are in `10` (relative + pascal +"
+    assert "The best of 1 mixture is `relative + pascal` +" in results
+    groups = "Captions*: By words, significant gains are in `10` (`relative + pascal` +"
     assert f"- **Where?** *{groups}" in results
-    cost = "relative + pascal adds 0.0 % to the weights, relative adds 50.0 % to the weights, pascal adds"
+    cost = "`relative + pascal` adds 0.0 % to the weights, `relative` adds 50.0 % to the weights, `pascal` adds"
     assert f"(#what-a-variant-costs-in-training)?** *Captions*: {cost}" in results
     assert "| pascal | parser | 2 |" in results
     assert "\nTrained on a GPU (GPU 1): 1 of the 10 runs. There, a seed gives other dropout.\n" in results
@@ -249,8 +256,8 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     short = first["README.md"].decode().splitlines()
     assert short[:5] == ["Shown.", "", BEGIN, "", short[4]]
     assert short[4].startswith(f"- *{which.replace('Captions*', 'Captions**')}")
-    assert " Without trees, relative is significantly better (+" in short[4]
-    assert short[4].endswith(" with random ones.")
+    assert " Without trees, `relative` is significantly better (+" in short[4]
+    assert short[4].endswith(" with the others.")
     assert short[5:] == ["", END, "", "More."]
     page = first["pascal.md"].decode()
     assert page.startswith(f"# PASCAL\n\n## What we measured\n\nMuch.\n\n{BEGIN}\n")
@@ -274,8 +281,50 @@ def test_systems_are_compared_with_each_other_as_their_means_say(root):
     own = lines["pascal"].difference
     assert (own.value, own.error) == (contrast.value, contrast.error)
     [(system, gain)] = found.of_random_trees("test").items()
-    assert (system, gain.p) == ("pascal", gain.alone())
+    assert (system, gain.p) == ("pascal", gain.unadjusted_p())
     assert found.of_other_trees("test")["random"] == gain
+
+
+@pytest.mark.parametrize(
+    ("kept", "begins"),
+    [
+        (r"plain-seed\d", ""),
+        (r".*-seed1", "- **Which systems help?** *Captions*: One seed each so far, so differences may be the luck of"),
+        (r"(pascal|relative).*", ""),
+    ],
+    ids=["plain alone", "one seed", "no plain system"],
+)
+def test_the_answer_says_nothing_that_is_not_known(root, kept, begins):
+    for path in (root / "results/multi30k").glob("*-seed*.json"):
+        if not re.fullmatch(kept, path.stem):
+            path.unlink()
+    found = Results(Plan.load(root / "results/multi30k.yaml"))
+    said = "".join(answer([(found, found.bleu["test"])]))
+    assert said.startswith(begins)
+    assert bool(said) == bool(begins)
+
+
+def test_the_answer_compares_architectures_on_hard_sentences(root):
+    path = root / "results/multi30k.yaml"
+    plan = path.read_text().replace("{transformer: plain}", "{transformer: plain, lstm: lstm}")
+    path.write_text(plan.replace("search:", "  lstm: multi30k-lstm\n  gcn-lstm: multi30k-gcn-lstm\nsearch:"))
+    of_test = {"plain": 0.7, "lstm": 0.72, "gcn-lstm": 0.74}
+    for system, seed in itertools.product(of_test, (1, 2)):
+        result = make_result(system, seed, of_test[system])
+        result["tests"]["hard"] = make_test(seed, 0.3 if system == "plain" else 0.5)
+        (path.with_suffix("") / f"{file_name(system)}-seed{seed}.json").write_text(json.dumps(result))
+    for other in path.with_suffix("").glob("[pr][ae]*"):
+        other.unlink()
+    found = Results(Plan.load(path))
+    lines, hard = found.bleu["test"], {line.system: line.mean for line in found.bleu["hard"]}
+    [where] = [one for one in answer([(found, lines)]) if one.startswith("- **Where?**")]
+    own = {line.system: line.mean for line in lines}
+    falls = [f"`{one}` has {hard[one]:.1f} instead of {own[one]:.1f}" for one in ("plain", "lstm")]
+    assert (
+        f"*Captions*: On `hard`, {', '.join(falls)}. There, `lstm` has {hard['lstm'] - hard['plain']:.2f} BLEU" in where
+    )
+    assert "than `plain`, after 20 steps instead of 10." in where
+    assert "On `hard`: with a parser's trees, `gcn-lstm` does not differ significantly from the plain model." in where
 
 
 def test_only_systems_that_someone_would_use_are_tested(root):
@@ -315,7 +364,7 @@ def test_systems_that_still_learned_when_training_ended_are_named(root):
 
     assert sentences(1.1) == []
     [sentence] = sentences(0.9)
-    assert "the loss still fell for pascal by 55 % (the seed in which it fell most)" in sentence
+    assert "the loss still fell for `pascal` by 55 % (the seed in which it fell most)" in sentence
 
 
 @pytest.mark.parametrize(
@@ -325,11 +374,12 @@ def test_systems_that_still_learned_when_training_ended_are_named(root):
         (
             {"random": (1.5, 0.001), "left": (-0.5, 0.3), "gold": (-0.25, 0.9)},
             [
-                "In 2 systems, the parser's trees are on average significantly better than random ones: +1.50 "
+                "On average over 2 systems, the parser's trees are significantly better than `random` ones: +1.50 "
                 "(+0.46 to +2.54).",
-                "These systems differ from the plain model by +2.00 (+0.96 to +3.04) with the parser's trees and by "
-                "−1.00 (−2.04 to +0.04) with random ones.",
-                "They do not differ significantly from other trees: left −0.50, gold −0.25.",
+                "Compared with the plain model, these systems have +2.00 (+0.96 to +3.04) with the parser's trees and "
+                "−1.00 (−2.04 to +0.04) with the others.",
+                "In the same models, the parser's trees do not differ significantly from other trees: left −0.50, "
+                "gold −0.25.",
             ],
         ),
         (
@@ -352,7 +402,7 @@ def test_systems_that_vary_far_more_than_others_are_named():
     steady, wild = Line("plain", [90.0, 91.0], None), Line("sa", [90.0, 40.0], None, unstable=True)
     assert list(_unstable([steady])) == []
     [sentence] = _unstable([steady, wild])
-    assert sentence.endswith("from seed to seed than others, and are not tested: sa (90.0, 40.0) BLEU.")
+    assert sentence.endswith("from seed to seed than others, and are not tested: `sa` (90.0, 40.0) BLEU.")
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ def test_a_difference_from_an_unstable_system_has_both_variances_and_no_p():
 
 def test_the_smallest_real_difference_has_the_p_at_which_differences_become_real():
     least = Difference(0.0, 0.8, 5.0).smallest_real(7)
-    assert 7 * Difference(least, 0.8, 5.0).alone() == pytest.approx(REAL)
+    assert 7 * Difference(least, 0.8, 5.0).unadjusted_p() == pytest.approx(REAL)
 
 
 def test_a_difference_has_the_variance_of_sentences_and_of_seeds():
@@ -149,8 +149,15 @@ def test_an_average_difference_has_the_variance_of_two_architectures():
     assert found.high - found.low == pytest.approx(2 * stats.t(freedom).ppf(0.975) * error, rel=0.05)
     tested = adjusted({"both": found, "first": compared.contrast(average({"a": "a*"}))})
     # Holm's correction doubles the smaller of two p
-    assert tested["first"].p == pytest.approx(2 * compared.contrast({"a": 1, "a*": -1}).alone())
+    assert tested["first"].p == pytest.approx(2 * compared.contrast({"a": 1, "a*": -1}).unadjusted_p())
     assert tested["both"].p == pytest.approx(2 * stats.t(freedom).sf(abs(by_hand.mean()) / error), rel=0.1)
+
+
+def test_a_contrast_with_a_group_without_known_variance_is_not_seeded():
+    scores = {"a": [50.0, 51.0], "b": [52.0]}
+    counts = {system: [np.array([[one, 1.0]] * 20) for one in seeds] for system, seeds in scores.items()}
+    assert Compared(counts, mean, alike(scores)).contrast({"a": 1, "b": -1}).seeded
+    assert not Compared(counts, mean, alike(scores, b="y")).contrast({"a": 1, "b": -1}).seeded
 
 
 def test_an_average_over_the_same_baseline_counts_its_variance_once():

@@ -59,6 +59,7 @@ def test_each_cell_of_markdown_comes_back():
     [
         (["1", "-2.5", "", "-"], True),
         (["12.5 (1 to 3)", ">10", "<0.001", "$-$3"], True),
+        (["[12.0, 13.0]", "(1.5)"], True),
         (["", ""], True),
         (["plain", "pascal-seed2"], False),
         (["not reached", "1,500"], True),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from html import escape
+from pathlib import Path
 
+from synmt.errors import UsageError
 from synmt.syntax.parse import without_breaks
 
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -31,6 +33,13 @@ def svg_document(elements: Iterable[str], width: float, height: float, *, style:
     background = '<rect class="ground" width="100%" height="100%"/>'
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', f"<style>{_STYLE}{style}</style>", background]
     return "\n".join([*lines, *elements, "</svg>", ""])
+
+
+def check_svg(path: Path, what: str) -> None:
+    """Raise UsageError if the name of a figure does not end in `.svg`; `what` are its contents, in plural."""
+    if path.suffix.lower() != ".svg":
+        do = f"Write `--plot {path.with_suffix('.svg')}`" if path.stem.strip(".") else "End the name in `.svg`"
+        raise UsageError(f"{what} are drawn as SVG", where=str(path), do=do)
 
 
 def svg_text(x: float, y: float, text: str, style: str = "") -> str:

@@ -65,8 +65,10 @@ def read_translations(
 
 def _warn_of_the_same_twice(groups: Sequence[_Group]) -> None:
     for place, (name, members) in enumerate(groups):
-        if any(members == other for _, other in groups[:place]):
+        if place and members == groups[0][1]:
             _logger.warning("%s is compared with itself", printable(name))
+        elif any(members == other for _, other in groups[:place]):
+            _logger.warning("%s is given twice", printable(name))
 
 
 def _put_first(groups: Sequence[_Group], baseline: Path, *, group_seeds: bool) -> list[_Group]:

@@ -124,7 +124,7 @@ _COLUMNS = (
 def cost_rows(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Rows:
     """Make the table of systems with the costs of their seeds, which are averaged."""
     goal = _mean([cost.best_loss for cost in systems[0][1]])
-    # steps to the own goal of a single system say nothing
+    # a single system has no goal but its own, and its steps to that say nothing
     rows = [[name, *_cells(costs, goal if len(systems) > 1 else None)] for name, costs in systems]
     shown = [place for place, _ in enumerate(_COLUMNS) if any(row[place] for row in rows)]
     return [[row[place] for place in shown] for row in ([*_COLUMNS], *rows)]
@@ -152,10 +152,11 @@ def _steps_to(goal: float, costs: Sequence[RunCost]) -> str:
     """Write the steps to a loss, on average over the seeds that reach it."""
     if not any(cost.validation for cost in costs):
         return ""
-    reached = [step for cost in costs if (step := cost.steps_to(goal)) is not None]
+    known = [cost.steps_to(goal) for cost in costs if cost.validation]
+    reached = [steps for steps in known if steps is not None]
     if not reached:
         return "not reached"
-    some = f" ({len(reached)} of {len(costs)} seeds)" if len(reached) < len(costs) else ""
+    some = f" ({len(reached)} of {len(known)} seeds)" if len(reached) < len(known) else ""
     return f"{sum(reached) / len(reached):,.0f}{some}"
 
 

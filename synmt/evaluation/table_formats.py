@@ -17,7 +17,7 @@ _LATEX = {
 }
 _LATEX_SIGN = re.compile("|".join(map(re.escape, _LATEX)))
 _NUMBER = re.compile(r"(?<![\w.])-(?=\d)")
-_QUANTITY = re.compile(r"[-+−<>≤≥*$]*\d|[-–]$")
+_QUANTITY = re.compile(r"[-+−<>≤≥*$(\[]*\d|[-–]$")
 """The begin of a cell with a number, or a cell that says there is none."""
 _MARKDOWN_SIGN = re.compile(r"([\\`*_\[\]<>|~])")
 
@@ -33,7 +33,7 @@ def table_as(kind: str, columns: Cells, rows: Sequence[Cells], *, shared: int = 
 
 
 def number_columns(rows: Sequence[Cells], count: int) -> list[bool]:
-    """Tell which of `count` columns have numbers: half of their cells that are not empty; the first names the rows."""
+    """Tell which of `count` columns have numbers: in half of the cells that are not empty; the first names the rows."""
     cells = [[cell for row in rows if (cell := row[place])] for place in range(count)]
     return [bool(place) and 2 * sum(map(_is_quantity, some)) >= len(some) for place, some in enumerate(cells)]
 

@@ -73,7 +73,7 @@ def read_map(
     number: int,
     trees: Sequence[Parse] = (),
 ) -> AttentionMap:
-    """Run the model over sentence `number`; without trees of all sources, its own parser makes those that it reads."""
+    """Run the model over sentence `number`; if `trees` is empty, its own parser makes the trees that it reads."""
     line, written = _choose_sentence(text, number)
     tree = [trees[number - 1]] if trees and translator.reads_trees else None
     [forward] = run_forward(translator, [line], None if written is None else [written], tree, what=CAPTURED[text.kind])

@@ -27,6 +27,7 @@ from synmt.run import Run, find_run
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse
 
+_GIVE_TREES = "Give the trees of the test set with `--parses FILE.conllu`"
 _logger = logging.getLogger(__name__)
 
 
@@ -40,11 +41,12 @@ def analyze_attention(options: AttentionOptions) -> AnalysisReport:
     outputs = inputs.read_test(run.folder, options.test).as_read()
     translator = Translator.load(run)
     kind, content = _choose_attention(translator, options.side, options.what)
-    given = _read_trees(options, outputs, kind)
+    given = _read_trees(options, outputs, kind, reads_trees=translator.reads_trees)
     heads = heads_of(translator.model, kind, options.head)
     source = _Source(run, outputs, translator, _text_of(outputs, kind), heads, given)
     if not source.given:
-        inputs.check_recorded(translator, run.folder, do="Give the trees of the test set with `--parses FILE.conllu`")
+        do = "Use a run that records its parser" if kind == "target" else _GIVE_TREES
+        inputs.check_recorded(translator, run.folder, do=do)
     heat_map = read_map(translator, source.heads, source.text, content, options.sentence, source.given)
     if options.plot:
         check_legible(heat_map)
@@ -107,13 +109,16 @@ def _text_of(outputs: Outputs, kind: AttentionKind) -> AttentionText:
     return AttentionText(kind, "the run's own translation", outputs.source, outputs.hypothesis)
 
 
-def _read_trees(options: AttentionOptions, outputs: Outputs, kind: AttentionKind) -> list[Parse]:
-    """Read the trees of the source that the model reads, and that attention to the source is compared with."""
+def _read_trees(options: AttentionOptions, outputs: Outputs, kind: AttentionKind, *, reads_trees: bool) -> list[Parse]:
+    """Read the trees of the source: the model reads them, and its self-attention is compared with them."""
     if options.parses is None:
         return []
     if kind == "target":
         do = "Leave out `--parses` or `--side target`"
         raise UsageError("trees of the source are no trees of the target", where="--parses", do=do)
+    if kind == "cross" and not reads_trees:
+        what = "nothing is compared with trees, and the model reads none"
+        raise UsageError(what, where="--parses", do="Leave out `--parses`")
     return list(read_parses(options.parses, outputs.source))
 
 
@@ -133,7 +138,8 @@ def _parse(source: _Source, options: AttentionOptions) -> tuple[ParsedText, str]
     if text.kind == "cross":
         return ParsedText("target", text.source, text.target, [], read), ""
     if options.parses:
-        return ParsedText("source", text.source, text.target, source.given, read), options.parses.name
+        note = "" if read is None else inputs.as_read(translator.reading.control)
+        return ParsedText("source", text.source, text.target, source.given, read), options.parses.name + note
     side = side_of(text.kind)
     parser = inputs.parser_of(translator, source.run.recipe(), side, model)
     _logger.info("compared with: %s parsed by %s", text.name, inputs.name_parser(parser))

@@ -15,6 +15,7 @@ from synmt.analysis.compare.words import WordDetails, find_words
 from synmt.analysis.inputs import score_outputs, scoring_options
 from synmt.analysis.options import CompareOptions
 from synmt.analysis.report import AnalysisReport
+from synmt.analysis.svg import check_svg
 from synmt.analysis.systems import read_translations
 from synmt.errors import UsageError, counted
 from synmt.evaluation.metrics import make_metric
@@ -27,9 +28,8 @@ _logger = logging.getLogger(__name__)
 
 def analyze_compare(options: CompareOptions) -> AnalysisReport:
     """Find the sentences that systems translate most differently from the first one."""
-    if options.plot and options.plot.suffix.lower() != ".svg":
-        svg = options.plot.with_suffix(".svg")
-        raise UsageError("boxes of scores are drawn as SVG", where=str(options.plot), do=f"Write `--plot {svg}`")
+    if options.plot:
+        check_svg(options.plot, "boxes of scores")
     outputs = _read_outputs(options)
     settings = scoring_options(outputs[0], options.tokenize, options.lowercase)
     metrics = make_metric(options.metric, settings), ranking_metric(options.metric, settings)

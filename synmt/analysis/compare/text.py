@@ -123,7 +123,7 @@ def _legend(compared: ComparedSystems) -> Iterator[str]:
     first = compared.systems[0].name
     yield (
         f"difference from {first}; interval and p: paired bootstrap (Koehn, 2004), p corrected for the number of "
-        "systems (Holm)"
+        "systems (Holm); intervals are not corrected"
     )
     yield f"better, equal, worse: in how many sentences, by {compared.ranking.title}"
 

@@ -61,6 +61,8 @@ def comparison_legend(table: GroupTable, baseline: str) -> Iterator[str]:
     )
     if table.seeded:
         yield "with two or three seeds, intervals are too narrow and p-values too small"
+    if not table.comparisons:
+        return
     comparisons = counted(table.comparisons, "comparison")
     yield (
         f"p: two-sided, of the same resamples, corrected for the {comparisons} of the table (Holm, 1979); intervals "

@@ -12,6 +12,7 @@ from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.html import Section, picture
 from synmt.analysis.options import TreeOptions
 from synmt.analysis.report import AnalysisReport, TextTable
+from synmt.analysis.svg import check_svg
 from synmt.analysis.trees.drawing import LEGEND, draw_tree
 from synmt.analysis.trees.induced import InducedTrees, induce_trees
 from synmt.analysis.trees.results import GoldTrees, TreeResults, compare_induced, results_as_json
@@ -60,8 +61,8 @@ def _check_options(options: TreeOptions) -> None:
         raise UsageError("`--gold` has its own sentences, and no test set", do="Leave out `--test` or `--gold`")
     if plot and not options.draw:
         raise UsageError("`--plot` needs a number of sentences", where=str(plot), do="Add `--draw N`")
-    if plot and plot.suffix.lower() != ".svg":
-        raise UsageError("trees are drawn as SVG", where=str(plot), do=f"Write `--plot {plot.with_suffix('.svg')}`")
+    if plot:
+        check_svg(plot, "trees")
     if options.parser and options.gold:
         raise UsageError("`--gold` has its own trees, and no parser", do="Leave out `--parser` or `--gold`")
 

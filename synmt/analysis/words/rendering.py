@@ -107,8 +107,6 @@ def legend(table: WordTable, names: Sequence[str], *, tokenized: str) -> Iterato
     if seeded:
         yield "values: means over the seeds; with two or three seeds, intervals are too narrow and p-values too small"
     if len(names) > 1:
-        if len(table.measures) > 1:
-            yield f"{' and '.join(table.measures[:-1])}: see `--html` or `--json`"
         yield (
             f"difference from {names[0]} in points; p: two-sided, paired bootstrap (Koehn, 2004), corrected for all "
             "comparisons of the table (Holm, 1979); intervals are not corrected"
@@ -130,7 +128,7 @@ def ngram_table(table: NgramTable) -> TextTable:
     """Write the n-grams that a system has right more often, and below them those less often."""
     sides = (("more often", table.more), ("less often", table.less))
     rows = [[how, *_ngram_cells(one)] for how, ngrams in sides for one in ngrams]
-    return TextTable(["right", "n-gram", "score", table.system, table.baseline, "references"], rows, shared=1)
+    return TextTable(["is right", "n-gram", "score", table.system, table.baseline, "references"], rows, shared=1)
 
 
 def _ngram_cells(one: Ngram) -> list[str]:

@@ -170,7 +170,9 @@ class WordReport:
         parts, shared = with_legends(written)
         for table, part in zip(self.tables, parts, strict=True):
             yield from (f"\n{caption(table, self.names, table.shown)}", *part)
-        if self.tables:
+        if len(self.names) > 1 and any(len(table.measures) > 1 for table in self.tables):
+            shared.append("precision and recall of target words: see `--html` or `--json`")
+        if shared:
             yield from ("", *shared)
         for table in self.ngrams:
             yield f"\n{ngram_heading(table)}"

@@ -1,0 +1,87 @@
+"""Phrases about differences: how large, how many, and which systems."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+
+from results_found import SINGLE, Results
+from results_statistics import Difference, Line
+from results_tables import interval, signed
+
+from synmt.errors import counted
+
+NAMED = 6
+"""The most systems that a sentence names."""
+_OF_KIND = {"parser": "with a parser's trees", "induced": "with induced trees", "none": "without trees"}
+
+
+def verdicts(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+    """Count the systems of each kind that differ significantly from the plain model, and name them."""
+    tested = results.of_kind(lines, *SINGLE)
+    if len(tested) > 1 and not any(map(is_real, tested)):
+        best = max(tested, key=gain)
+        assert best.difference is not None
+        yield (
+            f"None of {counted(len(tested), 'system')} differs significantly from the plain model; the best one is "
+            f"{named([best])} ({interval(best.difference)})."
+        )
+        return
+    for kind, of_kind in _OF_KIND.items():
+        if systems := results.of_kind(lines, kind):
+            yield verdict(of_kind, systems)
+
+
+def verdict(kind: str, systems: Sequence[Line]) -> str:
+    """Write `Of 20 systems with trees, 2 are significantly better than the plain model (a +2.00, b +1.00).`"""
+    if len(systems) == 1:
+        return f"{kind[0].upper()}{kind[1:]}, {verdict_on_one(systems[0])}."
+    gains, losses = better(systems), better(systems, sign=-1)
+    of_kind = f"Of {counted(len(systems), 'system')} {kind}"
+    if not gains and not losses:
+        return f"{of_kind}, none differs significantly from the plain model."
+    first = _how_many(gains, "significantly better than the plain model")
+    return f"{of_kind}, {first}" + (f", and {_how_many(losses, 'worse')}" if losses else "") + "."
+
+
+def needed(lines: Sequence[Line], tests: int) -> float:
+    """Compute the difference that half of the systems would need to be significant."""
+    return statistics.median(line.difference.smallest_real(tests) for line in lines if line.difference)
+
+
+def better(lines: Sequence[Line], sign: int = 1) -> list[Line]:
+    """Choose the lines with a real gain, or with a real loss, the largest first."""
+    real = (line for line in lines if is_real(line) and sign * gain(line) > 0)
+    return sorted(real, key=lambda line: -sign * gain(line))
+
+
+def gain(line: Line) -> float:
+    """Return the difference of a system that has one."""
+    assert line.difference is not None
+    return line.difference.value
+
+
+def _how_many(lines: Sequence[Line], what: str) -> str:
+    which = f" ({named(lines)})" if lines else ""
+    return f"{len(lines) or 'none'} {'are' if len(lines) > 1 else 'is'} {what}{which}"
+
+
+def more(found: Difference) -> str:
+    """Write how much more or less BLEU the first of two systems has."""
+    return f"has {abs(found.value):.2f} BLEU {'more' if found.value > 0 else 'less'} ({interval(found)})"
+
+
+def is_real(line: Line) -> bool:
+    return line.difference is not None and line.difference.is_real
+
+
+def verdict_on_one(line: Line) -> str:
+    if not is_real(line):
+        return f"`{line.system}` does not differ significantly from the plain model"
+    return f"`{line.system}` is significantly {'better' if gain(line) > 0 else 'worse'} ({signed(gain(line))})"
+
+
+def named(lines: Sequence[Line]) -> str:
+    """Name systems with their gains, the first ones if they are many."""
+    written = ", ".join(f"`{line.system}` {signed(gain(line))}" for line in lines[:NAMED])
+    return written + (f" and {len(lines) - NAMED} more" if len(lines) > NAMED else "")
