@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of strings for a terminal; columns of numbers are right-aligned.
+    """A table of strings for a terminal; columns after the first are right-aligned.
 
     shared: the number of first columns whose cells several rows may share; then only the first row shows them.
     """
@@ -27,13 +27,6 @@ class TextTable:
     def shown(self) -> list[list[str]]:
         """Return the rows as they are shown, without shared cells below the first row."""
         return without_repeats(self.rows, self.shared)
-
-
-def with_legends(tables: Iterable[tuple[TextTable, Sequence[str]]]) -> tuple[list[list[str | TextTable]], list[str]]:
-    """Put below each table the lines of its legend that not all tables share; returns the shared lines, too."""
-    tables = list(tables)
-    shared = [line for line in (tables[0][1] if tables else ()) if all(line in lines for _, lines in tables)]
-    return [[table, *(line for line in lines if line not in shared)] for table, lines in tables], shared
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from synmt import __version__
 from synmt.analysis.report import TextTable
 from synmt.evaluation.progress import Advance, progress_text, rate_text
-from synmt.evaluation.table_formats import number_columns, table_as
+from synmt.evaluation.table_formats import table_as
 from synmt.files.writing import reporting_os_errors
 from synmt.parallel.relay import DropRepeated
 
@@ -106,7 +106,7 @@ def written(what: str, path: Path) -> Iterator[None]:
 
 
 def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: bool = False) -> None:
-    """Print a table that fits into the terminal; columns of numbers are right-aligned.
+    """Print a table that fits into the terminal; columns after the first are right-aligned.
 
     Nothing is cut off: a cell that is too wide continues on the next line.
     """
@@ -122,8 +122,8 @@ def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: b
     drawn = Table(
         title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold"
     )
-    for name, width, numbers in zip(columns, widths, number_columns(rows, len(columns)), strict=True):
-        drawn.add_column(name, width=width, overflow="fold", justify="right" if numbers else "left")
+    for index, (name, width) in enumerate(zip(columns, widths, strict=True)):
+        drawn.add_column(name, width=width, overflow="fold", justify="left" if index == 0 else "right")
     for row in rows:
         drawn.add_row(*row)
     printer(sum(widths) + gap * len(widths), to_stdout=to_stdout).print(drawn)

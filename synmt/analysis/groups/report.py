@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from synmt.analysis.groups.scores import FEW_SENTENCES, GroupRow, GroupTable, Se
 from synmt.analysis.groups.sentences import check_options, make_groupings, read_sentences
 from synmt.analysis.groups.systems_table import comparison_legend, gain_cells, seeds_legend, systems_table
 from synmt.analysis.inputs import save_plot, score_outputs, scoring_options
-from synmt.analysis.report import AnalysisReport, TextTable, with_legends
+from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.evaluation.metrics import Metric, make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
 
@@ -135,6 +135,13 @@ class GroupReport:
 
     def _notes(self, table: GroupTable) -> list[str]:
         return [*legend(table, self.baseline, self.trees), self.signature]
+
+
+def with_legends(tables: Iterable[tuple[TextTable, Sequence[str]]]) -> tuple[list[list[str | TextTable]], list[str]]:
+    """Put below each table the lines of its legend that not all tables share; returns the shared lines, too."""
+    tables = list(tables)
+    shared = [line for line in (tables[0][1] if tables else ()) if all(line in lines for _, lines in tables)]
+    return [[table, *(line for line in lines if line not in shared)] for table, lines in tables], shared
 
 
 def text_table(table: GroupTable, names: Sequence[str]) -> TextTable:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synmt.analysis import html
+from synmt.analysis.groups.report import with_legends
 from synmt.analysis.groups.sentences import read_systems
 from synmt.analysis.inputs import check_name, save_plot, scoring_options
-from synmt.analysis.report import AnalysisReport, TextTable, with_legends
+from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.analysis.words.aligned import by_aligned_words
 from synmt.analysis.words.alignments import find_alignments
 from synmt.analysis.words.counts import WordGroups
