@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from results_found import SINGLE, TESTED, Results
-from results_phrases import NAMED, better, gain, is_real, more, named, needed, verdict_on_one, verdicts
+from results_phrases import NAMED, better, gain, more, named, needed, verdict_on_one, verdicts
 from results_plan import first_part, reads_trees
 from results_statistics import Line, seeds_of
 from results_tables import anchor, control_title, interval, signed
@@ -46,7 +46,7 @@ def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     yield from verdicts(results, lines)
     yield from _best_with_and_without(results, lines)
     for line in results.of_kind(lines, "mixture"):
-        if is_real(line):
+        if line.is_real:
             alone = [one for one in lines if one.system == first_part(line.system)]
             gains = "".join(f"; `{one.system}` alone gains {signed(gain(one))}" for one in alone)
             yield f"The mixture {verdict_on_one(line)}{gains}."

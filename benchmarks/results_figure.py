@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from results_found import Results
 from results_statistics import Difference, Line, seeds_of
-from results_tables import interval, signed
+from results_tables import interval, scores_of, signed
 
 _STYLES = {
     "parser": ("#2166ac", "o", "with a parser's trees"),
@@ -105,9 +105,8 @@ def _furthest(differences: Sequence[Difference]) -> float:
 def _write_beside(panel: Axes, row: int, line: Line, found: Difference) -> None:
     """Write a difference at the edge of the panel, beyond which it is."""
     side = 1 if found.value > 0 else -1
-    failed = f"seeds: {', '.join(f'{score:.1f}' for score in line.scores)} BLEU"
     panel.annotate(
-        f"{signed(found.value)} ({failed if line.unstable else interval(found)})",
+        f"{signed(found.value)} ({f'seeds: {scores_of(line)} BLEU' if line.unstable else interval(found)})",
         (float(side > 0), row),
         xycoords=panel.get_yaxis_transform(),
         xytext=(-8 * side, 0),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from results_found import Results
 from results_statistics import Line
+from results_tables import scores_of
 
 from synmt.errors import counted
 
@@ -64,9 +65,7 @@ def _has_two(losses: Sequence[float]) -> bool:
 
 def _unstable(lines: Sequence[Line]) -> Iterator[str]:
     """Name the systems whose seeds vary so much that nothing can be said of them."""
-    named = [
-        f"`{line.system}` ({', '.join(f'{score:.1f}' for score in line.scores)})" for line in lines if line.unstable
-    ]
+    named = [f"`{line.system}` ({scores_of(line)})" for line in lines if line.unstable]
     if named:
         yield (
             f"Some systems vary far more from seed to seed than others, and are not tested: {', '.join(named)} BLEU."

@@ -19,7 +19,7 @@ _OF_KIND = {"parser": "with a parser's trees", "induced": "with induced trees", 
 def verdicts(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Count the systems of each kind that differ significantly from the plain model, and name them."""
     tested = results.of_kind(lines, *SINGLE)
-    if len(tested) > 1 and not any(map(is_real, tested)):
+    if len(tested) > 1 and not any(line.is_real for line in tested):
         best = max(tested, key=gain)
         assert best.difference is not None
         yield (
@@ -51,7 +51,7 @@ def needed(lines: Sequence[Line], tests: int) -> float:
 
 def better(lines: Sequence[Line], sign: int = 1) -> list[Line]:
     """Choose the lines with a real gain, or with a real loss, the largest first."""
-    real = (line for line in lines if is_real(line) and sign * gain(line) > 0)
+    real = (line for line in lines if line.is_real and sign * gain(line) > 0)
     return sorted(real, key=lambda line: -sign * gain(line))
 
 
@@ -71,12 +71,9 @@ def more(found: Difference) -> str:
     return f"has {abs(found.value):.2f} BLEU {'more' if found.value > 0 else 'less'} ({interval(found)})"
 
 
-def is_real(line: Line) -> bool:
-    return line.difference is not None and line.difference.is_real
-
-
 def verdict_on_one(line: Line) -> str:
-    if not is_real(line):
+    """Write whether a system differs from the plain model, and by how much."""
+    if not line.is_real:
         return f"`{line.system}` does not differ significantly from the plain model"
     return f"`{line.system}` is significantly {'better' if gain(line) > 0 else 'worse'} ({signed(gain(line))})"
 

@@ -16,7 +16,7 @@ Satterthwaite (1946). The p-values of a comparison are adjusted for their number
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -113,6 +113,11 @@ class Line:
     def mean(self) -> float:
         """The mean over the seeds."""
         return sum(self.scores) / len(self.scores)
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it differs from its baseline by more than chance."""
+        return self.difference is not None and self.difference.is_real
 
     @property
     def deviation(self) -> float | None:
@@ -215,6 +220,11 @@ def _freedom(variances: Mapping[SeedVariance, float]) -> float:
         return 0.0
     weights = sum(part**2 / one.freedom for one, part in variances.items() if part)
     return sum(variances.values()) ** 2 / weights if weights else sum(one.freedom for one in variances)
+
+
+def seeded(lines: Iterable[Line]) -> bool:
+    """Tell whether seeds show how far training varies, for any difference."""
+    return any(line.difference is not None and line.difference.seeded for line in lines)
 
 
 def seeds_of(lines: Sequence[Line]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from results_found import TESTED, Results
 from results_plan import Plan
-from results_statistics import REAL, Difference, Line
+from results_statistics import REAL, Difference, Line, seeded
 
 from synmt.errors import counted
 from synmt.evaluation.cost import first_step
@@ -36,6 +36,11 @@ def difference_cells(found: Difference | None, *, unstable: bool = False) -> lis
 def interval(found: Difference) -> str:
     """Write the 95 % interval of a difference."""
     return f"{signed(found.low)} to {signed(found.high)}"
+
+
+def scores_of(line: Line) -> str:
+    """Write the score of each seed."""
+    return ", ".join(f"{score:.1f}" for score in line.scores)
 
 
 def signed(value: float) -> str:
@@ -101,7 +106,7 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     luck = (
         " and the luck of training (the variance of the seeds, pooled over the systems of an architecture; those with "
         "random trees are pooled apart if they are many)"
-        if any(line.difference and line.difference.seeded for line in lines)
+        if seeded(lines)
         else " only; since no system has two seeds yet, no difference is called significant"
     )
     yield (
@@ -176,5 +181,4 @@ def group_tables(results: Results) -> Iterator[str]:
 
 
 def _group_cell(line: Line) -> str:
-    real = line.difference is not None and line.difference.is_real
-    return f"{line.mean:.1f}" + (f" ({difference_cells(line.difference)[0]})" if real else "")
+    return f"{line.mean:.1f}" + (f" ({difference_cells(line.difference)[0]})" if line.is_real else "")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from results_found import TESTED, Grouping, Results
 from results_phrases import better, more, named, needed, verdicts
-from results_statistics import Line
+from results_statistics import Line, seeded
 
 
 def where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -40,14 +40,14 @@ def _on_hard_sentences(results: Results, lines: Sequence[Line], test: str, harde
             f"There, `{other.system}` {more(found)} than `{baselines[0].system}`, after {steps[0]:,} steps instead of "
             f"{steps[1]:,}."
         )
-    if any(line.difference and line.difference.seeded for line in harder):
+    if seeded(harder):
         yield from (f"On `{test}`: {sentence[0].lower()}{sentence[1:]}" for sentence in verdicts(results, harder))
 
 
 def _least(results: Results, grouping: Grouping) -> str:
     """Say how large a gain would have to be to be significant; empty if none could be."""
     tested = [own for lines in grouping.groups.values() if (own := results.of_kind(lines, *TESTED))]
-    if not any(line.difference and line.difference.seeded for own in tested for line in own):
+    if not any(map(seeded, tested)):
         return ""
     least = [needed(own, len(own)) for own in tested]
     return f"typically, a gain would have to be {min(least):.0f} to {max(least):.0f} points"

@@ -87,6 +87,25 @@ def test_source_words_are_grouped_by_their_trees_and_target_words_by_frequency(p
     assert compared["holm_p"] >= compared["comparison"]["p_value"]
 
 
+def test_a_run_whose_training_text_is_missing_is_a_warning(place, caplog):
+    run("--words", "frequency", *FILES, *SPACES)
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+    run("--words", "frequency", "--baseline", "runs/plain", *SPACES)
+    [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warning.startswith("runs/plain: the training text is not there, so words are grouped by how often the refer")
+
+
+def test_lines_of_a_legend_are_below_the_table_that_they_explain(place):
+    shown = run("--words", "frequency,tag", *FILES, *SPACES, *ALIGNED).stdout
+    frequency, tag, shared, *_ = shown.partition("F1 in percent")[2].split("\n\n")
+    assert "frequency: how often the references have the word" in frequency
+    assert "alignments: pairs.align" in tag
+    assert "trees: gold.conllu" in tag
+    assert "trees: gold.conllu" not in frequency + shared
+    assert "words: between spaces" in shared
+    assert "words: between spaces" not in frequency + tag
+
+
 def test_source_words_are_grouped_by_their_frequency_as_in_compare_mt(place):
     found = report("--words", "frequency", "--side", "source", *FILES, *SPACES, *ALIGNED[:2])["words"][0]
     assert found["by"] == "frequency of the source word in the test set"

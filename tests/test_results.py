@@ -327,6 +327,16 @@ def test_the_answer_compares_architectures_on_hard_sentences(root):
     assert "On `hard`: with a parser's trees, `gcn-lstm` does not differ significantly from the plain model." in where
 
 
+def test_many_systems_with_random_trees_have_a_variance_of_their_own(root, monkeypatch):
+    def alike():
+        return Results(Plan.load(root / "results/multi30k.yaml")).design.alike["pascal, random trees"]
+
+    # one such system with two seeds
+    assert alike() == "transformer"
+    monkeypatch.setattr("results_found._MANY", 1)
+    assert alike() == "transformer, random trees"
+
+
 def test_only_systems_that_someone_would_use_are_tested(root):
     path = root / "results/multi30k.yaml"
     more = "  'plain, bf16': {recipe: multi30k-tiny, set: {training.precision: bf16}}\n"

@@ -132,6 +132,10 @@ def parse_texts(
     return ParsedText(side, source, target, parses, parses if own and translator.reads_trees else None)
 
 
+GIVE_TREES = "Give the trees of the test set with `--parses FILE.conllu`"
+"""What to do where no parser of the source is known."""
+
+
 def check_recorded(translator: Translator, run: Path, *, do: str = "Use a run that records its parser") -> None:
     """Raise UsageError for a model that reads trees if its run does not record their parser."""
     if translator.reads_trees and translator.parser_identity is None:

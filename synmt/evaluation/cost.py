@@ -150,9 +150,9 @@ def _cells(costs: Sequence[RunCost], goal: float | None) -> Iterator[str]:
 
 def _steps_to(goal: float, costs: Sequence[RunCost]) -> str:
     """Write the steps to a loss, on average over the seeds that reach it."""
-    if not any(cost.validation for cost in costs):
-        return ""
     known = [cost.steps_to(goal) for cost in costs if cost.validation]
+    if not known:
+        return ""
     reached = [steps for steps in known if steps is not None]
     if not reached:
         return "not reached"

@@ -112,8 +112,8 @@ def remarks(comparison: SystemComparison) -> Iterator[str]:
     units = "sentences and of seeds" if seeds else "sentences"
     yield f"95 % interval: bootstrap of {units}, {counts['bootstrap']}, seed {plan.seed}"
     if len(systems) > 1:
-        alone = ", and not corrected for their number" if (len(systems) - 1) * len(metrics) > 1 else ""
-        yield f"difference from {systems[0].name}; p-values are two-sided{alone}"
+        uncorrected = ", and not corrected for their number" if (len(systems) - 1) * len(metrics) > 1 else ""
+        yield f"difference from {systems[0].name}; p-values are two-sided{uncorrected}"
     for name in _tests(comparison):
         with_seeds = f": {_WITH_SEEDS[name]}" if seeds and name in counts else ""
         how = f", {counts[name]}, seed {plan.seed}" if name in counts else ""

@@ -75,7 +75,7 @@ def read_map(
 ) -> AttentionMap:
     """Run the model over sentence `number`; if `trees` is empty, its own parser makes the trees that it reads."""
     line, written = _choose_sentence(text, number)
-    tree = [trees[number - 1]] if trees and translator.reads_trees else None
+    tree = trees[number - 1 : number] or None
     [forward] = run_forward(translator, [line], None if written is None else [written], tree, what=CAPTURED[text.kind])
     if forward.sentences[0].dropped:
         raise UsageError(

@@ -27,7 +27,6 @@ from synmt.run import Run, find_run
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse
 
-_GIVE_TREES = "Give the trees of the test set with `--parses FILE.conllu`"
 _logger = logging.getLogger(__name__)
 
 
@@ -45,7 +44,7 @@ def analyze_attention(options: AttentionOptions) -> AnalysisReport:
     heads = heads_of(translator.model, kind, options.head)
     source = _Source(run, outputs, translator, _text_of(outputs, kind), heads, given)
     if not source.given:
-        do = "Use a run that records its parser" if kind == "target" else _GIVE_TREES
+        do = "Use a run that records its parser" if kind == "target" else inputs.GIVE_TREES
         inputs.check_recorded(translator, run.folder, do=do)
     heat_map = read_map(translator, source.heads, source.text, content, options.sentence, source.given)
     if options.plot:
@@ -134,12 +133,12 @@ def _summarize(source: _Source, options: AttentionOptions) -> AttentionSummary:
 def _parse(source: _Source, options: AttentionOptions) -> tuple[ParsedText, str]:
     """Parse the side of self-attention; a model that reads trees of this parser reads the same ones."""
     text, translator, model = source.text, source.translator, options.parser
-    read = source.given if source.given and translator.reads_trees else None
+    given = source.given or None
     if text.kind == "cross":
-        return ParsedText("target", text.source, text.target, [], read), ""
+        return ParsedText("target", text.source, text.target, [], given), ""
     if options.parses:
-        note = "" if read is None else inputs.as_read(translator.reading.control)
-        return ParsedText("source", text.source, text.target, source.given, read), options.parses.name + note
+        note = inputs.as_read(translator.reading.control) if translator.reads_trees else ""
+        return ParsedText("source", text.source, text.target, source.given, given), options.parses.name + note
     side = side_of(text.kind)
     parser = inputs.parser_of(translator, source.run.recipe(), side, model)
     _logger.info("compared with: %s parsed by %s", text.name, inputs.name_parser(parser))

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from synmt.analysis.inputs import GIVE_TREES
 from synmt.decode.translator import Translator
 from synmt.decode.tree_provider import unknown_parser
 from synmt.errors import UsageError
@@ -71,7 +72,7 @@ def check_translator(translator: Translator, where: str, *, has_trees: bool = Fa
         )
     translator.refuse_linearised("--robustness")
     if translator.parser_identity is None and not has_trees:
-        raise unknown_parser(where=where, do="Give the trees of the test set with `--parses FILE.conllu`")
+        raise unknown_parser(where=where, do=GIVE_TREES)
 
 
 def parse_shares(text: str) -> list[float]:

@@ -68,10 +68,9 @@ def by_frequency(options: WordOptions, texts: WordTexts, side: Side) -> WordGrou
     Without a training text, the words of the test set are counted: the references or the source.
     """
     words = texts.reference if side == "target" else texts.source
-    counts, named = _count_training_text(options, texts, side)
-    where = "the test set"
+    counts, name = _count_training_text(options, texts, side)
     if counts is None:
-        counts = Counter(words)
+        counts, where = Counter(words), "the test set"
         test_set = "the references have" if side == "target" else "the source of the test set has"
         about = f"frequency: how often {test_set} the word; for that in the training text: --training-text FILE"
         if texts.runs:
@@ -82,8 +81,7 @@ def by_frequency(options: WordOptions, texts: WordTexts, side: Side) -> WordGrou
                 test_set,
             )
     else:
-        where = ""
-        about = f"frequency: how often the training text has the word ({named})"
+        where, about = "", f"frequency: how often the training text has the word ({name})"
     translated = texts.hypotheses if side == "target" else []
     return group_by_frequency(counts, words, translated, whose=side, where=where, about=about)
 
