@@ -177,6 +177,8 @@ def test_trees_of_a_file_are_read_and_compared_with(project):
     # this run does not know its parser
     shown, said = output(project, "lost", "--parses", "test.conllu", "--what", "factor")
     assert "source of the test set, with trees of test.conllu, as the model reads it\n" in shown
+    assert "\nparents: those of test.conllu, as the model reads it; a parser makes errors\n" in shown
+    assert "come from a parser" not in shown
     assert "compared with" not in said
     across = report(project, "lost", "--parses", "test.conllu", "--what", "cross")
     assert (across["attention"], across["parser"]) == ("cross", None)

@@ -155,7 +155,7 @@ def _legend(summary: AttentionSummary) -> Iterator[str]:
         yield "previous, next word, best offset: words whose parent is at this offset"
         yield "itself: always 0, since roots do not count"
         if context.parser:
-            yield f"parents come from a parser, which makes errors: {context.parser}"
+            yield f"parents: those of {context.parser}; a parser makes errors"
         if len(summary.rows) > 1:
             yield "best: selected on these words; expect a lower agreement on others"
     ends = {"source": "EOS", "target": "BOS", "cross": "the source's EOS", "parents": "task tags"}[context.kind]
