@@ -112,9 +112,18 @@ def counted(number: int, one: str, more: str = "") -> str:
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Suggest the closest valid name as a question; empty if none is close."""
-    names = {each.lower(): each for each in names}
-    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
-    return f"Did you mean '{names[near[0]]}'?" if near else ""
+    return _question(name, {each: each for each in names})
+
+
+def did_you_mean_path(path: Path, others: Iterable[Path]) -> str:
+    """Suggest the path with the closest name as a question; empty if none is close."""
+    return _question(path.name, {other.name: str(other) for other in others})
+
+
+def _question(name: str, choices: Mapping[str, str]) -> str:
+    choices = {each.lower(): choice for each, choice in choices.items()}
+    near = difflib.get_close_matches(name.lower(), choices, n=1, cutoff=0.6)
+    return f"Did you mean '{choices[near[0]]}'?" if near else ""
 
 
 def not_utf8(line: bytes, number: int, error: UnicodeDecodeError, *, where: str) -> SynmtError:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from synmt.errors import SynmtError, UsageError, broken_run, did_you_mean, unknown_name
+from synmt.errors import SynmtError, UsageError, broken_run, did_you_mean_path, unknown_name
 from synmt.files.writing import UNFINISHED, write_atomically, write_json
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import EvaluationRecipe, Recipe
@@ -80,8 +80,8 @@ class Run:
     def _missing(self) -> SynmtError:
         if self.folder.exists():
             return SynmtError("not a run folder: run.json is missing", where=str(self.folder))
-        near = did_you_mean(self.folder.name, (other.parent.name for other in self.folder.parent.glob("*/run.json")))
-        return SynmtError("no such folder", where=str(self.folder), do=near)
+        runs = sorted(other.parent for other in self.folder.parent.glob("*/run.json"))
+        return SynmtError("no such folder", where=str(self.folder), do=did_you_mean_path(self.folder, runs))
 
     def info(self) -> dict[str, Any]:
         """Read run.json; raises SynmtError if it is missing, damaged or in another format."""

@@ -93,7 +93,7 @@ def test_translations_in_files_need_no_run_and_name_none(project):
 
 def test_a_run_that_is_not_there_is_likened_to_one_beside_it(project):
     errors = fail(1, "translate", "--run", "runs/pascall", text=INPUT, cwd=project)
-    assert "runs/pascall: no such folder. Did you mean 'pascal'?" in errors
+    assert "runs/pascall: no such folder. Did you mean 'runs/pascal'?" in errors
 
 
 def test_a_parser_that_has_moved_is_named_by_an_option(project):

@@ -280,6 +280,8 @@ def test_a_baseline_and_labels_must_have_the_same_test_set(runs):
         "bare": "bare: the run has no test translations",
     }.items():
         assert message in str(run("--by-length", "--baseline", runs / baseline).exception)
+    error = run("--by-length", "--baseline", runs / "plian").exception
+    assert f"Did you mean '{runs / 'plain'}'?" in str(error)
     error = run("--by-length", "--test", "challenge", "--baseline", runs / "plain").exception
     assert "plain: the run has no test set 'challenge'" in str(error)
     # labels, too

@@ -128,6 +128,7 @@ def test_systems_that_cannot_be_compared_are_refused(runs, files, tmp_path):
     for code, arguments, message in (
         (2, (files["a"], files["b"]), "translations in files need references"),
         (2, (files["a"], tmp_path / "gone", *references), gone),
+        (2, (files["a"], tmp_path / "shrot", *references), f"Did you mean '{short}'?"),
         (2, (*runs, *references), "a run has its own source and references"),
         (2, (files["a"], files["b"], *references, "--test", "x"), "--test: files belong to no test set"),
         (2, (*runs, "--test", "x"), "the run has no test set 'x'"),
@@ -151,6 +152,12 @@ def test_the_test_set_is_translated_again_with_other_trees(runs, tmp_path):
     assert (own["uas"], own["against_own"]) == (again["uas"], None) == (1, None)
     assert (again["score"], again["changed"]) == (own["score"], 0)
     assert rewired["uas"] < 0.5
+    p_values = sorted(one["against_own"]["p_value"] for one in found["conditions"][1:])
+    steps = [(7 - rank) * p for rank, p in enumerate(p_values)]
+    assert own["holm_p"] is None
+    assert sorted(one["holm_p"] for one in found["conditions"][1:]) == [
+        min(1, max(steps[: rank + 1])) for rank in range(7)
+    ]
     text = page.read_text(encoding="utf-8")
     assert "Robustness to other trees" in text
     assert "100 % rewired" in text

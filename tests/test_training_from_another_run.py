@@ -188,7 +188,7 @@ def test_a_vocabulary_without_the_tag_of_a_part_is_refused(tmp_path, kind):
 def test_a_run_that_is_missing_or_unfinished_or_the_run_itself_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = make_run(tmp_path / "runs" / "plain", parser=False)
-    with pytest.raises(UsageError, match=r"model.init, plain: no such folder.*Did you mean runs/plain\?"):
+    with pytest.raises(UsageError, match=r"model.init, plain: no such folder.*Did you mean 'runs/plain'\?"):
         adopt_vocabulary(small_recipe(model={"init": "plain"}))
     with pytest.raises(UsageError, match="cannot start from its own weights"):
         adopt_vocabulary(small_recipe(model={"init": "runs/plain"}), run)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synmt.errors import SynmtError, UsageError, counted, did_you_mean
+from synmt.errors import SynmtError, UsageError, counted, did_you_mean, did_you_mean_path
 from synmt.evaluation.metrics import MetricOptions, display_name, options_of, read_aligned
 from synmt.files.reading import read_lines
 
@@ -104,7 +104,8 @@ def baseline_of(outputs: Outputs, baseline: Path) -> Outputs:
             )
         return replace(outputs, system=display_name(baseline.name), hypothesis=hypothesis, tokens=None, run=None)
     if not baseline.exists():
-        raise SynmtError("no such file or run folder", where=str(baseline), do="Give another run or file")
+        near = did_you_mean_path(baseline, sorted(baseline.parent.glob("*")))
+        raise SynmtError("no such file or run folder", where=str(baseline), do=near or "Give another run or file")
     if not outputs.test:
         raise UsageError(
             "translations in a file cannot be compared with a run",

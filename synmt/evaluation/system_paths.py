@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from synmt.errors import SynmtError, all_in_one, counted, did_you_mean
+from synmt.errors import SynmtError, all_in_one, counted, did_you_mean_path
 from synmt.evaluation.seeds import check_one_system, group_by_seed
 
 _logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def check_existence(paths: Sequence[Path]) -> None:
         SynmtError(
             "no such file or run folder",
             where=printable(path),
-            do=did_you_mean(printable(path.name), map(printable, sorted(path.parent.glob("*")))),
+            do=printable(did_you_mean_path(path, sorted(path.parent.glob("*")))),
         )
         for path in paths
         if str(path) != "-" and not glob.has_magic(str(path)) and not path.exists()

@@ -98,7 +98,7 @@ def _recipe_of(run: Run) -> Recipe:
         return run.recipe()
     except SynmtError as error:
         near = Path("runs") / run.folder
-        do = f"Did you mean {near}?" if not run.exists() and Run(near).exists() else error.do
+        do = f"Did you mean '{near}'?" if not run.exists() and Run(near).exists() else error.do
         raise UsageError(error.what, where=f"model.init, {error.where}", allowed=error.allowed, do=do) from error
 
 

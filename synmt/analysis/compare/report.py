@@ -17,7 +17,7 @@ from synmt.analysis.options import CompareOptions
 from synmt.analysis.report import AnalysisReport
 from synmt.analysis.svg import check_svg
 from synmt.analysis.systems import read_translations
-from synmt.errors import UsageError, counted
+from synmt.errors import UsageError, counted, did_you_mean_path
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.system_paths import match_paths
@@ -67,9 +67,10 @@ def _save_boxes(compared: ComparedSystems, path: Path) -> None:
 def _read_outputs(options: CompareOptions) -> list[Outputs]:
     """Read runs and files; all matches of a pattern are systems."""
     paths = match_paths(options.compare)
-    missing = [str(path) for path in paths if not path.exists() and str(path) != "-"]
-    if missing:
-        raise UsageError("no such file or run folder", where=missing[0], do="Give two runs, or two files")
+    for path in paths:
+        if not path.exists() and str(path) != "-":
+            do = did_you_mean_path(path, sorted(path.parent.glob("*"))) or "Give two runs, or two files"
+            raise UsageError("no such file or run folder", where=str(path), do=do)
     if not 2 <= len(paths) <= len(ascii_uppercase):
         given = f"{counted(len(paths), 'system')} {'is' if len(paths) == 1 else 'are'} given"
         raise UsageError(given, where="--compare", do=f"Give 2 to {len(ascii_uppercase)} systems")

@@ -21,7 +21,7 @@ from synmt.analysis.robustness.conditions import (
     parse_shares,
 )
 from synmt.analysis.robustness.plot import draw_robustness
-from synmt.analysis.robustness.translations import Outcome, measure
+from synmt.analysis.robustness.translations import Outcome, corrected, measure
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
@@ -76,7 +76,7 @@ def analyze_robustness(options: RobustnessOptions) -> AnalysisReport:
     if own.with_arcs:
         _logger.info("the model reads arc probabilities: original trees have the parser's, all other arcs are certain")
     with progress("translating", len(outputs.source) * (len(conditions) + 1), "lines") as advance:
-        outcomes = list(measure(translator, own, conditions, metric, outputs.reference, advance))
+        outcomes = corrected(list(measure(translator, own, conditions, metric, outputs.reference, advance)))
     differing = sum(one != stored for one, stored in zip(outcomes[0].translations, outputs.hypothesis, strict=True))
     if differing:
         count = f"{differing:,} of {len(outputs.hypothesis):,}"
@@ -123,7 +123,7 @@ def _without_control(parser: str) -> str:
 
 
 def _to_json(results: _Results) -> dict[str, Any]:
-    names = ("name", "kind", "share", "uas", "score", "against_own", "changed")
+    names = ("name", "kind", "share", "uas", "score", "against_own", "holm_p", "changed")
     return {
         "system": results.outputs.system,
         "test": results.outputs.test,
@@ -141,7 +141,7 @@ def _to_json(results: _Results) -> dict[str, Any]:
 
 
 def _score_table(results: _Results) -> TextTable:
-    columns = ["trees", "UAS", results.metric.title, "difference", "95 %", "p", "changed"]
+    columns = ["trees", "UAS", results.metric.title, "difference", "95 % interval", "p (Holm)", "changed"]
     return TextTable(columns, list(map(_score_cells, results.outcomes)))
 
 
@@ -150,7 +150,7 @@ def _score_cells(one: Outcome) -> list[str]:
     if compared is None:
         return [*cells, *["-"] * 4]
     interval = f"{compared.low:+.2f} to {compared.high:+.2f}"
-    return [*cells, f"{compared.difference:+.2f}", interval, f"{compared.p_value:.3f}", f"{one.changed:.1%}"]
+    return [*cells, f"{compared.difference:+.2f}", interval, f"{one.holm_p:.3f}", f"{one.changed:.1%}"]
 
 
 def _notes(results: _Results) -> Iterator[str]:
@@ -167,6 +167,7 @@ def _notes(results: _Results) -> Iterator[str]:
     yield "UAS: words with the same parent as in the original trees"
     lower = "" if results.metric.higher_is_better else f"; {results.metric.title}: lower is better"
     yield f"difference: from the score with the original trees, by paired bootstrap{lower}"
+    yield "p: two-sided, corrected for the comparisons of the table (Holm, 1979); intervals are not corrected"
     yield "changed: translations that differ from those with the original trees"
     if results.with_arcs:
         yield "arcs: original trees and those of other parsers have probabilities; all other arcs are certain"

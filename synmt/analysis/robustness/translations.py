@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from synmt.analysis.robustness.conditions import Condition, ConditionKind, ModelTrees, attachment_score
 from synmt.decode.inputs import windows
 from synmt.decode.translation import joined
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, score
-from synmt.evaluation.significance import Comparison, paired_bootstrap
+from synmt.evaluation.significance import Comparison, holm, paired_bootstrap
 from synmt.syntax.controls import Control
 from synmt.syntax.parse import Parse
 
@@ -23,6 +23,7 @@ class Outcome:
     score: score of the test set.
     against_own: this score minus the score with the original trees; None for the original trees.
     changed: share of translations that differ from those with the original trees, 0 to 1.
+    holm_p: p-value of the comparison, corrected for the number of conditions; None for the original trees.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Outcome:
     against_own: Comparison | None
     changed: float
     translations: list[str] = field(repr=False)
+    holm_p: float | None = None
 
 
 def measure(
@@ -65,3 +67,9 @@ def measure(
         changed = sum(other != text for other, text in zip(others, texts, strict=True)) / max(len(texts), 1)
         uas = attachment_score(own.trees, one.trees)
         yield Outcome(one.name, one.kind, one.share, uas, scored.value, compared, changed, others)
+
+
+def corrected(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Give each comparison with the original trees its p-value after Holm's correction (1979) over all of them."""
+    adjusted = iter(holm([one.against_own.p_value for one in outcomes if one.against_own]))
+    return [replace(one, holm_p=next(adjusted)) if one.against_own else one for one in outcomes]
