@@ -45,8 +45,9 @@ JOBS ?=
 SET ?=
 
 results: $(VENV)/.plot
-	@for plan in results/*.yaml; do $(BIN)/python benchmarks/results.py $$plan $(if $(JOBS),--jobs $(JOBS)) $(SET) || exit 1; done
-	@$(BIN)/python benchmarks/results_page.py
+	@failed=0; for plan in results/*.yaml; do \
+		$(BIN)/python benchmarks/results.py $$plan $(if $(JOBS),--jobs $(JOBS)) $(SET) || { failed=$$?; test $$failed != 130 || exit 130; }; \
+	done; $(BIN)/python benchmarks/results_page.py && exit $$failed
 
 $(VENV)/.torch:
 	@echo "Setting up $(VENV) ..."

@@ -12,7 +12,6 @@ A run that fails is named, and tried again the next time.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -20,15 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
+from results_files import ending_errors, read_result
 from results_measure import labels, measure
 from results_plan import Plan, Planned
 
-from synmt.errors import SynmtError
+from synmt.corpora.resolve import test_names
+from synmt.errors import SynmtError, UsageError, counted, did_you_mean
 from synmt.files.writing import write_json
 from synmt.parallel.processes import in_processes
 from synmt.parallel.threads import chosen_cores
 from synmt.recipe.yaml_text import parse_yaml_value
-from synmt.run import Run
+from synmt.run import Run, check_folder
 from synmt.training.grid import train_run
 from synmt.training.grid_runs import FailedRun, GridRun
 from synmt.training.pipeline import prepare
@@ -37,27 +38,41 @@ from synmt.training.pipeline import prepare
 def main() -> int:
     """Train what is missing; returns 1 if a run failed."""
     options = _options()
-    plan = Plan.load(options.plan)
-    failed = 0
-    _check_systems(plan, options)
-    settings, missing = (plan, options.runs, options.data), list(_missing(plan, options))
-    if options.list:
-        # all at once: `head` may read no more than it shows
-        sys.stdout.write("".join(f"{planned.recipe.name}\n" for planned in missing))
-        return 0
-    items = _prepared(missing, options.data)
-    outcomes = in_processes(_train_and_measure, settings, items, min(options.jobs, len(missing)), where=options.runs)
-    for planned, outcome in outcomes if missing else ():
+    with ending_errors():
+        plan = Plan.load(options.plan)
+        planned = list(_chosen(plan, options))
+        missing = [run for run in planned if not _is_measured(run, options.runs)]
+        if options.list:
+            # all at once: `head` may read no more than it shows
+            sys.stdout.write("".join(f"{run.recipe.name}\n" for run in missing))
+            return 0
+        sys.stderr.write(f"{plan.path}: {len(missing):,} of {counted(len(planned), 'run')} missing\n")
+        for folder in (plan.folder, options.runs, options.data):
+            check_folder(folder)
+        return _train(plan, missing, options) if missing else 0
+
+
+def _train(plan: Plan, missing: Sequence[Planned], options: argparse.Namespace) -> int:
+    failed, settings = 0, (plan, options.runs, options.data)
+    items, jobs = _prepared(missing, options.data), min(options.jobs, len(missing))
+    outcomes = in_processes(_train_and_measure, settings, items, jobs, where=options.runs)
+    for number, (planned, outcome) in enumerate(outcomes, 1):
         if isinstance(outcome, FailedRun):
             failed += 1
-            print(f"{planned.recipe.name} failed: {outcome.reason}", flush=True)
+            ended = f" failed: {outcome.reason}"
         else:
             write_json(planned.result, outcome, indent=1)
-            labels_file = plan.folder / "labels.json"
-            if not labels_file.exists():
-                write_json(labels_file, labels(Run(options.runs / planned.recipe.name)))
-            print(f"{planned.recipe.name}: {_summary(outcome)}", flush=True)
+            _write_labels(plan, options.runs / planned.recipe.name)
+            ended = f": {_summary(outcome)}"
+        print(f"{number} of {len(missing)}, {planned.recipe.name}{ended}", flush=True)
     return int(failed > 0)
+
+
+def _write_labels(plan: Plan, run: Path) -> None:
+    """Write the labels of the sentences of the test sets, which are those of each run."""
+    path = plan.folder / "labels.json"
+    if not path.exists():
+        write_json(path, labels(Run(run)))
 
 
 def _options() -> argparse.Namespace:
@@ -67,34 +82,66 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", help="only these")
     parser.add_argument("--systems", nargs="+", help="only these")
     jobs = "runs at the same time, each on one core (a single one on all); default: one for each core"
-    parser.add_argument("--jobs", type=int, default=chosen_cores(), help=jobs)
+    parser.add_argument("--jobs", type=_positive, default=chosen_cores(), help=jobs)
     parser.add_argument("--runs", type=Path, default=Path("runs/results"))
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--list", action="store_true", help="name the runs that are missing, and stop")
     return parser.parse_intermixed_args()
 
 
-def _check_systems(plan: Plan, options: argparse.Namespace) -> None:
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
+def _chosen(plan: Plan, options: argparse.Namespace) -> Iterator[Planned]:
+    """Yield the runs of the chosen systems and seeds; raises UsageError if there are none."""
     for name in options.systems or ():
         if name not in {*plan.systems, *plan.search}:
-            hint = "; write changes before --systems" if "=" in name else ""
-            raise SystemExit(f"{options.plan} has no system `{name}`{hint}")
+            do = "Write changes before --systems" if "=" in name else did_you_mean(name, (*plan.systems, *plan.search))
+            raise UsageError(f"no system is named '{name}'", where=str(options.plan), do=do)
+    for seed in options.seeds or ():
+        if seed not in plan.seeds:
+            seeds = ", ".join(map(str, plan.seeds))
+            raise UsageError(f"the plan does not have seed {seed}", where=str(options.plan), allowed=f"Seeds: {seeds}")
+    for run in plan.runs(dict(map(_change, options.changes))):
+        chosen = not options.systems or run.system in options.systems
+        if chosen and (not options.seeds or run.seed in options.seeds):
+            _check_tests(plan, run)
+            yield run
 
 
-def _missing(plan: Plan, options: argparse.Namespace) -> Iterator[Planned]:
-    """Yield the runs without a result; a result of another recipe is an error."""
-    changes = dict(change.split("=", 1) for change in options.changes)
-    for planned in plan.runs({key: parse_yaml_value(value) for key, value in changes.items()}):
-        if options.seeds and planned.seed not in options.seeds:
-            continue
-        if options.systems and planned.system not in options.systems:
-            continue
-        if planned.result.exists():
-            measured = json.loads(planned.result.read_text(encoding="utf-8"))["fingerprint"]
-            if measured != planned.fingerprint:
-                raise SystemExit(f"{planned.result} belongs to another recipe ({measured}): remove it to measure again")
-        else:
-            yield planned
+def _change(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"'{text}' is not a change", allowed="Changes look like training.max_steps=100")
+    return key, parse_yaml_value(value)
+
+
+def _check_tests(plan: Plan, run: Planned) -> None:
+    """Raise UsageError if a recipe has no test set of a name that the plan has; a missing corpus has none at all."""
+    known = test_names(run.recipe.corpus, run.recipe.source, run.recipe.target)
+    for name in (plan.test, *(group.test for group in plan.groups)):
+        if known and name not in known:
+            tests = ", ".join(known)
+            what = f"{run.system} has no test set '{name}'"
+            raise UsageError(what, where=str(plan.path), allowed=f"Test sets: {tests}", do=did_you_mean(name, known))
+
+
+def _is_measured(run: Planned, runs: Path) -> bool:
+    """Tell whether a run has a result; raises UsageError for that of another recipe."""
+    if not run.result.exists():
+        return False
+    measured = read_result(run.result)["fingerprint"]
+    if measured != run.fingerprint:
+        raise UsageError(
+            f"the result of another recipe ({measured})",
+            where=str(run.result),
+            do=f"Remove it, and {runs / run.recipe.name}, to train and measure again",
+        )
+    return True
 
 
 def _prepared(missing: Sequence[Planned], data: Path) -> Iterator[Planned]:
@@ -122,7 +169,9 @@ def _train_and_measure(
 
 def _summary(result: dict[str, Any]) -> str:
     scores = (f"{name} {test['scores']['bleu']['score']:.2f} BLEU" for name, test in result["tests"].items())
-    return f"{', '.join(scores)}, {result['training']['processor_seconds']:,.0f} s of processor time"
+    seconds = result["training"]["processor_seconds"]
+    # a training without a logged step does not know its time
+    return ", ".join([*scores, *([] if seconds is None else [f"{seconds:,.0f} s of processor time"])])
 
 
 if __name__ == "__main__":

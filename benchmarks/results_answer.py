@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from results_found import SINGLE, TESTED, Results
-from results_phrases import NAMED, better, gain, more, named, needed, verdict_on_one, verdicts
-from results_plan import first_part, reads_trees
-from results_statistics import Line, seeds_of
-from results_tables import anchor, control_title, interval, signed
+from results_found import Results
+from results_phrases import (
+    NAMED,
+    anchor,
+    better,
+    gain,
+    interval,
+    more,
+    mostly_found,
+    named,
+    needed,
+    seeds_of,
+    signed,
+    verdict_on_one,
+    verdicts,
+)
+from results_plan import first_part
+from results_recipes import reads_trees
+from results_statistics import Line, any_seeded
+from results_systems import SINGLE
+from results_tables import control_title
 from results_where import where
 
 from synmt.errors import counted
@@ -18,78 +34,105 @@ def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     """Yield a list with the answer to each question, from all comparisons."""
     for question, part in _QUESTIONS.items():
         answers = [
-            f"*{results.plan.title}*: {' '.join(sentences)}"
+            f"  - *{results.plan.title}*: {' '.join(sentences)}"
             for results, lines in found
             if results.plain(lines) and (sentences := list(part(results, lines)))
         ]
         if answers:
-            yield f"- **{question}** {' '.join(answers)}"
+            yield from (f"- **{question}**", *answers)
 
 
 def in_short(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     """Yield a line for each comparison whose systems have several seeds: which systems help, and is it the syntax."""
     for results, lines in found:
         if results.plain(lines) and seeds_of(lines) != "1":
-            yield f"- **{results.plan.title}**: {' '.join((*_which(results, lines), *_on_average(results)))}"
+            parts = (_verdicts, _best_with_and_without, _on_average)
+            sentences = (sentence for part in parts for sentence in part(results, lines))
+            yield f"- **{results.plan.title}**: {' '.join(sentences)}"
 
 
 def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Say which systems help, by how much, and how sure this is."""
-    tested = results.of_kind(lines, *SINGLE)
-    if not tested:
+    yield from _verdicts(results, lines)
+    if not any_seeded(lines):
         return
-    seeds = seeds_of([lines[0], *tested])
-    if seeds == "1":
-        yield from _with_one_seed(results, lines[0], tested)
-        return
-    yield f"{seeds} seeds; {_power(results, lines)}."
-    yield from verdicts(results, lines)
     yield from _best_with_and_without(results, lines)
-    for line in results.of_kind(lines, "mixture"):
+    yield from _best_of_all(results, lines)
+    for line in results.tested(lines, "mixture"):
         if line.is_real:
             alone = [one for one in lines if one.system == first_part(line.system)]
             gains = "".join(f"; `{one.system}` alone gains {signed(gain(one))}" for one in alone)
-            yield f"The mixture {verdict_on_one(line)}{gains}."
+            yield f"The mixture {verdict_on_one(line, 'the plain model')}{gains}."
+
+
+def _verdicts(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+    """Say how many seeds systems have, what these can show, and which systems differ from the plain model."""
+    tested = results.tested(lines, *SINGLE)
+    if tested and not any_seeded(tested):
+        yield from _with_one_seed(results, lines[0], tested)
+    elif tested:
+        yield f"Each system has {seeds_of([lines[0], *tested])} seeds. {_power(results, lines)}"
+        yield from verdicts(results, lines)
 
 
 def _with_one_seed(results: Results, plain: Line, tested: Sequence[Line]) -> Iterator[str]:
     """Name the largest differences, which the precision of training has no part in."""
-    precision = results.recipe(plain.system).training.precision
-    like_plain = [line for line in tested if results.recipe(line.system).training.precision == precision]
+    precision = results.systems.recipes[plain.system].training.precision
+    like_plain = [line for line in tested if results.systems.recipes[line.system].training.precision == precision]
     if like_plain:
         largest = sorted(like_plain, key=lambda line: -abs(gain(line)))[:3]
         yield (
-            f"One seed each so far, so differences may be the luck of training; those of the "
-            f"{counted(len(like_plain), 'system')} in the precision of the plain model are {named(largest)} BLEU."
+            "Each system has one seed so far, so differences may be the luck of training. Among those trained in the "
+            f"precision of the plain model, the largest are {named(largest)}."
         )
 
 
 def _power(results: Results, lines: Sequence[Line]) -> str:
     """Say how large a difference has to be to be significant."""
-    tested = results.of_kind(lines, *TESTED)
-    lstms = [line for line in tested if results.architecture(line.system) == "lstm"]
-    others = [line for line in tested if line not in lstms]
-    with_lstm = f", with an LSTM from {needed(lstms, len(tested)):.1f} on" if lstms and others else ""
-    return f"typically, a difference is significant from {needed(others or lstms, len(tested)):.1f} BLEU on{with_lstm}"
+    tested, tests = results.tested(lines), len(results.design.tested)
+    lstms = [line for line in tested if results.systems.architecture(line.system) == "lstm"]
+    others = [line for line in tested if line not in lstms] or lstms
+    with_lstm = f" (LSTMs: {needed(lstms, tests):.1f})" if lstms and others != lstms else ""
+    return (
+        f"Typically, a difference of {needed(others, tests):.1f} BLEU{with_lstm} is significant; a true one of "
+        f"{mostly_found(others, tests):.1f} would be found four times in five."
+    )
 
 
 def _best_with_and_without(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Compare the best system with a parser's trees and the best one without, of the first architecture, by BLEU."""
-    first = results.architecture(lines[0].system)
-    own = [line for line in lines if results.architecture(line.system) == first]
-    kinds = [results.of_kind(own, kind) for kind in ("parser", "none")]
-    if all(kinds):
-        trees, none = (max(systems, key=lambda line: line.mean) for systems in kinds)
-        found = results.contrast(results.plan.test, {none.system: 1, trees.system: -1})
+    first = results.systems.architecture(lines[0].system)
+    own = [line for line in lines if results.systems.architecture(line.system) == first]
+    kinds = [results.tested(own, kind) for kind in ("parser", "none")]
+    if not all(kinds):
+        return
+    trees, none = (max(systems, key=lambda line: line.mean) for systems in kinds)
+    found = results.contrast(results.plan.test, {none.system: 1, trees.system: -1})
+    among = f"Among {_ARCHITECTURES[first]}, the" if len(own) < len(lines) else "The"
+    best = "best" if len(kinds[1]) > 1 else "only one"
+    chosen = "both were" if len(kinds[1]) > 1 else "the first was"
+    yield (
+        f"{among} best with a parser's trees is `{trees.system}`; the {best} without trees, `{none.system}`, "
+        f"{more(found)}. This interval does not know that {chosen} chosen as the best."
+    )
+
+
+def _best_of_all(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+    """Name the system with the highest score, if it is of another architecture than the first one."""
+    useful = {line.system for line in (*results.plain(lines), *results.tested(lines))}
+    best = max((line for line in lines if line.system in useful), key=lambda line: line.mean)
+    architecture = results.systems.architecture(best.system)
+    if architecture != results.systems.architecture(lines[0].system):
+        steps = [results.runs[line.system][0]["steps"] for line in (best, lines[0])]
         yield (
-            f"The best with a parser's trees is `{trees.system}`; the best without trees, `{none.system}`, "
-            f"{more(found)}."
+            f"The highest score of all is that of `{best.system}` ({best.mean:.2f}), one of the "
+            f"{_ARCHITECTURES[architecture]}, which train for {steps[0]:,} steps instead of {steps[1]:,}."
         )
 
 
 def _mixture(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Say what the mixture that was found gains on the plain model, and on the system that it begins with."""
-    for line in results.of_kind(lines, "mixture"):
+    for line in results.tested(lines, "mixture"):
         first = first_part(line.system)
         if first not in results.runs:
             continue
@@ -104,7 +147,7 @@ def _mixture(results: Results, lines: Sequence[Line]) -> Iterator[str]:
 
 def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Tell whether the parser's trees do more than others in the same models: only then does syntax help."""
-    yield from (sentences := list(_on_average(results)))
+    yield from (sentences := list(_on_average(results, lines)))
     compared = results.of_random_trees(results.plan.test)
     alone = [f"`{system}` {signed(one.value)}" for system, one in compared.items() if one.is_real]
     if alone:
@@ -113,46 +156,64 @@ def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         yield f"[Tables](#{anchor(control_title(results))})."
 
 
-def _on_average(results: Results) -> Iterator[str]:
+def _on_average(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Compare the parser's trees with each kind of other trees, on average over the systems that have both."""
     averages = results.of_other_trees(results.plan.test)
-    real = {trees: average for trees, average in averages.items() if average.is_real}
-    for trees, average in real.items():
-        pairs = results.other_trees[trees]
-        word = "better" if average.value > 0 else "worse"
-        yield (
-            f"On average over {counted(len(pairs), 'system')}, the parser's trees are significantly {word} than "
-            f"`{trees}` ones: {signed(average.value)} ({interval(average)})."
-        )
-        own, others = (results.from_plain(results.plan.test, list(one)) for one in (pairs, pairs.values()))
-        yield (
-            f"Compared with the plain model, these systems have {signed(own.value)} ({interval(own)}) with the "
-            f"parser's trees and {signed(others.value)} ({interval(others)}) with the others."
-        )
-    chance = [one for one in averages if averages[one].seeded and one not in real]
+    for trees, average in averages.items():
+        if average.is_real:
+            yield from _with_real_average(results, trees)
+    chance = {trees: one for trees, one in averages.items() if one.seeded and not one.is_real}
     if chance:
-        others = ", ".join(f"{trees} {signed(averages[trees].value)}" for trees in chance)
-        yield f"In the same models, the parser's trees do not differ significantly from other trees: {others}."
+        others = ", ".join(f"{trees} {signed(one.value)} ({interval(one)})" for trees, one in chance.items())
+        yield f"The parser's trees do not differ significantly from other trees in the same models: {others}."
+        helped = {line.system for line in better(results.tested(lines, "parser"))}
+        if helped and not any(helped & set(results.other_trees[trees]) for trees in chance):
+            yield "No system that gains significantly has been trained with these."
+
+
+def _with_real_average(results: Results, trees: str) -> Iterator[str]:
+    """Say how much better the parser's trees are than others, and what both gain over the plain model."""
+    test, pairs = results.plan.test, results.other_trees[trees]
+    average = results.of_other_trees(test)[trees]
+    word = "better" if average.value > 0 else "worse"
+    yield (
+        f"On average over {counted(len(pairs), 'system')}, the parser's trees are significantly {word} than `{trees}` "
+        f"ones: {signed(average.value)} ({interval(average)})."
+    )
+    for without in results.without_chosen(trees):
+        less, chosen = results.average(test, without), len(pairs) - len(without)
+        yield (
+            f"Of these, {chosen} {'was' if chosen == 1 else 'were'} given {trees} trees because of their scores; "
+            f"without them, it is {signed(less.value)} ({interval(less)})."
+        )
+    own, others = (results.from_plain(test, list(one)) for one in (pairs, pairs.values()))
+    yield (
+        f"Compared with the plain model, these systems have {signed(own.value)} BLEU ({interval(own)}) with the "
+        f"parser's trees and {signed(others.value)} ({interval(others)}) with the others."
+    )
 
 
 def _cost(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Say what the systems that help add to the model."""
-    helpful = better(results.of_kind(lines, *TESTED))[:NAMED]
+    helpful = better(results.tested(lines))[:NAMED]
     parts = []
     for line in helpful:
-        own, base = (results.runs[name][0]["weights"] for name in (line.system, results.baseline(line.system)))
+        own, base = (results.runs[name][0]["weights"] for name in (line.system, results.systems.baseline(line.system)))
         parts.append(f"`{line.system}` {_more_weights(own, base)}")
     if parts:
         yield f"{', '.join(parts)}."
-    if parsed := [f"`{line.system}`" for line in helpful if reads_trees(results.recipe(line.system))]:
+    if parsed := [f"`{line.system}`" for line in helpful if reads_trees(results.systems.recipes[line.system])]:
         yield f"A parser has to read each text for {' and '.join(parsed)}."
 
 
 def _more_weights(own: int, base: int) -> str:
+    if own == base:
+        return "has as many weights"
     share = f"{100 * abs(own - base) / base:.1f} %"
     return f"has {share} fewer weights" if own < base else f"adds {share} to the weights"
 
 
+_ARCHITECTURES = {"transformer": "Transformers", "lstm": "LSTMs"}
 _QUESTIONS: dict[str, Callable[[Results, Sequence[Line]], Iterator[str]]] = {
     "Which systems help?": _which,
     "Is it the syntax?": _controls,

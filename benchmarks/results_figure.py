@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from results_found import Results
-from results_statistics import Difference, Line, seeds_of
-from results_tables import interval, scores_of, signed
+from results_phrases import interval, scores_of, seeds_of, signed
+from results_statistics import Difference, Line
 
 _STYLES = {
     "parser": ("#2166ac", "o", "with a parser's trees"),
@@ -68,7 +68,7 @@ def _draw(panel: Axes, results: Results, lines: Sequence[Line]) -> None:
     shown = sorted(((line, line.difference) for line in lines if line.difference), key=lambda drawn: drawn[1].value)
     furthest = _furthest([found for _, found in shown])
     for row, (line, found) in enumerate(shown):
-        colour, mark, _ = _STYLES[results.kind(line.system)]
+        colour, mark, _ = _STYLES[results.systems.kind(line.system)]
         place, where = found.value, panel.transData
         if line.unstable or abs(found.value) > furthest:
             place, where = float(found.value > 0), panel.get_yaxis_transform()
@@ -119,7 +119,7 @@ def _write_beside(panel: Axes, row: int, line: Line, found: Difference) -> None:
 
 def _legend(found: Sequence[tuple[Results, list[Line]]]) -> list[Line2D]:
     """Make a mark for each kind of systems that is drawn, and one for differences that may be chance."""
-    drawn = {results.kind(line.system) for results, lines in found for line in lines if line.difference}
+    drawn = {results.systems.kind(line.system) for results, lines in found for line in lines if line.difference}
     styles = [style for kind, style in _STYLES.items() if kind in drawn]
     marks = [Line2D([], [], color=colour, marker=mark, label=name) for colour, mark, name in styles]
     if any(not line.difference.is_real for _, lines in found for line in lines if line.difference):
@@ -130,5 +130,5 @@ def _legend(found: Sequence[tuple[Results, list[Line]]]) -> list[Line2D]:
 
 
 def _name(results: Results, line: Line) -> str:
-    lstm = results.runs[line.system][0]["architecture"] == "lstm"
+    lstm = results.systems.architecture(line.system) == "lstm"
     return f"{line.system} (LSTM)" if lstm else line.system

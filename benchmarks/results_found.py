@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from results_files import read_result
 from results_measure import unpacked
-from results_plan import Plan, trees_of
-from results_statistics import Aggregate, Compared, Design, Difference, Line, adjusted, average, unstable_systems
+from results_plan import Plan
+from results_statistics import Compared, Design, Difference, Line, adjusted, average
+from results_systems import OTHER_TREES, TESTED, Systems
+from results_variances import Aggregate, Resampled, unstable_systems
 
 from synmt.arrays import BoolArray, DoubleArray
 from synmt.evaluation.metrics import make_metric
-from synmt.recipe.load import recipe_values
-from synmt.recipe.schema import Recipe
 
-SINGLE = ("parser", "induced", "none")
-"""Kinds of single systems by their trees; systems with other trees are controls."""
-TESTED = (*SINGLE, "mixture")
-"""Kinds of systems that someone would use: whether they help is tested."""
 _MANY = 8
 """Degrees of freedom of a variance that is not pooled with others."""
 _BLEU: Aggregate = make_metric("bleu").aggregate
 _METRICS = {"bleu": "BLEU", "exact": "Exact match in percent"}
-_OTHER_TREES = ("random", "shuffled", "rewired", "left", "right", "gold")
 
 
 @dataclass(frozen=True)
@@ -56,23 +52,22 @@ class Grouping:
 class Results:
     """The results of a comparison that are there.
 
+    systems: all those of the plan, also without results.
     runs: of each system the results of its seeds: each baseline, then its systems from the best to the worst.
-    found: the mixture that the search of the plan has found, if it has.
     """
 
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.found = plan, plan.found()
-        found = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(plan.folder.glob("*-seed*.json")))
+        self.plan, self.systems = plan, Systems(plan)
+        found = map(read_result, sorted(plan.folder.glob("*-seed*.json")))
         by_system: dict[str, list[dict[str, Any]]] = {}
         for result in sorted(found, key=lambda one: one["seed"]):
             by_system.setdefault(result["system"], []).append(result)
-        compared = (*plan.systems, *filter(None, [self.found]))
-        present = [(system, by_system[system]) for system in compared if system in by_system]
+        present = [(system, by_system[system]) for system in self.systems.names if system in by_system]
         self.runs = dict(sorted(present, key=self._rank))
 
     def _rank(self, result: tuple[str, list[dict[str, Any]]]) -> tuple[int, bool, float]:
         system, runs = result
-        architecture = runs[0]["architecture"]
+        architecture = self.systems.architecture(system)
         scores = [run["tests"][self.plan.test]["scores"]["bleu"]["score"] for run in runs]
         group = list(self.plan.baselines).index(architecture)
         return group, system != self.plan.baselines[architecture], -sum(scores) / len(scores)
@@ -82,56 +77,23 @@ class Results:
         """The labels of the sentences of each test set."""
         return json.loads((self.plan.folder / "labels.json").read_text(encoding="utf-8"))
 
-    def baseline(self, system: str) -> str:
-        """Name the system that a system is compared with."""
-        given = self.plan.baseline(system) or self.repeats.get(system)
-        return given or self.plan.baselines[self.architecture(system)]
-
-    def architecture(self, system: str) -> str:
-        """Name the architecture of a system: `transformer` or `lstm`."""
-        return self.runs[system][0]["architecture"]
-
-    def recipe(self, system: str) -> Recipe:
-        """Make the recipe of a system."""
-        return self.plan.recipe(system, {})
-
     def plain(self, lines: Sequence[Line]) -> list[Line]:
         """Choose the lines of baselines."""
-        return [line for line in lines if self.baseline(line.system) == line.system]
+        return [line for line in lines if self.systems.baseline(line.system) == line.system]
 
-    @cached_property
-    def trees(self) -> dict[str, str]:
-        """Which trees each system reads or learns from, as `trees_of` says it."""
-        return {system: trees_of(self.recipe(system)) for system in self.runs}
+    def is_from_plain(self, line: Line) -> bool:
+        """Tell whether a system is compared with the plain model of its architecture."""
+        plain = self.plan.baselines[self.systems.architecture(line.system)]
+        return self.systems.baseline(line.system) == plain
 
-    def kind(self, system: str) -> str:
-        """Tell the kind of a system.
-
-        `parser`, `induced` or `none`, by its trees; `control`: with other trees than the parser's; `mixture`: the one
-        that was found; `repeat`: another system in another precision.
-        """
-        if system == self.found:
-            return "mixture"
-        if system in self.repeats:
-            return "repeat"
-        return self.trees[system] if self.trees[system] in SINGLE else "control"
-
-    def of_kind(self, lines: Sequence[Line], *kinds: str) -> list[Line]:
-        """Choose systems whose difference is tested, by their kind."""
+    def tested(self, lines: Sequence[Line], *kinds: str) -> list[Line]:
+        """Choose the systems of some kinds (all: `TESTED`) whose difference someone may ask for."""
+        tested = set(self.design.tested)
         return [
             line
             for line in lines
-            if line.difference and line.difference.p is not None and self.kind(line.system) in kinds
+            if line.difference and line.system in tested and self.systems.kind(line.system) in (kinds or TESTED)
         ]
-
-    @cached_property
-    def repeats(self) -> dict[str, str]:
-        """Of each system that only repeats another one in another precision, the other one."""
-        first: dict[str, str] = {}
-        # a baseline is never the repeat
-        ordered = sorted(self.plan.systems, key=lambda system: system not in self.plan.baselines.values())
-        same = {system: self._same(system, {"training.precision": "float32"}) for system in ordered}
-        return {system: first[key] for system, key in same.items() if first.setdefault(key, system) != system}
 
     @cached_property
     def other_trees(self) -> dict[str, dict[str, str]]:
@@ -139,38 +101,51 @@ class Results:
 
         Kinds are named `random`, or `random (LSTM)` for LSTMs beside Transformers. Unstable systems are left out.
         """
-        as_parsed = {"parser.control": "none", "parser.rewire": 0.0}
-        own = {self._same(name, as_parsed): name for name in self.plan.systems if self.trees.get(name) == "parser"}
         found: dict[str, dict[str, str]] = {}
-        for other, trees in self.trees.items():
-            system = own.get(self._same(other, as_parsed))
-            if system and trees in _OTHER_TREES and not self.design.unstable & {system, other}:
-                lstm = self.architecture(other) == "lstm" and "transformer" in self.plan.baselines
-                found.setdefault(f"{trees} (LSTM)" if lstm else trees, {})[system] = other
-        return dict(sorted(found.items(), key=lambda one: ("LSTM" in one[0], _OTHER_TREES.index(one[0].split()[0]))))
+        for other in self.runs:
+            own = self.systems.with_other_trees.get(other)
+            if own in self.runs and not self.design.unstable & {own, other}:
+                lstm = self.systems.architecture(other) == "lstm" and "transformer" in self.plan.baselines
+                trees = f"{self.systems.trees[other]}{' (LSTM)' * lstm}"
+                found.setdefault(trees, {})[own] = other
+        return dict(sorted(found.items(), key=lambda one: ("LSTM" in one[0], OTHER_TREES.index(one[0].split()[0]))))
 
     @property
     def random_trees(self) -> dict[str, str]:
         """Of each system the same model with random trees, if both have results."""
-        return {
-            own: other for of in self.other_trees.values() for own, other in of.items() if self.trees[other] == "random"
-        }
-
-    def _same(self, system: str, changes: Mapping[str, Any]) -> str:
-        """Identify all values of a system's recipe, after some changes."""
-        values = recipe_values(self.plan.recipe(system, changes))
-        return json.dumps({**values, "name": ""}, sort_keys=True)
+        return {own: other for trees, of in self.other_trees.items() if "random" in trees for own, other in of.items()}
 
     @cached_property
     def _by_test(self) -> dict[str, Compared]:
         """What is known of each test set, for contrasts of BLEU."""
+        return {test: Compared(runs, self.design) for test, runs in self._resampled.items()}
+
+    @cached_property
+    def _resampled(self) -> dict[str, Resampled]:
         tests = next(iter(self.runs.values()))[0]["tests"]
-        return {test: self._compared(test, "bleu", None) for test in tests}
+        return {test: self._on(test, "bleu", None) for test in tests}
 
     @cached_property
     def bleu(self) -> dict[str, list[Line]]:
         """The systems compared by BLEU on each test set."""
         return {test: compared.lines() for test, compared in self._by_test.items()}
+
+    @property
+    def of_plan(self) -> list[Line]:
+        """The systems compared by BLEU on the test set of the plan."""
+        return self.bleu[self.plan.test]
+
+    @property
+    def compared_systems(self) -> list[str]:
+        """All systems of the plan that are compared with another one, but those that fail with some seeds."""
+        return self._stable(self.design.unstable)
+
+    @cached_property
+    def as_one(self) -> dict[str, list[Line]]:
+        """The same on each test set, but with all systems tested, and one variance for each architecture."""
+        alike = {system: self.systems.architecture(system) for system in self.runs}
+        design = replace(self.design, tested=self.compared_systems, alike=alike)
+        return {test: Compared(runs, design).lines() for test, runs in self._resampled.items()}
 
     def contrast(self, test: str, weights: Mapping[str, float]) -> Difference:
         """Add the weighted mean BLEU of systems; it is not tested."""
@@ -182,24 +157,34 @@ class Results:
 
     def of_other_trees(self, test: str) -> dict[str, Difference]:
         """Compare the parser's trees with each kind of other trees, by BLEU, on average over the systems."""
-        return adjusted({trees: self.contrast(test, average(of)) for trees, of in self.other_trees.items()})
+        return adjusted({trees: self.average(test, of) for trees, of in self.other_trees.items()})
+
+    def without_chosen(self, trees: str) -> Iterator[dict[str, str]]:
+        """Yield the pairs of other trees without those that were added because of their scores, if there are both."""
+        pairs = self.other_trees[trees]
+        kept = {own: other for own, other in pairs.items() if other not in self.plan.chosen_by_score}
+        if kept and len(kept) < len(pairs):
+            yield kept
+
+    def average(self, test: str, pairs: Mapping[str, str]) -> Difference:
+        """Compare the first ones of pairs with the second ones, by BLEU, on average; it is not tested."""
+        return self.contrast(test, average(pairs))
 
     def from_plain(self, test: str, systems: Sequence[str]) -> Difference:
         """Compare some systems with the plain model of their architecture, by BLEU, on average; it is not tested."""
-        return self.contrast(
-            test, average({system: self.plan.baselines[self.architecture(system)] for system in systems})
-        )
+        plain = {system: self.plan.baselines[self.systems.architecture(system)] for system in systems}
+        return self.average(test, plain)
 
     @cached_property
     def groupings(self) -> list[Grouping]:
         """The systems compared on groups of sentences, for each label by which the plan groups a test set."""
-        return [self._grouping(**group) for group in self.plan.groups]
+        return [self._grouping(**dict(group)) for group in self.plan.groups]
 
     def _grouping(self, test: str, by: str, metric: str, without: Mapping[str, str] | None = None) -> Grouping:
         left_out = np.zeros(len(self.labels[test][by]), dtype=bool)
         for pair in (without or {}).items():
             left_out |= self._group(test, *pair)
-        chosen = {value: self._group(test, by, value) & ~left_out for value in sorted(set(self.labels[test][by]))}
+        chosen = {value: self._group(test, by, value) & ~left_out for value in _sorted(self.labels[test][by])}
         groups = {value: self.compared(test, metric, one) for value, one in chosen.items() if one.any()}
         return Grouping(metric, "" if test == self.plan.test else f" of `{test}`", by, without or {}, groups)
 
@@ -209,38 +194,41 @@ class Results:
 
     def compared(self, test: str, metric: str, chosen: BoolArray | None = None) -> list[Line]:
         """Compare the systems by `bleu`, or by the share of the sentences that equal the reference (`exact`)."""
-        return self._compared(test, metric, chosen).lines()
+        return Compared(self._on(test, metric, chosen), self.design).lines()
 
-    def _compared(self, test: str, metric: str, chosen: BoolArray | None) -> Compared:
+    def _on(self, test: str, metric: str, chosen: BoolArray | None) -> Resampled:
         if metric == "bleu":
-            return Compared(self._counts(test, "statistics", chosen), _BLEU, self.design)
-        return Compared(self._counts(test, "exact", chosen), _share, self.design)
+            return Resampled(self._counts(test, "statistics", chosen), _BLEU)
+        return Resampled(self._counts(test, "exact", chosen), _share)
 
     @cached_property
     def design(self) -> Design:
         """What is compared with what, on all test sets and groups of sentences."""
-        counts = self._counts(self.plan.test, "statistics", None)
-        scores = {system: [_BLEU(one.sum(0)) for one in seeds] for system, seeds in counts.items()}
+        scores = self._resampled[self.plan.test].scores
         unstable: set[str] = set()
         for architecture in self.plan.baselines:
-            unstable |= unstable_systems(
-                {name: own for name, own in scores.items() if self.architecture(name) == architecture}
-            )
+            own = {name: one for name, one in scores.items() if self.systems.architecture(name) == architecture}
+            unstable |= unstable_systems(own)
         return Design(
-            {system: self.baseline(system) for system in self.runs},
-            [system for system in self.runs if self.kind(system) in TESTED and system not in unstable],
+            {system: self.systems.baseline(system) for system in self.runs},
+            [system for system in self._stable(unstable) if self.systems.kind(system) in TESTED],
             self._alike(unstable),
             unstable,
         )
 
+    def _stable(self, unstable: Set[str]) -> list[str]:
+        """Choose all systems that are compared with another one."""
+        names = (name for name in self.systems.names if name not in unstable)
+        return [name for name in names if self.systems.baseline(name) != name]
+
     def _alike(self, unstable: Set[str]) -> dict[str, str]:
-        """Group systems whose seeds vary alike: by architecture, and many with random trees apart from them."""
+        """Group systems whose seeds vary alike: by architecture, and many controls apart from the others."""
         freedom = dict.fromkeys(self.plan.baselines, 0)
-        random = [system for system, trees in self.trees.items() if trees == "random" and system not in unstable]
-        for system in random:
-            freedom[self.architecture(system)] += len(self.runs[system]) - 1
-        apart = [system for system in random if freedom[self.architecture(system)] >= _MANY]
-        return {name: f"{self.architecture(name)}{', random trees' * (name in apart)}" for name in self.runs}
+        controls = [one for one in self.runs if self.systems.kind(one) == "control" and one not in unstable]
+        for system in controls:
+            freedom[self.systems.architecture(system)] += len(self.runs[system]) - 1
+        apart = [system for system in controls if freedom[self.systems.architecture(system)] >= _MANY]
+        return {name: f"{self.systems.architecture(name)}{', controls' * (name in apart)}" for name in self.runs}
 
     def _counts(self, test: str, what: str, chosen: BoolArray | None) -> dict[str, list[DoubleArray]]:
         counts = {name: [unpacked(run["tests"][test][what]) for run in runs] for name, runs in self.runs.items()}
@@ -249,6 +237,11 @@ class Results:
         if chosen is not None:
             counts = {name: [one[chosen] for one in seeds] for name, seeds in counts.items()}
         return counts
+
+
+def _sorted(values: Iterable[str]) -> list[str]:
+    """Sort the values of a label, each once: numbers by their size, before words."""
+    return sorted(set(values), key=lambda value: (0, int(value), "") if value.isdecimal() else (1, 0, value))
 
 
 def _share(totals: DoubleArray) -> float:

@@ -2,65 +2,132 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+import numpy as np
 from results_found import Results
+from results_phrases import scores_of, signed
 from results_statistics import Line
-from results_tables import scores_of
+from scipy import stats
 
 from synmt.errors import counted
+from synmt.evaluation.report import format_p_value
 
-_STILL_LEARNING = 0.5
-"""A loss that fell below this share of the one before was still far from its end."""
+_NAMES = {"transformer": "Transformer", "lstm": "LSTM"}
+_STILL_FALLING = 0.05
+"""The share of the loss that a training at its end may still lose from one validation to the next."""
+_FEW = 3
+_FAST = 1.4
+"""Times the median fall of the loss at the end of the training, beyond which a system is named."""
 
 
 def notes(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Yield what a reader of the table of all systems has to know."""
     yield from _other_baselines(results, lines)
+    yield from _decided_later(results, lines)
     yield from _unfinished(results, lines)
     yield from _unstable(lines)
-    yield from _devices(results)
+    yield from _varied_most(results, lines)
+    yield from _devices(results, lines)
 
 
 def _other_baselines(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Name the systems that are compared with another one than the first baseline."""
     compared: dict[str, list[str]] = {}
     for line in lines:
-        if line.difference and results.baseline(line.system) != lines[0].system:
-            compared.setdefault(results.baseline(line.system), []).append(f"`{line.system}`")
+        if line.difference and results.systems.baseline(line.system) != lines[0].system:
+            compared.setdefault(results.systems.baseline(line.system), []).append(f"`{line.system}`")
     if compared:
         parts = "; ".join(f"{', '.join(systems)} with `{base}`" for base, systems in compared.items())
-        yield f"Most systems are compared with `{lines[0].system}`; {parts}."
+        yield f"Systems are compared with `{lines[0].system}`, but {parts}."
 
 
-def _devices(results: Results) -> Iterator[str]:
-    """Say how many runs were trained on GPUs: there, the same seed draws other numbers for dropout."""
+def _decided_later(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+    """Say what would follow without two decisions that were made when most runs had ended."""
+    tests = sum(
+        line.difference is not None and line.difference.p is not None for line in results.as_one[results.plan.test]
+    )
+    if tests > len(results.tested(lines)) and any(line.is_real for line in lines):
+        changed = [
+            f"{'' if test == results.plan.test else f'on `{test}`, '}`{now.system}` has p = {_p_value(before)}"
+            for test, own in results.bleu.items()
+            for now, before in zip(own, results.as_one[test], strict=True)
+            if now.is_real and not before.is_real
+        ]
+        yield (
+            "That controls are not tested here and share a variance of their own was decided after most of the runs. "
+            f"With controls among the tests ({counted(tests, 'comparison')}) and one variance for each architecture, "
+            f"{', '.join(changed) or 'the same systems differ significantly'}."
+        )
+
+
+def _p_value(line: Line) -> str:
+    assert line.difference is not None
+    assert line.difference.p is not None
+    return format_p_value(line.difference.p)
+
+
+def _devices(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+    """Say how many runs were trained on GPUs, and whether these have other scores."""
     runs = [run for runs in results.runs.values() for run in runs]
     gpus = [device for run in runs if (device := run.get("device", "cpu")) != "cpu"]
     if gpus:
         names = " and ".join(sorted(set(gpus)))
         share = f"{len(gpus)} of the {counted(len(runs), 'run')}"
-        yield f"Trained on a GPU ({names}): {share}. There, a seed gives other dropout."
+        yield f"Trained on a GPU ({names}): {share}. There, a seed gives other dropout.{_gain_of_gpus(results, lines)}"
+
+
+def _gain_of_gpus(results: Results, lines: Sequence[Line]) -> str:
+    """Estimate by least squares what a GPU adds to a score, next to system and seed; empty if nothing tells."""
+    runs = [
+        (line.system, run["seed"], run.get("device", "cpu") != "cpu", score)
+        for line in lines
+        if not line.unstable
+        for run, score in zip(results.runs[line.system], line.scores, strict=True)
+    ]
+    systems, seeds = ({run[place] for run in runs} for place in (0, 1))
+    columns = [[run[0] == system for run in runs] for system in sorted(systems)]
+    columns += [[run[1] == seed for run in runs] for seed in sorted(seeds)[1:]]
+    design = np.array([*columns, [run[2] for run in runs]], dtype=float).T  # (runs, systems + seeds)
+    rank, freedom = np.linalg.matrix_rank(design), len(runs) - design.shape[1]
+    if rank < design.shape[1] or freedom < 1:
+        return ""
+    scores = np.array([run[3] for run in runs])
+    found, (squares,), *_ = np.linalg.lstsq(design, scores, rcond=None)
+    error = (squares / freedom * np.linalg.inv(design.T @ design)[-1, -1]) ** 0.5
+    width = stats.t(freedom).ppf(0.975) * error
+    ends = f"{signed(found[-1] - width)} to {signed(found[-1] + width)}"
+    return f" With the same system and seed, their scores differ by {signed(found[-1])} BLEU ({ends})."
 
 
 def _unfinished(results: Results, lines: Sequence[Line]) -> Iterator[str]:
-    """Name the systems whose training ended, with any seed, long before they had learned all they could."""
-    named = []
-    for line in lines:
-        losses = [[loss for _, loss in run["validation"]] for run in results.runs[line.system]]
-        falls = [1 - last / before for *_, before, last in filter(_has_two, losses)]
-        if max(falls, default=0.0) > 1 - _STILL_LEARNING:
-            named.append(f"`{line.system}` by {100 * max(falls):.0f} %")
-    if named:
+    """Say how far the loss still fell when training ended, and for which systems it fell most."""
+    parts = []
+    for architecture in results.plan.baselines:
+        own = [line.system for line in lines if results.systems.architecture(line.system) == architecture]
+        falls = {system: statistics.fmean(seen) for system in own if (seen := list(_falls(results.runs[system])))}
+        typical = statistics.median(falls.values()) if falls else 0.0
+        if typical > _STILL_FALLING:
+            most = sorted((one for one in falls if falls[one] > _FAST * typical), key=lambda one: -falls[one])
+            named = ", ".join(f"`{system}` {100 * falls[system]:.0f} %" for system in most)
+            parts.append(
+                f"{100 * typical:.0f} % for the median {_NAMES[architecture]}" + f" (most for {named})" * bool(most)
+            )
+    if parts:
         yield (
-            f"Training ended too early for some systems: between the last two validations, the loss still fell for "
-            f"{', '.join(named)} (the seed in which it fell most). Their scores show how fast they learn, not how good "
-            "they become."
+            f"At the last validation, the loss was still lower than ever before: by {' and by '.join(parts)}. So "
+            "scores also show how fast systems learn."
         )
 
 
-def _has_two(losses: Sequence[float]) -> bool:
-    return len(losses) > 1
+def _falls(runs: Sequence[dict[str, Any]]) -> Iterator[float]:
+    """Yield for each run by which share the last validation loss is lower than the lowest one before."""
+    for run in runs:
+        *before, last = (loss for _, loss in run["validation"])
+        if before:
+            yield 1 - last / min(before)
 
 
 def _unstable(lines: Sequence[Line]) -> Iterator[str]:
@@ -70,3 +137,20 @@ def _unstable(lines: Sequence[Line]) -> Iterator[str]:
         yield (
             f"Some systems vary far more from seed to seed than others, and are not tested: {', '.join(named)} BLEU."
         )
+
+
+def _varied_most(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+    """Name the system to which more than half of a shared variance is due."""
+    pools: dict[str, list[Line]] = {}
+    for line in lines:
+        if line.deviation is not None and not line.unstable:
+            pools.setdefault(results.design.alike[line.system], []).append(line)
+    for alike in pools.values():
+        squares = {line.system: float(np.var(line.scores)) * len(line.scores) for line in alike}
+        most = max(alike, key=lambda line: squares[line.system])
+        if len(alike) > _FEW and 2 * squares[most.system] > sum(squares.values()):
+            yield (
+                f"More than half of the variance that `{most.system}` shares with "
+                f"{counted(len(alike) - 1, 'other system')} is its own ({scores_of(most)} BLEU); without it, their "
+                "intervals would be narrower."
+            )

@@ -2,22 +2,25 @@
 
     python benchmarks/results_page.py
 
-The same results give the same bytes. Text outside of the marked parts of the pages stays as it is.
+The same results give the same bytes. Text outside of the marked parts of the pages stays as it is. In another folder
+than that of synmt, only docs/results*.md and the figure are made.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from results_answer import answer, in_short
 from results_figure import draw
+from results_files import ending_errors
 from results_found import Results, plans
 from results_notes import notes
+from results_recipes import fingerprint
 from results_statistics import Line
 from results_tables import (
+    contrast_tables,
     control_tables,
     control_title,
     difference_cells,
@@ -26,6 +29,8 @@ from results_tables import (
     markdown,
     search_table,
 )
+
+from synmt.errors import SynmtError
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- begin: benchmarks/results_page.py -->", "<!-- end: benchmarks/results_page.py -->"
@@ -36,17 +41,47 @@ MEASURED = "## What we measured\n"
 def main() -> None:
     """Write all pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--root", type=Path, default=ROOT, help="folder with results/ and docs/; default: this one")
+    parser.add_argument("--root", type=Path, default=ROOT, help="folder with results/; default: that of synmt")
     root = parser.parse_args().root
-    found = [(one, one.bleu[one.plan.test]) for one in map(Results, plans(root / "results"))]
-    if not found:
-        sys.exit("results/ has no results: run `make results`")
-    _replace(root / "docs/results.md", _comparison(found))
-    _replace(root / "docs/results-by-group.md", _groups(found))
-    _replace(root / "README.md", in_short(found))
-    for page, rows in _pages(root, found).items():
-        _replace(page, rows)
-    draw(found, root / "docs/does-syntax-help.png")
+    with ending_errors():
+        found = _found(root)
+        (root / "docs").mkdir(exist_ok=True)
+        _replace(_page(root / "docs/results.md", "Results"), _comparison(found))
+        _replace(_page(root / "docs/results-by-group.md", "Results by group"), _groups(found))
+        readme = root / "README.md"
+        if readme.exists() and BEGIN in readme.read_text(encoding="utf-8"):
+            _replace(readme, in_short(found))
+        for page, rows in _pages(root, found).items():
+            _replace(page, rows)
+        draw(found, root / "docs/does-syntax-help.png")
+
+
+def _found(root: Path) -> list[tuple[Results, list[Line]]]:
+    """Compare the systems of all plans that have results; raises SynmtError for results of another recipe."""
+    everything = list(map(Results, plans(root / "results")))
+    if not everything:
+        raise SynmtError("there are no results", where=str(root / "results"), do="Run `make results`")
+    for results in everything:
+        if others := _of_other_recipes(results):
+            raise SynmtError(
+                f"has results of other recipes than {results.plan.path.name} has now, of {', '.join(others)}",
+                where=str(results.plan.folder),
+                do="Remove them, and run `make results`",
+            )
+    return [(results, results.of_plan) for results in everything]
+
+
+def _of_other_recipes(results: Results) -> list[str]:
+    """Name the systems whose results belong to another recipe than the plan has now."""
+    now = {system: fingerprint(results.systems.recipes[system]) for system in results.runs}
+    return [system for system, runs in results.runs.items() if {run["fingerprint"] for run in runs} != {now[system]}]
+
+
+def _page(path: Path, title: str) -> Path:
+    """Begin a page that is not there."""
+    if not path.exists():
+        path.write_text(f"# {title}\n\n{BEGIN}{END}\n", encoding="utf-8")
+    return path
 
 
 def _comparison(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
@@ -67,7 +102,7 @@ def _comparison(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
 def _groups(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     for results, _ in found:
         if results.plan.groups:
-            yield from ("", f"## {results.plan.title}", *group_tables(results))
+            yield from ("", f"## {results.plan.title}", *group_tables(results), *contrast_tables(results))
 
 
 def _pages(root: Path, found: Sequence[tuple[Results, list[Line]]]) -> dict[Path, list[str]]:
@@ -82,7 +117,7 @@ def _pages(root: Path, found: Sequence[tuple[Results, list[Line]]]) -> dict[Path
                 if path.exists():
                     of_page.setdefault(path, []).append(line)
         for path, chosen in of_page.items():
-            bases = {results.baseline(line.system) for line in chosen}
+            bases = {results.systems.baseline(line.system) for line in chosen}
             shown = [line for line in lines if line in chosen or line.system in bases]
             rows = pages.setdefault(path, [])
             # the blank line before the first table is stripped
@@ -106,7 +141,7 @@ def _short_table(lines: Iterable[Line]) -> tuple[list[str], list[list[str]]]:
 
 def _names(results: Results, system: str) -> Iterator[str]:
     """Name the pages of a system: of its variants, of its task, of its controls."""
-    recipe = results.plan.recipe(system, {})
+    recipe = results.systems.recipes[system]
     for variant in recipe.syntax.variants:
         yield variant.name.replace("_", "-")
     if recipe.tasks.mixed != "none" or recipe.tasks.mixed_only:

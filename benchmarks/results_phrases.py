@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Iterator, Sequence
 
-from results_found import SINGLE, Results
+from results_found import Results
 from results_statistics import Difference, Line
-from results_tables import interval, signed
+from results_systems import SINGLE
 
 from synmt.errors import counted
 
@@ -18,7 +19,8 @@ _OF_KIND = {"parser": "with a parser's trees", "induced": "with induced trees", 
 
 def verdicts(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Count the systems of each kind that differ significantly from the plain model, and name them."""
-    tested = results.of_kind(lines, *SINGLE)
+    plain = {line.system for line in lines if results.is_from_plain(line)}
+    tested = [line for line in results.tested(lines, *SINGLE) if line.system in plain]
     if len(tested) > 1 and not any(line.is_real for line in tested):
         best = max(tested, key=gain)
         assert best.difference is not None
@@ -26,16 +28,20 @@ def verdicts(results: Results, lines: Sequence[Line]) -> Iterator[str]:
             f"None of {counted(len(tested), 'system')} differs significantly from the plain model; the best one is "
             f"{named([best])} ({interval(best.difference)})."
         )
-        return
-    for kind, of_kind in _OF_KIND.items():
-        if systems := results.of_kind(lines, kind):
-            yield verdict(of_kind, systems)
+    else:
+        for kind, of_kind in _OF_KIND.items():
+            if systems := results.tested(tested, kind):
+                yield verdict(of_kind, systems)
+    for line in results.tested(lines, *SINGLE):
+        if line.system not in plain:
+            base = f"`{results.systems.baseline(line.system)}`, with which it is compared"
+            yield f"{verdict_on_one(line, base)}."
 
 
 def verdict(kind: str, systems: Sequence[Line]) -> str:
     """Write `Of 20 systems with trees, 2 are significantly better than the plain model (a +2.00, b +1.00).`"""
     if len(systems) == 1:
-        return f"{kind[0].upper()}{kind[1:]}, {verdict_on_one(systems[0])}."
+        return f"{kind[0].upper()}{kind[1:]}, {verdict_on_one(systems[0], 'the plain model')}."
     gains, losses = better(systems), better(systems, sign=-1)
     of_kind = f"Of {counted(len(systems), 'system')} {kind}"
     if not gains and not losses:
@@ -44,9 +50,40 @@ def verdict(kind: str, systems: Sequence[Line]) -> str:
     return f"{of_kind}, {first}" + (f", and {_how_many(losses, 'worse')}" if losses else "") + "."
 
 
+def signed(value: float) -> str:
+    """Write a difference with its sign."""
+    return f"{value:+.2f}".replace("-", "−")
+
+
+def interval(found: Difference) -> str:
+    """Write the 95 % interval of a difference."""
+    return f"{signed(found.low)} to {signed(found.high)}"
+
+
+def scores_of(line: Line) -> str:
+    """Write the score of each seed."""
+    return ", ".join(f"{score:.1f}" for score in line.scores)
+
+
+def seeds_of(lines: Sequence[Line]) -> str:
+    """Write how many seeds systems have: `3`, or `1 to 3`."""
+    counts = sorted({len(line.scores) for line in lines})
+    return f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
+def anchor(heading: str) -> str:
+    """Write the target of a link to a heading, as GitHub makes it."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
 def needed(lines: Sequence[Line], tests: int) -> float:
     """Compute the difference that half of the systems would need to be significant."""
     return statistics.median(line.difference.smallest_real(tests) for line in lines if line.difference)
+
+
+def mostly_found(lines: Sequence[Line], tests: int) -> float:
+    """Compute the true difference that would be significant four times in five, for half of the systems."""
+    return statistics.median(line.difference.mostly_found(tests) for line in lines if line.difference)
 
 
 def better(lines: Sequence[Line], sign: int = 1) -> list[Line]:
@@ -71,11 +108,12 @@ def more(found: Difference) -> str:
     return f"has {abs(found.value):.2f} BLEU {'more' if found.value > 0 else 'less'} ({interval(found)})"
 
 
-def verdict_on_one(line: Line) -> str:
-    """Write whether a system differs from the plain model, and by how much."""
+def verdict_on_one(line: Line, base: str) -> str:
+    """Write whether a system differs from the one that it is compared with, and by how much."""
     if not line.is_real:
-        return f"`{line.system}` does not differ significantly from the plain model"
-    return f"`{line.system}` is significantly {'better' if gain(line) > 0 else 'worse'} ({signed(gain(line))})"
+        return f"`{line.system}` does not differ significantly from {base}"
+    word = "better" if gain(line) > 0 else "worse"
+    return f"`{line.system}` is significantly {word} than {base} ({signed(gain(line))})"
 
 
 def named(lines: Sequence[Line]) -> str:

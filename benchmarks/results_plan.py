@@ -1,6 +1,6 @@
 """What `benchmarks/results.py` compares: the systems of a file in results/, each as a recipe with a seed.
 
-corpus: controlled                  the folder of results, and the first part of the names of runs
+corpus: controlled                  the first part of the names of runs, whose results are in a folder beside the file
 transformer: {differences_from: A, added_to: B}
                                     a system is what its recipe adds to recipe A, added to recipe B
 set: {KEY: VALUE}                   changes of every recipe
@@ -10,40 +10,30 @@ systems: {NAME: RECIPE, NAME: {recipe: RECIPE, set: {KEY: VALUE}, baseline: NAME
                                     `baseline` if another system than that of its architecture
 search: {NAME: …}                   mixtures, as `systems`: trained with the first seed; the one with the lowest
                                     loss on the validation text is compared like a system, with all seeds
-contrast                            contrastive sets
+chosen_by_score: [NAME, …]          controls that were added because the scores of their models were high
+contrast: NAME                      contrastive sets
+contrasts_by: [LABEL, …]            tables of the contrastive sets by a label
 groups: [{test: TEST, by: LABEL, metric: bleu, without: {LABEL: VALUE}}]
                                     tables of a test set by a label, of BLEU or `exact` match
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from synmt.model.build import place_variants
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from results_files import read_result
+from results_recipes import Frame, Strict, fingerprint, moved, set_key
+
+from synmt.errors import UsageError, all_in_one, did_you_mean, plain_message
 from synmt.recipe.load import check_recipe, load_recipe, recipe_values
 from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml_text import load_yaml
-from synmt.training.trees.requirements import tree_requirements
-
-_SYSTEM_SECTIONS = ("model", "syntax", "tasks", "parser", "target_parser")
-"""The sections of a recipe that make the system; the others are those of the corpus."""
-_UNIFORM = ("uldd", "uudd")
-"""Distributions that know nothing of the tree but its words."""
-
-_OF_THE_MACHINE = {
-    "name": None,
-    "training": ("seed", "device", "keep", "log_every", "save_every"),
-    "decoding": ("batch_size",),
-    "parser": ("model", "workers", "device", "batch_words"),
-    "target_parser": ("model", "workers", "device", "batch_words"),
-}
-"""Keys that change nothing of what is measured; the result names the parser."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +52,32 @@ class Planned:
     @property
     def fingerprint(self) -> str:
         """Identify all values of the recipe that a result depends on, apart from the seed."""
-        values = recipe_values(self.recipe)
-        for section, keys in _OF_THE_MACHINE.items():
-            if keys is None:
-                del values[section]
-            else:
-                values[section] = {key: value for key, value in values[section].items() if key not in keys}
-        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
+        return fingerprint(self.recipe)
 
 
-@dataclass(frozen=True)
-class Plan:
+class _System(Strict):
+    """A system as the plan writes it."""
+
+    recipe: str
+    set: dict[str, Any] = Field(default_factory=dict)
+    baseline: str | None = None
+
+
+class _Group(Strict):
+    """A table of a test set by a label."""
+
+    test: str
+    by: str
+    metric: Literal["bleu", "exact"]
+    without: dict[str, str] = Field(default_factory=dict)
+
+
+_Systems = dict[
+    str, Annotated[_System, BeforeValidator(lambda given: {"recipe": given} if isinstance(given, str) else given)]
+]
+
+
+class Plan(Strict):
     """A comparison on one corpus.
 
     folder: of the results.
@@ -82,20 +87,42 @@ class Plan:
     corpus: str
     title: str
     test: str
-    seeds: Sequence[int]
-    systems: Mapping[str, str | Mapping[str, Any]]
-    search: Mapping[str, str | Mapping[str, Any]] = field(default_factory=dict)
-    set: Mapping[str, Any] = field(default_factory=dict)
-    transformer: Mapping[str, str] | None = None
-    lstm: Mapping[str, str] | None = None
-    baselines: Mapping[str, str] = field(default_factory=dict)
+    seeds: Annotated[list[int], Field(min_length=1)]
+    systems: _Systems
+    search: _Systems = Field(default_factory=dict)
+    set: dict[str, Any] = Field(default_factory=dict)
+    transformer: Frame | None = None
+    lstm: Frame | None = None
+    baselines: dict[str, str] = Field(default_factory=dict)
+    chosen_by_score: tuple[str, ...] = ()
     contrast: str | None = None
-    groups: Sequence[Mapping[str, Any]] = ()
+    contrasts_by: tuple[str, ...] = ()
+    groups: tuple[_Group, ...] = ()
 
     @classmethod
     def load(cls, path: Path) -> Plan:
-        """Read a file of results/."""
-        return cls(path, **load_yaml(path))
+        """Read a file of results/; raises UsageError."""
+        given = load_yaml(path)
+        if not isinstance(given, dict):
+            raise UsageError("not a plan: it must consist of `key: value` lines", where=str(path))
+        try:
+            return cls(path=path, **given)
+        except ValidationError as error:
+            raise all_in_one([_problem(path, problem) for problem in error.errors()]) from None
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> Plan:
+        if len({*self.seeds}) < len(self.seeds):
+            raise ValueError(f"seeds: one is given twice: {self.seeds}")
+        named = [*self.baselines.values(), *self.chosen_by_score]
+        for system in (*named, *(own.baseline for own in self.systems.values() if own.baseline)):
+            if system not in self.systems:
+                raise ValueError(f"no system is named '{system}'. {did_you_mean(system, self.systems)}".rstrip())
+        files = Counter(map(file_name, (*self.systems, *self.search)))
+        for name, count in files.items():
+            if count > 1:
+                raise ValueError(f"{count} systems have the name '{name}' in the names of files")
+        return self
 
     @property
     def folder(self) -> Path:
@@ -113,8 +140,7 @@ class Plan:
 
     def baseline(self, system: str) -> str | None:
         """Name the system that a system is compared with, if it is another one than that of its architecture."""
-        given = self.systems.get(system, "")
-        return None if isinstance(given, str) else given.get("baseline")
+        return self.systems[system].baseline if system in self.systems else None
 
     def result(self, system: str, seed: int) -> Path:
         """Name the file of a result."""
@@ -131,7 +157,7 @@ class Plan:
 
     def _losses(self, systems: Iterable[str]) -> dict[str, float]:
         files = {system: self.result(system, self.seeds[0]) for system in systems}
-        found = {system: json.loads(path.read_text("utf-8")) for system, path in files.items() if path.exists()}
+        found = {system: read_result(path) for system, path in files.items() if path.exists()}
         return {system: min(loss for _, loss in result["validation"]) for system, result in found.items()}
 
     def found(self) -> str | None:
@@ -142,33 +168,17 @@ class Plan:
     def recipe(self, system: str, changes: Mapping[str, Any]) -> Recipe:
         """Make the recipe of a system."""
         given = {**self.systems, **self.search}[system]
-        name, own = (given, {}) if isinstance(given, str) else (given["recipe"], given.get("set", {}))
-        of_system = load_recipe(name)
-        frame = self.lstm if of_system.model.architecture == "lstm" else self.transformer
-        values = recipe_values(of_system if frame is None else _moved(of_system, frame))
-        for key, value in {**self.set, **own, **changes}.items():
-            _set(values, key.split("."), value)
+        of_system = load_recipe(given.recipe)
+        architecture = of_system.model.architecture
+        if architecture not in self.baselines:
+            what = f"baselines: none is given for the {architecture} that '{system}' is"
+            raise UsageError(what, where=str(self.path), do=f"Write baselines: {{{architecture}: SYSTEM}}")
+        frame = self.lstm if architecture == "lstm" else self.transformer
+        values = recipe_values(of_system if frame is None else moved(of_system, frame))
+        for key, value in {**self.set, **given.set, **changes}.items():
+            set_key(values, key, where=str(self.path), value=value)
         values["name"] = f"{self.corpus}-{file_name(system)}-seed{values['training']['seed']}"
         return check_recipe(values, where=f"{self.path}, {system}")
-
-
-def reads_trees(recipe: Recipe) -> bool:
-    """Tell whether a parser has to read the text that a model translates."""
-    return any(need.to_run for need in tree_requirements(recipe).values())
-
-
-def trees_of(recipe: Recipe) -> str:
-    """Tell which trees a model reads or learns from: `parser`, a control, `rewired`, `uniform`, `induced`, `none`."""
-    variants = recipe.syntax.variants
-    if variants and all(variant.options.get("kind") in _UNIFORM for variant in variants):
-        return "uniform"
-    needs = tree_requirements(recipe).values()
-    if any(need.to_run or need.to_learn for need in needs) or recipe.tasks.trees != "none":
-        changed = "rewired" if recipe.parser.rewire else recipe.parser.control
-        return "parser" if changed == "none" else changed
-    placed = place_variants(recipe.model, recipe.syntax)
-    built = (variant.build() for layers in placed.values() for layer in layers for variant in layer)
-    return "induced" if any(variant.induces_trees for variant in built) else "none"
 
 
 def first_part(mixture: str) -> str:
@@ -181,20 +191,10 @@ def file_name(system: str) -> str:
     return re.sub(r"[^\w.]+", "-", system).strip("-")
 
 
-def _moved(system: Recipe, frame: Mapping[str, str]) -> Recipe:
-    """Add what a recipe adds to one base to another base."""
-    base, values = recipe_values(load_recipe(frame["differences_from"])), recipe_values(load_recipe(frame["added_to"]))
-    own = recipe_values(system)
-    for section in _SYSTEM_SECTIONS:
-        for key, value in own[section].items():
-            if value != base[section][key]:
-                values[section][key] = value
-    values["training"]["pretraining"] = own["training"]["pretraining"]
-    return check_recipe(values, where=system.name)
-
-
-def _set(values: dict[str, Any], keys: Sequence[str], value: Any) -> None:
-    *sections, last = keys
-    for section in sections:
-        values = values[section]
-    values[last] = value
+def _problem(path: Path, problem: Mapping[str, Any]) -> UsageError:
+    key = ".".join(map(str, problem["loc"]))
+    if problem["type"] == "extra_forbidden":
+        return UsageError(f"a plan has no key '{key}'", where=str(path), do=did_you_mean(key, Plan.model_fields))
+    if problem["type"] == "missing":
+        return UsageError(f"'{key}' is missing", where=str(path))
+    return UsageError(f"{key}: {plain_message(problem)}".removeprefix(": "), where=str(path))

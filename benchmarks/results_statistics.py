@@ -5,34 +5,26 @@
 
 The difference of a system from its baseline has the weights 1 and -1, the average over k pairs 1/k and -1/k.
 
-The variance of two or three seeds says little, so it is pooled over systems that vary alike: those of an architecture,
-and apart from them those with random trees, if they are many. A system whose training fails with some seeds would make
-all intervals useless, so systems that vary far more than the others (F test against the median variance, adjusted for
-their number as Bonferroni does, p < about 0.01) have their own variance, and are not tested. The degrees of freedom of
-the seeds, sum of (n - 1), are those of Student's t for the interval and p; a sum of several variances has those of
-Satterthwaite (1946). The p-values of a comparison are adjusted for their number (Holm, 1979).
+Systems that vary alike share the variance of their seeds (`results_variances`). It is an estimate, with as many degrees
+of freedom as there are seeds more than systems; the variance over sentences, of hundreds, is taken as known. Intervals
+and p are those of Student's t, with the degrees of freedom of such a sum (Satterthwaite, 1946). The p-values of a
+comparison are adjusted for their number (Holm, 1979).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
+from results_variances import Resampled, SeedVariance, seed_variances
 from scipy import stats
 
-from synmt.arrays import DoubleArray
-from synmt.evaluation.significance import bootstrap_scores, holm
+from synmt.evaluation.significance import holm
 
-Aggregate = Callable[[DoubleArray], float]
-Counts = Mapping[str, Sequence[DoubleArray]]
-"""Of each system, for each seed, the counts of the same sentences: (N, S)."""
-SAMPLES = 1000
 REAL = 0.05
-"""The adjusted p below which a difference is called real."""
-_UNSTABLE = 0.01
-"""The adjusted p below which the variance of a system is not that of the others."""
+"""The adjusted p below which a difference is called significant."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +32,7 @@ class Design:
     """What is compared with what.
 
     baselines: of each system the one that it is compared with; a baseline's own is itself.
-    tested: systems whose p counts, which is adjusted for their number; the others have none.
+    tested: systems whose p counts, with results or still without; it is adjusted for their number. Others have none.
     alike: of each system the name of the group whose seeds vary as its own ones do.
     unstable: systems that vary far more, and have their own variance.
     """
@@ -81,12 +73,16 @@ class Difference:
 
     @property
     def is_real(self) -> bool:
-        """Whether it is more than chance; with one seed of each system nothing shows that."""
+        """Whether it is significant; with one seed of each system nothing shows that."""
         return self.seeded and self.p is not None and self.p < REAL
 
     def unadjusted_p(self) -> float:
         """Compute p before it is adjusted."""
         return 2 * float(self._law.sf(abs(self.value) / self.error)) if self.error else float(self.value == 0)
+
+    def mostly_found(self, tests: int) -> float:
+        """Compute the true difference that would be real four times in five, as the largest one of several tests."""
+        return self.smallest_real(tests) + float(self._law.ppf(0.8)) * self.error
 
     def smallest_real(self, tests: int) -> float:
         """Compute the least difference that would be real as the largest one of several tests."""
@@ -125,55 +121,47 @@ class Line:
         return float(np.std(self.scores, ddof=1)) if len(self.scores) > 1 else None
 
 
-@dataclass(frozen=True, eq=False)
-class SeedVariance:
-    """The variance of the seeds that systems share, or that an unstable one has, and its degrees of freedom."""
-
-    value: float
-    freedom: int
-
-
 class Compared:
-    """Scores of the systems, of all sentences and of resamples, and how far training varies."""
+    """Systems compared with each other by the scores of their runs."""
 
-    def __init__(self, counts: Counts, aggregate: Aggregate, design: Design) -> None:
-        resampled = bootstrap_scores([one for seeds in counts.values() for one in seeds], aggregate, samples=SAMPLES)
-        ends = np.cumsum([len(seeds) for seeds in counts.values()])[:-1]
-        self._resampled = dict(zip(counts, (part.mean(1) for part in np.split(resampled, ends, axis=1)), strict=True))
-        self.scores = {system: [aggregate(one.sum(0)) for one in seeds] for system, seeds in counts.items()}
-        self._variances = seed_variances(self.scores, design)
-        self._design = design
+    def __init__(self, runs: Resampled, design: Design) -> None:
+        self.variances = seed_variances(runs, design.alike, design.unstable)
+        self._runs, self._design = runs, design
 
     def lines(self) -> list[Line]:
         """Compare each system with its baseline."""
+        scores, design = self._runs.scores, self._design
         found = {
             system: self.contrast({system: 1, base: -1})
-            for system, base in self._design.baselines.items()
-            if system in self.scores and base in self.scores and base != system
+            for system, base in design.baselines.items()
+            if system in scores and base in scores and base != system
         }
-        found |= adjusted({system: found[system] for system in self._design.tested if system in found})
-        return [
-            Line(system, scores, found.get(system), system in self._design.unstable)
-            for system, scores in self.scores.items()
-        ]
+        tested = {system: found[system] for system in design.tested if system in found}
+        found |= adjusted(tested, tests=len(design.tested))
+        return [Line(system, own, found.get(system), system in design.unstable) for system, own in scores.items()]
 
     def contrast(self, weights: Mapping[str, float]) -> Difference:
         """Add the weighted means of systems."""
-        value = sum(weight * float(np.mean(self.scores[system])) for system, weight in weights.items())
-        resampled = sum((weight * self._resampled[system] for system, weight in weights.items()), np.zeros(SAMPLES))
-        over_seeds: dict[SeedVariance, float] = {}
+        value = sum(weight * float(np.mean(self._runs.scores[system])) for system, weight in weights.items())
+        on_resamples = np.sum([weight * self._runs.means[system] for system, weight in weights.items()], axis=0)
+        shares: dict[SeedVariance, float] = {}
         for system, weight in weights.items():
-            seeds = self._variances[system]
-            part = weight**2 * seeds.value / len(self.scores[system])
-            over_seeds[seeds] = over_seeds.get(seeds, 0.0) + part
-        variance = float(np.var(resampled, ddof=1)) + sum(over_seeds.values())
-        return Difference(value, math.sqrt(variance), _freedom(over_seeds))
+            variance = self.variances[system]
+            shares[variance] = shares.get(variance, 0.0) + weight**2 / len(self._runs.scores[system])
+        total = float(np.var(on_resamples, ddof=1)) + sum(share * one.value for one, share in shares.items())
+        return Difference(value, math.sqrt(total), _freedom(total, shares))
 
 
-def adjusted(found: Mapping[str, Difference]) -> dict[str, Difference]:
-    """Test differences, with p adjusted for their number."""
-    p_values = holm([one.unadjusted_p() for one in found.values()])
-    return {name: replace(one, p=p) for (name, one), p in zip(found.items(), p_values, strict=True)}
+def adjusted(found: Mapping[str, Difference], *, tests: int | None = None) -> dict[str, Difference]:
+    """Test differences, with p adjusted for the number of tests, some of which may still have no results.
+
+    Without seeds, nothing tells chance from more than chance, and a difference is not tested.
+    """
+    seeded = {name: one for name, one in found.items() if one.seeded}
+    # what has no result yet counts with the largest p
+    waiting = max(0, (tests or len(seeded)) - len(seeded))
+    p_values = holm([*(one.unadjusted_p() for one in seeded.values()), *[1.0] * waiting])
+    return {**found, **{name: replace(one, p=p) for (name, one), p in zip(seeded.items(), p_values, strict=False)}}
 
 
 def average(pairs: Mapping[str, str]) -> dict[str, float]:
@@ -184,50 +172,14 @@ def average(pairs: Mapping[str, str]) -> dict[str, float]:
     return weights
 
 
-def unstable_systems(scores: Mapping[str, Sequence[float]]) -> set[str]:
-    """Choose the systems whose seeds vary far more than those of the others.
-
-    The median of variances, each divided by what the median of its law would be if the variance of all systems were 1,
-    estimates a common variance; it does not mind that a few are large.
-    """
-    own = {system: _within([seeds]) for system, seeds in scores.items() if len(seeds) > 1}
-    typical = float(np.median([one.value * one.freedom / stats.chi2.median(one.freedom) for one in own.values()] or 0))
-    freedom = sum(one.freedom for one in own.values())
-    critical = {count: stats.f.isf(_UNSTABLE / len(own), count, freedom) for count in {v.freedom for v in own.values()}}
-    return {system for system, one in own.items() if typical and one.value > critical[one.freedom] * typical}
-
-
-def seed_variances(scores: Mapping[str, Sequence[float]], design: Design) -> dict[str, SeedVariance]:
-    """Pool the variance of the seeds over systems that vary alike; unstable ones have their own."""
-    groups: dict[tuple[str, bool], list[str]] = {}
-    for system in scores:
-        unstable = system in design.unstable
-        groups.setdefault((system if unstable else design.alike[system], unstable), []).append(system)
-    pooled = [(systems, _within([scores[system] for system in systems])) for systems in groups.values()]
-    return {system: variance for systems, variance in pooled for system in systems}
-
-
-def _within(groups: Sequence[Sequence[float]]) -> SeedVariance:
-    """Compute the variance within groups, and its degrees of freedom; 0 and 0 if no group has two values."""
-    squares = sum(float(np.var(group)) * len(group) for group in groups)
-    freedom = sum(len(group) - 1 for group in groups)
-    return SeedVariance(squares / freedom if freedom else 0.0, freedom)
-
-
-def _freedom(variances: Mapping[SeedVariance, float]) -> float:
-    """Compute the degrees of freedom of a sum of parts of variances; 0 if one of them is not known."""
-    if not all(one.freedom for one in variances):
+def _freedom(total: float, shares: Mapping[SeedVariance, float]) -> float:
+    """Compute the degrees of freedom of a sum of variances, some of them estimated; 0 if one of these is not known."""
+    if not all(one.freedom for one in shares):
         return 0.0
-    weights = sum(part**2 / one.freedom for one, part in variances.items() if part)
-    return sum(variances.values()) ** 2 / weights if weights else sum(one.freedom for one in variances)
+    unsure = sum((share * one.observed) ** 2 / one.freedom for one, share in shares.items())
+    return total**2 / unsure if unsure and total else math.inf
 
 
-def seeded(lines: Iterable[Line]) -> bool:
+def any_seeded(lines: Iterable[Line]) -> bool:
     """Tell whether seeds show how far training varies, for any difference."""
     return any(line.difference is not None and line.difference.seeded for line in lines)
-
-
-def seeds_of(lines: Sequence[Line]) -> str:
-    """Write how many seeds systems have: `3`, or `1 to 3`."""
-    counts = sorted({len(line.scores) for line in lines})
-    return f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"

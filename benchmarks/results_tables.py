@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from results_found import TESTED, Results
+from results_found import Results
+from results_phrases import interval, signed
 from results_plan import Plan
-from results_statistics import REAL, Difference, Line, seeded
+from results_statistics import REAL, Difference, Line, any_seeded
 
 from synmt.errors import counted
 from synmt.evaluation.cost import first_step
@@ -33,42 +33,27 @@ def difference_cells(found: Difference | None, *, unstable: bool = False) -> lis
     return [f"**{value}**" if found.is_real else value, interval(found), p]
 
 
-def interval(found: Difference) -> str:
-    """Write the 95 % interval of a difference."""
-    return f"{signed(found.low)} to {signed(found.high)}"
-
-
-def scores_of(line: Line) -> str:
-    """Write the score of each seed."""
-    return ", ".join(f"{score:.1f}" for score in line.scores)
-
-
-def signed(value: float) -> str:
-    """Write a difference with its sign."""
-    return f"{value:+.2f}".replace("-", "−")
-
-
 def main_table(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Write scores, differences and costs of all systems, the first baseline first."""
     tests = [name for name in results.bleu if name != results.plan.test]
     others = {test: {line.system: line for line in results.bleu[test]} for test in tests}
     exact = {line.system: line for line in results.compared(results.plan.test, "exact")}
-    contrast = _have_contrasts(results)
+    with_contrasts = _have_contrasts(results)
     columns = ["system", "trees", "seeds", "BLEU", "±", "difference", "95 % interval", "p (Holm)", "exact match"]
     for test in tests:
         columns += [f"BLEU, {test}", "difference"]
-    columns += ["contrasts"] * contrast + ["weights", "steps to the loss of plain"]
+    columns += ["contrasts"] * with_contrasts + ["weights", "steps to the baseline's loss"]
     rows = []
     for line in lines:
         deviation = "" if line.deviation is None else f"{line.deviation:.2f}"
-        row = [line.system, results.trees[line.system], str(len(line.scores)), f"{line.mean:.2f}", deviation]
+        row = [line.system, results.systems.trees[line.system], str(len(line.scores)), f"{line.mean:.2f}", deviation]
         row += difference_cells(line.difference, unstable=line.unstable)
         row.append(f"{exact[line.system].mean:.1f} %")
         for test in tests:
             other = others[test][line.system]
             row += [f"{other.mean:.2f}", difference_cells(other.difference)[0]]
-        if contrast:
-            row.append(f"{_contrast(results.runs[line.system]):.1f} %")
+        if with_contrasts:
+            row.append(_contrast(results.runs[line.system], "all"))
         rows.append([*row, *_costs(results, line.system)])
     yield from markdown(columns, rows)
     yield ""
@@ -79,19 +64,29 @@ def _have_contrasts(results: Results) -> bool:
     return all("contrast" in run for runs in results.runs.values() for run in runs)
 
 
-def _contrast(runs: Sequence[dict[str, Any]]) -> float:
-    right, count = (sum(run["contrast"]["all"][place] for run in runs) for place in (0, 1))
-    return 100 * right / count
+def _contrast(runs: Sequence[dict[str, Any]], label: str) -> str:
+    """Write how often the right translation is the more probable one, over the seeds."""
+    right, count = (sum(run["contrast"][label][place] for run in runs) for place in (0, 1))
+    return f"{100 * right / count:.1f} %"
 
 
 def _costs(results: Results, system: str) -> list[str]:
-    """Write the number of weights, and the steps to the baseline's best loss, which are of other systems only."""
-    runs, base = results.runs[system], results.runs.get(results.baseline(system), [])
-    best = min((loss for run in base for _, loss in run["validation"]), default=0.0)
-    reached = [step for run in runs if (step := first_step(run["validation"], best))]
-    shown = len(reached) == len(runs) and system != results.baseline(system)
-    steps = f"{sum(reached) / len(reached):,.0f}" if shown else "–"
-    return [f"{runs[0]['weights']:,}", steps]
+    """Write the number of weights, and the steps to the baseline's lowest loss, which are of other systems only."""
+    baseline = results.systems.baseline(system)
+    lowest = min((loss for _, loss in mean_losses(results, baseline)), default=0.0)
+    reached = first_step(mean_losses(results, system), lowest) if system != baseline else None
+    return [f"{results.runs[system][0]['weights']:,}", f"{reached:,}" if reached else "–"]
+
+
+def mean_losses(results: Results, system: str) -> list[tuple[int, float]]:
+    """Average the validation losses of a system over its seeds; a training that has ended keeps its last loss."""
+    runs = [run["validation"] for run in results.runs.get(system, [])]
+    steps = sorted({step for run in runs for step, _ in run})
+    return [(step, sum(_loss_at(step, run) for run in runs) / len(runs)) for step in steps]
+
+
+def _loss_at(step: int, validations: Sequence[tuple[int, float]]) -> float:
+    return next(loss for at, loss in reversed(validations) if at <= step)
 
 
 def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -102,34 +97,36 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         if _have_contrasts(results)
         else ""
     )
-    tested = len(results.of_kind(lines, *TESTED))
+    if not any(line.difference for line in lines):
+        yield f"`BLEU|{test['scores']['bleu']['signature']}`. No system can be compared with a plain model yet."
+        return
     luck = (
-        " and the luck of training (the variance of the seeds, pooled over the systems of an architecture; those with "
-        "random trees are pooled apart if they are many)"
-        if seeded(lines)
-        else " only; since no system has two seeds yet, no difference is called significant"
+        " and the luck of training: the variance of the seeds, shared by the systems of an architecture (many controls "
+        "share one of their own)"
+        if any_seeded(lines)
+        else " only; since no system has two seeds yet, no difference is tested"
     )
+    tests = counted(len(results.design.tested), "comparison")
     yield (
         f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are from `{lines[0].system}` or the baseline named "
-        f"below, bold if p < {REAL} after Holm's correction ({counted(tested, 'comparison')}; systems with other trees "
-        "than the parser's, and repeats in another precision, are not tested here). Intervals cover the choice of "
-        f"sentences{luck}. "
-        "±: standard deviation of the seeds. Trees: which ones a system reads or learns from. "
-        f"{contrasts}"
-        "Steps: the first validation with a loss as low as the lowest of the "
-        "baseline. Times of these runs (in `results/`) cannot be compared, because their machine had other work; "
-        "[the cost of a step](#what-a-variant-costs-in-training) was measured separately."
+        f"below, and bold if p < {REAL}. p is corrected for the {tests} that are planned (Holm); systems with other "
+        "trees than the parser's, and repeats in another precision, are not among them. Each column with differences "
+        "is corrected on its own. Intervals are not corrected, so one may exclude 0 although the difference is not "
+        "significant."
+    )
+    yield ""
+    yield (
+        f"Intervals cover the choice of sentences{luck}. ±: standard deviation of the seeds. Trees: which ones a "
+        f"system reads or learns from. {contrasts}Steps: the step at which the validation loss first reaches the "
+        "lowest one of the baseline, both on average over the seeds. Times of these runs (in `results/`) cannot be "
+        "compared, because their machine had other work; [the cost of a step](#what-a-variant-costs-in-training) was "
+        "measured separately."
     )
 
 
 def control_title(results: Results) -> str:
     """Write the heading of `control_tables`."""
     return f"{results.plan.title}: the parser's trees against others"
-
-
-def anchor(heading: str) -> str:
-    """Write the target of a link to a heading, as GitHub makes it."""
-    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 _COMPARED = ("difference", "95 % interval", "p (Holm)")
@@ -142,10 +139,11 @@ def control_tables(results: Results) -> Iterator[str]:
     yield "Average gain in BLEU of the parser's trees over [other trees](systems/controls.md) in the same models:"
     yield ""
     averages = {test: results.of_other_trees(test) for test in (first, *others)}
-    rows = [
-        [trees, ", ".join(pairs), *(cell for test in averages for cell in difference_cells(averages[test][trees]))]
-        for trees, pairs in results.other_trees.items()
-    ]
+    rows = []
+    for trees, pairs in results.other_trees.items():
+        rows.append(_average_row(trees, pairs, [of_test[trees] for of_test in averages.values()]))
+        for kept in results.without_chosen(trees):
+            rows.append(_average_row(f"{trees}, planned", kept, [results.average(test, kept) for test in averages]))
     yield from markdown(["other trees", "systems", *columns], rows)
     compared = {test: results.of_random_trees(test) for test in averages}
     if not compared[first]:
@@ -158,6 +156,10 @@ def control_tables(results: Results) -> Iterator[str]:
         row = [own, ", ".join(str(len(line.scores)) for line in both), *(f"{line.mean:.2f}" for line in both)]
         rows.append([*row, *(cell for test in compared for cell in difference_cells(compared[test][own]))])
     yield from markdown(["system", "seeds", "parser's trees", "random trees", *columns], rows)
+
+
+def _average_row(trees: str, pairs: Iterable[str], found: Iterable[Difference]) -> list[str]:
+    return [trees, ", ".join(pairs), *(cell for one in found for cell in difference_cells(one))]
 
 
 def search_table(plan: Plan) -> Iterator[str]:
@@ -182,3 +184,13 @@ def group_tables(results: Results) -> Iterator[str]:
 
 def _group_cell(line: Line) -> str:
     return f"{line.mean:.1f}" + (f" ({difference_cells(line.difference)[0]})" if line.is_real else "")
+
+
+def contrast_tables(results: Results) -> Iterator[str]:
+    """Write how often the right translation is the more probable one, for each label that the plan names."""
+    for label in results.plan.contrasts_by if _have_contrasts(results) else ():
+        named = next(iter(results.runs.values()))[0]["contrast"]
+        chosen = [name for name in named if name.startswith(f"{label}: ")]
+        yield from ("", f"Contrasts with the right translation more probable, by {label}:", "")
+        rows = [[system, *(_contrast(runs, name) for name in chosen)] for system, runs in results.runs.items()]
+        yield from markdown(["system", *(name.removeprefix(f"{label}: ") for name in chosen)], rows)

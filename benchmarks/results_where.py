@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from results_found import TESTED, Grouping, Results
-from results_phrases import better, more, named, needed, verdicts
-from results_statistics import Line, seeded
+from results_found import Grouping, Results
+from results_phrases import better, gain, more, named, needed, signed, verdicts
+from results_statistics import Line, any_seeded
 
 
 def where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -14,17 +14,23 @@ def where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     for test, harder in results.bleu.items():
         if test != results.plan.test:
             yield from _on_hard_sentences(results, lines, test, harder)
-    without = []
     for grouping in results.groupings:
-        gains = {value: better(results.of_kind(own, *TESTED)) for value, own in grouping.groups.items()}
+        gains = {value: better(results.tested(own)) for value, own in grouping.groups.items()}
         found = [f"`{value}` ({named(systems)})" for value, systems in gains.items() if systems]
         label = f"{grouping.label}{grouping.of_test}"
         if found:
-            yield f"By {label}, significant gains are in {' and '.join(found)}."
+            yield f"By {label}, significant gains are in {' and '.join(found)}{_elsewhere(grouping, gains)}."
         elif least := _least(results, grouping):
-            without.append(f"by {label} ({least})")
-    if without:
-        yield f"No gain is significant {' or '.join(without)}."
+            yield f"By {label}, no gain is significant; typically, it would have to be {least} points."
+
+
+def _elsewhere(grouping: Grouping, gains: Mapping[str, Sequence[Line]]) -> str:
+    """Say what the systems that gain in some groups gain in the others; empty if there are none."""
+    helped = {line.system for systems in gains.values() for line in systems}
+    without = [value for value, systems in gains.items() if not systems]
+    others = [gain(line) for value in without for line in grouping.groups[value] if line.system in helped]
+    names = ", ".join(f"`{value}`" for value in without)
+    return f"; in {names}, these systems have {signed(min(others))} to {signed(max(others))}" if others else ""
 
 
 def _on_hard_sentences(results: Results, lines: Sequence[Line], test: str, harder: Sequence[Line]) -> Iterator[str]:
@@ -40,14 +46,14 @@ def _on_hard_sentences(results: Results, lines: Sequence[Line], test: str, harde
             f"There, `{other.system}` {more(found)} than `{baselines[0].system}`, after {steps[0]:,} steps instead of "
             f"{steps[1]:,}."
         )
-    if seeded(harder):
+    if any_seeded(harder):
         yield from (f"On `{test}`: {sentence[0].lower()}{sentence[1:]}" for sentence in verdicts(results, harder))
 
 
 def _least(results: Results, grouping: Grouping) -> str:
     """Say how large a gain would have to be to be significant; empty if none could be."""
-    tested = [own for lines in grouping.groups.values() if (own := results.of_kind(lines, *TESTED))]
-    if not any(map(seeded, tested)):
+    tested = [own for lines in grouping.groups.values() if (own := results.tested(lines))]
+    if not any(map(any_seeded, tested)):
         return ""
-    least = [needed(own, len(own)) for own in tested]
-    return f"typically, a gain would have to be {min(least):.0f} to {max(least):.0f} points"
+    least = [needed(own, len(results.design.tested)) for own in tested]
+    return f"{min(least):.0f} to {max(least):.0f}"

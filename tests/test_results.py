@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -21,14 +22,23 @@ from tiny import TRAINING, write_corpus, write_recipe
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from results_answer import _more_weights, _on_average, answer  # noqa: E402
+from results_answer import _best_of_all, _more_weights, _on_average, answer  # noqa: E402
 from results_found import Results  # noqa: E402
 from results_measure import packed, unpacked  # noqa: E402
-from results_notes import _unfinished, _unstable  # noqa: E402
+from results_notes import (  # noqa: E402
+    _decided_later,
+    _gain_of_gpus,
+    _other_baselines,
+    _unfinished,
+    _unstable,
+    _varied_most,
+)
 from results_page import BEGIN, END  # noqa: E402
-from results_phrases import verdict  # noqa: E402
-from results_plan import Plan, file_name, trees_of  # noqa: E402
+from results_phrases import verdict, verdicts  # noqa: E402
+from results_plan import Plan, file_name  # noqa: E402
+from results_recipes import trees_of  # noqa: E402
 from results_statistics import Difference, Line  # noqa: E402
+from results_tables import contrast_tables, control_tables, mean_losses  # noqa: E402
 
 import results  # noqa: E402
 from synmt.evaluation.metrics import make_metric  # noqa: E402
@@ -100,7 +110,8 @@ def test_the_search_goes_by_the_validation_text_and_only_its_find_gets_all_seeds
     (tmp_path / "mixed").mkdir()
     path = tmp_path / "mixed.yaml"
     path.write_text(
-        "corpus: mixed\ntitle: Mixed\ntest: test\nseeds: [1, 2]\nsystems: {plain: multi30k-tiny}\n"
+        "corpus: mixed\ntitle: Mixed\ntest: test\nseeds: [1, 2]\nbaselines: {transformer: plain}\n"
+        "systems: {plain: multi30k-tiny}\n"
         "search: {plain + a: multi30k-pascal, plain + b: multi30k-gcn}\n"
     )
     plan = Plan.load(path)
@@ -109,13 +120,18 @@ def test_the_search_goes_by_the_validation_text_and_only_its_find_gets_all_seeds
         return [f"{run.system} {run.seed}" for run in plan.runs({})]
 
     assert names() == ["plain 1", "plain + a 1", "plain + b 1", "plain 2"]
-    plan.result("plain + a", 1).write_text(json.dumps({"validation": [[5, 3.0], [10, 2.5]]}))
+
+    def store(system, validation):
+        stored = {"system": system, "seed": 1, "fingerprint": "x", "tests": {}, "validation": validation}
+        plan.result(system, 1).write_text(json.dumps(stored))
+
+    store("plain + a", [[5, 3.0], [10, 2.5]])
     assert plan.found() is None, "the other one may be better"
-    plan.result("plain + b", 1).write_text(json.dumps({"validation": [[5, 2.4], [10, 2.6]]}))
+    store("plain + b", [[5, 2.4], [10, 2.6]])
     assert plan.tried() == {"plain + a": 2.5, "plain + b": 2.4}
     assert names() == ["plain 1", "plain + a 1", "plain + b 1", "plain 2", "plain + b 2"]
     assert plan.parts() == {}
-    plan.result("plain", 1).write_text(json.dumps({"validation": [[10, 2.7]]}))
+    store("plain", [[10, 2.7]])
     assert plan.parts() == {"plain": 2.7}
 
 
@@ -127,7 +143,7 @@ def test_packed_arrays_are_read_as_they_were():
 
 def test_the_answer_says_more_or_fewer_weights():
     assert _more_weights(1012, 1000) == "adds 1.2 % to the weights"
-    assert _more_weights(1000, 1000) == "adds 0.0 % to the weights"
+    assert _more_weights(1000, 1000) == "has as many weights"
     assert _more_weights(990, 1000) == "has 1.0 % fewer weights"
 
 
@@ -146,7 +162,9 @@ def test_the_answer_counts_the_systems_that_differ_and_names_them():
     assert verdict("without trees", [several[0], worse]) == (
         "Of 2 systems without trees, none is significantly better than the plain model, and 1 is worse (`d` −3.00)."
     )
-    assert verdict("without trees", [worse]) == "Without trees, `d` is significantly worse (−3.00)."
+    assert (
+        verdict("without trees", [worse]) == "Without trees, `d` is significantly worse than the plain model (−3.00)."
+    )
     assert verdict("without trees", several[:1]) == (
         "Without trees, `a` does not differ significantly from the plain model."
     )
@@ -206,10 +224,13 @@ def root(tmp_path):
     plan += "groups: [{test: test, by: words, metric: exact, without: {part: other}}]\n"
     (tmp_path / "results/multi30k.yaml").write_text(plan)
     of_plan = {"plain": 0.7, "pascal": 0.9, "pascal, random trees": 0.7, "relative": 0.95}
+    planned = Plan.load(tmp_path / "results/multi30k.yaml").runs({})
+    fingerprints = {run.system: run.fingerprint for run in planned}
     for system, quality in {**of_plan, "relative + pascal": 0.96}.items():
         for seed in (1, 2):
             path = tmp_path / f"results/multi30k/{file_name(system)}-seed{seed}.json"
-            path.write_text(json.dumps(make_result(system, seed, quality)))
+            stored = {**make_result(system, seed, quality), "fingerprint": fingerprints[system]}
+            path.write_text(json.dumps(stored))
     (tmp_path / "results/multi30k/labels.json").write_text(json.dumps({"test": LABELS}))
     return tmp_path
 
@@ -229,12 +250,13 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert results.startswith("# Results\n")
     assert "Before." in results
     assert results.rstrip().endswith("Fast.")
-    which = "*Captions*: 2 seeds; typically, a difference is significant from "
-    assert f"- **Which systems help?** {which}" in results
-    assert " With a parser's trees, `pascal` is significantly better (+" in results
-    assert " Without trees, `relative` is significantly better (+" in results
-    assert " The best with a parser's trees is `pascal`; the best without trees, `relative`, has " in results
-    assert " The mixture `relative + pascal` is significantly better (+" in results
+    which = "Each system has 2 seeds. Typically, a difference of "
+    assert f"- **Which systems help?**\n  - *Captions*: {which}" in results
+    assert " With a parser's trees, `pascal` is significantly better than the plain model (+" in results
+    assert " Without trees, `relative` is significantly better than the plain model (+" in results
+    assert " The best with a parser's trees is `pascal`; the only one without trees, `relative`, has " in results
+    assert "). This interval does not know that the first was chosen as the best." in results
+    assert " The mixture `relative + pascal` is significantly better than the plain model (+" in results
     assert "); `relative` alone gains +" in results
     assert "On average over 1 system, the parser's trees are significantly better than `random` ones: +" in results
     single = "Single systems that differ significantly from the same model with random trees: `pascal` +"
@@ -244,19 +266,22 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert "\n| random | pascal | **+" in results
     assert "\n| pascal | 2, 2 |" in results
     assert "The best of 1 mixture is `relative + pascal` +" in results
-    groups = "Captions*: By words, significant gains are in `10` (`relative + pascal` +"
-    assert f"- **Where?** *{groups}" in results
-    cost = "`relative + pascal` adds 0.0 % to the weights, `relative` adds 50.0 % to the weights, `pascal` adds"
-    assert f"(#what-a-variant-costs-in-training)?** *Captions*: {cost}" in results
+    groups = "Captions*: By words, significant gains are in `8` (`relative` +"
+    assert f"- **Where?**\n  - *{groups}" in results
+    cost = "`relative + pascal` has as many weights, `relative` adds 50.0 % to the weights, `pascal` has as"
+    assert f"(#what-a-variant-costs-in-training)?**\n  - *Captions*: {cost}" in results
     assert "| pascal | parser | 2 |" in results
-    assert "\nTrained on a GPU (GPU 1): 1 of the 10 runs. There, a seed gives other dropout.\n" in results
+    assert (
+        "\nTrained on a GPU (GPU 1): 1 of the 10 runs. There, a seed gives other dropout. With the same system"
+        in results
+    )
     assert "\n[Scores by words](results-by-group.md).\n" in results
-    title = "## Captions\n\nExact match in percent by words, without the part `other`:\n\n| system | 10 | 8 |\n"
+    title = "## Captions\n\nExact match in percent by words, without the part `other`:\n\n| system | 8 | 10 |\n"
     assert title in first["results-by-group.md"].decode()
     short = first["README.md"].decode().splitlines()
     assert short[:5] == ["Shown.", "", BEGIN, "", short[4]]
-    assert short[4].startswith(f"- *{which.replace('Captions*', 'Captions**')}")
-    assert " Without trees, `relative` is significantly better (+" in short[4]
+    assert short[4].startswith(f"- **Captions**: {which}")
+    assert " Without trees, `relative` is significantly better than the plain model (+" in short[4]
     assert short[4].endswith(" with the others.")
     assert short[5:] == ["", END, "", "More."]
     page = first["pascal.md"].decode()
@@ -289,7 +314,10 @@ def test_systems_are_compared_with_each_other_as_their_means_say(root):
     ("kept", "begins"),
     [
         (r"plain-seed\d", ""),
-        (r".*-seed1", "- **Which systems help?** *Captions*: One seed each so far, so differences may be the luck of"),
+        (
+            r".*-seed1",
+            "- **Which systems help?**  - *Captions*: Each system has one seed so far, so differences may be the",
+        ),
         (r"(pascal|relative).*", ""),
     ],
     ids=["plain alone", "one seed", "no plain system"],
@@ -317,7 +345,8 @@ def test_the_answer_compares_architectures_on_hard_sentences(root):
         other.unlink()
     found = Results(Plan.load(path))
     lines, hard = found.bleu["test"], {line.system: line.mean for line in found.bleu["hard"]}
-    [where] = [one for one in answer([(found, lines)]) if one.startswith("- **Where?**")]
+    said = list(answer([(found, lines)]))
+    where = said[said.index("- **Where?**") + 1]
     own = {line.system: line.mean for line in lines}
     falls = [f"`{one}` has {hard[one]:.1f} instead of {own[one]:.1f}" for one in ("plain", "lstm")]
     assert (
@@ -327,14 +356,14 @@ def test_the_answer_compares_architectures_on_hard_sentences(root):
     assert "On `hard`: with a parser's trees, `gcn-lstm` does not differ significantly from the plain model." in where
 
 
-def test_many_systems_with_random_trees_have_a_variance_of_their_own(root, monkeypatch):
+def test_many_controls_have_a_variance_of_their_own(root, monkeypatch):
     def alike():
         return Results(Plan.load(root / "results/multi30k.yaml")).design.alike["pascal, random trees"]
 
     # one such system with two seeds
     assert alike() == "transformer"
     monkeypatch.setattr("results_found._MANY", 1)
-    assert alike() == "transformer, random trees"
+    assert alike() == "transformer, controls"
 
 
 def test_only_systems_that_someone_would_use_are_tested(root):
@@ -347,7 +376,7 @@ def test_only_systems_that_someone_would_use_are_tested(root):
         result.write_text(json.dumps(make_result(system, seed, 0.8)))
     found = Results(Plan.load(path))
     lines = found.bleu["test"]
-    assert {line.system: (found.kind(line.system), found.baseline(line.system)) for line in lines} == {
+    assert {line.system: (found.systems.kind(line.system), found.systems.baseline(line.system)) for line in lines} == {
         "plain": ("none", "plain"),
         "pascal": ("parser", "plain"),
         "relative": ("none", "plain"),
@@ -364,17 +393,30 @@ def test_only_systems_that_someone_would_use_are_tested(root):
 def test_systems_that_still_learned_when_training_ended_are_named(root):
     plan = Plan.load(root / "results/multi30k.yaml")
 
-    def sentences(last):
+    def sentences(last, last_of_pascal):
         for path in plan.folder.glob("*-seed*.json"):
-            losses = [3.0, 2.0, last if path.name == "pascal-seed2.json" else 1.5]
+            losses = [3.0, 2.0, last_of_pascal if path.name == "pascal-seed2.json" else last]
             stored = {**json.loads(path.read_text()), "validation": list(enumerate(losses))}
             path.write_text(json.dumps(stored))
         found = Results(plan)
-        return list(_unfinished(found, found.bleu["test"]))
+        return list(_unfinished(found, found.of_plan))
 
-    assert sentences(1.1) == []
-    [sentence] = sentences(0.9)
-    assert "the loss still fell for `pascal` by 55 % (the seed in which it fell most)" in sentence
+    # the loss fell by a fourth, and was not lower than before
+    [sentence] = sentences(1.5, 1.5)
+    assert "lower than ever before: by 25 % for the median Transformer. So scores" in sentence
+    assert sentences(2.0, 2.5) == []
+    [sentence] = sentences(1.5, 0.9)
+    # on average over two seeds: a fourth, and 55 %
+    assert "by 25 % for the median Transformer (most for `pascal` 40 %)" in sentence
+
+
+def test_losses_are_averaged_over_seeds_and_a_training_that_ended_keeps_its_last_one(root):
+    plan = Plan.load(root / "results/multi30k.yaml")
+    for seed, losses in ((1, [[5, 3.0], [10, 2.0], [15, 1.0]]), (2, [[5, 2.0], [10, 1.0]])):
+        path = plan.result("pascal", seed)
+        path.write_text(json.dumps({**json.loads(path.read_text()), "validation": losses}))
+    assert mean_losses(Results(plan), "pascal") == [(5, 2.5), (10, 1.5), (15, 1.0)]
+    assert mean_losses(Results(plan), "no result") == []
 
 
 @pytest.mark.parametrize(
@@ -386,15 +428,22 @@ def test_systems_that_still_learned_when_training_ended_are_named(root):
             [
                 "On average over 2 systems, the parser's trees are significantly better than `random` ones: +1.50 "
                 "(+0.46 to +2.54).",
-                "Compared with the plain model, these systems have +2.00 (+0.96 to +3.04) with the parser's trees and "
-                "−1.00 (−2.04 to +0.04) with the others.",
-                "In the same models, the parser's trees do not differ significantly from other trees: left −0.50, "
-                "gold −0.25.",
+                "Of these, 1 was given random trees because of their scores; without them, it is +0.75 (−0.29 to "
+                "+1.79).",
+                "Compared with the plain model, these systems have +2.00 BLEU (+0.96 to +3.04) with the parser's trees "
+                "and −1.00 (−2.04 to +0.04) with the others.",
+                "The parser's trees do not differ significantly from other trees in the same models: left −0.50 "
+                "(−1.54 to +0.54), gold −0.25 (−1.29 to +0.79).",
+                "No system that gains significantly has been trained with these.",
             ],
         ),
         (
             {"random": (0.5, 0.3)},
-            ["In the same models, the parser's trees do not differ significantly from other trees: random +0.50."],
+            [
+                "The parser's trees do not differ significantly from other trees in the same models: random +0.50 "
+                "(−0.54 to +1.54).",
+                "No system that gains significantly has been trained with these.",
+            ],
         ),
     ],
 )
@@ -404,8 +453,128 @@ def test_the_answer_compares_the_parsers_trees_with_all_others(averages, sentenc
         of_other_trees=lambda test: {name: Difference(value, 0.5, 20.0, p) for name, (value, p) in averages.items()},
         from_plain=lambda test, systems: Difference({"a": 2.0, "a*": -1.0}[systems[0]], 0.5, 20.0),
         other_trees={trees: {"a": "a*", "b": "b*"} for trees in averages},
+        without_chosen=lambda trees: [{"a": "a*"}],
+        average=lambda test, pairs: Difference(0.75, 0.5, 20.0),
+        tested=lambda lines, kind: lines,
     )
-    assert list(_on_average(results)) == sentences
+    assert list(_on_average(results, [line("c", 2.0, 92.0, p=0.001)])) == sentences
+    # nothing is said of controls if one of their models helps
+    helped = list(_on_average(results, [line("a", 2.0, 92.0, p=0.001)]))
+    assert helped == [one for one in sentences if not one.startswith("No system")]
+
+
+def test_a_system_with_a_baseline_of_its_own_is_not_compared_with_the_plain_model(root):
+    path = root / "results/multi30k.yaml"
+    own = "pascal: {recipe: multi30k-pascal, baseline: relative}"
+    path.write_text(path.read_text().replace("pascal: multi30k-pascal\n", f"{own}\n"))
+    found = Results(Plan.load(path))
+    said = list(verdicts(found, found.of_plan))
+    assert said[-1] == "`pascal` does not differ significantly from `relative`, with which it is compared."
+    assert not any("pascal" in sentence for sentence in said[:-1])
+    [note] = _other_baselines(found, found.of_plan)
+    assert note == "Systems are compared with `plain`, but `pascal` with `relative`."
+
+
+def test_what_was_decided_later_is_said_with_what_would_follow_otherwise(root):
+    found = Results(Plan.load(root / "results/multi30k.yaml"))
+    [sentence] = _decided_later(found, found.of_plan)
+    # a control and three others
+    assert "With controls among the tests (4 comparisons)" in sentence
+    assert sentence.endswith("the same systems differ significantly.")
+    [before] = (line for line in found.as_one["test"] if line.system == "pascal")
+    doubtful = replace(before, difference=replace(before.difference, p=0.07))
+    found.as_one["test"] = [doubtful if line is before else line for line in found.as_one["test"]]
+    [sentence] = _decided_later(found, found.of_plan)
+    assert sentence.endswith("for each architecture, `pascal` has p = 0.070.")
+
+
+def test_scores_of_gpus_are_compared_with_those_of_the_same_system_and_seed(root):
+    """Three systems with 40, 50 and 60 points, half a point more for seed 2, 1.5 more on a GPU, and no noise."""
+    found = Results(Plan.load(root / "results/multi30k.yaml"))
+    on_gpu = {("plain", 1), ("relative", 2)}
+    lines = []
+    for system, score in {"plain": 40.0, "pascal": 50.0, "relative": 60.0}.items():
+        scores = [score + (seed - 1) / 2 + 1.5 * ((system, seed) in on_gpu) for seed in (1, 2)]
+        for run in found.runs[system]:
+            run["device"] = "GPU 1" if (system, run["seed"]) in on_gpu else "cpu"
+        lines.append(Line(system, scores, None))
+    assert _gain_of_gpus(found, lines).endswith("their scores differ by +1.50 BLEU (+1.50 to +1.50).")
+    # all on GPUs: nothing to compare with
+    for runs in found.runs.values():
+        for run in runs:
+            run["device"] = "GPU 1"
+    assert _gain_of_gpus(found, lines) == ""
+
+
+def test_a_system_that_has_most_of_a_shared_variance_is_named(root):
+    found = Results(Plan.load(root / "results/multi30k.yaml"))
+    scores = {
+        "plain": [90.0, 91.0],
+        "pascal": [90.0, 90.5],
+        "relative": [91.0, 91.2],
+        "relative + pascal": [80.0, 90.0],
+    }
+    lines = [Line(system, own, None) for system, own in scores.items()]
+    [sentence] = _varied_most(found, lines)
+    assert "`relative + pascal` shares with 3 other systems is its own (80.0, 90.0 BLEU)" in sentence
+    assert list(_varied_most(found, [*lines[:3], Line("relative + pascal", [90.0, 91.0], None)])) == []
+
+
+def test_the_best_system_of_all_is_named_if_it_has_another_architecture(root):
+    path = root / "results/multi30k.yaml"
+    plan = path.read_text().replace("{transformer: plain}", "{transformer: plain, lstm: lstm}")
+    path.write_text(plan.replace("search:", "  lstm: multi30k-lstm\nsearch:"))
+    for quality, said in ((0.98, True), (0.5, False)):
+        for seed in (1, 2):
+            result = make_result("lstm", seed, quality)
+            (path.with_suffix("") / f"lstm-seed{seed}.json").write_text(json.dumps(result))
+        found = Results(Plan.load(path))
+        sentences = list(_best_of_all(found, found.of_plan))
+        assert bool(sentences) == said
+        assert not said or "`lstm` (" in sentences[0]
+        assert not said or sentences[0].endswith("one of the LSTMs, which train for 20 steps instead of 10.")
+
+
+def test_controls_chosen_by_their_scores_have_a_row_apart(root):
+    path = root / "results/multi30k.yaml"
+    more = "  'relative, random trees': {recipe: multi30k-graph-relations, set: {parser.control: random}}\n"
+    more += "  graph-relations: multi30k-graph-relations\nchosen_by_score: ['relative, random trees']\n"
+    path.write_text(path.read_text().replace("search:", f"{more}search:"))
+    for system, quality in {"relative, random trees": 0.6, "graph-relations": 0.9}.items():
+        for seed in (1, 2):
+            result = path.with_suffix("") / f"{file_name(system)}-seed{seed}.json"
+            result.write_text(json.dumps(make_result(system, seed, quality)))
+    found = Results(Plan.load(path))
+    rows = [row for row in control_tables(found) if row.startswith("| random")]
+    assert [row.split(" | ")[:2] for row in rows] == [
+        ["| random", "pascal, graph-relations"],
+        ["| random, planned", "pascal"],
+    ]
+    alone = found.contrast("test", {"pascal": 1, "pascal, random trees": -1})
+    assert f"| {alone.value:+.2f} |" in rows[1]
+
+
+def test_a_page_is_not_made_from_results_of_other_recipes(root):
+    path = root / "results/multi30k.yaml"
+    path.write_text(f"{path.read_text()}set: {{training.max_steps: 7}}\n")
+    command = [sys.executable, str(ROOT / "benchmarks/results_page.py"), "--root", str(root)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 1
+    assert "has results of other recipes than multi30k.yaml has now, of plain, pascal, " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_contrasts_are_counted_over_all_seeds(root):
+    path = root / "results/multi30k.yaml"
+    path.write_text(f"{path.read_text()}contrasts_by: [case]\n")
+    for result in path.with_suffix("").glob("*-seed*.json"):
+        stored = json.loads(result.read_text())
+        seed = stored["seed"]
+        stored["contrast"] = {"all": [seed, 4], "case: near": [seed, 4], "case: far": [2, 4], "cases: no": [0, 1]}
+        result.write_text(json.dumps(stored))
+    _, title, _, heading, _, first, *_ = contrast_tables(Results(Plan.load(path)))
+    assert title == "Contrasts with the right translation more probable, by case:"
+    assert (heading, first) == ("| system | near | far |", "| plain | 37.5 % | 50.0 % |")
 
 
 def test_systems_that_vary_far_more_than_others_are_named():
@@ -442,7 +611,7 @@ def test_what_is_missing_is_trained_and_measured_once(tiny_plan, monkeypatch, ca
     assert run("--list") == (0, "tiny-plain-seed1\ntiny-reads-trees-seed1\n")
     ended, out = run("--systems", "plain")
     assert ended == 0
-    assert out.startswith("tiny-plain-seed1: test ")
+    assert out.startswith("1 of 1, tiny-plain-seed1: test ")
     stored = json.loads((tiny_plan / "tiny/plain-seed1.json").read_text())
     scores = json.loads((tiny_plan / "runs/results/tiny-plain-seed1/tests/test/scores.json").read_text())
     assert stored["tests"]["test"]["scores"]["bleu"]["score"] == pytest.approx(scores["bleu"]["score"], abs=1e-4)
@@ -456,11 +625,13 @@ def test_what_is_missing_is_trained_and_measured_once(tiny_plan, monkeypatch, ca
     trees.rename(trees.with_suffix(".away"))
     ended, out = run("parser.control=gold")
     assert ended == 1
-    assert "tiny-reads-trees-seed1 failed: " in out
+    assert "1 of 1, tiny-reads-trees-seed1 failed: " in out
     trees.with_suffix(".away").rename(trees)
     assert run()[0] == 0
     assert run() == (0, "")
-    with pytest.raises(SystemExit, match="belongs to another recipe"):
+    with pytest.raises(
+        SystemExit, match=r"the result of another recipe.*Remove it, and runs/results/tiny-plain-seed1,"
+    ):
         run("training.max_steps=4")
 
 
@@ -485,11 +656,87 @@ def test_comparisons_that_start_together_prepare_one_after_the_other(tiny_plan, 
 
 def test_a_system_that_a_plan_lacks_is_an_error(tiny_plan, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml", "--systems", "plain", "parser.control=gold"])
-    with pytest.raises(SystemExit, match=r"no system `parser\.control=gold`; write changes before --systems"):
+    with pytest.raises(SystemExit, match=r"no system is named 'parser\.control=gold'\. Write changes before --systems"):
         results.main()
     monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml", "--systems", "plan"])
-    with pytest.raises(SystemExit, match=r"tiny\.yaml has no system `plan`$"):
+    with pytest.raises(SystemExit, match=r"tiny\.yaml: no system is named 'plan'\. Did you mean 'plain'\?"):
         results.main()
+
+
+def test_a_plan_with_a_mistake_is_refused_before_anything_is_trained(tiny_plan, monkeypatch):
+    path = tiny_plan / "tiny.yaml"
+    good = path.read_text()
+
+    def refusal(*arguments):
+        monkeypatch.setattr(sys, "argv", ["results.py", str(path), "--list", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            results.main()
+        assert str(ended.value).startswith("error: ")
+        return str(ended.value)
+
+    for old, new, message in (
+        ("title", "titel", "a plan has no key 'titel'. Did you mean 'title'?"),
+        ("title: Tiny\n", "", "'title' is missing"),
+        (good, "- a list\n", "not a plan: it must consist of `key: value` lines"),
+        ("seeds: [1]", "seeds: 1", "seeds: must be a list"),
+        ("seeds: [1]", "seeds: [1, 1]", "seeds: one is given twice: [1, 1]"),
+        ("seeds: [1]", "seeds: []", "seeds: "),
+        ("{transformer: plain}", "{transformer: plan}", "no system is named 'plan'. Did you mean 'plain'?"),
+        ("{transformer: plain}", "{lstm: plain}", "baselines: none is given for the transformer that 'plain' is"),
+        ("plain: base.yaml", "plain: {recipe: base.yaml, base: plain}", "a plan has no key 'systems.plain.base'"),
+        ("plain: base.yaml", "plain: {set: {}}", "'systems.plain.recipe' is missing"),
+        ("plain: base.yaml", "plain: bass.yaml", "bass.yaml: file not found"),
+        ("'reads, trees': trees.yaml", "'p': base.yaml\n  'p,': trees.yaml", "2 systems have the name 'p'"),
+        ("test: test", "test: tets", "plain has no test set 'tets'. Test sets: test. Did you mean 'test'?"),
+        ("test: test", "test: test\nset: {modell.dropout: 0.3}", "a recipe has no section 'modell'"),
+        ("test: test", "test: test\ngroups: [{test: test, by: words, metric: blue}]", "groups.0.metric: must be"),
+        ("test: test", "test: test\ngroups: [{test: tset, by: words, metric: bleu}]", "no test set 'tset'"),
+    ):
+        assert old in good
+        path.write_text(good.replace(old, new))
+        assert message in refusal(), new
+    path.write_text(good)
+    assert "'more' is not a change. Changes look like training.max_steps=100" in refusal("more")
+    assert "the plan does not have seed 7. Seeds: 1" in refusal("--seeds", "7")
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"{}", b"3", b"\xff"])
+def test_a_damaged_result_is_named(tiny_plan, monkeypatch, damage):
+    (tiny_plan / "tiny").mkdir()
+    (tiny_plan / "tiny/plain-seed1.json").write_bytes(damage)
+    monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml", "--list"])
+    with pytest.raises(SystemExit, match=r"plain-seed1\.json: damaged, or not a result\. Remove it"):
+        results.main()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_named_before_training(tiny_plan, monkeypatch):
+    tiny_plan.chmod(0o555)
+    monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml"])
+    with pytest.raises(SystemExit, match="cannot be written"):
+        results.main()
+    tiny_plan.chmod(0o755)
+
+
+def test_after_ctrl_c_one_line_says_how_to_go_on(tiny_plan, monkeypatch, capsys):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(results, "in_processes", interrupt)
+    monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml"])
+    with pytest.raises(SystemExit) as ended:
+        results.main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "tiny.yaml: 2 of 2 runs missing\ninterrupted: the same command goes on\n"
+
+
+def test_pages_of_another_folder_are_begun_without_a_readme(root):
+    for path in (root / "README.md", root / "docs/results.md", root / "docs/results-by-group.md"):
+        path.unlink()
+    pages = write_pages(root)
+    assert pages["results.md"].startswith(f"# Results\n\n{BEGIN}\n\n- **Which".encode())
+    assert pages["results-by-group.md"].startswith(b"# Results by group\n")
+    assert not (root / "README.md").exists()
 
 
 def test_the_figure_tells_kinds_of_trees_and_chance_apart_without_colours(root, tmp_path, monkeypatch):

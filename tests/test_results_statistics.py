@@ -13,16 +13,8 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
-from results_statistics import (
-    REAL,
-    Compared,
-    Design,
-    Difference,
-    adjusted,
-    average,
-    seed_variances,
-    unstable_systems,
-)
+from results_statistics import REAL, Compared, Design, Difference, adjusted, average
+from results_variances import Resampled, seed_variances, unstable_systems
 
 pytestmark = pytest.mark.journey
 
@@ -33,8 +25,21 @@ def mean(totals):
 
 def alike(systems, **groups):
     """Compare all systems with the first one; those not in `groups` vary alike."""
-    first, *_ = systems
-    return Design(dict.fromkeys(systems, first), list(systems), {name: groups.get(name, "x") for name in systems})
+    first, *others = systems
+    return Design(dict.fromkeys(systems, first), others, {name: groups.get(name, "x") for name in systems})
+
+
+def compared(counts, design):
+    return Compared(Resampled(counts, mean), design)
+
+
+def steady(scores):
+    """Make the counts of 20 sentences that all have the score of their seed, so that sentences make no difference."""
+    return {system: [np.array([[one, 1.0]] * 20) for one in seeds] for system, seeds in scores.items()}
+
+
+def variances(scores, design):
+    return seed_variances(Resampled(steady(scores), mean), design.alike, design.unstable)
 
 
 def normal(centres, random):
@@ -45,28 +50,28 @@ def normal(centres, random):
 def test_the_pooled_variance_is_that_of_all_deviations_from_the_means():
     scores = {"a": [1.0, 3.0, 5.0], "b": [10.0], "c": [2.0, 2.5]}
     deviations = [(1 - 3) ** 2, 0, (5 - 3) ** 2, 0.25**2, 0.25**2]
-    [pooled] = set(seed_variances(scores, alike(scores)).values())
+    [pooled] = set(variances(scores, alike(scores)).values())
     assert pooled.freedom == 3
     assert pooled.value == pytest.approx(sum(deviations) / 3)
-    apart = seed_variances(scores, alike(scores, c="y"))
+    apart = variances(scores, alike(scores, c="y"))
     assert apart["a"] is apart["b"]
     assert (apart["a"].value, apart["c"].value) == pytest.approx((4.0, 0.125))
-    [without] = set(seed_variances({"a": [1.0], "b": [2.0]}, alike("ab")).values())
+    [without] = set(variances({"a": [1.0], "b": [2.0]}, alike("ab")).values())
     assert (without.value, without.freedom) == (0.0, 0)
 
 
 def test_systems_that_fail_with_some_seeds_have_their_own_variance():
     """Two at once, so that neither hides the other; the rest is pooled without them."""
     random = np.random.default_rng(4)
-    steady = {f"steady {n}": list(random.normal(90, 1, 3)) for n in range(6)}
-    scores = {"first": [90.0, 30.0], **steady, "second": [91.0, 90.0, 35.0], "single": [50.0]}
+    others = {f"steady {n}": list(random.normal(90, 1, 3)) for n in range(6)}
+    scores = {"first": [90.0, 30.0], **others, "second": [91.0, 90.0, 35.0], "single": [50.0]}
     unstable = unstable_systems(scores)
     assert unstable == {"first", "second"}
-    found = seed_variances(scores, replace(alike(scores), unstable=unstable))
+    found = variances(scores, replace(alike(scores), unstable=unstable))
     assert found["first"].value == pytest.approx(2 * 30**2)
     assert (found["first"].freedom, found["second"].freedom) == (1, 2)
-    pooled = np.mean([np.var(seeds, ddof=1) for seeds in steady.values()])
-    assert {found[name] for name in steady} == {found["single"]}
+    pooled = np.mean([np.var(seeds, ddof=1) for seeds in others.values()])
+    assert {found[name] for name in others} == {found["single"]}
     assert found["single"].value == pytest.approx(pooled)
     assert found["single"].freedom == 12
 
@@ -85,9 +90,8 @@ def test_systems_that_vary_alike_are_seldom_called_unstable(systems, seeds):
 def test_a_difference_from_an_unstable_system_has_both_variances_and_no_p():
     """Sentences do not vary, so that only the seeds do."""
     scores = {"plain": [50.0, 51.0], "a": [52.0, 52.5], "b": [51.0, 52.0], "c": [49.0, 50.5], "fails": [50.0, 10.0]}
-    counts = {system: [np.array([[one, 1.0]] * 20) for one in seeds] for system, seeds in scores.items()}
     design = replace(alike(scores), tested=["a", "b", "c"], unstable=unstable_systems(scores))
-    lines = Compared(counts, mean, design).lines()
+    lines = compared(steady(scores), design).lines()
     assert [line.system for line in lines if line.unstable] == ["fails"]
     found = {line.system: line.difference for line in lines}
     pooled = np.mean([np.var(seeds, ddof=1) for system, seeds in scores.items() if system != "fails"])
@@ -109,26 +113,56 @@ def test_the_smallest_real_difference_has_the_p_at_which_differences_become_real
     assert 7 * Difference(least, 0.8, 5.0).unadjusted_p() == pytest.approx(REAL)
 
 
+def luck(counts):
+    """Compute what the luck with sentences adds to the variance of the scores of seeds, for a mean."""
+    squares = [one[:, 0] - np.mean([each[:, 0] for each in seeds], 0) for seeds in counts for one in seeds]
+    return sum(one.var() / len(one) for one in squares) / sum(len(seeds) - 1 for seeds in counts)
+
+
+def within(counts):
+    scores = [[one[:, 0].mean() for one in seeds] for seeds in counts]
+    return sum(np.var(seeds) * len(seeds) for seeds in scores) / sum(len(seeds) - 1 for seeds in scores)
+
+
 def test_a_difference_has_the_variance_of_sentences_and_of_seeds():
     """The metric is a mean, for which the variance over resamples of sentences is known."""
     random = np.random.default_rng(2)
-    plain = normal((50, 50, 50), random)
+    plain = normal((50, 51, 48), random)
     noise = [np.stack([random.normal(2, 5, 400), np.zeros(400)], 1) for _ in range(2)]
     better = [one + more for one, more in zip(plain, noise, strict=False)]
 
     # another architecture, whose seeds vary far more, and have no say
     counts = {"plain": plain, "better": better, "other": normal((20, 80), random)}
-    first, second, _ = Compared(counts, mean, alike(counts, other="y")).lines()
+    first, second, _ = compared(counts, alike(counts, other="y")).lines()
     assert first.difference is None
     found = second.difference
     assert found is not None
-    scores = [[one[:, 0].mean() for one in seeds] for seeds in (plain, better)]
-    assert found.value == pytest.approx(np.mean(scores[1]) - np.mean(scores[0]))
+    assert found.value == pytest.approx(np.mean(better, 1)[:, 0].mean() - np.mean(plain, 1)[:, 0].mean())
     by_sentence = np.mean([one[:, 0] for one in better], 0) - np.mean([one[:, 0] for one in plain], 0)
-    of_seeds = sum(sum((x - np.mean(group)) ** 2 for x in group) for group in scores) / 3
-    error = math.sqrt(by_sentence.var() / 400 + of_seeds * (1 / 3 + 1 / 2))
-    # 3.182: the 97.5 % quantile of Student's t with 3 degrees of freedom
-    assert (found.high - found.low) / 2 == pytest.approx(3.182 * error, rel=0.07)
+    of_sentences, of_seeds = by_sentence.var() / 400, within([plain, better])
+    shares = 1 / 3 + 1 / 2
+    total = of_sentences + (of_seeds - luck([plain, better])) * shares
+    freedom = total**2 / ((of_seeds * shares) ** 2 / 3)
+    assert found.freedom == pytest.approx(freedom, rel=0.1)
+    assert (found.high - found.low) / 2 == pytest.approx(stats.t(freedom).ppf(0.975) * math.sqrt(total), rel=0.07)
+
+
+@pytest.mark.parametrize("of_seeds", [0.0, 0.3, 2.0])
+def test_intervals_contain_the_true_difference_as_often_as_they_say(of_seeds):
+    """Each model has luck with other sentences, which is no reason to call its training lucky."""
+    random, inside = np.random.default_rng(7), []
+    for _ in range(60):
+        text = random.normal(50, 20, 200)
+        counts = {
+            name: [
+                np.stack([text + random.normal(random.normal(0, of_seeds), 10, 200), np.ones(200)], 1) for _ in range(3)
+            ]
+            for name in "abcdefg"
+        }
+        inside += [
+            line.difference.low < 0 < line.difference.high for line in compared(counts, alike(counts)).lines()[1:]
+        ]
+    assert 0.92 <= np.mean(inside) <= 0.98
 
 
 def test_an_average_difference_has_the_variance_of_two_architectures():
@@ -136,35 +170,45 @@ def test_an_average_difference_has_the_variance_of_two_architectures():
     random = np.random.default_rng(3)
     at = {"a": (50, 52), "a*": (49, 48, 50.5), "b": (30, 38), "b*": (29,)}
     counts = {name: normal(centres, random) for name, centres in at.items()}
-    compared = Compared(counts, mean, alike(counts, **{"b": "y", "b*": "y"}))
-    found = compared.contrast(average({"a": "a*", "b": "b*"}))
-    means = {name: [one[:, 0].mean() for one in seeds] for name, seeds in counts.items()}
+    both = compared(counts, alike(counts, **{"b": "y", "b*": "y"}))
+    found = both.contrast(average({"a": "a*", "b": "b*"}))
     by_sentence = {name: np.mean([one[:, 0] for one in seeds], 0) for name, seeds in counts.items()}
     by_hand = (by_sentence["a"] - by_sentence["a*"] + by_sentence["b"] - by_sentence["b*"]) / 2
-    x = sum(np.var(means[name]) * len(means[name]) for name in ("a", "a*")) / 3 * (1 / 2 + 1 / 3) / 4
-    y = np.var(means["b"]) * 2 / 1 * (1 / 2 + 1 / 1) / 4
-    error = math.sqrt(by_hand.var() / 400 + x + y)
-    freedom = (x + y) ** 2 / (x**2 / 3 + y**2 / 1)
+    x, y = ([counts[name], counts[f"{name}*"]] for name in "ab")
+    shares = (1 / 2 + 1 / 3) / 4, (1 / 2 + 1 / 1) / 4
+    parts = [share * within(one) for share, one in zip(shares, (x, y), strict=True)]
+    total = by_hand.var() / 400 + sum(parts) - shares[0] * luck(x) - shares[1] * luck(y)
+    freedom = total**2 / (parts[0] ** 2 / 3 + parts[1] ** 2 / 1)
     assert found.value == pytest.approx(by_hand.mean())
-    assert found.high - found.low == pytest.approx(2 * stats.t(freedom).ppf(0.975) * error, rel=0.05)
-    tested = adjusted({"both": found, "first": compared.contrast(average({"a": "a*"}))})
+    assert found.high - found.low == pytest.approx(2 * stats.t(freedom).ppf(0.975) * math.sqrt(total), rel=0.05)
+    tested = adjusted({"both": found, "first": both.contrast(average({"a": "a*"}))})
     # Holm's correction doubles the smaller of two p
-    assert tested["first"].p == pytest.approx(2 * compared.contrast({"a": 1, "a*": -1}).unadjusted_p())
-    assert tested["both"].p == pytest.approx(2 * stats.t(freedom).sf(abs(by_hand.mean()) / error), rel=0.1)
+    assert tested["first"].p == pytest.approx(2 * both.contrast({"a": 1, "a*": -1}).unadjusted_p())
+    assert tested["both"].p == pytest.approx(2 * stats.t(freedom).sf(abs(by_hand.mean()) / math.sqrt(total)), rel=0.1)
 
 
 def test_a_contrast_with_a_group_without_known_variance_is_not_seeded():
     scores = {"a": [50.0, 51.0], "b": [52.0]}
-    counts = {system: [np.array([[one, 1.0]] * 20) for one in seeds] for system, seeds in scores.items()}
-    assert Compared(counts, mean, alike(scores)).contrast({"a": 1, "b": -1}).seeded
-    assert not Compared(counts, mean, alike(scores, b="y")).contrast({"a": 1, "b": -1}).seeded
+    assert compared(steady(scores), alike(scores)).contrast({"a": 1, "b": -1}).seeded
+    assert not compared(steady(scores), alike(scores, b="y")).contrast({"a": 1, "b": -1}).seeded
+
+
+def test_what_has_no_result_yet_counts_as_a_test_and_what_has_no_seeds_does_not():
+    scores = {"plain": [50.0, 51.0], "a": [52.0, 52.5], "alone": [60.0]}
+    design = alike(scores, alone="y")
+    first = {line.system: line.difference for line in compared(steady(scores), design).lines()}
+    assert first["alone"].p is None
+    # a and the single seed, which is planned with more
+    assert first["a"].p == pytest.approx(2 * first["a"].unadjusted_p())
+    planned = replace(design, tested=["a", "alone", "later", "last"])
+    second = {line.system: line.difference for line in compared(steady(scores), planned).lines()}
+    assert second["a"].p == pytest.approx(4 * first["a"].unadjusted_p())
 
 
 def test_an_average_over_the_same_baseline_counts_its_variance_once():
     """Sentences do not vary: the seeds of a and b have a part of a half each, those of plain count whole."""
     scores = {"plain": [50.0, 51.0], "a": [52.0, 54.0], "b": [51.0, 52.0]}
-    counts = {system: [np.array([[one, 1.0]] * 20) for one in seeds] for system, seeds in scores.items()}
-    found = Compared(counts, mean, alike(scores)).contrast(average({"a": "plain", "b": "plain"}))
+    found = compared(steady(scores), alike(scores)).contrast(average({"a": "plain", "b": "plain"}))
     pooled = np.mean([np.var(seeds, ddof=1) for seeds in scores.values()])
     assert found.value == pytest.approx((53.0 + 51.5) / 2 - 50.5)
     assert found.error == pytest.approx(math.sqrt(pooled / 2 * (1 / 4 + 1 / 4 + 1)))

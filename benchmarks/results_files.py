@@ -1,0 +1,35 @@
+"""The files of results, and the errors of the programs that read and write them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from synmt.errors import SynmtError
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """Read the file of a result; raises SynmtError if it is damaged."""
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"))
+        if {"system", "seed", "fingerprint", "tests", "validation"} <= set(result):
+            return result
+    except (ValueError, TypeError):
+        pass
+    raise SynmtError("damaged, or not a result", where=str(path), do="Remove it to measure the run again")
+
+
+@contextmanager
+def ending_errors() -> Iterator[None]:
+    """End the program with the message of a user's error, or after Ctrl-C, without a traceback."""
+    try:
+        yield
+    except SynmtError as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted: the same command goes on\n")
+        sys.exit(130)
