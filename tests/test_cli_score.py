@@ -206,6 +206,16 @@ def test_a_folder_without_a_name_is_neither_a_seed_nor_a_run(files, folder):
     assert f"{folder}: not a run folder" in str(score_files(folder, "--seeds").exception)
 
 
+def test_another_seed_beside_the_given_run_is_named(tmp_path):
+    for name, seed in (("plain", 1), ("plain-seed2", 2), ("other", 1)):
+        write_run(tmp_path / name, lines=FIRST, training={"seed": seed})
+    said = run(tmp_path / "plain", tmp_path / "other", "--seeds", "-m", "chrf").stderr
+    assert f"{tmp_path / 'plain'}: another seed is beside it, {tmp_path / 'plain-seed2'}, and no system" in said
+    for given in (["plain", "plain-seed2", "other"], ["other"]):
+        said = run(*(tmp_path / name for name in given), "--seeds", "-m", "chrf", "--samples", 50).stderr
+        assert "another seed" not in said
+
+
 def test_two_equal_seeds_score_as_one(files):
     for number in "12":
         write_lines(files / f"again.{number}", SECOND)
@@ -226,6 +236,7 @@ def test_two_systems_with_seeds_get_a_test_of_the_seeds(files):
     assert result.exit_code == 0, result.output
     assert "seeds p: Welch's t-test of the seeds' scores" in result.stdout
     assert "bootstrap of sentences and of seeds" in result.stdout
+    assert "with two or three seeds, intervals are too narrow and boot. p too small\n" in result.stdout
     legend = dict(line.split(": ", 1) for line in result.stdout.splitlines() if " p: " in line)
     assert "resamples sentences, and the seeds of each system" in legend["boot. p"]
     assert "swaps sentences only, all seeds of a sentence together" in legend["random. p"]
@@ -269,6 +280,8 @@ def test_the_matches_of_a_pattern_are_listed(tmp_path):
     assert result.exit_code == 0, result.output
     assert result.stderr.count(f"{tmp_path / 'pascal*'}: 2 seeds: pascal-1, pascal-2\n") == 1
     assert "1 seed" not in result.stderr
+    (tmp_path / "pascal-notes").mkdir()
+    assert "2 seeds: pascal-1, pascal-2\n" in run(tmp_path / "pascal*", "-m", "chrf", "--samples", 50).stderr
     assert f"{tmp_path / '*-2'}: 1 seed: pascal-2\n" in run(tmp_path / "*-2", "-m", "chrf").stderr
 
 

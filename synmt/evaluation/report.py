@@ -12,6 +12,7 @@ from typing import Any
 from synmt.errors import UsageError
 from synmt.evaluation.comparison import SystemComparison
 from synmt.evaluation.results import TESTS, SystemResult
+from synmt.evaluation.seeds import FEW_SEEDS
 from synmt.evaluation.systems import ScoringInputs, System
 from synmt.files.writing import write_output
 
@@ -111,6 +112,8 @@ def remarks(comparison: SystemComparison) -> Iterator[str]:
     counts = {"bootstrap": f"{plan.resamples:,} resamples", "randomization": f"{plan.swaps:,} trials"}
     units = "sentences and of seeds" if seeds else "sentences"
     yield f"95 % interval: bootstrap of {units}, {counts['bootstrap']}, seed {plan.seed}"
+    if seeds:
+        yield FEW_SEEDS.replace("p-values", _P_VALUES["bootstrap"])
     if len(systems) > 1:
         uncorrected = ", and not corrected for their number" if (len(systems) - 1) * len(metrics) > 1 else ""
         yield f"difference from {systems[0].name}; p-values are two-sided{uncorrected}"

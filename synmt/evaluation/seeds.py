@@ -25,6 +25,9 @@ from synmt.evaluation.significance import Comparison, bootstrap_scores, compare
 
 _SEED_IN_NAME = re.compile(r"[-._]seed[-_]?\d+", re.IGNORECASE)
 
+FEW_SEEDS = "with two or three seeds, intervals are too narrow and p-values too small"
+"""What resampled seeds cannot show."""
+
 _MAY_DIFFER = {
     "name",
     "evaluation",
@@ -111,6 +114,12 @@ def group_by_seed(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
             raise UsageError("the same seed of a system is given twice", where=str(path), do="Leave one out")
         members.append(path)
     return [(name if len(members) > 1 else str(members[0]), members) for name, members in groups.items()]
+
+
+def seeds_beside(path: Path) -> list[Path]:
+    """List the run folders in the folder of a path that `group_by_seed` would join with it."""
+    runs = sorted(run.parent for run in path.parent.glob("*/run.json") if run.parent.name != path.name)
+    return [run for run in runs if len(group_by_seed([path, run])) == 1]
 
 
 def _without_seed(path: Path) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from synmt.errors import SynmtError, all_in_one, counted, did_you_mean_path
-from synmt.evaluation.seeds import check_one_system, group_by_seed
+from synmt.evaluation.seeds import check_one_system, group_by_seed, seeds_beside
 
 _logger = logging.getLogger(__name__)
 
@@ -26,6 +26,8 @@ def group_paths(paths: Sequence[Path], *, group_seeds: bool = False) -> list[tup
     groups = [(str(path), _match(path)) for path in paths]
     if group_seeds:
         groups = group_by_seed([path for _, members in groups for path in members])
+        if all(len(members) == 1 for _, members in groups):
+            _warn_of_single_seeds([path for _, [path] in groups])
     for name, members in groups:
         _say_members(name, members, "seed")
         check_one_system([path for path in members if path.is_dir()])
@@ -38,6 +40,17 @@ def match_paths(paths: Sequence[Path]) -> list[Path]:
     for name, members in found:
         _say_members(name, members, "system")
     return [path for _, members in found for path in members]
+
+
+def _warn_of_single_seeds(paths: Sequence[Path]) -> None:
+    """Warn that no path has a second seed among the others, if one is beside it."""
+    for path in paths:
+        if beside := seeds_beside(path):
+            _logger.warning(
+                f"{printable(path)}: another seed is beside it, {printable(beside[0])}, and no system was given with "
+                "two seeds. Give all of them"
+            )
+            return
 
 
 def _say_members(name: str, members: Sequence[Path], what: str) -> None:
@@ -66,6 +79,8 @@ def _match(path: Path) -> list[Path]:
     if not glob.has_magic(str(path)) or path.exists():
         return [path]
     matches = sorted(Path(name) for name in glob.glob(str(path)))
+    # `runs/*` also matches folders of other things
+    matches = [one for one in matches if not one.is_dir() or (one / "run.json").exists()] or matches
     if not matches:
         raise SynmtError("no file and no run folder matches the pattern", where=str(path))
     return matches

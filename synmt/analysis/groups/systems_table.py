@@ -12,6 +12,7 @@ from synmt.analysis.groups.scores import GroupTable
 from synmt.analysis.report import TextTable
 from synmt.errors import counted
 from synmt.evaluation.bootstrap import SEED
+from synmt.evaluation.seeds import FEW_SEEDS
 
 _NONE = "-"
 _SHARED_COLUMNS = 3
@@ -60,7 +61,7 @@ def comparison_legend(table: GroupTable, baseline: str) -> Iterator[str]:
         f"seed {SEED}"
     )
     if table.seeded:
-        yield "with two or three seeds, intervals are too narrow and p-values too small"
+        yield FEW_SEEDS
     if not table.comparisons:
         return
     comparisons = counted(table.comparisons, "comparison")

@@ -11,6 +11,7 @@ from synmt.analysis.words.ngrams import Ngram, NgramTable
 from synmt.analysis.words.table import WordAccuracy, WordRow, WordTable, resamples_for
 from synmt.errors import counted
 from synmt.evaluation.bootstrap import SEED
+from synmt.evaluation.seeds import FEW_SEEDS
 
 _LISTED = 8
 """How many of the groups that are left out the legend names."""
@@ -105,7 +106,7 @@ def legend(table: WordTable, names: Sequence[str], *, tokenized: str) -> Iterato
     resampled = f"{resamples_for(table.comparisons[table.shown]):,} resamples"
     yield f"95 % intervals: {resampled} of the sentences{' and of the seeds' * seeded}, seed {SEED}"
     if seeded:
-        yield "values: means over the seeds; with two or three seeds, intervals are too narrow and p-values too small"
+        yield f"values: means over the seeds; {FEW_SEEDS}"
     if len(names) > 1:
         yield (
             f"difference from {names[0]} in points; p: two-sided, paired bootstrap (Koehn, 2004), corrected for all "
