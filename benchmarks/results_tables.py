@@ -145,6 +145,8 @@ def control_tables(results: Results) -> Iterator[str]:
         for kept in results.without_chosen(trees):
             rows.append(_average_row(f"{trees}, planned", kept, [results.average(test, kept) for test in averages]))
     yield from markdown(["other trees", "systems", *columns], rows)
+    if any(kept for trees in results.other_trees for kept in results.without_chosen(trees)):
+        yield from ("", "*Planned*: without the controls that were added because of the scores of their models.")
     compared = {test: results.of_random_trees(test) for test in averages}
     if not compared[first]:
         return
