@@ -45,8 +45,8 @@ def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
 def in_short(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     """Yield a line for each comparison whose systems have several seeds: which systems help, and is it the syntax."""
     for results, lines in found:
-        if results.plain(lines) and seeds_of(lines) != "1":
-            parts = (_verdicts, _best_with_and_without, _on_average)
+        if results.plain(lines) and any_seeded(lines):
+            parts = (_verdicts, _best_with_and_without, _gain_of_mixture, _on_average)
             sentences = (sentence for part in parts for sentence in part(results, lines))
             yield f"- **{results.plan.title}**: {' '.join(sentences)}"
 
@@ -58,6 +58,11 @@ def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         return
     yield from _best_with_and_without(results, lines)
     yield from _best_of_all(results, lines)
+    yield from _gain_of_mixture(results, lines)
+
+
+def _gain_of_mixture(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+    """Say what the mixture that was found gains, and what its first part gains alone."""
     for line in results.tested(lines, "mixture"):
         if line.is_real:
             alone = [one for one in lines if one.system == first_part(line.system)]
@@ -71,8 +76,11 @@ def _verdicts(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     if tested and not any_seeded(tested):
         yield from _with_one_seed(results, lines[0], tested)
     elif tested:
-        yield f"Each system has {seeds_of([lines[0], *tested])} seeds. {_power(results, lines)}"
+        yield f"Each system that is tested has {seeds_of([lines[0], *tested])} seeds. {_power(results, lines)}"
         yield from verdicts(results, lines)
+        if unstable := sum(line.unstable for line in lines):
+            vary = "varies" if unstable == 1 else "vary"
+            yield f"Not counted: {counted(unstable, 'system')} that {vary} far more from seed to seed."
 
 
 def _with_one_seed(results: Results, plain: Line, tested: Sequence[Line]) -> Iterator[str]:
@@ -83,7 +91,7 @@ def _with_one_seed(results: Results, plain: Line, tested: Sequence[Line]) -> Ite
         largest = sorted(like_plain, key=lambda line: -abs(gain(line)))[:3]
         yield (
             "Each system has one seed so far, so differences may be the luck of training. Among those trained in the "
-            f"precision of the plain model, the largest are {named(largest)}."
+            f"precision of the plain model, the largest {'are' if len(largest) > 1 else 'is'} {named(largest)}."
         )
 
 
@@ -92,10 +100,13 @@ def _power(results: Results, lines: Sequence[Line]) -> str:
     tested, tests = results.tested(lines), len(results.design.tested)
     lstms = [line for line in tested if results.systems.architecture(line.system) == "lstm"]
     others = [line for line in tested if line not in lstms] or lstms
-    with_lstm = f" (LSTMs: {needed(lstms, tests):.1f})" if lstms and others != lstms else ""
+    typical = [compute(others, tests) for compute in (needed, mostly_found)]
+    of_lstms = [""] * 2
+    if lstms and others != lstms:
+        of_lstms = [f" (LSTMs: {compute(lstms, tests):.1f})" for compute in (needed, mostly_found)]
     return (
-        f"Typically, a difference of {needed(others, tests):.1f} BLEU{with_lstm} is significant; a true one of "
-        f"{mostly_found(others, tests):.1f} would be found four times in five."
+        f"Typically, a difference of {typical[0]:.1f} BLEU{of_lstms[0]} is significant; a true one of {typical[1]:.1f}"
+        f"{of_lstms[1]} would be found four times in five."
     )
 
 
@@ -112,8 +123,8 @@ def _best_with_and_without(results: Results, lines: Sequence[Line]) -> Iterator[
     best = "best" if len(kinds[1]) > 1 else "only one"
     chosen = "both were" if len(kinds[1]) > 1 else "the first was"
     yield (
-        f"{among} best with a parser's trees is `{trees.system}`; the {best} without trees, `{none.system}`, "
-        f"{more(found)}. This interval does not know that {chosen} chosen as the best."
+        f"{among} best single system with a parser's trees is `{trees.system}`; the {best} without trees, "
+        f"`{none.system}`, {more(found)}. This interval does not know that {chosen} chosen as the best."
     )
 
 
@@ -124,9 +135,12 @@ def _best_of_all(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     architecture = results.systems.architecture(best.system)
     if architecture != results.systems.architecture(lines[0].system):
         steps = [results.runs[line.system][0]["steps"] for line in (best, lines[0])]
+        controls = [line for line in lines if line.mean > best.mean and not line.unstable]
+        others = "".join(f"; `{line.system}` has {line.mean:.2f}" for line in controls)
         yield (
-            f"The highest score of all is that of `{best.system}` ({best.mean:.2f}), one of the "
-            f"{_ARCHITECTURES[architecture]}, which train for {steps[0]:,} steps instead of {steps[1]:,}."
+            f"The highest score{' without other trees' * bool(controls)} is that of `{best.system}` ({best.mean:.2f}), "
+            f"one of the {_ARCHITECTURES[architecture]}, which train for {steps[0]:,} steps instead of {steps[1]:,}"
+            f"{others}."
         )
 
 
@@ -149,9 +163,12 @@ def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Tell whether the parser's trees do more than others in the same models: only then does syntax help."""
     yield from (sentences := list(_on_average(results, lines)))
     compared = results.of_random_trees(results.plan.test)
-    alone = [f"`{system}` {signed(one.value)}" for system, one in compared.items() if one.is_real]
+    alone = {system: one for system, one in compared.items() if one.is_real}
     if alone:
-        yield f"Single systems that differ significantly from the same model with random trees: {', '.join(alone)}."
+        written = ", ".join(f"`{system}` {signed(one.value)}" for system, one in alone.items())
+        chosen = sum(results.random_trees[system] in results.plan.chosen_by_score for system in alone)
+        because = f" ({chosen} of them given random trees because of their scores)" if chosen else ""
+        yield f"Single systems that differ significantly from the same model with random trees: {written}{because}."
     if sentences:
         yield f"[Tables](#{anchor(control_title(results))})."
 
@@ -187,10 +204,11 @@ def _with_real_average(results: Results, trees: str) -> Iterator[str]:
             f"without them, it is {signed(less.value)} ({interval(less)})."
         )
     own, others = (results.from_plain(test, list(one)) for one in (pairs, pairs.values()))
-    yield (
-        f"Compared with the plain model, these systems have {signed(own.value)} BLEU ({interval(own)}) with the "
-        f"parser's trees and {signed(others.value)} ({interval(others)}) with the others."
-    )
+    if own and others:
+        yield (
+            f"Compared with the plain model, these systems have {signed(own.value)} BLEU ({interval(own)}) with the "
+            f"parser's trees and {signed(others.value)} ({interval(others)}) with the others."
+        )
 
 
 def _cost(results: Results, lines: Sequence[Line]) -> Iterator[str]:

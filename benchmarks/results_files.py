@@ -16,11 +16,22 @@ def read_result(path: Path) -> dict[str, Any]:
     """Read the file of a result; raises SynmtError if it is damaged."""
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
-        if {"system", "seed", "fingerprint", "tests", "validation"} <= set(result):
+        if {"system", "seed", "fingerprint", "tests"} <= set(result) and result["validation"]:
             return result
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, KeyError):
         pass
     raise SynmtError("damaged, or not a result", where=str(path), do="Remove it to measure the run again")
+
+
+def read_labels(path: Path) -> dict[str, dict[str, list[str]]]:
+    """Read the labels of the sentences of each test set; raises SynmtError if they are missing or damaged."""
+    try:
+        labels = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(labels, dict) and labels:
+            return labels
+    except (ValueError, OSError):
+        pass
+    raise SynmtError("missing or damaged", where=str(path), do="Train a missing run, which writes it")
 
 
 @contextmanager

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from results_files import read_result
+from results_files import read_labels, read_result
+from results_groups import Grouping, grouping
 from results_measure import unpacked
 from results_plan import Plan
-from results_statistics import Compared, Design, Difference, Line, adjusted, average
+from results_statistics import CONTROLS, Compared, Design, Difference, Line, adjusted, any_seeded, average
 from results_systems import OTHER_TREES, TESTED, Systems
 from results_variances import Aggregate, Resampled, unstable_systems
 
@@ -23,30 +23,6 @@ from synmt.evaluation.metrics import make_metric
 _MANY = 8
 """Degrees of freedom of a variance that is not pooled with others."""
 _BLEU: Aggregate = make_metric("bleu").aggregate
-_METRICS = {"bleu": "BLEU", "exact": "Exact match in percent"}
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """How systems compare on groups of sentences with the same value of a label.
-
-    metric: `bleu` or `exact`.
-    of_test: names the test set, unless it is that of the plan.
-    without: sentences that are left out, by another label.
-    groups: the compared systems by value.
-    """
-
-    metric: str
-    of_test: str
-    label: str
-    without: Mapping[str, str]
-    groups: dict[str, list[Line]]
-
-    @property
-    def title(self) -> str:
-        """What a table of it shows."""
-        less = "".join(f", without the {name} `{value}`" for name, value in self.without.items())
-        return f"{_METRICS[self.metric]}{self.of_test} by {self.label}{less}"
 
 
 class Results:
@@ -58,6 +34,7 @@ class Results:
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.systems = plan, Systems(plan)
+        self._arrays: dict[tuple[str, int, str, str], DoubleArray] = {}
         found = map(read_result, sorted(plan.folder.glob("*-seed*.json")))
         by_system: dict[str, list[dict[str, Any]]] = {}
         for result in sorted(found, key=lambda one: one["seed"]):
@@ -75,7 +52,7 @@ class Results:
     @cached_property
     def labels(self) -> dict[str, dict[str, list[str]]]:
         """The labels of the sentences of each test set."""
-        return json.loads((self.plan.folder / "labels.json").read_text(encoding="utf-8"))
+        return read_labels(self.plan.folder / "labels.json")
 
     def plain(self, lines: Sequence[Line]) -> list[Line]:
         """Choose the lines of baselines."""
@@ -87,26 +64,33 @@ class Results:
         return self.systems.baseline(line.system) == plain
 
     def tested(self, lines: Sequence[Line], *kinds: str) -> list[Line]:
-        """Choose the systems of some kinds (all: `TESTED`) whose difference someone may ask for."""
-        tested = set(self.design.tested)
+        """Choose the systems of some kinds (all: `TESTED`) whose difference counts.
+
+        Those whose seeds do not tell chance from more than chance are left out, unless all are like that.
+        """
+        tested, seeded = set(self.design.tested), any_seeded(lines)
         return [
             line
             for line in lines
-            if line.difference and line.system in tested and self.systems.kind(line.system) in (kinds or TESTED)
+            if line.difference and (line.difference.seeded or not seeded)
+            if line.system in tested and self.systems.kind(line.system) in (kinds or TESTED)
         ]
 
     @cached_property
     def other_trees(self) -> dict[str, dict[str, str]]:
         """Of each kind of other trees, the systems with the parser's trees and the same model with the others.
 
-        Kinds are named `random`, or `random (LSTM)` for LSTMs beside Transformers. Unstable systems are left out.
+        Kinds are named `random`, `rewired 50 %`, or `random (LSTM)` for LSTMs beside Transformers. Unstable systems are
+        left out.
         """
         found: dict[str, dict[str, str]] = {}
         for other in self.runs:
             own = self.systems.with_other_trees.get(other)
             if own in self.runs and not self.design.unstable & {own, other}:
                 lstm = self.systems.architecture(other) == "lstm" and "transformer" in self.plan.baselines
-                trees = f"{self.systems.trees[other]}{' (LSTM)' * lstm}"
+                share = self.systems.recipes[other].parser.rewire
+                rewired = f" {100 * share:.0f} %" if share else ""
+                trees = f"{self.systems.trees[other]}{rewired}{' (LSTM)' * lstm}"
                 found.setdefault(trees, {})[own] = other
         return dict(sorted(found.items(), key=lambda one: ("LSTM" in one[0], OTHER_TREES.index(one[0].split()[0]))))
 
@@ -170,27 +154,26 @@ class Results:
         """Compare the first ones of pairs with the second ones, by BLEU, on average; it is not tested."""
         return self.contrast(test, average(pairs))
 
-    def from_plain(self, test: str, systems: Sequence[str]) -> Difference:
-        """Compare some systems with the plain model of their architecture, by BLEU, on average; it is not tested."""
+    def from_plain(self, test: str, systems: Sequence[str]) -> Difference | None:
+        """Compare some systems with the plain model of their architecture, by BLEU, on average; it is not tested.
+
+        None without a result of each plain model.
+        """
         plain = {system: self.plan.baselines[self.systems.architecture(system)] for system in systems}
-        return self.average(test, plain)
+        return self.average(test, plain) if set(plain.values()) <= set(self.runs) else None
 
     @cached_property
     def groupings(self) -> list[Grouping]:
         """The systems compared on groups of sentences, for each label by which the plan groups a test set."""
-        return [self._grouping(**dict(group)) for group in self.plan.groups]
-
-    def _grouping(self, test: str, by: str, metric: str, without: Mapping[str, str] | None = None) -> Grouping:
-        left_out = np.zeros(len(self.labels[test][by]), dtype=bool)
-        for pair in (without or {}).items():
-            left_out |= self._group(test, *pair)
-        chosen = {value: self._group(test, by, value) & ~left_out for value in _sorted(self.labels[test][by])}
-        groups = {value: self.compared(test, metric, one) for value, one in chosen.items() if one.any()}
-        return Grouping(metric, "" if test == self.plan.test else f" of `{test}`", by, without or {}, groups)
-
-    def _group(self, test: str, label: str, value: str) -> BoolArray:
-        """Choose the sentences whose label has a value: (N,)."""
-        return np.array([one == value for one in self.labels[test][label]])
+        return [
+            grouping(
+                self.labels[group.test],
+                group,
+                lambda chosen, of=group: self.compared(of.test, of.metric, chosen),
+                self.plan,
+            )
+            for group in self.plan.groups
+        ]
 
     def compared(self, test: str, metric: str, chosen: BoolArray | None = None) -> list[Line]:
         """Compare the systems by `bleu`, or by the share of the sentences that equal the reference (`exact`)."""
@@ -228,20 +211,21 @@ class Results:
         for system in controls:
             freedom[self.systems.architecture(system)] += len(self.runs[system]) - 1
         apart = [system for system in controls if freedom[self.systems.architecture(system)] >= _MANY]
-        return {name: f"{self.systems.architecture(name)}{', controls' * (name in apart)}" for name in self.runs}
+        return {name: f"{self.systems.architecture(name)}{CONTROLS * (name in apart)}" for name in self.runs}
 
     def _counts(self, test: str, what: str, chosen: BoolArray | None) -> dict[str, list[DoubleArray]]:
-        counts = {name: [unpacked(run["tests"][test][what]) for run in runs] for name, runs in self.runs.items()}
+        counts = {name: [self._unpacked(run, test, what) for run in runs] for name, runs in self.runs.items()}
         if what == "exact":
             counts = {name: [np.hstack([one, np.ones_like(one)]) for one in seeds] for name, seeds in counts.items()}
         if chosen is not None:
             counts = {name: [one[chosen] for one in seeds] for name, seeds in counts.items()}
         return counts
 
-
-def _sorted(values: Iterable[str]) -> list[str]:
-    """Sort the values of a label, each once: numbers by their size, before words."""
-    return sorted(set(values), key=lambda value: (0, int(value), "") if value.isdecimal() else (1, 0, value))
+    def _unpacked(self, run: dict[str, Any], test: str, what: str) -> DoubleArray:
+        key = (run["system"], run["seed"], test, what)
+        if key not in self._arrays:
+            self._arrays[key] = unpacked(run["tests"][test][what])
+        return self._arrays[key]
 
 
 def _share(totals: DoubleArray) -> float:

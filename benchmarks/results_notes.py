@@ -46,21 +46,22 @@ def _other_baselines(results: Results, lines: Sequence[Line]) -> Iterator[str]:
 
 def _decided_later(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Say what would follow without two decisions that were made when most runs had ended."""
-    tests = sum(
-        line.difference is not None and line.difference.p is not None for line in results.as_one[results.plan.test]
+    tests = len(results.compared_systems)
+    if tests == len(results.design.tested) or not any(line.is_real for line in lines):
+        return
+    apart = results.design.controls_apart
+    changed = [
+        f"{'' if test == results.plan.test else f'on `{test}`, '}`{now.system}` has p = {_p_value(before)}"
+        for test, own in results.bleu.items()
+        for now, before in zip(own, results.as_one[test], strict=True)
+        if now.is_real != before.is_real
+    ]
+    yield (
+        f"That controls are not tested here{' and share a variance of their own' * apart} was decided after most of "
+        f"the runs. With controls among the tests ({counted(tests, 'comparison')})"
+        f"{' and one variance for each architecture' * apart}, "
+        f"{', '.join(changed) or 'the same systems differ significantly'}."
     )
-    if tests > len(results.tested(lines)) and any(line.is_real for line in lines):
-        changed = [
-            f"{'' if test == results.plan.test else f'on `{test}`, '}`{now.system}` has p = {_p_value(before)}"
-            for test, own in results.bleu.items()
-            for now, before in zip(own, results.as_one[test], strict=True)
-            if now.is_real and not before.is_real
-        ]
-        yield (
-            "That controls are not tested here and share a variance of their own was decided after most of the runs. "
-            f"With controls among the tests ({counted(tests, 'comparison')}) and one variance for each architecture, "
-            f"{', '.join(changed) or 'the same systems differ significantly'}."
-        )
 
 
 def _p_value(line: Line) -> str:
@@ -99,7 +100,10 @@ def _gain_of_gpus(results: Results, lines: Sequence[Line]) -> str:
     error = (squares / freedom * np.linalg.inv(design.T @ design)[-1, -1]) ** 0.5
     width = stats.t(freedom).ppf(0.975) * error
     ends = f"{signed(found[-1] - width)} to {signed(found[-1] + width)}"
-    return f" With the same system and seed, their scores differ by {signed(found[-1])} BLEU ({ends})."
+    return (
+        f" Apart from what system and seed explain, these runs score {signed(found[-1])} BLEU ({ends}); nothing is "
+        "corrected for that."
+    )
 
 
 def _unfinished(results: Results, lines: Sequence[Line]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from results_answer import answer, in_short
 from results_figure import draw
-from results_files import ending_errors
+from results_files import ending_errors, read_result
 from results_found import Results, plans
 from results_notes import notes
 from results_recipes import fingerprint
@@ -73,8 +73,13 @@ def _found(root: Path) -> list[tuple[Results, list[Line]]]:
 
 def _of_other_recipes(results: Results) -> list[str]:
     """Name the systems whose results belong to another recipe than the plan has now."""
-    now = {system: fingerprint(results.systems.recipes[system]) for system in results.runs}
-    return [system for system, runs in results.runs.items() if {run["fingerprint"] for run in runs} != {now[system]}]
+    plan = results.plan
+    tried = {one: [read_result(path)] for one in plan.search if (path := plan.result(one, plan.seeds[0])).exists()}
+    return [
+        system
+        for system, runs in {**tried, **results.runs}.items()
+        if {run["fingerprint"] for run in runs} != {fingerprint(plan.recipe(system, {}))}
+    ]
 
 
 def _page(path: Path, title: str) -> Path:

@@ -25,8 +25,8 @@ def verdicts(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         best = max(tested, key=gain)
         assert best.difference is not None
         yield (
-            f"None of {counted(len(tested), 'system')} differs significantly from the plain model; the best one is "
-            f"{named([best])} ({interval(best.difference)})."
+            f"None of {counted(len(tested), 'single system')} differs significantly from the plain model; the best one "
+            f"is {named([best])} ({interval(best.difference)})."
         )
     else:
         for kind, of_kind in _OF_KIND.items():
@@ -43,7 +43,7 @@ def verdict(kind: str, systems: Sequence[Line]) -> str:
     if len(systems) == 1:
         return f"{kind[0].upper()}{kind[1:]}, {verdict_on_one(systems[0], 'the plain model')}."
     gains, losses = better(systems), better(systems, sign=-1)
-    of_kind = f"Of {counted(len(systems), 'system')} {kind}"
+    of_kind = f"Of {counted(len(systems), 'single system')} {kind}"
     if not gains and not losses:
         return f"{of_kind}, none differs significantly from the plain model."
     first = _how_many(gains, "significantly better than the plain model")

@@ -63,7 +63,7 @@ class _System(Strict):
     baseline: str | None = None
 
 
-class _Group(Strict):
+class Group(Strict):
     """A table of a test set by a label."""
 
     test: str
@@ -97,7 +97,7 @@ class Plan(Strict):
     chosen_by_score: tuple[str, ...] = ()
     contrast: str | None = None
     contrasts_by: tuple[str, ...] = ()
-    groups: tuple[_Group, ...] = ()
+    groups: tuple[Group, ...] = ()
 
     @classmethod
     def load(cls, path: Path) -> Plan:
@@ -105,6 +105,9 @@ class Plan(Strict):
         given = load_yaml(path)
         if not isinstance(given, dict):
             raise UsageError("not a plan: it must consist of `key: value` lines", where=str(path))
+        for key in given:
+            if key not in _KEYS:
+                raise UsageError(f"a plan has no key '{key}'", where=str(path), do=did_you_mean(str(key), _KEYS))
         try:
             return cls(path=path, **given)
         except ValidationError as error:
@@ -115,6 +118,9 @@ class Plan(Strict):
         if len({*self.seeds}) < len(self.seeds):
             raise ValueError(f"seeds: one is given twice: {self.seeds}")
         named = [*self.baselines.values(), *self.chosen_by_score]
+        for system, own in self.search.items():
+            if own.baseline:
+                raise ValueError(f"search: a mixture such as '{system}' has no baseline of its own")
         for system in (*named, *(own.baseline for own in self.systems.values() if own.baseline)):
             if system not in self.systems:
                 raise ValueError(f"no system is named '{system}'. {did_you_mean(system, self.systems)}".rstrip())
@@ -181,6 +187,9 @@ class Plan(Strict):
         return check_recipe(values, where=f"{self.path}, {system}")
 
 
+_KEYS = [key for key in Plan.model_fields if key != "path"]
+
+
 def first_part(mixture: str) -> str:
     """Name the system that a mixture begins with: `a` of `a + b`."""
     return mixture.partition(" + ")[0]
@@ -194,7 +203,7 @@ def file_name(system: str) -> str:
 def _problem(path: Path, problem: Mapping[str, Any]) -> UsageError:
     key = ".".join(map(str, problem["loc"]))
     if problem["type"] == "extra_forbidden":
-        return UsageError(f"a plan has no key '{key}'", where=str(path), do=did_you_mean(key, Plan.model_fields))
+        return UsageError(f"a plan has no key '{key}'", where=str(path))
     if problem["type"] == "missing":
         return UsageError(f"'{key}' is missing", where=str(path))
     return UsageError(f"{key}: {plain_message(problem)}".removeprefix(": "), where=str(path))

@@ -23,6 +23,8 @@ from scipy import stats
 
 from synmt.evaluation.significance import holm
 
+CONTROLS = ", controls"
+"""The end of the name of a group of controls."""
 REAL = 0.05
 """The adjusted p below which a difference is called significant."""
 
@@ -42,6 +44,11 @@ class Design:
     alike: Mapping[str, str]
     unstable: Set[str] = frozenset()
 
+    @property
+    def controls_apart(self) -> bool:
+        """Whether controls have a variance of their own."""
+        return any(name.endswith(CONTROLS) for name in self.alike.values())
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -59,12 +66,12 @@ class Difference:
     @property
     def low(self) -> float:
         """The lower end of the 95 % interval."""
-        return self.value - self._law.ppf(0.975) * self.error
+        return self.value - self._quantile(0.975) * self.error
 
     @property
     def high(self) -> float:
         """The upper end of the 95 % interval."""
-        return self.value + self._law.ppf(0.975) * self.error
+        return self.value + self._quantile(0.975) * self.error
 
     @property
     def seeded(self) -> bool:
@@ -78,19 +85,24 @@ class Difference:
 
     def unadjusted_p(self) -> float:
         """Compute p before it is adjusted."""
-        return 2 * float(self._law.sf(abs(self.value) / self.error)) if self.error else float(self.value == 0)
+        return (
+            2 * float(stats.t.sf(abs(self.value) / self.error, self._freedom)) if self.error else float(self.value == 0)
+        )
 
     def mostly_found(self, tests: int) -> float:
         """Compute the true difference that would be real four times in five, as the largest one of several tests."""
-        return self.smallest_real(tests) + float(self._law.ppf(0.8)) * self.error
+        return self.smallest_real(tests) + self._quantile(0.8) * self.error
 
     def smallest_real(self, tests: int) -> float:
         """Compute the least difference that would be real as the largest one of several tests."""
-        return float(self._law.isf(REAL / 2 / tests)) * self.error
+        return self._quantile(1 - REAL / 2 / tests) * self.error
+
+    def _quantile(self, share: float) -> float:
+        return float(stats.t.ppf(share, self._freedom))
 
     @property
-    def _law(self) -> stats.distributions.rv_frozen:
-        return stats.t(self.freedom) if self.seeded else stats.norm()
+    def _freedom(self) -> float:
+        return self.freedom if self.seeded else math.inf
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from results_phrases import interval, signed
 from results_plan import Plan
 from results_statistics import REAL, Difference, Line, any_seeded
 
-from synmt.errors import counted
+from synmt.errors import UsageError, counted
 from synmt.evaluation.cost import first_step
 from synmt.evaluation.report import format_p_value
 
@@ -86,7 +86,7 @@ def mean_losses(results: Results, system: str) -> list[tuple[int, float]]:
 
 
 def _loss_at(step: int, validations: Sequence[tuple[int, float]]) -> float:
-    return next(loss for at, loss in reversed(validations) if at <= step)
+    return next((loss for at, loss in reversed(validations) if at <= step), validations[0][1])
 
 
 def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -101,8 +101,8 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         yield f"`BLEU|{test['scores']['bleu']['signature']}`. No system can be compared with a plain model yet."
         return
     luck = (
-        " and the luck of training: the variance of the seeds, shared by the systems of an architecture (many controls "
-        "share one of their own)"
+        " and the luck of training: the variance of the seeds, shared by the systems of an architecture"
+        + " (controls share one of their own)" * results.design.controls_apart
         if any_seeded(lines)
         else " only; since no system has two seeds yet, no difference is tested"
     )
@@ -193,6 +193,8 @@ def contrast_tables(results: Results) -> Iterator[str]:
     for label in results.plan.contrasts_by if _have_contrasts(results) else ():
         named = next(iter(results.runs.values()))[0]["contrast"]
         chosen = [name for name in named if name.startswith(f"{label}: ")]
+        if not chosen:
+            raise UsageError(f"no contrasts are labelled '{label}'", where=str(results.plan.path))
         yield from ("", f"Contrasts with the right translation more probable, by {label}:", "")
         rows = [[system, *(_contrast(runs, name) for name in chosen)] for system, runs in results.runs.items()]
         yield from markdown(["system", *(name.removeprefix(f"{label}: ") for name in chosen)], rows)

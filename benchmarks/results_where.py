@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from results_found import Grouping, Results
+from results_found import Results
+from results_groups import Grouping
 from results_phrases import better, gain, more, named, needed, signed, verdicts
 from results_statistics import Line, any_seeded
 
@@ -30,7 +31,8 @@ def _elsewhere(grouping: Grouping, gains: Mapping[str, Sequence[Line]]) -> str:
     without = [value for value, systems in gains.items() if not systems]
     others = [gain(line) for value in without for line in grouping.groups[value] if line.system in helped]
     names = ", ".join(f"`{value}`" for value in without)
-    return f"; in {names}, these systems have {signed(min(others))} to {signed(max(others))}" if others else ""
+    ends = dict.fromkeys(map(signed, (min(others), max(others)))) if others else ()
+    return f"; in {names}, these systems have {' to '.join(ends)}" if others else ""
 
 
 def _on_hard_sentences(results: Results, lines: Sequence[Line], test: str, harder: Sequence[Line]) -> Iterator[str]:
@@ -47,7 +49,8 @@ def _on_hard_sentences(results: Results, lines: Sequence[Line], test: str, harde
             f"{steps[1]:,}."
         )
     if any_seeded(harder):
-        yield from (f"On `{test}`: {sentence[0].lower()}{sentence[1:]}" for sentence in verdicts(results, harder))
+        yield f"Systems on `{test}`:"
+        yield from verdicts(results, harder)
 
 
 def _least(results: Results, grouping: Grouping) -> str:
@@ -56,4 +59,4 @@ def _least(results: Results, grouping: Grouping) -> str:
     if not any(map(any_seeded, tested)):
         return ""
     least = [needed(own, len(results.design.tested)) for own in tested]
-    return f"{min(least):.0f} to {max(least):.0f}"
+    return " to ".join(dict.fromkeys(f"{one:.0f}" for one in (min(least), max(least))))

@@ -207,13 +207,20 @@ def test_a_folder_without_a_name_is_neither_a_seed_nor_a_run(files, folder):
 
 
 def test_another_seed_beside_the_given_run_is_named(tmp_path):
-    for name, seed in (("plain", 1), ("plain-seed2", 2), ("other", 1)):
+    for name, seed in (("plain", 1), ("plain-seed2", 2), ("other", 1), ("ignore0.3", 1), ("ignore0.5", 1)):
         write_run(tmp_path / name, lines=FIRST, training={"seed": seed})
-    said = run(tmp_path / "plain", tmp_path / "other", "--seeds", "-m", "chrf").stderr
-    assert f"{tmp_path / 'plain'}: another seed is beside it, {tmp_path / 'plain-seed2'}, and no system" in said
-    for given in (["plain", "plain-seed2", "other"], ["other"]):
-        said = run(*(tmp_path / name for name in given), "--seeds", "-m", "chrf", "--samples", 50).stderr
-        assert "another seed" not in said
+    said = run(tmp_path / "other", tmp_path / "plain", "--seeds", "-m", "chrf").stderr
+    assert f"but {tmp_path / 'plain-seed2'} is another seed of {tmp_path / 'plain'}. Give all seeds" in said
+    # a file is no run, and what follows a dot need not be a seed
+    (tmp_path / "ref").write_text("".join(f"{line}\n" for line in REFERENCES))
+    (tmp_path / "plain.de").write_text("".join(f"{line}\n" for line in FIRST))
+    for given in (["plain", "plain-seed2", "other"], ["other"], ["ignore0.3"], ["plain.de", "-r", "ref"]):
+        paths = (one if one.startswith("-") else tmp_path / one for one in given)
+        done = run(*paths, "--seeds", "-m", "chrf", "--samples", 50)
+        assert done.exit_code == 0, done.output
+        assert "another seed" not in done.stderr
+    alone = run(tmp_path / "plain", tmp_path / "plain-seed2", "--seeds", "-m", "chrf", "--samples", 50).stdout
+    assert "with two or three seeds, intervals are too narrow\n" in alone
 
 
 def test_two_equal_seeds_score_as_one(files):

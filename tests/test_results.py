@@ -22,7 +22,7 @@ from tiny import TRAINING, write_corpus, write_recipe
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from results_answer import _best_of_all, _more_weights, _on_average, answer  # noqa: E402
+from results_answer import _best_of_all, _more_weights, _on_average, _verdicts, answer  # noqa: E402
 from results_found import Results  # noqa: E402
 from results_measure import packed, unpacked  # noqa: E402
 from results_notes import (  # noqa: E402
@@ -41,6 +41,7 @@ from results_statistics import Difference, Line  # noqa: E402
 from results_tables import contrast_tables, control_tables, mean_losses  # noqa: E402
 
 import results  # noqa: E402
+from synmt.errors import SynmtError, UsageError  # noqa: E402
 from synmt.evaluation.metrics import make_metric  # noqa: E402
 from synmt.recipe.load import load_recipe  # noqa: E402
 
@@ -153,14 +154,15 @@ def line(system, value, *scores, p=0.9):
 
 def test_the_answer_counts_the_systems_that_differ_and_names_them():
     several = [line("a", 0.5, 90.0), line("b", 0.2, 90.0, 91.0), line("c", -0.1, 89.0)]
-    none = "Of 3 systems with trees, none differs significantly from the plain model."
+    none = "Of 3 single systems with trees, none differs significantly from the plain model."
     assert verdict("with trees", several) == none
     several[1] = line("b", 3.0, 93.0, 93.5, p=0.001)
     better = "1 is significantly better than the plain model (`b` +3.00)"
-    assert verdict("with trees", several) == f"Of 3 systems with trees, {better}."
+    assert verdict("with trees", several) == f"Of 3 single systems with trees, {better}."
     worse = line("d", -3.0, 87.0, p=0.001)
     assert verdict("without trees", [several[0], worse]) == (
-        "Of 2 systems without trees, none is significantly better than the plain model, and 1 is worse (`d` −3.00)."
+        "Of 2 single systems without trees, none is significantly better than the plain model, and 1 is worse (`d` "
+        "−3.00)."
     )
     assert (
         verdict("without trees", [worse]) == "Without trees, `d` is significantly worse than the plain model (−3.00)."
@@ -168,7 +170,10 @@ def test_the_answer_counts_the_systems_that_differ_and_names_them():
     assert verdict("without trees", several[:1]) == (
         "Without trees, `a` does not differ significantly from the plain model."
     )
-    assert verdict("with trees", [*several, worse]) == f"Of 4 systems with trees, {better}, and 1 is worse (`d` −3.00)."
+    assert (
+        verdict("with trees", [*several, worse])
+        == f"Of 4 single systems with trees, {better}, and 1 is worse (`d` −3.00)."
+    )
 
 
 LABELS = {"words": ["8"] * 10 + ["10"] * 20 + ["12"] * 10, "part": ["first"] * 30 + ["other"] * 10}
@@ -250,11 +255,14 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert results.startswith("# Results\n")
     assert "Before." in results
     assert results.rstrip().endswith("Fast.")
-    which = "Each system has 2 seeds. Typically, a difference of "
+    which = "Each system that is tested has 2 seeds. Typically, a difference of "
     assert f"- **Which systems help?**\n  - *Captions*: {which}" in results
     assert " With a parser's trees, `pascal` is significantly better than the plain model (+" in results
     assert " Without trees, `relative` is significantly better than the plain model (+" in results
-    assert " The best with a parser's trees is `pascal`; the only one without trees, `relative`, has " in results
+    assert (
+        " The best single system with a parser's trees is `pascal`; the only one without trees, `relative`, has "
+        in results
+    )
     assert "). This interval does not know that the first was chosen as the best." in results
     assert " The mixture `relative + pascal` is significantly better than the plain model (+" in results
     assert "); `relative` alone gains +" in results
@@ -272,7 +280,7 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert f"(#what-a-variant-costs-in-training)?**\n  - *Captions*: {cost}" in results
     assert "| pascal | parser | 2 |" in results
     assert (
-        "\nTrained on a GPU (GPU 1): 1 of the 10 runs. There, a seed gives other dropout. With the same system"
+        "\nTrained on a GPU (GPU 1): 1 of the 10 runs. There, a seed gives other dropout. Apart from what system"
         in results
     )
     assert "\n[Scores by words](results-by-group.md).\n" in results
@@ -353,7 +361,10 @@ def test_the_answer_compares_architectures_on_hard_sentences(root):
         f"*Captions*: On `hard`, {', '.join(falls)}. There, `lstm` has {hard['lstm'] - hard['plain']:.2f} BLEU" in where
     )
     assert "than `plain`, after 20 steps instead of 10." in where
-    assert "On `hard`: with a parser's trees, `gcn-lstm` does not differ significantly from the plain model." in where
+    assert (
+        "Systems on `hard`: With a parser's trees, `gcn-lstm` does not differ significantly from the plain model."
+        in where
+    )
 
 
 def test_many_controls_have_a_variance_of_their_own(root, monkeypatch):
@@ -479,13 +490,13 @@ def test_what_was_decided_later_is_said_with_what_would_follow_otherwise(root):
     found = Results(Plan.load(root / "results/multi30k.yaml"))
     [sentence] = _decided_later(found, found.of_plan)
     # a control and three others
-    assert "With controls among the tests (4 comparisons)" in sentence
+    assert "With controls among the tests (4 comparisons), the same systems" in sentence
     assert sentence.endswith("the same systems differ significantly.")
     [before] = (line for line in found.as_one["test"] if line.system == "pascal")
     doubtful = replace(before, difference=replace(before.difference, p=0.07))
     found.as_one["test"] = [doubtful if line is before else line for line in found.as_one["test"]]
     [sentence] = _decided_later(found, found.of_plan)
-    assert sentence.endswith("for each architecture, `pascal` has p = 0.070.")
+    assert sentence.endswith("(4 comparisons), `pascal` has p = 0.070.")
 
 
 def test_scores_of_gpus_are_compared_with_those_of_the_same_system_and_seed(root):
@@ -498,12 +509,34 @@ def test_scores_of_gpus_are_compared_with_those_of_the_same_system_and_seed(root
         for run in found.runs[system]:
             run["device"] = "GPU 1" if (system, run["seed"]) in on_gpu else "cpu"
         lines.append(Line(system, scores, None))
-    assert _gain_of_gpus(found, lines).endswith("their scores differ by +1.50 BLEU (+1.50 to +1.50).")
+    assert _gain_of_gpus(found, lines).endswith(
+        "these runs score +1.50 BLEU (+1.50 to +1.50); nothing is corrected for that."
+    )
     # all on GPUs: nothing to compare with
     for runs in found.runs.values():
         for run in runs:
             run["device"] = "GPU 1"
     assert _gain_of_gpus(found, lines) == ""
+
+
+def test_the_interval_of_what_a_gpu_adds_is_that_of_least_squares(root):
+    """As Frisch and Waugh compute it: from what system and seed leave of the indicator and of the scores."""
+    found = Results(Plan.load(root / "results/multi30k.yaml"))
+    random = np.random.default_rng(3)
+    on_gpu = [True, False, False, True, False, True]
+    scores = random.normal(60, 2, 6)
+    lines = [Line(one, list(scores[2 * n : 2 * n + 2]), None) for n, one in enumerate(("plain", "pascal", "relative"))]
+    lines.append(Line("relative + pascal", [0.0, 99.0], None, unstable=True))
+    for place, (system, run) in enumerate((line.system, run) for line in lines[:3] for run in found.runs[line.system]):
+        found.runs[system][run["seed"] - 1]["device"] = "GPU 1" if on_gpu[place] else "cpu"
+    others = np.array([np.repeat(np.eye(3)[n], 2) for n in range(3)] + [np.tile([0.0, 1.0], 3)]).T
+    left = np.eye(6) - others @ np.linalg.pinv(others)
+    gpu, rest = left @ np.array(on_gpu, dtype=float), left @ scores
+    gain = gpu @ rest / (gpu @ gpu)
+    error = np.sqrt(((rest - gain * gpu) ** 2).sum() / (6 - 5) / (gpu @ gpu))
+    width = 12.7062 * error  # Student's t with one degree of freedom
+    said = _gain_of_gpus(found, lines).replace("−", "-")
+    assert f"score {gain:+.2f} BLEU ({gain - width:+.2f} to {gain + width:+.2f})" in said
 
 
 def test_a_system_that_has_most_of_a_shared_variance_is_named(root):
@@ -535,6 +568,92 @@ def test_the_best_system_of_all_is_named_if_it_has_another_architecture(root):
         assert not said or sentences[0].endswith("one of the LSTMs, which train for 20 steps instead of 10.")
 
 
+def test_a_control_with_a_higher_score_than_the_best_system_is_named(root):
+    path = root / "results/multi30k.yaml"
+    plan = path.read_text().replace("{transformer: plain}", "{transformer: plain, lstm: lstm}")
+    more = "  lstm: multi30k-lstm\n  gcn-lstm: multi30k-gcn-lstm\n"
+    more += "  'gcn-lstm, random trees': {recipe: multi30k-gcn-lstm, set: {parser.control: random}}\n"
+    path.write_text(plan.replace("search:", f"{more}search:"))
+    for system, quality in {"lstm": 0.9, "gcn-lstm": 0.98, "gcn-lstm, random trees": 0.99}.items():
+        for seed in (1, 2):
+            result = make_result(system, seed, quality)
+            (path.with_suffix("") / f"{file_name(system)}-seed{seed}.json").write_text(json.dumps(result))
+    found = Results(Plan.load(path))
+    [sentence] = _best_of_all(found, found.of_plan)
+    assert sentence.startswith("The highest score without other trees is that of `gcn-lstm` (")
+    assert "instead of 10; `gcn-lstm, random trees` has " in sentence
+    # without results of its plain model, nothing is said of it, and nothing fails
+    for seed in (1, 2):
+        found.plan.result("lstm", seed).unlink()
+    again = Results(found.plan)
+    assert again.from_plain("test", ["gcn-lstm"]) is None
+    assert "".join(answer([(again, again.of_plan)]))
+
+
+def test_an_architecture_with_one_seed_is_not_tested_beside_one_with_two(root):
+    path = root / "results/multi30k.yaml"
+    plan = path.read_text().replace("{transformer: plain}", "{transformer: plain, lstm: lstm}")
+    path.write_text(plan.replace("search:", "  lstm: multi30k-lstm\n  gcn-lstm: multi30k-gcn-lstm\nsearch:"))
+    for system, quality in {"lstm": 0.5, "gcn-lstm": 0.9}.items():
+        result = make_result(system, 1, quality)
+        (path.with_suffix("") / f"{file_name(system)}-seed1.json").write_text(json.dumps(result))
+    found = Results(Plan.load(path))
+    assert "gcn-lstm" not in {line.system for line in found.tested(found.of_plan)}
+    said = list(_verdicts(found, found.of_plan))
+    assert not any("lstm" in sentence.lower() for sentence in said)
+    # which are planned, and count: pascal, relative, the mixture, gcn-lstm
+    [pascal] = (line.difference for line in found.of_plan if line.system == "pascal")
+    assert len(found.design.tested) == 4
+    assert 0 < pascal.unadjusted_p() < pascal.p
+
+
+def test_unstable_systems_are_counted_but_not_among_the_others(root):
+    path = root / "results/multi30k.yaml"
+    result = json.loads((path.with_suffix("") / "pascal-random-trees-seed2.json").read_text())
+    result["tests"]["test"] = make_test(2, 0.1)
+    (path.with_suffix("") / "pascal-random-trees-seed2.json").write_text(json.dumps(result))
+    found = Results(Plan.load(path))
+    assert found.design.unstable == {"pascal, random trees"}
+    assert found.other_trees == {}
+    assert "Not counted: 1 system that varies far more from seed to seed." in list(_verdicts(found, found.of_plan))
+
+
+def test_controls_with_other_shares_of_changed_arcs_are_compared_apart(root):
+    path = root / "results/multi30k.yaml"
+    more = "".join(
+        f"  'rewired {share} %': {{recipe: multi30k-pascal, set: {{parser.rewire: {share / 100}}}}}\n"
+        for share in (25, 50)
+    )
+    path.write_text(path.read_text().replace("search:", f"{more}search:"))
+    for share, seed in itertools.product((25, 50), (1, 2)):
+        result = path.with_suffix("") / f"rewired-{share}-seed{seed}.json"
+        result.write_text(json.dumps(make_result(f"rewired {share} %", seed, 0.6)))
+    others = Results(Plan.load(path)).other_trees
+    assert set(others) == {"random", "rewired 25 %", "rewired 50 %"}
+
+
+def test_the_power_of_a_test_is_that_of_its_simulation():
+    """A true difference of this size is significant, at the level of seven tests, four times in five."""
+    difference = Difference(0.0, 0.8, 9.0)
+    random = np.random.default_rng(8)
+    errors = 0.8 * np.sqrt(random.chisquare(9, 100_000) / 9)
+    found = difference.mostly_found(7) + 0.8 * random.standard_normal(100_000)
+    critical = difference.smallest_real(7) / 0.8
+    assert np.mean(found / errors > critical) == pytest.approx(0.8, abs=0.03)
+
+
+@pytest.mark.parametrize(("label", "known"), [("by: wrods", "words, part"), ("without: {prat: other}", "words, part")])
+def test_a_label_that_a_test_set_does_not_have_is_refused(root, label, known):
+    path = root / "results/multi30k.yaml"
+    old = label.partition(":")[0] + (": words" if "by" in label else ": {part: other}")
+    path.write_text(path.read_text().replace(old, label))
+    with pytest.raises(UsageError, match=f"the test set 'test' has no label '(wrods|prat)'. Labels: {known}"):
+        _ = Results(Plan.load(path)).groupings
+    (path.with_suffix("") / "labels.json").unlink()
+    with pytest.raises(SynmtError, match=r"labels\.json: missing or damaged"):
+        _ = Results(Plan.load(path)).groupings
+
+
 def test_controls_chosen_by_their_scores_have_a_row_apart(root):
     path = root / "results/multi30k.yaml"
     more = "  'relative, random trees': {recipe: multi30k-graph-relations, set: {parser.control: random}}\n"
@@ -560,7 +679,7 @@ def test_a_page_is_not_made_from_results_of_other_recipes(root):
     command = [sys.executable, str(ROOT / "benchmarks/results_page.py"), "--root", str(root)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 1
-    assert "has results of other recipes than multi30k.yaml has now, of plain, pascal, " in done.stderr
+    assert "has results of other recipes than multi30k.yaml has now, of relative + pascal, plain, " in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -677,6 +796,15 @@ def test_a_plan_with_a_mistake_is_refused_before_anything_is_trained(tiny_plan, 
     for old, new, message in (
         ("title", "titel", "a plan has no key 'titel'. Did you mean 'title'?"),
         ("title: Tiny\n", "", "'title' is missing"),
+        ("title", "path", "a plan has no key 'path'"),
+        ("title", "3", "a plan has no key '3'"),
+        ("plain: base.yaml", "plain: {recipe: base.yaml, baseline: plan}", "no system is named 'plan'"),
+        ("title", "chosen_by_score: [reads]\ntitle", "no system is named 'reads'"),
+        (
+            "title",
+            "search: {a + b: {recipe: base.yaml, baseline: plain}}\ntitle",
+            "a mixture such as 'a + b' has no baseline",
+        ),
         (good, "- a list\n", "not a plan: it must consist of `key: value` lines"),
         ("seeds: [1]", "seeds: 1", "seeds: must be a list"),
         ("seeds: [1]", "seeds: [1, 1]", "seeds: one is given twice: [1, 1]"),

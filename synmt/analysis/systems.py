@@ -10,7 +10,7 @@ from pathlib import Path
 from synmt.analysis.inputs import read_test
 from synmt.errors import UsageError
 from synmt.evaluation.outputs import Outputs, baseline_of, from_files
-from synmt.evaluation.system_paths import group_paths, printable
+from synmt.evaluation.system_paths import group_paths, printable, warn_of_single_seeds
 
 _logger = logging.getLogger(__name__)
 
@@ -56,6 +56,8 @@ def read_translations(
     if baseline is not None:
         groups = _put_first(groups, baseline, group_seeds=group_seeds)
     _warn_of_the_same_twice(groups)
+    if group_seeds:
+        warn_of_single_seeds(groups)
     found = {anchor: first}
     for path in (path for _, members in groups for path in members):
         if path not in found:

@@ -117,9 +117,14 @@ def group_by_seed(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
 
 
 def seeds_beside(path: Path) -> list[Path]:
-    """List the run folders in the folder of a path that `group_by_seed` would join with it."""
-    runs = sorted(run.parent for run in path.parent.glob("*/run.json") if run.parent.name != path.name)
-    return [run for run in runs if len(group_by_seed([path, run])) == 1]
+    """List the runs beside a run whose names differ in the seed only, such as `pascal-seed2` beside `pascal`."""
+    runs = sorted(run.parent for run in path.parent.glob("*/run.json"))
+    own = _SEED_IN_NAME.sub("", path.name)
+    return (
+        [run for run in runs if run.name != path.name and _SEED_IN_NAME.sub("", run.name) == own]
+        if path in runs
+        else []
+    )
 
 
 def _without_seed(path: Path) -> str:

@@ -26,12 +26,23 @@ def group_paths(paths: Sequence[Path], *, group_seeds: bool = False) -> list[tup
     groups = [(str(path), _match(path)) for path in paths]
     if group_seeds:
         groups = group_by_seed([path for _, members in groups for path in members])
-        if all(len(members) == 1 for _, members in groups):
-            _warn_of_single_seeds([path for _, [path] in groups])
     for name, members in groups:
         _say_members(name, members, "seed")
         check_one_system([path for path in members if path.is_dir()])
     return groups
+
+
+def warn_of_single_seeds(groups: Sequence[tuple[str, Sequence[Path]]]) -> None:
+    """Warn if all systems have one seed, and other seeds of a run are beside it."""
+    if any(len(members) > 1 for _, members in groups):
+        return
+    for _, [path] in groups:
+        if beside := seeds_beside(path):
+            _logger.warning(
+                f"--seeds: no system is given with two seeds, but {printable(beside[0])} is another seed of "
+                f"{printable(path)}. Give all seeds, or a pattern"
+            )
+            return
 
 
 def match_paths(paths: Sequence[Path]) -> list[Path]:
@@ -40,17 +51,6 @@ def match_paths(paths: Sequence[Path]) -> list[Path]:
     for name, members in found:
         _say_members(name, members, "system")
     return [path for _, members in found for path in members]
-
-
-def _warn_of_single_seeds(paths: Sequence[Path]) -> None:
-    """Warn that no path has a second seed among the others, if one is beside it."""
-    for path in paths:
-        if beside := seeds_beside(path):
-            _logger.warning(
-                f"{printable(path)}: another seed is beside it, {printable(beside[0])}, and no system was given with "
-                "two seeds. Give all of them"
-            )
-            return
 
 
 def _say_members(name: str, members: Sequence[Path], what: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from synmt.errors import SynmtError, UsageError, all_in_one
 from synmt.evaluation.metrics import MetricOptions, looks_tokenized, looks_unspaced, read_aligned
 from synmt.evaluation.outputs import Outputs, from_run, tokens_folder
-from synmt.evaluation.system_paths import check_existence, group_paths, printable, short_names
+from synmt.evaluation.system_paths import check_existence, group_paths, printable, short_names, warn_of_single_seeds
 from synmt.files.reading import read_lines
 
 _logger = logging.getLogger(__name__)
@@ -96,6 +96,8 @@ def read_systems(
     # missing systems are reported before a missing reference
     check_existence(paths)
     groups = group_paths(paths, group_seeds=group_seeds)
+    if group_seeds:
+        warn_of_single_seeds(groups)
     locations = list(_locate([path for _, members in groups for path in members], test))
     runs = [(path, run) for path, run in locations if run]
     if test and not runs:
