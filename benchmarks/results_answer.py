@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from results_found import Results
 from results_phrases import (
+    ARCHITECTURES,
     NAMED,
     anchor,
     better,
@@ -22,7 +23,7 @@ from results_phrases import (
 )
 from results_plan import first_part
 from results_recipes import reads_trees
-from results_statistics import Line, any_seeded
+from results_statistics import Difference, Line, any_seeded
 from results_systems import SINGLE
 from results_tables import control_title
 from results_where import where
@@ -119,7 +120,7 @@ def _best_with_and_without(results: Results, lines: Sequence[Line]) -> Iterator[
         return
     trees, none = (max(systems, key=lambda line: line.mean) for systems in kinds)
     found = results.contrast(results.plan.test, {none.system: 1, trees.system: -1})
-    among = f"Among {_ARCHITECTURES[first]}, the" if len(own) < len(lines) else "The"
+    among = f"Among {ARCHITECTURES[first]}s, the" if len(own) < len(lines) else "The"
     best = "best" if len(kinds[1]) > 1 else "only one"
     chosen = "both were" if len(kinds[1]) > 1 else "the first was"
     yield (
@@ -139,7 +140,7 @@ def _best_of_all(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         others = "".join(f"; `{line.system}` has {line.mean:.2f}" for line in controls)
         yield (
             f"The highest score{' without other trees' * bool(controls)} is that of `{best.system}` ({best.mean:.2f}), "
-            f"one of the {_ARCHITECTURES[architecture]}, which train for {steps[0]:,} steps instead of {steps[1]:,}"
+            f"one of the {ARCHITECTURES[architecture]}s, which train for {steps[0]:,} steps instead of {steps[1]:,}"
             f"{others}."
         )
 
@@ -178,7 +179,7 @@ def _on_average(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     averages = results.of_other_trees(results.plan.test)
     for trees, average in averages.items():
         if average.is_real:
-            yield from _with_real_average(results, trees)
+            yield from _with_real_average(results, trees, average)
     chance = {trees: one for trees, one in averages.items() if one.seeded and not one.is_real}
     if chance:
         others = ", ".join(f"{trees} {signed(one.value)} ({interval(one)})" for trees, one in chance.items())
@@ -188,10 +189,9 @@ def _on_average(results: Results, lines: Sequence[Line]) -> Iterator[str]:
             yield "No system that gains significantly has been trained with these."
 
 
-def _with_real_average(results: Results, trees: str) -> Iterator[str]:
+def _with_real_average(results: Results, trees: str, average: Difference) -> Iterator[str]:
     """Say how much better the parser's trees are than others, and what both gain over the plain model."""
     test, pairs = results.plan.test, results.other_trees[trees]
-    average = results.of_other_trees(test)[trees]
     word = "better" if average.value > 0 else "worse"
     yield (
         f"On average over {counted(len(pairs), 'system')}, the parser's trees are significantly {word} than `{trees}` "
@@ -231,7 +231,6 @@ def _more_weights(own: int, base: int) -> str:
     return f"has {share} fewer weights" if own < base else f"adds {share} to the weights"
 
 
-_ARCHITECTURES = {"transformer": "Transformers", "lstm": "LSTMs"}
 _QUESTIONS: dict[str, Callable[[Results, Sequence[Line]], Iterator[str]]] = {
     "Which systems help?": _which,
     "Is it the syntax?": _controls,

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 from results_found import Results
-from results_phrases import scores_of, signed
+from results_phrases import ARCHITECTURES, scores_of, signed
 from results_statistics import Line
 from scipy import stats
 
 from synmt.errors import counted
 from synmt.evaluation.report import format_p_value
 
-_NAMES = {"transformer": "Transformer", "lstm": "LSTM"}
 _STILL_FALLING = 0.05
 """The share of the loss that a training at its end may still lose from one validation to the next."""
 _FEW = 3
@@ -117,7 +116,8 @@ def _unfinished(results: Results, lines: Sequence[Line]) -> Iterator[str]:
             most = sorted((one for one in falls if falls[one] > _FAST * typical), key=lambda one: -falls[one])
             named = ", ".join(f"`{system}` {100 * falls[system]:.0f} %" for system in most)
             parts.append(
-                f"{100 * typical:.0f} % for the median {_NAMES[architecture]}" + f" (most for {named})" * bool(most)
+                f"{100 * typical:.0f} % for the median {ARCHITECTURES[architecture]}"
+                + f" (most for {named})" * bool(most)
             )
     if parts:
         yield (

@@ -12,6 +12,7 @@ from results_systems import SINGLE
 
 from synmt.errors import counted
 
+ARCHITECTURES = {"transformer": "Transformer", "lstm": "LSTM"}
 NAMED = 6
 """The most systems that a sentence names."""
 _OF_KIND = {"parser": "with a parser's trees", "induced": "with induced trees", "none": "without trees"}

@@ -115,9 +115,13 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     return _question(name, {each: each for each in names})
 
 
-def did_you_mean_path(path: Path, others: Iterable[Path]) -> str:
-    """Suggest the path with the closest name as a question; empty if none is close."""
-    return _question(path.name, {other.name: str(other) for other in others})
+def did_you_mean_path(path: Path, others: Iterable[Path] | None = None) -> str:
+    """Suggest the path with the closest name as a question; empty if none is close.
+
+    others: by default all that is in the folder of the path.
+    """
+    choices = sorted(path.parent.glob("*")) if others is None else others
+    return _question(path.name, {other.name: str(other) for other in choices})
 
 
 def _question(name: str, choices: Mapping[str, str]) -> str:

@@ -104,8 +104,8 @@ def baseline_of(outputs: Outputs, baseline: Path) -> Outputs:
             )
         return replace(outputs, system=display_name(baseline.name), hypothesis=hypothesis, tokens=None, run=None)
     if not baseline.exists():
-        near = did_you_mean_path(baseline, sorted(baseline.parent.glob("*")))
-        raise SynmtError("no such file or run folder", where=str(baseline), do=near or "Give another run or file")
+        do = did_you_mean_path(baseline) or "Give another run or file"
+        raise SynmtError("no such file or run folder", where=str(baseline), do=do)
     if not outputs.test:
         raise UsageError(
             "translations in a file cannot be compared with a run",

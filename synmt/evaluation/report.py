@@ -114,11 +114,7 @@ def remarks(comparison: SystemComparison) -> Iterator[str]:
     yield f"95 % interval: bootstrap of {units}, {counts['bootstrap']}, seed {plan.seed}"
     if seeds:
         # a system alone has no p-values
-        yield (
-            FEW_SEEDS.replace("p-values", _P_VALUES["bootstrap"])
-            if len(systems) > 1
-            else FEW_SEEDS.partition(" and")[0]
-        )
+        yield FEW_SEEDS + f" and {_P_VALUES['bootstrap']} too small" * (len(systems) > 1)
     if len(systems) > 1:
         uncorrected = ", and not corrected for their number" if (len(systems) - 1) * len(metrics) > 1 else ""
         yield f"difference from {systems[0].name}; p-values are two-sided{uncorrected}"

@@ -25,7 +25,7 @@ from synmt.evaluation.significance import Comparison, bootstrap_scores, compare
 
 _SEED_IN_NAME = re.compile(r"[-._]seed[-_]?\d+", re.IGNORECASE)
 
-FEW_SEEDS = "with two or three seeds, intervals are too narrow and p-values too small"
+FEW_SEEDS = "with two or three seeds, intervals are too narrow"
 """What resampled seeds cannot show."""
 
 _MAY_DIFFER = {

@@ -65,7 +65,7 @@ def check_existence(paths: Sequence[Path]) -> None:
         SynmtError(
             "no such file or run folder",
             where=printable(path),
-            do=printable(did_you_mean_path(path, sorted(path.parent.glob("*")))),
+            do=printable(did_you_mean_path(path)),
         )
         for path in paths
         if str(path) != "-" and not glob.has_magic(str(path)) and not path.exists()

@@ -69,7 +69,7 @@ def _read_outputs(options: CompareOptions) -> list[Outputs]:
     paths = match_paths(options.compare)
     for path in paths:
         if not path.exists() and str(path) != "-":
-            do = did_you_mean_path(path, sorted(path.parent.glob("*"))) or "Give two runs, or two files"
+            do = did_you_mean_path(path) or "Give two runs, or two files"
             raise UsageError("no such file or run folder", where=str(path), do=do)
     if not 2 <= len(paths) <= len(ascii_uppercase):
         given = f"{counted(len(paths), 'system')} {'is' if len(paths) == 1 else 'are'} given"
