@@ -846,6 +846,14 @@ def test_a_folder_that_cannot_be_written_is_named_before_training(tiny_plan, mon
     tiny_plan.chmod(0o755)
 
 
+def test_a_file_in_the_place_of_a_folder_is_named_before_training(tiny_plan, monkeypatch):
+    (tiny_plan / "data").write_text("")
+    monkeypatch.setattr(results, "in_processes", None)
+    monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml"])
+    with pytest.raises(SystemExit, match="data: is a file, not a folder"):
+        results.main()
+
+
 def test_after_ctrl_c_one_line_says_how_to_go_on(tiny_plan, monkeypatch, capsys):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
