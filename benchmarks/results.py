@@ -22,13 +22,13 @@ from filelock import FileLock
 from results_files import ending_errors, read_result
 from results_measure import labels, measure
 from results_plan import Plan, Planned
+from results_recipes import change
 
 from synmt.corpora.resolve import test_names
 from synmt.errors import SynmtError, UsageError, counted, did_you_mean
 from synmt.files.writing import write_json
 from synmt.parallel.processes import in_processes
 from synmt.parallel.threads import chosen_cores
-from synmt.recipe.yaml_text import parse_yaml_value
 from synmt.run import Run, check_folder
 from synmt.training.grid import train_run
 from synmt.training.grid_runs import FailedRun, GridRun
@@ -106,18 +106,11 @@ def _chosen(plan: Plan, options: argparse.Namespace) -> Iterator[Planned]:
         if seed not in plan.seeds:
             seeds = ", ".join(map(str, plan.seeds))
             raise UsageError(f"the plan does not have seed {seed}", where=str(options.plan), allowed=f"Seeds: {seeds}")
-    for run in plan.runs(dict(map(_change, options.changes))):
+    for run in plan.runs(dict(map(change, options.changes))):
         chosen = not options.systems or run.system in options.systems
         if chosen and (not options.seeds or run.seed in options.seeds):
             _check_tests(plan, run)
             yield run
-
-
-def _change(text: str) -> tuple[str, Any]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise UsageError(f"'{text}' is not a change", allowed="Changes look like training.max_steps=100")
-    return key, parse_yaml_value(value)
 
 
 def _check_tests(plan: Plan, run: Planned) -> None:

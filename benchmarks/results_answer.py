@@ -1,4 +1,4 @@
-"""Does syntax help? The answer that results/ gives, in sentences that its intervals carry."""
+"""Does syntax help? The answer that a comparison gives in detail, in sentences that its intervals carry."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from results_found import Results
 from results_phrases import (
     ARCHITECTURES,
-    NAMED,
     anchor,
+    best_with_and_without,
     better,
     gain,
     interval,
@@ -22,7 +22,6 @@ from results_phrases import (
     verdicts,
 )
 from results_plan import first_part
-from results_recipes import reads_trees
 from results_statistics import Difference, Line, any_seeded
 from results_systems import SINGLE
 from results_tables import control_title
@@ -31,25 +30,11 @@ from results_where import where
 from synmt.errors import counted
 
 
-def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
-    """Yield a list with the answer to each question, from all comparisons."""
+def in_detail(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+    """Yield a line for each question that a comparison answers."""
     for question, part in _QUESTIONS.items():
-        answers = [
-            f"  - *{results.plan.title}*: {' '.join(sentences)}"
-            for results, lines in found
-            if results.plain(lines) and (sentences := list(part(results, lines)))
-        ]
-        if answers:
-            yield from (f"- **{question}**", *answers)
-
-
-def in_short(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
-    """Yield a line for each comparison whose systems have several seeds: which systems help, and is it the syntax."""
-    for results, lines in found:
-        if results.plain(lines) and any_seeded(lines):
-            parts = (_verdicts, _best_with_and_without, _gain_of_mixture, _on_average)
-            sentences = (sentence for part in parts for sentence in part(results, lines))
-            yield f"- **{results.plan.title}**: {' '.join(sentences)}"
+        if results.plain(lines) and (sentences := list(part(results, lines))):
+            yield f"- **{question}** {' '.join(sentences)}"
 
 
 def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -113,19 +98,17 @@ def _power(results: Results, lines: Sequence[Line]) -> str:
 
 def _best_with_and_without(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Compare the best system with a parser's trees and the best one without, of the first architecture, by BLEU."""
-    first = results.systems.architecture(lines[0].system)
-    own = [line for line in lines if results.systems.architecture(line.system) == first]
-    kinds = [results.tested(own, kind) for kind in ("parser", "none")]
-    if not all(kinds):
+    found = best_with_and_without(results, lines)
+    if found is None:
         return
-    trees, none = (max(systems, key=lambda line: line.mean) for systems in kinds)
-    found = results.contrast(results.plan.test, {none.system: 1, trees.system: -1})
+    trees, none, difference = found
+    first = results.systems.architecture(none.system)
+    own = [line for line in lines if results.systems.architecture(line.system) == first]
     among = f"Among {ARCHITECTURES[first]}s, the" if len(own) < len(lines) else "The"
-    best = "best" if len(kinds[1]) > 1 else "only one"
-    chosen = "both were" if len(kinds[1]) > 1 else "the first was"
+    best, chosen = ("best", "both were") if len(results.tested(own, "none")) > 1 else ("only one", "the first was")
     yield (
         f"{among} best single system with a parser's trees is `{trees.system}`; the {best} without trees, "
-        f"`{none.system}`, {more(found)}. This interval does not know that {chosen} chosen as the best."
+        f"`{none.system}`, {more(difference)}. This interval does not know that {chosen} chosen as the best."
     )
 
 
@@ -211,30 +194,9 @@ def _with_real_average(results: Results, trees: str, average: Difference) -> Ite
         )
 
 
-def _cost(results: Results, lines: Sequence[Line]) -> Iterator[str]:
-    """Say what the systems that help add to the model."""
-    helpful = better(results.tested(lines))[:NAMED]
-    parts = []
-    for line in helpful:
-        own, base = (results.runs[name][0]["weights"] for name in (line.system, results.systems.baseline(line.system)))
-        parts.append(f"`{line.system}` {_more_weights(own, base)}")
-    if parts:
-        yield f"{', '.join(parts)}."
-    if parsed := [f"`{line.system}`" for line in helpful if reads_trees(results.systems.recipes[line.system])]:
-        yield f"A parser has to read each text for {' and '.join(parsed)}."
-
-
-def _more_weights(own: int, base: int) -> str:
-    if own == base:
-        return "has as many weights"
-    share = f"{100 * abs(own - base) / base:.1f} %"
-    return f"has {share} fewer weights" if own < base else f"adds {share} to the weights"
-
-
 _QUESTIONS: dict[str, Callable[[Results, Sequence[Line]], Iterator[str]]] = {
     "Which systems help?": _which,
     "Is it the syntax?": _controls,
     "Where?": where,
     "Does a mixture help more?": _mixture,
-    "At what cost, apart from the [time of a step](#what-a-variant-costs-in-training)?": _cost,
 }

@@ -34,6 +34,18 @@ def read_labels(path: Path) -> dict[str, dict[str, list[str]]]:
     raise SynmtError("missing or damaged", where=str(path), do="Train a missing run, which writes it")
 
 
+def read_times(path: Path) -> dict[str, Any]:
+    """Read how long the steps of systems take, as `results_times.py` writes it; raises SynmtError if it is damaged."""
+    try:
+        times = json.loads(path.read_text(encoding="utf-8"))
+        known = all(one["ratios"] and one["fingerprint"] for one in times["systems"].values())
+        if known and {"machine", "threads", "precision"} <= set(times):
+            return times
+    except (ValueError, TypeError, KeyError, AttributeError):
+        pass
+    raise SynmtError("damaged", where=str(path), do="Remove it, and measure again: benchmarks/results_times.py")
+
+
 @contextmanager
 def ending_errors() -> Iterator[None]:
     """End the program with the message of a user's error, or after Ctrl-C, without a traceback."""

@@ -15,6 +15,7 @@ from results_measure import unpacked
 from results_plan import Plan
 from results_statistics import CONTROLS, Compared, Design, Difference, Line, adjusted, any_seeded, average
 from results_systems import OTHER_TREES, TESTED, Systems
+from results_timing import StepTimes
 from results_variances import Aggregate, Resampled, unstable_systems
 
 from synmt.arrays import BoolArray, DoubleArray
@@ -53,6 +54,12 @@ class Results:
     def labels(self) -> dict[str, dict[str, list[str]]]:
         """The labels of the sentences of each test set."""
         return read_labels(self.plan.folder / "labels.json")
+
+    @cached_property
+    def times(self) -> StepTimes:
+        """How long the steps of the systems take that were timed."""
+        fingerprints = {system: runs[0]["fingerprint"] for system, runs in self.runs.items()}
+        return StepTimes(self.plan.folder / "times.json", fingerprints)
 
     def plain(self, lines: Sequence[Line]) -> list[Line]:
         """Choose the lines of baselines."""

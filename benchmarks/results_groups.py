@@ -22,6 +22,7 @@ class Grouping:
     metric: `bleu` or `exact`.
     of_test: names the test set, unless it is that of the plan.
     without: sentences that are left out, by other labels.
+    meaning: what some values mean.
     groups: the compared systems by value.
     """
 
@@ -29,6 +30,7 @@ class Grouping:
     of_test: str
     label: str
     without: Mapping[str, str]
+    meaning: Mapping[str, str]
     groups: dict[str, list[Line]]
 
     @property
@@ -56,7 +58,7 @@ def grouping(
     chosen = {value: _has(labels[group.by], value) & ~left_out for value in _sorted(labels[group.by])}
     groups = {value: compare(one) for value, one in chosen.items() if one.any()}
     of_test = "" if group.test == plan.test else f" of `{group.test}`"
-    return Grouping(group.metric, of_test, group.by, group.without, groups)
+    return Grouping(group.metric, of_test, group.by, group.without, group.meaning, groups)
 
 
 def _has(values: Iterable[str], value: str) -> BoolArray:

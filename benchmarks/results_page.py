@@ -12,12 +12,13 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from results_answer import answer, in_short
+from results_answer import in_detail
 from results_figure import draw
 from results_files import ending_errors, read_result
 from results_found import Results, plans
 from results_notes import notes
 from results_recipes import fingerprint
+from results_short import in_short
 from results_statistics import Line
 from results_tables import (
     contrast_tables,
@@ -90,11 +91,13 @@ def _page(path: Path, title: str) -> Path:
 
 
 def _comparison(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
-    yield from answer(found)
+    yield from in_short(found)
     for results, lines in found:
         yield from ("", f"## {results.plan.title}: all systems", "", *main_table(results, lines))
         for note in notes(results, lines):
             yield from ("", note)
+        if said := list(in_detail(results, lines)):
+            yield from ("", f"### {results.plan.title}: the answer in detail", "", *said)
         if results.other_trees:
             yield from ("", f"### {control_title(results)}", "", *control_tables(results))
         if results.plan.tried():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from results_found import Results
 from results_statistics import Difference, Line
@@ -15,7 +15,8 @@ from synmt.errors import counted
 ARCHITECTURES = {"transformer": "Transformer", "lstm": "LSTM"}
 NAMED = 6
 """The most systems that a sentence names."""
-_OF_KIND = {"parser": "with a parser's trees", "induced": "with induced trees", "none": "without trees"}
+OF_KIND = {"parser": "with a parser's trees", "induced": "with induced trees", "none": "without trees"}
+"""Of each kind of single systems which trees they have."""
 
 
 def verdicts(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -30,7 +31,7 @@ def verdicts(results: Results, lines: Sequence[Line]) -> Iterator[str]:
             f"is {named([best])} ({interval(best.difference)})."
         )
     else:
-        for kind, of_kind in _OF_KIND.items():
+        for kind, of_kind in OF_KIND.items():
             if systems := results.tested(tested, kind):
                 yield verdict(of_kind, systems)
     for line in results.tested(lines, *SINGLE):
@@ -59,6 +60,18 @@ def signed(value: float) -> str:
 def interval(found: Difference) -> str:
     """Write the 95 % interval of a difference."""
     return f"{signed(found.low)} to {signed(found.high)}"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Write `a`, `a and b`, or `a, b and c`."""
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def ends_of(values: Iterable[float]) -> str:
+    """Write the least and the largest of some differences, `+1.00 to +2.00`, or the only one; empty without any."""
+    ordered = sorted(values)
+    return " to ".join(dict.fromkeys(map(signed, (ordered[0], ordered[-1])))) if ordered else ""
 
 
 def scores_of(line: Line) -> str:
@@ -97,6 +110,20 @@ def gain(line: Line) -> float:
     """Return the difference of a system that has one."""
     assert line.difference is not None
     return line.difference.value
+
+
+def best_with_and_without(results: Results, lines: Sequence[Line]) -> tuple[Line, Line, Difference] | None:
+    """Find the best system with a parser's trees, and the best one without, of the first architecture, by BLEU.
+
+    Returns what the second one has more, too; None if one of them is missing.
+    """
+    first = results.systems.architecture(lines[0].system)
+    own = [line for line in lines if results.systems.architecture(line.system) == first]
+    kinds = [results.tested(own, kind) for kind in ("parser", "none")]
+    if not all(kinds):
+        return None
+    trees, none = (max(systems, key=lambda line: line.mean) for systems in kinds)
+    return trees, none, results.contrast(results.plan.test, {none.system: 1, trees.system: -1})
 
 
 def _how_many(lines: Sequence[Line], what: str) -> str:

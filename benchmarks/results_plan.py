@@ -13,7 +13,7 @@ search: {NAME: …}                   mixtures, as `systems`: trained with the f
 chosen_by_score: [NAME, …]          controls that were added because the scores of their models were high
 contrast: NAME                      contrastive sets
 contrasts_by: [LABEL, …]            tables of the contrastive sets by a label
-groups: [{test: TEST, by: LABEL, metric: bleu, without: {LABEL: VALUE}}]
+groups: [{test: TEST, by: LABEL, metric: bleu, without: {LABEL: VALUE}, meaning: {VALUE: WHAT IT MEANS}}]
                                     tables of a test set by a label, of BLEU or `exact` match
 """
 
@@ -70,6 +70,7 @@ class Group(Strict):
     by: str
     metric: Literal["bleu", "exact"]
     without: dict[str, str] = Field(default_factory=dict)
+    meaning: dict[str, str] = Field(default_factory=dict)
 
 
 _Systems = dict[

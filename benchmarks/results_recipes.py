@@ -12,6 +12,7 @@ from synmt.errors import UsageError, did_you_mean
 from synmt.model.build import place_variants
 from synmt.recipe.load import check_recipe, load_recipe, recipe_values
 from synmt.recipe.schema import Recipe
+from synmt.recipe.yaml_text import parse_yaml_value
 from synmt.training.trees.requirements import tree_requirements
 
 _SYSTEM_SECTIONS = ("model", "syntax", "tasks", "parser", "target_parser")
@@ -52,6 +53,14 @@ def moved(system: Recipe, frame: Frame) -> Recipe:
                 values[section][key] = value
     values["training"]["pretraining"] = own["training"]["pretraining"]
     return check_recipe(values, where=system.name)
+
+
+def change(text: str) -> tuple[str, Any]:
+    """Read `section.key=value`; raises UsageError."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"'{text}' is not a change", allowed="Changes look like training.max_steps=100")
+    return key, parse_yaml_value(value)
 
 
 def set_key(values: dict[str, Any], key: str, *, value: Any, where: str) -> None:

@@ -38,11 +38,12 @@ def main_table(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     tests = [name for name in results.bleu if name != results.plan.test]
     others = {test: {line.system: line for line in results.bleu[test]} for test in tests}
     exact = {line.system: line for line in results.compared(results.plan.test, "exact")}
-    with_contrasts = _have_contrasts(results)
+    with_contrasts, times = _have_contrasts(results), results.times.medians
     columns = ["system", "trees", "seeds", "BLEU", "±", "difference", "95 % interval", "p (Holm)", "exact match"]
     for test in tests:
         columns += [f"BLEU, {test}", "difference"]
-    columns += ["contrasts"] * with_contrasts + ["weights", "steps to the baseline's loss"]
+    columns += ["contrasts"] * with_contrasts + ["time"] * bool(times)
+    columns += ["weights", "steps to the baseline's loss"]
     rows = []
     for line in lines:
         deviation = "" if line.deviation is None else f"{line.deviation:.2f}"
@@ -54,6 +55,8 @@ def main_table(results: Results, lines: Sequence[Line]) -> Iterator[str]:
             row += [f"{other.mean:.2f}", difference_cells(other.difference)[0]]
         if with_contrasts:
             row.append(_contrast(results.runs[line.system], "all"))
+        if times:
+            row.append(f"{times[line.system]:.2f}" if line.system in times else "")
         rows.append([*row, *_costs(results, line.system)])
     yield from markdown(columns, rows)
     yield ""
@@ -107,6 +110,9 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         else " only; since no system has two seeds yet, no difference is tested"
     )
     tests = counted(len(results.design.tested), "comparison")
+    times = ""
+    if results.times.medians:
+        times = f" Time: of a training step, relative to the baseline ({results.times.how()})."
     yield (
         f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are from `{lines[0].system}` or the baseline named "
         f"below, and bold if p < {REAL}. p is corrected for the {tests} that are planned (Holm); systems with other "
@@ -118,9 +124,7 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     yield (
         f"Intervals cover the choice of sentences{luck}. ±: standard deviation of the seeds. Trees: which ones a "
         f"system reads or learns from. {contrasts}Steps: the step at which the validation loss first reaches the "
-        "lowest one of the baseline, both on average over the seeds. Times of these runs (in `results/`) cannot be "
-        "compared, because their machine had other work; [the cost of a step](#what-a-variant-costs-in-training) was "
-        "measured separately."
+        f"lowest one of the baseline, both on average over the seeds.{times}"
     )
 
 

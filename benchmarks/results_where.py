@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from results_found import Results
 from results_groups import Grouping
-from results_phrases import better, gain, more, named, needed, signed, verdicts
+from results_phrases import better, ends_of, gain, more, named, needed, verdicts
 from results_statistics import Line, any_seeded
 
 
@@ -31,8 +31,7 @@ def _elsewhere(grouping: Grouping, gains: Mapping[str, Sequence[Line]]) -> str:
     without = [value for value, systems in gains.items() if not systems]
     others = [gain(line) for value in without for line in grouping.groups[value] if line.system in helped]
     names = ", ".join(f"`{value}`" for value in without)
-    ends = dict.fromkeys(map(signed, (min(others), max(others)))) if others else ()
-    return f"; in {names}, these systems have {' to '.join(ends)}" if others else ""
+    return f"; in {names}, these systems have {ends_of(others)}" if others else ""
 
 
 def _on_hard_sentences(results: Results, lines: Sequence[Line], test: str, harder: Sequence[Line]) -> Iterator[str]:

@@ -22,7 +22,8 @@ from tiny import TRAINING, write_corpus, write_recipe
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from results_answer import _best_of_all, _more_weights, _on_average, _verdicts, answer  # noqa: E402
+import results_times  # noqa: E402
+from results_answer import _best_of_all, _on_average, _verdicts, in_detail  # noqa: E402
 from results_found import Results  # noqa: E402
 from results_measure import packed, unpacked  # noqa: E402
 from results_notes import (  # noqa: E402
@@ -37,8 +38,10 @@ from results_page import BEGIN, END  # noqa: E402
 from results_phrases import verdict, verdicts  # noqa: E402
 from results_plan import Plan, file_name  # noqa: E402
 from results_recipes import trees_of  # noqa: E402
+from results_short import in_short, more_weights  # noqa: E402
 from results_statistics import Difference, Line  # noqa: E402
-from results_tables import contrast_tables, control_tables, mean_losses  # noqa: E402
+from results_tables import contrast_tables, control_tables, main_table, mean_losses  # noqa: E402
+from results_timing import around_median  # noqa: E402
 
 import results  # noqa: E402
 from synmt.errors import SynmtError, UsageError  # noqa: E402
@@ -143,9 +146,9 @@ def test_packed_arrays_are_read_as_they_were():
 
 
 def test_the_answer_says_more_or_fewer_weights():
-    assert _more_weights(1012, 1000) == "adds 1.2 % to the weights"
-    assert _more_weights(1000, 1000) == "has as many weights"
-    assert _more_weights(990, 1000) == "has 1.0 % fewer weights"
+    assert more_weights(1012, 1000) == "1.2 % more weights"
+    assert more_weights(1000, 1000) == "as many weights"
+    assert more_weights(990, 1000) == "1.0 % fewer weights"
 
 
 def line(system, value, *scores, p=0.9):
@@ -226,7 +229,7 @@ def root(tmp_path):
     plan += "  plain: multi30k-tiny\n  pascal: multi30k-pascal\n  'pascal, random trees': multi30k-pascal-random\n"
     plan += "  relative: multi30k-relative\n"
     plan += "search: {relative + pascal: multi30k-pascal}\n"
-    plan += "groups: [{test: test, by: words, metric: exact, without: {part: other}}]\n"
+    plan += "groups: [{test: test, by: words, metric: exact, without: {part: other}, meaning: {'8': short ones}}]\n"
     (tmp_path / "results/multi30k.yaml").write_text(plan)
     of_plan = {"plain": 0.7, "pascal": 0.9, "pascal, random trees": 0.7, "relative": 0.95}
     planned = Plan.load(tmp_path / "results/multi30k.yaml").runs({})
@@ -255,8 +258,7 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert results.startswith("# Results\n")
     assert "Before." in results
     assert results.rstrip().endswith("Fast.")
-    which = "Each system that is tested has 2 seeds. Typically, a difference of "
-    assert f"- **Which systems help?**\n  - *Captions*: {which}" in results
+    assert "\n\n### Captions: the answer in detail\n\n- **Which systems help?** Each system that is tested" in results
     assert " With a parser's trees, `pascal` is significantly better than the plain model (+" in results
     assert " Without trees, `relative` is significantly better than the plain model (+" in results
     assert (
@@ -274,10 +276,7 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert "\n| random | pascal | **+" in results
     assert "\n| pascal | 2, 2 |" in results
     assert "The best of 1 mixture is `relative + pascal` +" in results
-    groups = "Captions*: By words, significant gains are in `8` (`relative` +"
-    assert f"- **Where?**\n  - *{groups}" in results
-    cost = "`relative + pascal` has as many weights, `relative` adds 50.0 % to the weights, `pascal` has as"
-    assert f"(#what-a-variant-costs-in-training)?**\n  - *Captions*: {cost}" in results
+    assert "- **Where?** By words, significant gains are in `8` (`relative` +" in results
     assert "| pascal | parser | 2 |" in results
     assert (
         "\nTrained on a GPU (GPU 1): 1 of the 10 runs. There, a seed gives other dropout. Apart from what system"
@@ -286,12 +285,10 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert "\n[Scores by words](results-by-group.md).\n" in results
     title = "## Captions\n\nExact match in percent by words, without the part `other`:\n\n| system | 8 | 10 |\n"
     assert title in first["results-by-group.md"].decode()
-    short = first["README.md"].decode().splitlines()
-    assert short[:5] == ["Shown.", "", BEGIN, "", short[4]]
-    assert short[4].startswith(f"- **Captions**: {which}")
-    assert " Without trees, `relative` is significantly better than the plain model (+" in short[4]
-    assert short[4].endswith(" with the others.")
-    assert short[5:] == ["", END, "", "More."]
+    short = first["README.md"].decode()
+    before, answer, after = re.split(f"{BEGIN}\n\n|\n\n{END}", short)
+    assert (before, after) == ("Shown.\n\n", "\n\nMore.\n")
+    assert results.startswith(f"# Results\n\nBefore.\n\n{BEGIN}\n\n{answer}\n\n## Captions: all systems\n")
     page = first["pascal.md"].decode()
     assert page.startswith(f"# PASCAL\n\n## What we measured\n\nMuch.\n\n{BEGIN}\n")
     assert page.endswith(f"{END}\n\n## Look inside\n\nHere.\n")
@@ -324,7 +321,7 @@ def test_systems_are_compared_with_each_other_as_their_means_say(root):
         (r"plain-seed\d", ""),
         (
             r".*-seed1",
-            "- **Which systems help?**  - *Captions*: Each system has one seed so far, so differences may be the",
+            "- **Which systems help?** *Captions*: each system has one seed so far, which shows nothing for certain.",
         ),
         (r"(pascal|relative).*", ""),
     ],
@@ -335,9 +332,87 @@ def test_the_answer_says_nothing_that_is_not_known(root, kept, begins):
         if not re.fullmatch(kept, path.stem):
             path.unlink()
     found = Results(Plan.load(root / "results/multi30k.yaml"))
-    said = "".join(answer([(found, found.bleu["test"])]))
+    lines = found.bleu["test"]
+    said = "".join(in_short([(found, lines)]))
     assert said.startswith(begins)
-    assert bool(said) == bool(begins)
+    assert bool(said) == bool("".join(in_detail(found, lines))) == bool(begins)
+
+
+def test_the_short_answer_has_a_line_for_each_question(root):
+    found = Results(Plan.load(root / "results/multi30k.yaml"))
+    lines = {line.system: line for line in found.of_plan}
+    gains = {system: f"{one.difference.value:+.2f}" for system, one in lines.items() if one.difference}
+    wrong, mixed, best = (
+        found.contrast("test", {first: 1, second: -1})
+        for first, second in (
+            ("pascal", "pascal, random trees"),
+            ("relative + pascal", "relative"),
+            ("relative", "pascal"),
+        )
+    )
+    assert [line.replace("−", "-") for line in in_short([(found, found.of_plan)])] == [
+        "- **Which systems help?** *Captions*: 2 of 2 systems are significantly better than the plain model: "
+        f"`relative` ({gains['relative']}) without trees, `pascal` ({gains['pascal']}) with a parser's trees.",
+        "- **Are trees better than none?** *Captions*: the best system with a parser's trees, `pascal`, has "
+        f"{best.value:.2f} BLEU less than `relative`, the only one without ({-best.high:+.2f} to {-best.low:+.2f}).",
+        "- **Is it the syntax?** *Captions*: in the same models, the parser's trees are on average better than random "
+        f"ones ({wrong.value:+.2f}, {wrong.low:+.2f} to {wrong.high:+.2f}).",
+        "- **Where?** *Captions*: by words, significant gains are in `8` (short ones): +50.00 to +60.00 and `10`: "
+        "+35.00 to +75.00.",
+        "- **Does a mixture help more?** *Captions*: `relative + pascal`, the best of 1 mixture, has "
+        f"{mixed.value:.2f} BLEU more ({mixed.low:+.2f} to {mixed.high:+.2f}) than `relative` alone.",
+        "- **At what cost?** *Captions*: `relative + pascal`: as many weights, a parser for each text; `relative`: "
+        "50.0 % more weights; `pascal`: as many weights, a parser for each text.",
+    ]
+
+
+def test_the_short_answer_says_if_nothing_helps_and_what_chance_explains(root):
+    for path in (root / "results/multi30k").glob("*-seed*.json"):
+        stored = json.loads(path.read_text())
+        stored["tests"]["test"] = make_test(stored["seed"], 0.7)
+        path.write_text(json.dumps(stored))
+    found = Results(Plan.load(root / "results/multi30k.yaml"))
+    which, _, syntax, mixture = in_short([(found, found.of_plan)])
+    assert which.endswith(" none of 2 systems is significantly better than the plain model.")
+    assert " the parser's trees are not significantly better or worse than random ones (+0.00, " in syntax
+    assert mixture.startswith("- **Does a mixture help more?**")
+
+
+def write_times(root, system="pascal", **changed):
+    plan = Plan.load(root / "results/multi30k.yaml")
+    [identity] = {run.fingerprint for run in plan.runs({}) if run.system == system}
+    measured = {system: {"fingerprint": identity, "ratios": [1.5, 1.0, 2.0, 1.25, 1.75, 1.5, 1.5], **changed}}
+    stored = {"machine": "a CPU", "threads": 1, "precision": "float32", "systems": measured}
+    (plan.folder / "times.json").write_text(json.dumps(stored))
+    return Results(plan)
+
+
+def test_the_time_of_a_step_is_in_the_table_and_among_the_costs(root):
+    untimed = Results(Plan.load(root / "results/multi30k.yaml"))
+    assert "| time |" not in next(main_table(untimed, untimed.of_plan))
+    found = write_times(root)
+    heading, _, *rows = main_table(found, found.of_plan)
+    place = heading.split(" | ").index("time")
+    cells = {row.split(" | ")[0]: row.split(" | ")[place] for row in rows if row.startswith("| ")}
+    assert (cells["| pascal"], cells["| plain"]) == ("1.50", "")
+    # seven steps: the median lies between the outermost ones
+    within = "timed in turns on 1 thread of a CPU, float32; the 95 % interval of the median system is ±33 %"
+    assert f" Time: of a training step, relative to the baseline ({within})." in rows[-1]
+    *_, cost = in_short([(found, found.of_plan)])
+    assert "`pascal`: a step takes 1.50 times as long, as many weights, a parser" in cost
+    # the time of another recipe is not that of the system
+    assert write_times(root, fingerprint="other").times.medians == {}
+
+
+@pytest.mark.parametrize(("values", "ends"), [(range(30), (9, 20)), (range(6), (0, 5)), ([7], (7, 7))])
+def test_the_interval_of_a_median_is_that_of_its_ranks(values, ends):
+    """Of 30 values the 10th and the 21st (95.7 %), of 6 the outermost ones (96.9 %), as in tables of the sign test."""
+    assert around_median(list(reversed(values))) == ends
+
+
+def test_damaged_times_are_named(root):
+    with pytest.raises(SynmtError, match=r"times\.json: damaged. Remove it, and measure again"):
+        _ = write_times(root, ratios=[]).times
 
 
 def test_the_answer_compares_architectures_on_hard_sentences(root):
@@ -353,12 +428,12 @@ def test_the_answer_compares_architectures_on_hard_sentences(root):
         other.unlink()
     found = Results(Plan.load(path))
     lines, hard = found.bleu["test"], {line.system: line.mean for line in found.bleu["hard"]}
-    said = list(answer([(found, lines)]))
-    where = said[said.index("- **Where?**") + 1]
+    [where] = (line for line in in_detail(found, lines) if line.startswith("- **Where?**"))
     own = {line.system: line.mean for line in lines}
     falls = [f"`{one}` has {hard[one]:.1f} instead of {own[one]:.1f}" for one in ("plain", "lstm")]
     assert (
-        f"*Captions*: On `hard`, {', '.join(falls)}. There, `lstm` has {hard['lstm'] - hard['plain']:.2f} BLEU" in where
+        f"- **Where?** On `hard`, {', '.join(falls)}. There, `lstm` has {hard['lstm'] - hard['plain']:.2f} BLEU"
+        in where
     )
     assert "than `plain`, after 20 steps instead of 10." in where
     assert (
@@ -587,7 +662,7 @@ def test_a_control_with_a_higher_score_than_the_best_system_is_named(root):
         found.plan.result("lstm", seed).unlink()
     again = Results(found.plan)
     assert again.from_plain("test", ["gcn-lstm"]) is None
-    assert "".join(answer([(again, again.of_plan)]))
+    assert "".join(in_detail(again, again.of_plan))
 
 
 def test_an_architecture_with_one_seed_is_not_tested_beside_one_with_two(root):
@@ -752,6 +827,27 @@ def test_what_is_missing_is_trained_and_measured_once(tiny_plan, monkeypatch, ca
         SystemExit, match=r"the result of another recipe.*Remove it, and runs/results/tiny-plain-seed1,"
     ):
         run("training.max_steps=4")
+
+
+def test_steps_are_timed_next_to_those_of_the_baseline_and_not_again(tiny_plan, monkeypatch, capsys):
+    plan = Plan.load(tiny_plan / "tiny.yaml")
+    path = tiny_plan / "tiny/times.json"
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["results_times.py", "tiny.yaml", "--steps", "4", *arguments])
+        results_times.main()
+        return capsys.readouterr().out, json.loads(path.read_text()) if path.exists() else None
+
+    said, stored = run("parser.control=gold", "--machine", "a CPU")
+    [(system, measured)] = stored["systems"].items()
+    assert (system, stored["machine"], stored["precision"]) == ("reads, trees", "a CPU", "float32")
+    assert len(measured["ratios"]) == 4
+    assert min(measured["ratios"]) > 0
+    assert said == f"reads, trees: {np.median(measured['ratios']):.2f}\n"
+    assert {measured["fingerprint"]} == {run.fingerprint for run in plan.runs({}) if run.system == system}
+    assert run("parser.control=gold", "--machine", "a CPU") == ("", stored)
+    with pytest.raises(SystemExit, match=r"times\.json: measured with machine a CPU, not another\. Use the same, or"):
+        run("--machine", "another")
 
 
 def test_comparisons_that_start_together_prepare_one_after_the_other(tiny_plan, monkeypatch):
