@@ -17,14 +17,14 @@ import time
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 import measuring  # noqa: F401
 import torch
 from filelock import FileLock
 from results_files import ending_errors, read_times
-from results_plan import Plan, file_name
+from results_plan import Plan
 from results_recipes import change, fingerprint
 from results_systems import Systems
 
@@ -45,11 +45,12 @@ _FIRST = 3
 class Timed:
     """A model in training whose steps are timed."""
 
-    def __init__(self, recipe: Recipe, data: Path, folder: Path) -> None:
+    def __init__(self, recipe: Recipe, data: Path, place: str) -> None:
         with FileLock(data / ".results.lock"):
             *_, prepared = prepare(recipe, data=data)
         assert isinstance(prepared, Prepared)
-        folder.mkdir()
+        # a baseline may be timed as a system, too
+        folder = Path(mkdtemp(dir=place))
         self._trainer = make_trainer(Run(folder), recipe, prepared, Processes())
 
     def seconds(self, steps: int) -> Iterator[float]:
@@ -128,7 +129,7 @@ def _measured(
     with TemporaryDirectory() as place:
 
         def timed(system: str) -> Timed:
-            return Timed(_for_steps(plan.recipe(system, changes)), options.data, Path(place) / file_name(system))
+            return Timed(_for_steps(plan.recipe(system, changes)), options.data, place)
 
         for system in systems.names:
             base, identity = systems.baseline(system), fingerprint(systems.recipes[system])

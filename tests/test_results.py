@@ -829,23 +829,32 @@ def test_what_is_missing_is_trained_and_measured_once(tiny_plan, monkeypatch, ca
         run("training.max_steps=4")
 
 
+@pytest.mark.usefixtures("offline")
 def test_steps_are_timed_next_to_those_of_the_baseline_and_not_again(tiny_plan, monkeypatch, capsys):
-    plan = Plan.load(tiny_plan / "tiny.yaml")
-    path = tiny_plan / "tiny/times.json"
+    plan, path = tiny_plan / "tiny.yaml", tiny_plan / "tiny/times.json"
+    # a baseline that is a system, too, and a repeat, which is left out
+    more = "  smaller: {recipe: trees.yaml, baseline: 'reads, trees', set: {model.dropout: 0}}\n"
+    more += "  'plain, bf16': {recipe: base.yaml, set: {training.precision: bf16}}\n"
+    plan.write_text(f"{plan.read_text()}{more}")
+    fingerprints = {run.system: run.fingerprint for run in Plan.load(plan).runs({})}
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["results_times.py", "tiny.yaml", "--steps", "4", *arguments])
         results_times.main()
-        return capsys.readouterr().out, json.loads(path.read_text()) if path.exists() else None
+        return capsys.readouterr().out, json.loads(path.read_text())
 
     said, stored = run("parser.control=gold", "--machine", "a CPU")
-    [(system, measured)] = stored["systems"].items()
-    assert (system, stored["machine"], stored["precision"]) == ("reads, trees", "a CPU", "float32")
-    assert len(measured["ratios"]) == 4
-    assert min(measured["ratios"]) > 0
-    assert said == f"reads, trees: {np.median(measured['ratios']):.2f}\n"
-    assert {measured["fingerprint"]} == {run.fingerprint for run in plan.runs({}) if run.system == system}
+    times = stored["systems"]
+    assert (list(times), stored["machine"], stored["precision"]) == (["reads, trees", "smaller"], "a CPU", "float32")
+    for system, measured in times.items():
+        assert measured["fingerprint"] == fingerprints[system]
+        assert len(measured["ratios"]) == 4
+        assert min(measured["ratios"]) > 0
+    assert said.splitlines() == [f"{system}: {np.median(one['ratios']):.2f}" for system, one in times.items()]
     assert run("parser.control=gold", "--machine", "a CPU") == ("", stored)
+    del times["smaller"]
+    path.write_text(json.dumps(stored))
+    assert run("parser.control=gold", "--machine", "a CPU")[0].startswith("smaller: ")
     with pytest.raises(SystemExit, match=r"times\.json: measured with machine a CPU, not another\. Use the same, or"):
         run("--machine", "another")
 
