@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from results_found import Results
 from results_phrases import (
     ARCHITECTURES,
+    Best,
     anchor,
-    best_with_and_without,
     better,
     gain,
     interval,
@@ -44,16 +44,6 @@ def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         return
     yield from _best_with_and_without(results, lines)
     yield from _best_of_all(results, lines)
-    yield from _gain_of_mixture(results, lines)
-
-
-def _gain_of_mixture(results: Results, lines: Sequence[Line]) -> Iterator[str]:
-    """Say what the mixture that was found gains, and what its first part gains alone."""
-    for line in results.tested(lines, "mixture"):
-        if line.is_real:
-            alone = [one for one in lines if one.system == first_part(line.system)]
-            gains = "".join(f"; `{one.system}` alone gains {signed(gain(one))}" for one in alone)
-            yield f"The mixture {verdict_on_one(line, 'the plain model')}{gains}."
 
 
 def _verdicts(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -91,25 +81,21 @@ def _power(results: Results, lines: Sequence[Line]) -> str:
     if lstms and others != lstms:
         of_lstms = [f" (LSTMs: {compute(lstms, tests):.1f})" for compute in (needed, mostly_found)]
     return (
-        f"Typically, a difference of {typical[0]:.1f} BLEU{of_lstms[0]} is significant; a true one of {typical[1]:.1f}"
-        f"{of_lstms[1]} would be found four times in five."
+        f"Typically, a difference of {typical[0]:.1f} BLEU{of_lstms[0]} is significant; a true difference of "
+        f"{typical[1]:.1f}{of_lstms[1]} would be found in four cases out of five."
     )
 
 
 def _best_with_and_without(results: Results, lines: Sequence[Line]) -> Iterator[str]:
-    """Compare the best system with a parser's trees and the best one without, of the first architecture, by BLEU."""
-    found = best_with_and_without(results, lines)
-    if found is None:
-        return
-    trees, none, difference = found
-    first = results.systems.architecture(none.system)
-    own = [line for line in lines if results.systems.architecture(line.system) == first]
-    among = f"Among {ARCHITECTURES[first]}s, the" if len(own) < len(lines) else "The"
-    best, chosen = ("best", "both were") if len(results.tested(own, "none")) > 1 else ("only one", "the first was")
-    yield (
-        f"{among} best single system with a parser's trees is `{trees.system}`; the {best} without trees, "
-        f"`{none.system}`, {more(difference)}. This interval does not know that {chosen} chosen as the best."
-    )
+    """Compare the best system with a parser's trees and the best one without."""
+    best = Best.among(results, lines)
+    if best:
+        among = "The" if best.kind == "system" else f"Among {best.kind}s, the"
+        which, chosen = ("only one", "the first was") if best.only else ("best", "both were")
+        yield (
+            f"{among} best single system with a parser's trees is `{best.trees.system}`; the {which} without trees, "
+            f"`{best.none.system}`, {more(best.more)}. This interval does not know that {chosen} chosen as the best."
+        )
 
 
 def _best_of_all(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -119,7 +105,7 @@ def _best_of_all(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     architecture = results.systems.architecture(best.system)
     if architecture != results.systems.architecture(lines[0].system):
         steps = [results.runs[line.system][0]["steps"] for line in (best, lines[0])]
-        controls = [line for line in lines if line.mean > best.mean and not line.unstable]
+        controls = [line for line in lines if line.mean > best.mean and results.systems.kind(line.system) == "control"]
         others = "".join(f"; `{line.system}` has {line.mean:.2f}" for line in controls)
         yield (
             f"The highest score{' without other trees' * bool(controls)} is that of `{best.system}` ({best.mean:.2f}), "
@@ -131,16 +117,13 @@ def _best_of_all(results: Results, lines: Sequence[Line]) -> Iterator[str]:
 def _mixture(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Say what the mixture that was found gains on the plain model, and on the system that it begins with."""
     for line in results.tested(lines, "mixture"):
-        first = first_part(line.system)
-        if first not in results.runs:
-            continue
         tests = sorted(results.bleu, key=lambda test: test != results.plan.test)
-        found = {test: results.contrast(test, {line.system: 1, first: -1}) for test in tests}
-        parts = [f"{signed(one.value)} on `{test}` ({interval(one)})" for test, one in found.items()]
-        yield (
-            f"The best of {counted(len(results.plan.search), 'mixture')} is {named([line])} over the plain model. Its "
-            f"difference from `{first}` alone is {' and '.join(parts)}."
-        )
+        found = {test: one for test in tests if (one := results.gain_of_mixture(test, line.system))}
+        verdict = verdict_on_one(line, "the plain model")
+        yield f"{verdict}. Its validation loss was the lowest of {counted(len(results.plan.search), 'mixture')}."
+        if found:
+            parts = [f"{signed(one.value)} on `{test}` ({interval(one)})" for test, one in found.items()]
+            yield f"Its difference from `{first_part(line.system)}` alone is {' and '.join(parts)}."
 
 
 def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -169,16 +152,17 @@ def _on_average(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         yield f"The parser's trees do not differ significantly from other trees in the same models: {others}."
         helped = {line.system for line in better(results.tested(lines, "parser"))}
         if helped and not any(helped & set(results.other_trees[trees]) for trees in chance):
-            yield "No system that gains significantly has been trained with these."
+            yield "None of the systems that gain significantly has been trained with these."
 
 
 def _with_real_average(results: Results, trees: str, average: Difference) -> Iterator[str]:
     """Say how much better the parser's trees are than others, and what both gain over the plain model."""
     test, pairs = results.plan.test, results.other_trees[trees]
     word = "better" if average.value > 0 else "worse"
+    where = f"On average over {len(pairs)} systems" if len(pairs) > 1 else f"In `{next(iter(pairs))}`"
     yield (
-        f"On average over {counted(len(pairs), 'system')}, the parser's trees are significantly {word} than `{trees}` "
-        f"ones: {signed(average.value)} ({interval(average)})."
+        f"{where}, the parser's trees are significantly {word} than `{trees}` ones: {signed(average.value)} "
+        f"({interval(average)})."
     )
     for without in results.without_chosen(trees):
         less, chosen = results.average(test, without), len(pairs) - len(without)
@@ -188,9 +172,10 @@ def _with_real_average(results: Results, trees: str, average: Difference) -> Ite
         )
     own, others = (results.from_plain(test, list(one)) for one in (pairs, pairs.values()))
     if own and others:
+        have = "these systems have" if len(pairs) > 1 else "it has"
         yield (
-            f"Compared with the plain model, these systems have {signed(own.value)} BLEU ({interval(own)}) with the "
-            f"parser's trees and {signed(others.value)} ({interval(others)}) with the others."
+            f"Compared with the plain model, {have} {signed(own.value)} BLEU ({interval(own)}) with the parser's trees "
+            f"and {signed(others.value)} ({interval(others)}) with the others."
         )
 
 

@@ -38,12 +38,17 @@ def read_times(path: Path) -> dict[str, Any]:
     """Read how long the steps of systems take, as `results_times.py` writes it; raises SynmtError if it is damaged."""
     try:
         times = json.loads(path.read_text(encoding="utf-8"))
-        known = all(one["ratios"] and one["fingerprint"] for one in times["systems"].values())
-        if known and {"machine", "threads", "precision"} <= set(times):
+        whole = all(map(_is_timed, times["systems"].values()))
+        if whole and {"machine", "threads", "precision"} <= set(times):
             return times
     except (ValueError, TypeError, KeyError, AttributeError):
         pass
     raise SynmtError("damaged", where=str(path), do="Remove it, and measure again: benchmarks/results_times.py")
+
+
+def _is_timed(measured: dict[str, Any]) -> bool:
+    own, other = measured["seconds"], measured["of_baseline"]
+    return len(own) == len(other) > 0 and all(second > 0 for second in (*own, *other))
 
 
 @contextmanager

@@ -12,7 +12,8 @@ import numpy as np
 from results_files import read_labels, read_result
 from results_groups import Grouping, grouping
 from results_measure import unpacked
-from results_plan import Plan
+from results_plan import Plan, first_part
+from results_recipes import fingerprint
 from results_statistics import CONTROLS, Compared, Design, Difference, Line, adjusted, any_seeded, average
 from results_systems import OTHER_TREES, TESTED, Systems
 from results_timing import StepTimes
@@ -58,8 +59,9 @@ class Results:
     @cached_property
     def times(self) -> StepTimes:
         """How long the steps of the systems take that were timed."""
-        fingerprints = {system: runs[0]["fingerprint"] for system, runs in self.runs.items()}
-        return StepTimes(self.plan.folder / "times.json", fingerprints)
+        prints = {system: fingerprint(recipe) for system, recipe in self.systems.recipes.items()}
+        pairs = {name: {"recipe": prints[name], "baseline": prints[self.systems.baseline(name)]} for name in self.runs}
+        return StepTimes(self.plan.folder / "times.json", pairs)
 
     def plain(self, lines: Sequence[Line]) -> list[Line]:
         """Choose the lines of baselines."""
@@ -141,6 +143,17 @@ class Results:
     def contrast(self, test: str, weights: Mapping[str, float]) -> Difference:
         """Add the weighted mean BLEU of systems; it is not tested."""
         return self._by_test[test].contrast(weights)
+
+    def gain_of_mixture(self, test: str, mixture: str) -> Difference | None:
+        """Compare a mixture with the system that it begins with, by BLEU; it is not tested.
+
+        None if that has no results or fails with some seeds, or if no seeds tell chance from more than chance.
+        """
+        first = first_part(mixture)
+        if first not in self.runs or first in self.design.unstable:
+            return None
+        found = self.contrast(test, {mixture: 1, first: -1})
+        return found if found.seeded else None
 
     def of_random_trees(self, test: str) -> dict[str, Difference]:
         """Compare each system with the same model under random trees, by BLEU; p is adjusted for their number."""

@@ -56,9 +56,8 @@ def _decided_later(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         if now.is_real != before.is_real
     ]
     yield (
-        f"That controls are not tested here{' and share a variance of their own' * apart} was decided after most of "
-        f"the runs. With controls among the tests ({counted(tests, 'comparison')})"
-        f"{' and one variance for each architecture' * apart}, "
+        f"After most of the runs, we decided not to test controls{' and to give them their own variance' * apart}. "
+        f"Otherwise ({counted(tests, 'comparison')}{', one variance for each architecture' * apart}), "
         f"{', '.join(changed) or 'the same systems differ significantly'}."
     )
 
@@ -100,8 +99,8 @@ def _gain_of_gpus(results: Results, lines: Sequence[Line]) -> str:
     width = stats.t(freedom).ppf(0.975) * error
     ends = f"{signed(found[-1] - width)} to {signed(found[-1] + width)}"
     return (
-        f" Apart from what system and seed explain, these runs score {signed(found[-1])} BLEU ({ends}); nothing is "
-        "corrected for that."
+        f" Allowing for system and seed, these runs score {signed(found[-1])} BLEU ({ends}); nothing is corrected for "
+        "that."
     )
 
 
@@ -121,8 +120,8 @@ def _unfinished(results: Results, lines: Sequence[Line]) -> Iterator[str]:
             )
     if parts:
         yield (
-            f"At the last validation, the loss was still lower than ever before: by {' and by '.join(parts)}. So "
-            "scores also show how fast systems learn."
+            f"At the last validation, the loss still fell: by {' and by '.join(parts)}. So scores also show how fast "
+            "systems learn."
         )
 
 
@@ -154,7 +153,6 @@ def _varied_most(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         most = max(alike, key=lambda line: squares[line.system])
         if len(alike) > _FEW and 2 * squares[most.system] > sum(squares.values()):
             yield (
-                f"More than half of the variance that `{most.system}` shares with "
-                f"{counted(len(alike) - 1, 'other system')} is its own ({scores_of(most)} BLEU); without it, their "
-                "intervals would be narrower."
+                f"`{most.system}` alone ({scores_of(most)} BLEU) causes more than half of the variance that "
+                f"{len(alike)} systems share. Without it, the intervals of the others would be narrower."
             )

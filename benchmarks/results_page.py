@@ -9,7 +9,7 @@ than that of synmt, only docs/results*.md and the figure are made.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from results_answer import in_detail
@@ -18,7 +18,7 @@ from results_files import ending_errors, read_result
 from results_found import Results, plans
 from results_notes import notes
 from results_recipes import fingerprint
-from results_short import in_short
+from results_short import Found, in_short
 from results_statistics import Line
 from results_tables import (
     contrast_tables,
@@ -57,7 +57,7 @@ def main() -> None:
         draw(found, root / "docs/does-syntax-help.png")
 
 
-def _found(root: Path) -> list[tuple[Results, list[Line]]]:
+def _found(root: Path) -> Found:
     """Compare the systems of all plans that have results; raises SynmtError for results of another recipe."""
     everything = list(map(Results, plans(root / "results")))
     if not everything:
@@ -90,10 +90,15 @@ def _page(path: Path, title: str) -> Path:
     return path
 
 
-def _comparison(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
+def _comparison(found: Found) -> Iterator[str]:
     yield from in_short(found)
     for results, lines in found:
-        yield from ("", f"## {results.plan.title}: all systems", "", *main_table(results, lines))
+        yield from (
+            "",
+            f"## {results.plan.title}: all systems",
+            "",
+            *main_table(results, lines, in_full=results is found[0][0]),
+        )
         for note in notes(results, lines):
             yield from ("", note)
         if said := list(in_detail(results, lines)):
@@ -107,13 +112,13 @@ def _comparison(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
             yield from ("", f"[Scores by {labels}](results-by-group.md).")
 
 
-def _groups(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
+def _groups(found: Found) -> Iterator[str]:
     for results, _ in found:
         if results.plan.groups:
             yield from ("", f"## {results.plan.title}", *group_tables(results), *contrast_tables(results))
 
 
-def _pages(root: Path, found: Sequence[tuple[Results, list[Line]]]) -> dict[Path, list[str]]:
+def _pages(root: Path, found: Found) -> dict[Path, list[str]]:
     """Choose the rows of each system's page: those of its systems, and their baselines; old tables become empty."""
     written = sorted((root / "docs/systems").glob("*.md"))
     pages: dict[Path, list[str]] = {page: [] for page in written if BEGIN in page.read_text(encoding="utf-8")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from results_found import Results
 from results_statistics import Difference, Line
@@ -16,7 +17,7 @@ ARCHITECTURES = {"transformer": "Transformer", "lstm": "LSTM"}
 NAMED = 6
 """The most systems that a sentence names."""
 OF_KIND = {"parser": "with a parser's trees", "induced": "with induced trees", "none": "without trees"}
-"""Of each kind of single systems which trees they have."""
+"""Which trees each kind of single system has."""
 
 
 def verdicts(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -112,18 +113,33 @@ def gain(line: Line) -> float:
     return line.difference.value
 
 
-def best_with_and_without(results: Results, lines: Sequence[Line]) -> tuple[Line, Line, Difference] | None:
-    """Find the best system with a parser's trees, and the best one without, of the first architecture, by BLEU.
+@dataclass(frozen=True)
+class Best:
+    """The best system with a parser's trees and the best one without, of the first architecture, by BLEU.
 
-    Returns what the second one has more, too; None if one of them is missing.
+    more: what the second one has more.
+    kind: what to call systems of this kind, `Transformer` if there are other architectures, or `system`.
+    only: whether no other system is without trees.
     """
-    first = results.systems.architecture(lines[0].system)
-    own = [line for line in lines if results.systems.architecture(line.system) == first]
-    kinds = [results.tested(own, kind) for kind in ("parser", "none")]
-    if not all(kinds):
-        return None
-    trees, none = (max(systems, key=lambda line: line.mean) for systems in kinds)
-    return trees, none, results.contrast(results.plan.test, {none.system: 1, trees.system: -1})
+
+    trees: Line
+    none: Line
+    more: Difference
+    kind: str
+    only: bool
+
+    @classmethod
+    def among(cls, results: Results, lines: Sequence[Line]) -> Best | None:
+        """Find them; None if one of them is missing, or no seeds tell chance from more than chance."""
+        architecture = results.systems.architecture(lines[0].system)
+        own = [line for line in lines if results.systems.architecture(line.system) == architecture]
+        kinds = [results.tested(own, kind) for kind in ("parser", "none")]
+        if not all(kinds):
+            return None
+        trees, none = (max(systems, key=lambda line: line.mean) for systems in kinds)
+        found = results.contrast(results.plan.test, {none.system: 1, trees.system: -1})
+        kind = "system" if len(own) == len(lines) else ARCHITECTURES[architecture]
+        return cls(trees, none, found, kind, len(kinds[1]) == 1) if found.seeded else None
 
 
 def _how_many(lines: Sequence[Line], what: str) -> str:

@@ -33,16 +33,19 @@ def difference_cells(found: Difference | None, *, unstable: bool = False) -> lis
     return [f"**{value}**" if found.is_real else value, interval(found), p]
 
 
-def main_table(results: Results, lines: Sequence[Line]) -> Iterator[str]:
-    """Write scores, differences and costs of all systems, the first baseline first."""
+def main_table(results: Results, lines: Sequence[Line], *, in_full: bool = True) -> Iterator[str]:
+    """Write scores, differences and costs of all systems, the first baseline first.
+
+    in_full: whether to explain all columns below it.
+    """
     tests = [name for name in results.bleu if name != results.plan.test]
     others = {test: {line.system: line for line in results.bleu[test]} for test in tests}
     exact = {line.system: line for line in results.compared(results.plan.test, "exact")}
-    with_contrasts, times = _have_contrasts(results), results.times.medians
+    with_contrasts, times = _have_contrasts(results), results.times.of_system
     columns = ["system", "trees", "seeds", "BLEU", "±", "difference", "95 % interval", "p (Holm)", "exact match"]
     for test in tests:
-        columns += [f"BLEU, {test}", "difference"]
-    columns += ["contrasts"] * with_contrasts + ["time"] * bool(times)
+        columns += [f"BLEU, {test}", f"difference, {test}"]
+    columns += ["contrasts"] * with_contrasts + ["time of a step"] * bool(times)
     columns += ["weights", "steps to the baseline's loss"]
     rows = []
     for line in lines:
@@ -56,11 +59,11 @@ def main_table(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         if with_contrasts:
             row.append(_contrast(results.runs[line.system], "all"))
         if times:
-            row.append(f"{times[line.system]:.2f}" if line.system in times else "")
+            row.append(times[line.system].written() if line.system in times else "")
         rows.append([*row, *_costs(results, line.system)])
     yield from markdown(columns, rows)
     yield ""
-    yield from _legend(results, lines)
+    yield from _legend(results, lines, in_full=in_full)
 
 
 def _have_contrasts(results: Results) -> bool:
@@ -92,40 +95,58 @@ def _loss_at(step: int, validations: Sequence[tuple[int, float]]) -> float:
     return next((loss for at, loss in reversed(validations) if at <= step), validations[0][1])
 
 
-def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+def _legend(results: Results, lines: Sequence[Line], *, in_full: bool) -> Iterator[str]:
+    """Explain the table; in full only the first of a page."""
     test = next(iter(results.runs.values()))[0]["tests"][results.plan.test]
-    contrasts = (
-        "Contrasts: how often the correct translation of a "
-        "[pair](controlled.md#which-translation-does-the-model-prefer) is the more probable one. "
-        if _have_contrasts(results)
-        else ""
-    )
+    signature = f"`BLEU|{test['scores']['bleu']['signature']}`."
     if not any(line.difference for line in lines):
-        yield f"`BLEU|{test['scores']['bleu']['signature']}`. No system can be compared with a plain model yet."
+        yield f"{signature} No system can be compared with a plain model yet."
         return
-    luck = (
-        " and the luck of training: the variance of the seeds, shared by the systems of an architecture"
-        + " (controls share one of their own)" * results.design.controls_apart
-        if any_seeded(lines)
-        else " only; since no system has two seeds yet, no difference is tested"
-    )
     tests = counted(len(results.design.tested), "comparison")
-    times = ""
-    if results.times.medians:
-        times = f" Time: of a training step, relative to the baseline ({results.times.how()})."
-    yield (
-        f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are from `{lines[0].system}` or the baseline named "
-        f"below, and bold if p < {REAL}. p is corrected for the {tests} that are planned (Holm); systems with other "
-        "trees than the parser's, and repeats in another precision, are not among them. Each column with differences "
-        "is corrected on its own. Intervals are not corrected, so one may exclude 0 although the difference is not "
-        "significant."
-    )
-    yield ""
-    yield (
-        f"Intervals cover the choice of sentences{luck}. ±: standard deviation of the seeds. Trees: which ones a "
-        f"system reads or learns from. {contrasts}Steps: the step at which the validation loss first reaches the "
-        f"lowest one of the baseline, both on average over the seeds.{times}"
-    )
+    if in_full:
+        yield (
+            f"{signature} Differences are from `{lines[0].system}` or the baseline named below, bold if p < {REAL}. "
+            f"p is corrected for the {tests} that are planned (Holm); systems with other trees than the parser's, and "
+            "repeats in another precision, are not among them. Each column with differences is corrected on its own. "
+            "Intervals are not corrected, so one may exclude 0 although the difference is not significant."
+        )
+        yield ""
+    else:
+        yield f"{signature} The columns are those of the first table; p is corrected for {tests}."
+    yield " ".join(_legend_of_columns(results, lines, in_full=in_full))
+
+
+def _legend_of_columns(results: Results, lines: Sequence[Line], *, in_full: bool) -> Iterator[str]:
+    if not any_seeded(lines):
+        yield (
+            "Intervals cover the choice of sentences only; since no system has two seeds yet, no difference is tested."
+        )
+    elif in_full:
+        yield (
+            "Intervals cover the choice of sentences and the luck of training: the variance of the seeds, shared by "
+            "the systems of an architecture."
+        )
+    if results.design.controls_apart:
+        yield "Controls share a variance of their own."
+    if in_full:
+        yield (
+            "±: standard deviation of the seeds. Trees: which ones a system reads or learns from (induced: its own; "
+            "uniform: it reads which words belong to the sentence, not how they are connected). Exact match: how many "
+            "translations equal the reference."
+        )
+        if _have_contrasts(results):
+            yield (
+                "Contrasts: how often the correct translation of a "
+                "[pair](controlled.md#which-translation-does-the-model-prefer) is the more probable one."
+            )
+    if results.times.of_system:
+        how = results.times.how()
+        yield f"Time of a step: of the training, relative to the baseline, with the 95 % interval ({how})."
+    if in_full:
+        yield (
+            "Steps: the step at which the validation loss first reaches the lowest one of the baseline, both on "
+            "average over the seeds; –: never."
+        )
 
 
 def control_title(results: Results) -> str:
@@ -199,6 +220,6 @@ def contrast_tables(results: Results) -> Iterator[str]:
         chosen = [name for name in named if name.startswith(f"{label}: ")]
         if not chosen:
             raise UsageError(f"no contrasts are labelled '{label}'", where=str(results.plan.path))
-        yield from ("", f"Contrasts with the right translation more probable, by {label}:", "")
+        yield from ("", f"How often the correct translation of a contrast is the more probable one, by {label}:", "")
         rows = [[system, *(_contrast(runs, name) for name in chosen)] for system, runs in results.runs.items()]
         yield from markdown(["system", *(name.removeprefix(f"{label}: ") for name in chosen)], rows)

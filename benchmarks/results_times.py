@@ -1,17 +1,16 @@
-"""Measure how long a training step of each system of a comparison takes, relative to its baseline.
+"""Measure how long a training step of each system of a comparison takes, next to a step of its baseline.
 
-    SYNMT_THREADS=1 python benchmarks/results_times.py results/controlled.yaml --machine "AMD EPYC (Zen 3)"
+    SYNMT_THREADS=1 python benchmarks/results_times.py results/controlled.yaml --machine "an AMD EPYC (Zen 3)"
     SYNMT_THREADS=1 python benchmarks/results_times.py results/multi30k.yaml training.precision=float32
 
-A step reads its batches, computes the gradients and changes the weights. System and baseline take turns on the same
-text, so that other work on the machine slows both of them. Of a CPU, processor time counts. What has been measured is
-not measured again; `times.json` in the folder of the comparison is to be committed.
+A step reads its batch, computes the gradients and changes the weights. System and baseline take turns, so that other
+work on the machine slows both of them. Of a CPU, processor time counts. What has been measured is not measured again;
+`times.json` in the folder of the comparison is to be committed.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -27,6 +26,7 @@ from results_files import ending_errors, read_times
 from results_plan import Plan
 from results_recipes import change, fingerprint
 from results_systems import Systems
+from results_timing import times_as_long
 
 from synmt.data.stream import Position
 from synmt.errors import UsageError
@@ -39,7 +39,9 @@ from synmt.training.pipeline import make_trainer, prepare
 from synmt.training.stages import Prepared
 
 _FIRST = 3
-"""Steps that are not counted, because the first ones are slower."""
+"""Steps that do not count, because the first ones are slower."""
+_FEWEST = 6
+"""Steps from which the page can tell how far a time may be off."""
 
 
 class Timed:
@@ -71,10 +73,11 @@ def _now(device: torch.device) -> float:
     return time.perf_counter()
 
 
-def ratios(system: Timed, baseline: Timed, steps: int) -> list[float]:
-    """Time two models in turns: how many times as long each step of the first one takes, after a few more steps."""
-    pairs = zip(system.seconds(_FIRST + steps), baseline.seconds(_FIRST + steps), strict=True)
-    return [round(own / other, 4) for own, other in pairs][_FIRST:]
+def in_turns(system: Timed, baseline: Timed, steps: int) -> dict[str, list[float]]:
+    """Time the steps of two models in turns, after a few that do not count: seconds of each."""
+    pairs = list(zip(system.seconds(_FIRST + steps), baseline.seconds(_FIRST + steps), strict=True))[_FIRST:]
+    own, other = ([round(pair[place], 4) for pair in pairs] for place in (0, 1))
+    return {"seconds": own, "of_baseline": other}
 
 
 def main() -> None:
@@ -91,60 +94,71 @@ def main() -> None:
         for system, found in _measured(plan, options, changes, stored["systems"]):
             stored["systems"][system] = found
             write_json(path, stored, indent=1)
-            print(f"{system}: {statistics.median(found['ratios']):.2f}", flush=True)
+            print(f"{system}: {times_as_long(found).written()}", flush=True)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("plan", type=Path, help="a file of results/")
-    parser.add_argument("changes", nargs="*", metavar="key=value", help="changes of every recipe")
-    parser.add_argument("--machine", help="how the page names the processor")
-    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("changes", nargs="*", metavar="key=value", help="the precision, parsers, the device")
+    parser.add_argument("--machine", help="how the page names the processor; default: as before, or that of a GPU")
+    parser.add_argument("--steps", type=_several, default=30, help="to time, of each system (default: 30)")
     parser.add_argument("--data", type=Path, default=Path("data"))
     return parser.parse_intermixed_args()
 
 
+def _several(text: str) -> int:
+    if int(text) < _FEWEST:
+        raise argparse.ArgumentTypeError(f"must be {_FEWEST} or more")
+    return int(text)
+
+
 def _begun(path: Path, plan: Plan, options: argparse.Namespace, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Read what has been measured; raises UsageError if it was measured in another way."""
+    stored = read_times(path) if path.exists() else {}
     training = plan.recipe(next(iter(plan.baselines.values())), changes).training
     device = choose_device(training.device)
     how = {
-        "machine": options.machine or device_name(device),
+        "machine": options.machine or stored.get("machine") or device_name(device),
         "threads": torch.get_num_threads() if device.type == "cpu" else None,
         "precision": training.precision,
     }
-    stored = read_times(path) if path.exists() else {**how, "systems": {}}
-    for key, value in how.items():
+    for key, value in how.items() if stored else ():
         if stored[key] != value:
             what = f"measured with {key} {stored[key]}, not {value}"
             raise UsageError(what, where=str(path), do="Use the same, or remove the file to measure all systems again")
-    return stored
+    return stored or {**how, "systems": {}}
 
 
 def _measured(
     plan: Plan, options: argparse.Namespace, changes: Mapping[str, Any], stored: Mapping[str, Any]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Time the systems that have not been timed; repeats in another precision are left out."""
+    """Time the systems that have not been timed, without those in another precision than their baseline."""
     systems, baselines = Systems(plan), dict[str, Timed]()
+    changed = {system: _changed(plan, system, changes) for system in systems.names}
     with TemporaryDirectory() as place:
-
-        def timed(system: str) -> Timed:
-            return Timed(_for_steps(plan.recipe(system, changes)), options.data, place)
-
         for system in systems.names:
-            base, identity = systems.baseline(system), fingerprint(systems.recipes[system])
-            known = stored.get(system, {}).get("fingerprint") == identity
-            if base == system or known or systems.kind(system) == "repeat":
+            base = systems.baseline(system)
+            pair = {key: fingerprint(systems.recipes[one]) for key, one in (("recipe", system), ("baseline", base))}
+            known = pair.items() <= stored.get(system, {}).items()
+            same = changed[base].training.precision == changed[system].training.precision
+            if base == system or known or not same or systems.kind(system) == "repeat":
                 continue
             if base not in baselines:
-                # one at a time: each of them takes memory
-                baselines = {base: timed(base)}
-            found = ratios(timed(system), baselines[base], options.steps)
-            yield system, {"fingerprint": identity, "ratios": found}
+                # the other one makes room first
+                baselines.clear()
+                baselines[base] = Timed(changed[base], options.data, place)
+            own = Timed(changed[system], options.data, place)
+            yield system, {**pair, **in_turns(own, baselines[base], options.steps)}
 
 
-def _for_steps(recipe: Recipe) -> Recipe:
-    """Leave out what needs a parser during training."""
+def _changed(plan: Plan, system: str, changes: Mapping[str, Any]) -> Recipe:
+    """Change what depends on the machine, and leave out what needs a parser during training; raises UsageError."""
+    planned, recipe = plan.recipe(system, {}), plan.recipe(system, changes)
+    in_its_precision = {**changes, "training.precision": planned.training.precision}
+    if fingerprint(plan.recipe(system, in_its_precision)) != fingerprint(planned):
+        what = f"{', '.join(changes)}: would change what is timed"
+        raise UsageError(what, allowed="Changes: the precision, parsers, the device")
     training = recipe.training.model_copy(update={"validation_beam_size": 0})
     return recipe.model_copy(update={"training": training})
 

@@ -2,49 +2,60 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from results_files import read_times
-from scipy import stats
 
 from synmt.errors import counted
+
+_RESAMPLES = 2_000
+
+
+@dataclass(frozen=True)
+class TimesAsLong:
+    """How many times as long one thing takes as another one, with a 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def written(self) -> str:
+        """Write `1.10 (1.08 to 1.12)`."""
+        return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+def times_as_long(measured: Mapping[str, Any]) -> TimesAsLong:
+    """Divide the seconds of all steps of a system by those of its baseline; the interval resamples the steps."""
+    seconds = np.array([measured["seconds"], measured["of_baseline"]])  # (2, N)
+    steps = seconds.shape[1]
+    chosen = np.random.default_rng(1).integers(0, steps, (_RESAMPLES, steps))
+    own, other = seconds[:, chosen].sum(-1)  # (R,), (R,)
+    low, high = np.quantile(own / other, (0.025, 0.975))
+    return TimesAsLong(float(seconds[0].sum() / seconds[1].sum()), float(low), float(high))
 
 
 class StepTimes:
     """How many times as long as that of its baseline the training step of each system takes.
 
-    fingerprints: identify the recipes of the systems; what was measured of another recipe is left out.
-    medians: over the steps that were timed; empty if nothing was measured.
+    pairs: of each system the fingerprints of its recipe and of its baseline's (`recipe`, `baseline`); what was measured
+    of others is left out.
+    of_system: empty if nothing was measured.
     """
 
-    def __init__(self, path: Path, fingerprints: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, pairs: Mapping[str, Mapping[str, str]]) -> None:
         self._stored: dict[str, Any] = read_times(path) if path.exists() else {"systems": {}}
-        self._ratios = {
-            system: measured["ratios"]
+        self.of_system = {
+            system: times_as_long(measured)
             for system, measured in self._stored["systems"].items()
-            if measured["fingerprint"] == fingerprints.get(system)
+            if system in pairs and pairs[system].items() <= measured.items()
         }
-        self.medians = {system: statistics.median(ratios) for system, ratios in self._ratios.items()}
 
     def how(self) -> str:
-        """Say how they were measured, and how far the typical one can be off."""
-        errors = []
-        for system, ratios in self._ratios.items():
-            low, high = around_median(ratios)
-            errors.append((high - low) / 2 / self.medians[system])
-        on = f"{counted(self._stored['threads'], 'thread')} of {self._stored['machine']}"
-        if not self._stored["threads"]:
-            on = self._stored["machine"]
-        within = f"the 95 % interval of the median system is ±{100 * statistics.median(errors):.0f} %"
-        return f"timed in turns on {on}, {self._stored['precision']}; {within}"
-
-
-def around_median(values: Sequence[float]) -> tuple[float, float]:
-    """Find the values between which the median of all lies with 95 % confidence, by their ranks."""
-    ordered, rank = sorted(values), int(stats.binom.ppf(0.025, len(values), 0.5))
-    # of few values, even the outermost ones are not far enough apart
-    from_end = max(0, rank - 1)
-    return ordered[from_end], ordered[-1 - from_end]
+        """Say how they were measured."""
+        threads = self._stored["threads"]
+        on = f"processor time, {counted(threads, 'thread')} of " if threads else ""
+        return f"in turns, {on}{self._stored['machine']}, {self._stored['precision']}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from results_found import Results
 from results_groups import Grouping
-from results_phrases import better, ends_of, gain, more, named, needed, verdicts
+from results_phrases import better, ends_of, gain, listed, more, named, needed, verdicts
 from results_statistics import Line, any_seeded
 
 
@@ -16,22 +16,28 @@ def where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         if test != results.plan.test:
             yield from _on_hard_sentences(results, lines, test, harder)
     for grouping in results.groupings:
-        gains = {value: better(results.tested(own)) for value, own in grouping.groups.items()}
-        found = [f"`{value}` ({named(systems)})" for value, systems in gains.items() if systems]
+        gains = gains_in(results, grouping)
         label = f"{grouping.label}{grouping.of_test}"
-        if found:
-            yield f"By {label}, significant gains are in {' and '.join(found)}{_elsewhere(grouping, gains)}."
+        if gains:
+            found = [f"`{value}` ({named(systems)})" for value, systems in gains.items()]
+            values, others = elsewhere(grouping, gains)
+            rest = f"; in {', '.join(f'`{value}`' for value in values)}, these systems have {others}" if others else ""
+            yield f"By {label}, significant gains are in {listed(found)}{rest}."
         elif least := _least(results, grouping):
             yield f"By {label}, no gain is significant; typically, it would have to be {least} points."
 
 
-def _elsewhere(grouping: Grouping, gains: Mapping[str, Sequence[Line]]) -> str:
-    """Say what the systems that gain in some groups gain in the others; empty if there are none."""
+def gains_in(results: Results, grouping: Grouping) -> dict[str, list[Line]]:
+    """Find the systems with significant gains in each group of sentences that has any."""
+    gains = {value: better(results.tested(own)) for value, own in grouping.groups.items()}
+    return {value: systems for value, systems in gains.items() if systems}
+
+
+def elsewhere(grouping: Grouping, gains: Mapping[str, Sequence[Line]]) -> tuple[list[str], str]:
+    """Name the groups without gains, and write what the systems that gain in others gain there; empty if nothing."""
     helped = {line.system for systems in gains.values() for line in systems}
-    without = [value for value, systems in gains.items() if not systems]
-    others = [gain(line) for value in without for line in grouping.groups[value] if line.system in helped]
-    names = ", ".join(f"`{value}`" for value in without)
-    return f"; in {names}, these systems have {ends_of(others)}" if others else ""
+    values = [value for value in grouping.groups if value not in gains]
+    return values, ends_of(gain(line) for value in values for line in grouping.groups[value] if line.system in helped)
 
 
 def _on_hard_sentences(results: Results, lines: Sequence[Line], test: str, harder: Sequence[Line]) -> Iterator[str]:

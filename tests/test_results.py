@@ -38,10 +38,10 @@ from results_page import BEGIN, END  # noqa: E402
 from results_phrases import verdict, verdicts  # noqa: E402
 from results_plan import Plan, file_name  # noqa: E402
 from results_recipes import trees_of  # noqa: E402
-from results_short import in_short, more_weights  # noqa: E402
+from results_short import _syntax, in_short, more_weights  # noqa: E402
 from results_statistics import Difference, Line  # noqa: E402
 from results_tables import contrast_tables, control_tables, main_table, mean_losses  # noqa: E402
-from results_timing import around_median  # noqa: E402
+from results_timing import times_as_long  # noqa: E402
 
 import results  # noqa: E402
 from synmt.errors import SynmtError, UsageError  # noqa: E402
@@ -266,20 +266,20 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
         in results
     )
     assert "). This interval does not know that the first was chosen as the best." in results
-    assert " The mixture `relative + pascal` is significantly better than the plain model (+" in results
-    assert "); `relative` alone gains +" in results
-    assert "On average over 1 system, the parser's trees are significantly better than `random` ones: +" in results
+    assert "In `pascal`, the parser's trees are significantly better than `random` ones: +" in results
     single = "Single systems that differ significantly from the same model with random trees: `pascal` +"
     assert f" with the others. {single}" in results
     assert ". [Tables](#captions-the-parsers-trees-against-others)." in results
     assert "\n\n### Captions: the parser's trees against others\n\nAverage gain in BLEU" in results
     assert "\n| random | pascal | **+" in results
     assert "\n| pascal | 2, 2 |" in results
-    assert "The best of 1 mixture is `relative + pascal` +" in results
+    mixture = "`relative + pascal` is significantly better than the plain model (+"
+    assert f"- **Does a mixture help more?** {mixture}" in results
+    assert "). Its validation loss was the lowest of 1 mixture. Its difference from `relative` alone is " in results
     assert "- **Where?** By words, significant gains are in `8` (`relative` +" in results
     assert "| pascal | parser | 2 |" in results
     assert (
-        "\nTrained on a GPU (GPU 1): 1 of the 10 runs. There, a seed gives other dropout. Apart from what system"
+        "\nTrained on a GPU (GPU 1): 1 of the 10 runs. There, a seed gives other dropout. Allowing for system"
         in results
     )
     assert "\n[Scores by words](results-by-group.md).\n" in results
@@ -351,16 +351,19 @@ def test_the_short_answer_has_a_line_for_each_question(root):
         )
     )
     assert [line.replace("−", "-") for line in in_short([(found, found.of_plan)])] == [
-        "- **Which systems help?** *Captions*: 2 of 2 systems are significantly better than the plain model: "
-        f"`relative` ({gains['relative']}) without trees, `pascal` ({gains['pascal']}) with a parser's trees.",
-        "- **Are trees better than none?** *Captions*: the best system with a parser's trees, `pascal`, has "
-        f"{best.value:.2f} BLEU less than `relative`, the only one without ({-best.high:+.2f} to {-best.low:+.2f}).",
-        "- **Is it the syntax?** *Captions*: in the same models, the parser's trees are on average better than random "
-        f"ones ({wrong.value:+.2f}, {wrong.low:+.2f} to {wrong.high:+.2f}).",
-        "- **Where?** *Captions*: by words, significant gains are in `8` (short ones): +50.00 to +60.00 and `10`: "
-        "+35.00 to +75.00.",
-        "- **Does a mixture help more?** *Captions*: `relative + pascal`, the best of 1 mixture, has "
-        f"{mixed.value:.2f} BLEU more ({mixed.low:+.2f} to {mixed.high:+.2f}) than `relative` alone.",
+        "- **Which systems help?** *Captions*: 2 of 2 single systems are significantly better than a plain model: "
+        f"`relative` {gains['relative']} without trees and `pascal` {gains['pascal']} with a parser's trees.",
+        "- **Are trees better than none?** *Captions*: `pascal`, the best system with a parser's trees, has "
+        f"{best.value:.2f} BLEU less ({-best.high:+.2f} to {-best.low:+.2f}) than `relative`, the only one without, "
+        "which may be chance.",
+        f"- **Is it the syntax?** *Captions*: `pascal` has {wrong.value:.2f} BLEU more with the parser's trees than "
+        f"with random ones ({wrong.low:+.2f} to {wrong.high:+.2f}).",
+        "- **Where?** *Captions*: by words, gains are significant in `8` (short ones): `relative` +60.00, "
+        "`relative + pascal` +50.00; `10`: `relative + pascal` +75.00, `relative` +55.00, `pascal` +35.00 percentage "
+        "points.",
+        "- **Does a mixture help more?** *Captions*: `relative + pascal`, the only one that was tried, gains "
+        f"{gains['relative + pascal']} BLEU; it has {mixed.value:.2f} BLEU more ({mixed.low:+.2f} to "
+        f"{mixed.high:+.2f}) than `relative` alone, which may be chance.",
         "- **At what cost?** *Captions*: `relative + pascal`: as many weights, a parser for each text; `relative`: "
         "50.0 % more weights; `pascal`: as many weights, a parser for each text.",
     ]
@@ -372,16 +375,90 @@ def test_the_short_answer_says_if_nothing_helps_and_what_chance_explains(root):
         stored["tests"]["test"] = make_test(stored["seed"], 0.7)
         path.write_text(json.dumps(stored))
     found = Results(Plan.load(root / "results/multi30k.yaml"))
-    which, _, syntax, mixture = in_short([(found, found.of_plan)])
-    assert which.endswith(" none of 2 systems is significantly better than the plain model.")
-    assert " the parser's trees are not significantly better or worse than random ones (+0.00, " in syntax
-    assert mixture.startswith("- **Does a mixture help more?**")
+    which, trees, syntax, mixture = in_short([(found, found.of_plan)])
+    assert which.endswith(" none of 2 single systems is significantly better than a plain model.")
+    assert trees.endswith(" than `relative`, the only one without, which may be chance.")
+    assert syntax.endswith("), which may be chance.")
+    assert mixture.endswith(" than `relative` alone, which may be chance.")
+
+
+@pytest.mark.parametrize(
+    ("averages", "said"),
+    [
+        (
+            {"random": (1.5, 0.001), "left": (-0.5, 0.3), "gold": (-0.25, 0.9)},
+            [
+                "2 systems have on average 1.50 BLEU more with the parser's trees than with random ones (+0.46 to "
+                "+2.54; +0.75 without 1 chosen by their scores).",
+                "Between the parser's trees and left and gold ones (1 to 2 models each), all differences may be "
+                "chance.",
+            ],
+        ),
+        (
+            {"random": (-1.5, 0.001), "left": (2.0, 0.001), "gold": (-0.25, 0.9)},
+            [
+                "2 systems have on average 1.50 BLEU less with the parser's trees than with random ones (−2.54 to "
+                "−0.46; +0.75 without 1 chosen by their scores).",
+                "2 systems have on average 2.00 BLEU more with the parser's trees than with left ones (+0.96 to "
+                "+3.04).",
+                "`a` has 0.25 BLEU less with the parser's trees than with gold ones (−1.29 to +0.79), which may be "
+                "chance.",
+            ],
+        ),
+        ({}, []),
+    ],
+)
+def test_the_short_answer_compares_the_parsers_trees_with_all_others(averages, said):
+    results = SimpleNamespace(
+        plan=SimpleNamespace(test="test"),
+        of_other_trees=lambda test: {name: Difference(value, 0.5, 20.0, p) for name, (value, p) in averages.items()},
+        other_trees={trees: {"a": "a*"} if trees == "gold" else {"a": "a*", "b": "b*"} for trees in averages},
+        without_chosen=lambda trees: [{"a": "a*"}] if trees == "random" else [],
+        average=lambda test, pairs: Difference(0.75, 0.5, 20.0),
+    )
+    assert list(_syntax(results, [])) == said
+
+
+def test_without_seeds_the_answers_give_no_intervals(root):
+    """Transformers have one seed, and LSTMs two."""
+    path = root / "results/multi30k.yaml"
+    plan = path.read_text().replace("{transformer: plain}", "{transformer: plain, lstm: lstm}")
+    path.write_text(plan.replace("search:", "  lstm: multi30k-lstm\n  gcn-lstm: multi30k-gcn-lstm\nsearch:"))
+    for result in path.with_suffix("").glob("*-seed2.json"):
+        result.unlink()
+    for system, seed in itertools.product(("lstm", "gcn-lstm"), (1, 2)):
+        result = path.with_suffix("") / f"{system}-seed{seed}.json"
+        result.write_text(json.dumps(make_result(system, seed, 0.8)))
+    found = Results(Plan.load(path))
+    said = [*in_short([(found, found.of_plan)]), *in_detail(found, found.of_plan)]
+    assert not any("`relative`" in one and " to " in one for one in said)
+
+
+def test_a_mixture_is_not_compared_with_a_system_that_fails_with_some_seeds(root):
+    path = root / "results/multi30k/relative-seed2.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "tests": {"test": make_test(2, 0.1)}}))
+    found = Results(Plan.load(root / "results/multi30k.yaml"))
+    assert found.design.unstable == {"relative"}
+    assert found.gain_of_mixture("test", "relative + pascal") is None
+    assert not any("relative` alone" in one for one in in_short([(found, found.of_plan)]))
+
+
+def test_a_mixture_may_begin_with_a_baseline(root):
+    path = root / "results/multi30k.yaml"
+    path.write_text(path.read_text().replace("search: {relative + pascal", "search: {plain + pascal"))
+    for seed in (1, 2):
+        result = make_result("plain + pascal", seed, 0.96)
+        (path.with_suffix("") / f"plain-pascal-seed{seed}.json").write_text(json.dumps(result))
+    found = Results(Plan.load(path))
+    assert any("than `plain` alone" in one for one in in_short([(found, found.of_plan)]))
+    assert any("Its difference from `plain` alone is" in one for one in in_detail(found, found.of_plan))
 
 
 def write_times(root, system="pascal", **changed):
     plan = Plan.load(root / "results/multi30k.yaml")
-    [identity] = {run.fingerprint for run in plan.runs({}) if run.system == system}
-    measured = {system: {"fingerprint": identity, "ratios": [1.5, 1.0, 2.0, 1.25, 1.75, 1.5, 1.5], **changed}}
+    prints = {run.system: run.fingerprint for run in plan.runs({})}
+    seconds = {"seconds": [3.0, 1.0, 2.0, 2.0, 3.0, 1.0], "of_baseline": [2.0, 1.0, 1.0, 2.0, 1.0, 1.0]}
+    measured = {system: {"recipe": prints[system], "baseline": prints["plain"], **seconds, **changed}}
     stored = {"machine": "a CPU", "threads": 1, "precision": "float32", "systems": measured}
     (plan.folder / "times.json").write_text(json.dumps(stored))
     return Results(plan)
@@ -389,30 +466,54 @@ def write_times(root, system="pascal", **changed):
 
 def test_the_time_of_a_step_is_in_the_table_and_among_the_costs(root):
     untimed = Results(Plan.load(root / "results/multi30k.yaml"))
-    assert "| time |" not in next(main_table(untimed, untimed.of_plan))
+    assert "time of a step" not in "".join(main_table(untimed, untimed.of_plan))
     found = write_times(root)
     heading, _, *rows = main_table(found, found.of_plan)
-    place = heading.split(" | ").index("time")
+    place = heading.split(" | ").index("time of a step")
     cells = {row.split(" | ")[0]: row.split(" | ")[place] for row in rows if row.startswith("| ")}
-    assert (cells["| pascal"], cells["| plain"]) == ("1.50", "")
-    # seven steps: the median lies between the outermost ones
-    within = "timed in turns on 1 thread of a CPU, float32; the 95 % interval of the median system is ±33 %"
-    assert f" Time: of a training step, relative to the baseline ({within})." in rows[-1]
+    # 12 seconds instead of 8
+    assert cells["| pascal"].startswith("1.50 (1.")
+    assert cells["| plain"] == ""
+    how = "in turns, processor time, 1 thread of a CPU, float32"
+    assert f" Time of a step: of the training, relative to the baseline, with the 95 % interval ({how})." in rows[-1]
     *_, cost = in_short([(found, found.of_plan)])
-    assert "`pascal`: a step takes 1.50 times as long, as many weights, a parser" in cost
-    # the time of another recipe is not that of the system
-    assert write_times(root, fingerprint="other").times.medians == {}
+    assert "`pascal`: a training step takes 1.50 times as long, as many weights, a parser" in cost
+    # what was measured of another recipe, or next to another baseline
+    assert write_times(root, recipe="other").times.of_system == {}
+    path = root / "results/multi30k.yaml"
+    write_times(root)
+    path.write_text(
+        path.read_text().replace("pascal: multi30k-pascal\n", "pascal: {recipe: multi30k-pascal, baseline: relative}\n")
+    )
+    assert Results(Plan.load(path)).times.of_system == {}
 
 
-@pytest.mark.parametrize(("values", "ends"), [(range(30), (9, 20)), (range(6), (0, 5)), ([7], (7, 7))])
-def test_the_interval_of_a_median_is_that_of_its_ranks(values, ends):
-    """Of 30 values the 10th and the 21st (95.7 %), of 6 the outermost ones (96.9 %), as in tables of the sign test."""
-    assert around_median(list(reversed(values))) == ends
+def test_the_times_of_a_gpu_are_not_those_of_threads(root):
+    write_times(root)
+    path = root / "results/multi30k/times.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "threads": None, "machine": "GPU 1"}))
+    found = Results(Plan.load(root / "results/multi30k.yaml"))
+    assert found.times.how() == "in turns, GPU 1, float32"
 
 
-def test_damaged_times_are_named(root):
-    with pytest.raises(SynmtError, match=r"times\.json: damaged. Remove it, and measure again"):
-        _ = write_times(root, ratios=[]).times
+def test_the_interval_of_a_time_contains_the_true_one_as_often_as_it_says():
+    """Steps of very different lengths, with noise of 20 %: 95 % of the intervals, a few fewer because steps are few."""
+    random = np.random.default_rng(5)
+    inside = 0
+    for _ in range(300):
+        length = random.gamma(4, size=30)
+        own, other = (factor * length * random.lognormal(0, 0.2, 30) for factor in (1.3, 1.0))
+        found = times_as_long({"seconds": own, "of_baseline": other})
+        inside += found.low < 1.3 < found.high
+    assert 0.89 < inside / 300 < 0.98
+
+
+@pytest.mark.parametrize(
+    "changed", [{"seconds": []}, {"seconds": 3}, {"seconds": "abc"}, {"of_baseline": [0.0] * 6}, {"seconds": ["a"] * 6}]
+)
+def test_damaged_times_are_named(root, changed):
+    with pytest.raises(SynmtError, match=r"times\.json: damaged\. Remove it, and measure again"):
+        _ = write_times(root, **changed).times
 
 
 def test_the_answer_compares_architectures_on_hard_sentences(root):
@@ -489,7 +590,7 @@ def test_systems_that_still_learned_when_training_ended_are_named(root):
 
     # the loss fell by a fourth, and was not lower than before
     [sentence] = sentences(1.5, 1.5)
-    assert "lower than ever before: by 25 % for the median Transformer. So scores" in sentence
+    assert "the loss still fell: by 25 % for the median Transformer. So scores" in sentence
     assert sentences(2.0, 2.5) == []
     [sentence] = sentences(1.5, 0.9)
     # on average over two seeds: a fourth, and 55 %
@@ -520,7 +621,7 @@ def test_losses_are_averaged_over_seeds_and_a_training_that_ended_keeps_its_last
                 "and −1.00 (−2.04 to +0.04) with the others.",
                 "The parser's trees do not differ significantly from other trees in the same models: left −0.50 "
                 "(−1.54 to +0.54), gold −0.25 (−1.29 to +0.79).",
-                "No system that gains significantly has been trained with these.",
+                "None of the systems that gain significantly has been trained with these.",
             ],
         ),
         (
@@ -528,7 +629,7 @@ def test_losses_are_averaged_over_seeds_and_a_training_that_ended_keeps_its_last
             [
                 "The parser's trees do not differ significantly from other trees in the same models: random +0.50 "
                 "(−0.54 to +1.54).",
-                "No system that gains significantly has been trained with these.",
+                "None of the systems that gain significantly has been trained with these.",
             ],
         ),
     ],
@@ -546,7 +647,7 @@ def test_the_answer_compares_the_parsers_trees_with_all_others(averages, sentenc
     assert list(_on_average(results, [line("c", 2.0, 92.0, p=0.001)])) == sentences
     # nothing is said of controls if one of their models helps
     helped = list(_on_average(results, [line("a", 2.0, 92.0, p=0.001)]))
-    assert helped == [one for one in sentences if not one.startswith("No system")]
+    assert helped == [one for one in sentences if not one.startswith("None of")]
 
 
 def test_a_system_with_a_baseline_of_its_own_is_not_compared_with_the_plain_model(root):
@@ -565,7 +666,7 @@ def test_what_was_decided_later_is_said_with_what_would_follow_otherwise(root):
     found = Results(Plan.load(root / "results/multi30k.yaml"))
     [sentence] = _decided_later(found, found.of_plan)
     # a control and three others
-    assert "With controls among the tests (4 comparisons), the same systems" in sentence
+    assert "decided not to test controls. Otherwise (4 comparisons), the same systems" in sentence
     assert sentence.endswith("the same systems differ significantly.")
     [before] = (line for line in found.as_one["test"] if line.system == "pascal")
     doubtful = replace(before, difference=replace(before.difference, p=0.07))
@@ -624,7 +725,9 @@ def test_a_system_that_has_most_of_a_shared_variance_is_named(root):
     }
     lines = [Line(system, own, None) for system, own in scores.items()]
     [sentence] = _varied_most(found, lines)
-    assert "`relative + pascal` shares with 3 other systems is its own (80.0, 90.0 BLEU)" in sentence
+    assert (
+        "`relative + pascal` alone (80.0, 90.0 BLEU) causes more than half of the variance that 4 systems" in sentence
+    )
     assert list(_varied_most(found, [*lines[:3], Line("relative + pascal", [90.0, 91.0], None)])) == []
 
 
@@ -767,7 +870,7 @@ def test_contrasts_are_counted_over_all_seeds(root):
         stored["contrast"] = {"all": [seed, 4], "case: near": [seed, 4], "case: far": [2, 4], "cases: no": [0, 1]}
         result.write_text(json.dumps(stored))
     _, title, _, heading, _, first, *_ = contrast_tables(Results(Plan.load(path)))
-    assert title == "Contrasts with the right translation more probable, by case:"
+    assert title == "How often the correct translation of a contrast is the more probable one, by case:"
     assert (heading, first) == ("| system | near | far |", "| plain | 37.5 % | 50.0 % |")
 
 
@@ -835,28 +938,40 @@ def test_steps_are_timed_next_to_those_of_the_baseline_and_not_again(tiny_plan, 
     # a baseline that is a system, too, and a repeat, which is left out
     more = "  smaller: {recipe: trees.yaml, baseline: 'reads, trees', set: {model.dropout: 0}}\n"
     more += "  'plain, bf16': {recipe: base.yaml, set: {training.precision: bf16}}\n"
-    plan.write_text(f"{plan.read_text()}{more}")
-    fingerprints = {run.system: run.fingerprint for run in Plan.load(plan).runs({})}
+    plan.write_text(f"{plan.read_text()}{more}set: {{parser.control: gold}}\n")
+    prints = {run.system: run.fingerprint for run in Plan.load(plan).runs({})}
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["results_times.py", "tiny.yaml", "--steps", "4", *arguments])
+        monkeypatch.setattr(sys, "argv", ["results_times.py", "tiny.yaml", "--steps", "6", *arguments])
         results_times.main()
         return capsys.readouterr().out, json.loads(path.read_text())
 
-    said, stored = run("parser.control=gold", "--machine", "a CPU")
+    said, stored = run("--machine", "a CPU", "parser.workers=2")
     times = stored["systems"]
     assert (list(times), stored["machine"], stored["precision"]) == (["reads, trees", "smaller"], "a CPU", "float32")
-    for system, measured in times.items():
-        assert measured["fingerprint"] == fingerprints[system]
-        assert len(measured["ratios"]) == 4
-        assert min(measured["ratios"]) > 0
-    assert said.splitlines() == [f"{system}: {np.median(one['ratios']):.2f}" for system, one in times.items()]
-    assert run("parser.control=gold", "--machine", "a CPU") == ("", stored)
+    for (system, measured), base in zip(times.items(), ("plain", "reads, trees"), strict=True):
+        assert (measured["recipe"], measured["baseline"]) == (prints[system], prints[base])
+        assert len(measured["seconds"]) == len(measured["of_baseline"]) == 6
+        assert min(*measured["seconds"], *measured["of_baseline"]) > 0
+    assert said.splitlines() == [f"{system}: {times_as_long(one).written()}" for system, one in times.items()]
+    # the machine is still that one
+    assert run() == ("", stored)
     del times["smaller"]
     path.write_text(json.dumps(stored))
-    assert run("parser.control=gold", "--machine", "a CPU")[0].startswith("smaller: ")
-    with pytest.raises(SystemExit, match=r"times\.json: measured with machine a CPU, not another\. Use the same, or"):
-        run("--machine", "another")
+    assert run()[0].startswith("smaller: ")
+    for arguments, message in (
+        (["--machine", "another"], r"times\.json: measured with machine a CPU, not another\. Use the same, or"),
+        (
+            ["model.dropout=0.5"],
+            r"model\.dropout: would change what is timed\. Changes: the precision, parsers, the device",
+        ),
+        (["training.precision=bf16"], "measured with precision float32, not bf16"),
+    ):
+        with pytest.raises(SystemExit, match=message):
+            run(*arguments)
+    with pytest.raises(SystemExit):
+        run("--steps", "5")
+    assert "must be 6 or more" in capsys.readouterr().err
 
 
 def test_comparisons_that_start_together_prepare_one_after_the_other(tiny_plan, monkeypatch):
