@@ -22,7 +22,7 @@ from synmt.recipe.schema import DecodingRecipe
 # a batch for each thread would be smaller
 torch.set_num_threads(1)
 batch_size = DecodingRecipe().batch_size
-translator = Translator.load(sys.argv[1], device="cpu", max_length_ratio=1.5, batch_size=batch_size)
+translator = Translator.load(sys.argv[1], device="cpu", max_length_ratio=0.5, batch_size=batch_size)
 lines = sys.stdin.read().splitlines()
 list(translator.translate(lines))
 print("again", flush=True)

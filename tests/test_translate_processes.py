@@ -29,6 +29,7 @@ pytestmark = pytest.mark.journey
 
 COUNT = 130
 """A batch of one sentence makes windows of 16 lines, and two processes that load the models need four windows each."""
+SHORT = {"batch_size": 4, "max_length_ratio": 0.25, "max_length_extra": 2}
 LINES = [f"{line} {number}" for number, line in enumerate(islice(cycle([*TEXT[:3], ""]), COUNT))]
 
 
@@ -36,7 +37,7 @@ LINES = [f"{line} {number}" for number, line in enumerate(islice(cycle([*TEXT[:3
 def place(tmp_path_factory):
     """Make a run that reads trees, a text, and its trees."""
     folder = tmp_path_factory.mktemp("many")
-    make_run(folder / "run", PASCAL, max_pieces=40)
+    make_run(folder / "run", PASCAL, max_pieces=40, decoding=SHORT)
     write_lines(folder / "text", LINES)
     (folder / "trees").write_text(flat_conllu(LINES))
     return folder
