@@ -19,25 +19,20 @@ _METRICS = {"bleu": "BLEU", "exact": "Exact match in percent"}
 class Grouping:
     """How systems compare on groups of sentences with the same value of a label.
 
-    metric: `bleu` or `exact`.
+    group: what the plan says of it.
     of_test: names the test set, unless it is that of the plan.
-    without: sentences that are left out, by other labels.
-    meaning: what some values mean.
     groups: the compared systems by value.
     """
 
-    metric: str
+    group: Group
     of_test: str
-    label: str
-    without: Mapping[str, str]
-    meaning: Mapping[str, str]
     groups: dict[str, list[Line]]
 
     @property
     def title(self) -> str:
         """What a table of it shows."""
-        less = "".join(f", without the {name} `{value}`" for name, value in self.without.items())
-        return f"{_METRICS[self.metric]}{self.of_test} by {self.label}{less}"
+        less = "".join(f", without the {name} `{value}`" for name, value in self.group.without.items())
+        return f"{_METRICS[self.group.metric]}{self.of_test} by {self.group.by}{less}"
 
 
 def grouping(
@@ -58,7 +53,7 @@ def grouping(
     chosen = {value: _has(labels[group.by], value) & ~left_out for value in _sorted(labels[group.by])}
     groups = {value: compare(one) for value, one in chosen.items() if one.any()}
     of_test = "" if group.test == plan.test else f" of `{group.test}`"
-    return Grouping(group.metric, of_test, group.by, group.without, group.meaning, groups)
+    return Grouping(group, of_test, groups)
 
 
 def _has(values: Iterable[str], value: str) -> BoolArray:

@@ -92,13 +92,9 @@ def _page(path: Path, title: str) -> Path:
 
 def _comparison(found: Found) -> Iterator[str]:
     yield from in_short(found)
-    for results, lines in found:
-        yield from (
-            "",
-            f"## {results.plan.title}: all systems",
-            "",
-            *main_table(results, lines, in_full=results is found[0][0]),
-        )
+    for number, (results, lines) in enumerate(found):
+        yield from ("", f"## {results.plan.title}: all systems", "")
+        yield from main_table(results, lines, in_full=number == 0)
         for note in notes(results, lines):
             yield from ("", note)
         if said := list(in_detail(results, lines)):
@@ -108,7 +104,7 @@ def _comparison(found: Found) -> Iterator[str]:
         if results.plan.tried():
             yield from ("", f"### {results.plan.title}: the search for a mixture", "", *search_table(results.plan))
         if results.plan.groups:
-            labels = ", ".join(f"{grouping.label}{grouping.of_test}" for grouping in results.groupings)
+            labels = ", ".join(f"{grouping.group.by}{grouping.of_test}" for grouping in results.groupings)
             yield from ("", f"[Scores by {labels}](results-by-group.md).")
 
 

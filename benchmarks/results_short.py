@@ -104,11 +104,11 @@ def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         gains = gains_in(results, grouping)
         if gains and not grouping.of_test:
             written = "; ".join(
-                f"`{value}`{_meaning(grouping.meaning, value)}: {named(own)}" for value, own in gains.items()
+                f"`{value}`{_meaning(grouping.group.meaning, value)}: {named(own)}" for value, own in gains.items()
             )
             _, others = elsewhere(grouping, gains)
             rest = f"; in the other groups, these systems have {others}" * bool(others)
-            yield f"by {grouping.label}, gains are significant in {written} {_UNITS[grouping.metric]}{rest}."
+            yield f"by {grouping.group.by}, gains are significant in {written} {_UNITS[grouping.group.metric]}{rest}."
             break
     for test, own in results.bleu.items():
         gains = better(results.tested(own)) if test != results.plan.test else []

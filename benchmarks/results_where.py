@@ -17,7 +17,7 @@ def where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
             yield from _on_hard_sentences(results, lines, test, harder)
     for grouping in results.groupings:
         gains = gains_in(results, grouping)
-        label = f"{grouping.label}{grouping.of_test}"
+        label = f"{grouping.group.by}{grouping.of_test}"
         if gains:
             found = [f"`{value}` ({named(systems)})" for value, systems in gains.items()]
             values, others = elsewhere(grouping, gains)

@@ -431,6 +431,9 @@ def test_without_seeds_the_answers_give_no_intervals(root):
     path.write_text(plan.replace("search:", "  lstm: multi30k-lstm\n  gcn-lstm: multi30k-gcn-lstm\nsearch:"))
     for result in path.with_suffix("").glob("*-seed2.json"):
         result.unlink()
+    transformers = Results(Plan.load(path))
+    assert transformers.tested(transformers.of_plan, "mixture")
+    assert transformers.gain_of_mixture("test", "relative + pascal") is None
     for system, seed in itertools.product(("lstm", "gcn-lstm"), (1, 2)):
         result = path.with_suffix("") / f"{system}-seed{seed}.json"
         result.write_text(json.dumps(make_result(system, seed, 0.8)))
