@@ -92,9 +92,15 @@ def main() -> None:
         path = plan.folder / "times.json"
         stored = _begun(path, plan, options, changes)
         for system, found in _measured(plan, options, changes, stored["systems"]):
-            stored["systems"][system] = found
-            write_json(path, stored, indent=1)
+            _keep(path, stored, options.data, {system: found})
             print(f"{system}: {times_as_long(found).written()}", flush=True)
+
+
+def _keep(path: Path, begun: Mapping[str, Any], data: Path, found: Mapping[str, Any]) -> None:
+    """Add times to the file, which another process may have written meanwhile."""
+    with FileLock(data / ".results.lock"):
+        stored = read_times(path) if path.exists() else begun
+        write_json(path, {**stored, "systems": {**stored["systems"], **found}}, indent=1)
 
 
 def _options() -> argparse.Namespace:
@@ -126,8 +132,17 @@ def _begun(path: Path, plan: Plan, options: argparse.Namespace, changes: Mapping
     for key, value in how.items() if stored else ():
         if stored[key] != value:
             what = f"measured with {key} {stored[key]}, not {value}"
-            raise UsageError(what, where=str(path), do="Use the same, or remove the file to measure all systems again")
+            do = f"{_as_before(key, stored[key])}, or remove the file to measure all systems again"
+            raise UsageError(what, where=str(path), do=do)
     return stored or {**how, "systems": {}}
+
+
+def _as_before(key: str, value: str | int | None) -> str:
+    if key == "machine":
+        return "Leave out --machine"
+    if key == "precision":
+        return f"Add training.precision={value}"
+    return f"Set SYNMT_THREADS={value}" if value else "Use the GPU"
 
 
 def _measured(

@@ -966,18 +966,26 @@ def test_steps_are_timed_next_to_those_of_the_baseline_and_not_again(tiny_plan, 
     path.write_text(json.dumps(stored))
     assert run()[0].startswith("smaller: ")
     for arguments, message in (
-        (["--machine", "another"], r"times\.json: measured with machine a CPU, not another\. Use the same, or"),
+        (["--machine", "another"], r"times\.json: measured with machine a CPU, not another\. Leave out --machine, or"),
         (
             ["model.dropout=0.5"],
             r"model\.dropout: would change what is timed\. Changes: the precision, parsers, the device",
         ),
-        (["training.precision=bf16"], "measured with precision float32, not bf16"),
+        (["training.precision=bf16"], r"with precision float32, not bf16\. Add training\.precision=float32, or"),
     ):
         with pytest.raises(SystemExit, match=message):
             run(*arguments)
     with pytest.raises(SystemExit):
         run("--steps", "5")
     assert "must be 6 or more" in capsys.readouterr().err
+    for threads, do in ((3, "Set SYNMT_THREADS=3"), (None, "Use the GPU")):
+        path.write_text(json.dumps({**stored, "threads": threads}))
+        with pytest.raises(SystemExit, match=rf"measured with threads {threads}, not \d+\. {do}, or remove"):
+            run()
+    # another process writes meanwhile
+    path.write_text(json.dumps({**stored, "systems": {"other": times["reads, trees"]}}))
+    results_times._keep(path, {"systems": {}}, tiny_plan, {"smaller": times["reads, trees"]})
+    assert list(json.loads(path.read_text())["systems"]) == ["other", "smaller"]
 
 
 def test_comparisons_that_start_together_prepare_one_after_the_other(tiny_plan, monkeypatch):
