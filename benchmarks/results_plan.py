@@ -28,10 +28,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from results_files import read_result
-from results_recipes import Frame, Strict, fingerprint, moved, set_key
+from results_recipes import Frame, Strict, fingerprint, moved
 
 from synmt.errors import UsageError, all_in_one, did_you_mean, plain_message
-from synmt.recipe.load import check_recipe, load_recipe, recipe_values
+from synmt.recipe.load import check_recipe, load_recipe, recipe_values, set_key
 from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml_text import load_yaml
 
@@ -183,7 +183,7 @@ class Plan(Strict):
         frame = self.lstm if architecture == "lstm" else self.transformer
         values = recipe_values(of_system if frame is None else moved(of_system, frame))
         for key, value in {**self.set, **given.set, **changes}.items():
-            set_key(values, key, where=str(self.path), value=value)
+            set_key(values, key, value)
         values["name"] = f"{self.corpus}-{file_name(system)}-seed{values['training']['seed']}"
         return check_recipe(values, where=f"{self.path}, {system}")
 

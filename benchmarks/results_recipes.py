@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from synmt.errors import UsageError, did_you_mean
+from synmt.errors import UsageError
 from synmt.model.build import place_variants
 from synmt.recipe.load import check_recipe, load_recipe, recipe_values
 from synmt.recipe.schema import Recipe
@@ -61,18 +61,6 @@ def change(text: str) -> tuple[str, Any]:
     if not equals:
         raise UsageError(f"'{text}' is not a change", allowed="Changes look like training.max_steps=100")
     return key, parse_yaml_value(value)
-
-
-def set_key(values: dict[str, Any], key: str, *, value: Any, where: str) -> None:
-    """Set `section.key` of a recipe's values; raises UsageError for a section that recipes do not have."""
-    *sections, last = key.split(".")
-    for section in sections:
-        if not isinstance(values.get(section), dict):
-            raise UsageError(
-                f"{key}: a recipe has no section '{section}'", where=where, do=did_you_mean(section, values)
-            )
-        values = values[section]
-    values[last] = value
 
 
 def fingerprint(recipe: Recipe) -> str:

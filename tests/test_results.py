@@ -1050,7 +1050,7 @@ def test_a_plan_with_a_mistake_is_refused_before_anything_is_trained(tiny_plan, 
         ("plain: base.yaml", "plain: bass.yaml", "bass.yaml: file not found"),
         ("'reads, trees': trees.yaml", "'p': base.yaml\n  'p,': trees.yaml", "2 systems have the name 'p'"),
         ("test: test", "test: tets", "plain has no test set 'tets'. Test sets: test. Did you mean 'test'?"),
-        ("test: test", "test: test\nset: {modell.dropout: 0.3}", "a recipe has no section 'modell'"),
+        ("test: test", "test: test\nset: {modell.dropout: 0.3}", "Did you mean 'model'?"),
         ("test: test", "test: test\ngroups: [{test: test, by: words, metric: blue}]", "groups.0.metric: must be"),
         ("test: test", "test: test\ngroups: [{test: tset, by: words, metric: bleu}]", "no test set 'tset'"),
     ):

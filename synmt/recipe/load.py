@@ -59,6 +59,18 @@ def check_recipe(given: Mapping[str, Any], *, where: str) -> Recipe:
         raise all_in_one([_explain(problem, where) for problem in _of_one_value(problems)]) from None
 
 
+def set_key(values: dict[str, Any], key: str, value: Any) -> None:
+    """Set `section.key` of a recipe's values; raises UsageError if something before the last dot is no section."""
+    *sections, last = key.split(".")
+    place: Any = values
+    for depth, section in enumerate(sections):
+        place = _step_into(place, section, ".".join(sections[: depth + 1]))
+    if isinstance(place, list):
+        place[_index(place, last, key)] = value
+    else:
+        place[last] = value
+
+
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
     """Return every value of a recipe, including defaults, as plain data for YAML or JSON."""
     return recipe.model_dump(mode="json")
@@ -130,15 +142,7 @@ def _apply_override(given: dict[str, Any], override: str) -> None:
         raise UsageError(f"{override!r} is not UTF-8", do="Write it in UTF-8, in a shell with a UTF-8 locale")
     if not equals or not key:
         raise UsageError(f"'{override}' is not an override", allowed="Overrides look like training.max_steps=100")
-    *sections, last = key.split(".")
-    value = parse_yaml_value(text, depth=len(sections) + 1)
-    place: Any = given
-    for depth, section in enumerate(sections):
-        place = _step_into(place, section, ".".join(sections[: depth + 1]))
-    if isinstance(place, list):
-        place[_index(place, last, key)] = value
-    else:
-        place[last] = value
+    set_key(given, key, parse_yaml_value(text, depth=key.count(".") + 1))
 
 
 def _step_into(place: Any, section: str, so_far: str) -> Any:

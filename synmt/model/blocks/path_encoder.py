@@ -9,8 +9,7 @@ the released code, so it shares nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -47,17 +46,21 @@ class PathEncoder(nn.Module):
         first, *upper = (layer for layer in self.layers if isinstance(layer, BothDirections))
         ends, shorter = torch.cat(tuple(levels)).T.unflatten(0, (2, 2)).unbind(0)  # (2, N), (2, N)
         sizes = [len(level) for level in levels]
-        places, of_steps = _places(shorter, sizes), _places_of_steps(levels)
+        of_symbols = _states_of_symbols(shorter, sizes)  # (2, R)
+        opposite = _opposite(sizes, shorter.device)  # (R,)
         if self.training and self.dropout:
-            symbols = torch.cat([ends[0][_own(places, step)[0]] for step in range(1, len(sizes))])  # (R,)
-            projected, places = first.project(self._drop(F.embedding(symbols, self.symbols))), of_steps
-            states, final = _run(first, projected, _single_inputs, places, sizes)
+            projected = first.project(self._drop(F.embedding(ends[0][of_symbols[0]], self.symbols)))  # (R, 6h)
+            states, final = _run(first, projected, opposite, sizes)
         else:
-            inputs = first.project_ends(F.embedding(ends, self.symbols))  # (2, N, 3h)
+            inputs = first.project_each(F.embedding(ends, self.symbols))  # (2, N, 3h)
             states = final = torch.cat(list(_grow(first, inputs, shorter, sizes)), 1)  # (2, N, h)
         for layer in upper:
-            states, final = _run(layer, layer.project_pairs(self._drop(states)), _paired_inputs, places, sizes)
-            places = of_steps
+            if states is final:
+                projected = layer.project_pairs(states, of_symbols)
+            else:
+                x = torch.cat((states[0], F.embedding(opposite, states[1])), -1)  # (R, 2h)
+                projected = layer.project(self._drop(x))
+            states, final = _run(layer, projected, opposite, sizes)
         return self.output(torch.cat(final.unbind(0), -1))
 
     def _drop(self, x: Tensor) -> Tensor:
@@ -95,104 +98,76 @@ class BothDirections(nn.Module):
         return self.bias.new_zeros(2, paths, self.bias.size(-1))
 
     def project(self, x: Tensor) -> Tensor:
-        """Compute W x + b: (M, E) -> (2M, 3h); row 2m + d has that of x_m for the direction d."""
-        return linear(x, self.input.weight, self.input.bias).to(self.bias.dtype).view(-1, 3 * self.bias.size(-1))
+        """Compute W x + b for both directions: (M, E) -> (M, 6h)."""
+        return linear(x, self.input.weight, self.input.bias).to(self.bias.dtype)
 
-    def project_ends(self, x: Tensor) -> Tensor:
-        """Compute W x + b where each direction has inputs of its own: (2, N, E) -> (2, N, 3h)."""
+    def project_each(self, x: Tensor) -> Tensor:
+        """Compute W x + b, for each direction from inputs of its own: (2, N, E) -> (2, N, 3h)."""
         parts = zip(x, self.input.weight.chunk(2), self.input.bias.chunk(2), strict=True)
         return torch.stack([linear(*part) for part in parts]).to(self.bias.dtype)
 
-    def project_pairs(self, states: Tensor) -> Tensor:
-        """Compute W x + b of each half of x = [ahead; behind]: (2, M, h) -> (4M, 3h).
+    def project_pairs(self, states: Tensor, of_symbols: Tensor) -> Tensor:
+        """Compute W x + b of x = [a; b], each row of which is a state of the first and one of the second direction.
 
-        The row of the state m of the half k, for the direction d, is 2 (k M + m) + d; the second half has no b.
+        Each state is multiplied once: (2, N, h), (2, R) -> (R, 6h).
         """
         # oneDNN multiplies by a slice of columns a hundred times as slowly
         weights = (half.contiguous() for half in self.input.weight.chunk(2, 1))
         halves = [linear(*part) for part in zip(states, weights, (self.input.bias, None), strict=True)]
-        return torch.cat(halves).view(-1, 3 * self.bias.size(-1)).to(self.bias.dtype)
+        rows = torch.stack((of_symbols[0], of_symbols[1] + states.size(1)), 1)  # (R, 2)
+        return F.embedding_bag(rows, torch.cat(halves).to(self.bias.dtype), mode="sum")
 
 
 def _grow(layer: BothDirections, inputs: Tensor, shorter: Tensor, sizes: Sequence[int]) -> Iterator[Tensor]:
     """Yield the states of each level, each from that of the path that is one symbol shorter: (2, N_n, h)."""
-    state = layer.start(sizes[0])
+    state, first = layer.start(sizes[0]), 0
+    directions = torch.arange(2, device=shorter.device)[:, None]  # (2, 1)
     yield state
-    first = 0
     for below, step, rows in zip(sizes, inputs.split(sizes, 1)[1:], shorter.split(sizes, 1)[1:], strict=False):
         # the states of the second direction follow those of the first
-        state = layer(step, F.embedding(rows - first + below * _directions(rows), state.flatten(0, 1)))
+        state = layer(step, F.embedding(rows - first + below * directions, state.flatten(0, 1)))
         yield state
         first += below
 
 
-def _places(shorter: Tensor, sizes: Sequence[int]) -> list[Tensor]:
-    """Find the states of the paths of levels 1, 2, … after 1, …, n symbols from either end: (2, N_n, n)."""
-    after = [torch.arange(shorter.size(1), device=shorter.device).expand_as(shorter)]  # 0, 1, … symbols less: (2, N)
-    for _ in sizes[2:]:
-        after.append(shorter.gather(1, after[-1]))
-    levels = torch.stack(after, 2).split(sizes, 1)[1:]
-    return [level[..., :length].flip(2) for length, level in enumerate(levels, 1)]
-
-
-def _places_of_steps(levels: Sequence[Tensor]) -> list[Tensor]:
-    """Find the same among the states that `_run` gives."""
-    sizes = [len(level) for level in levels]
-    starts, places = [0, *accumulate(sum(sizes[step:]) for step in range(1, len(sizes)))], []
-    for length, size in enumerate(sizes[1:], 1):
-        first = [starts[count] + sum(sizes[count + 1 : length]) for count in range(length)]
-        rows = [torch.arange(row, row + size, device=levels[0].device) for row in first]
-        places.append(torch.stack(rows, 1).expand(2, size, length))
-    return places
-
-
-def _run(
-    layer: BothDirections,
-    projected: Tensor,
-    inputs: Callable[[Sequence[Tensor], int, int], Tensor],
-    places: Sequence[Tensor],
-    sizes: Sequence[int],
-) -> tuple[Tensor, Tensor]:
+def _run(layer: BothDirections, projected: Tensor, opposite: Tensor, sizes: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Compute the states after each step, of all paths that are as long, and the last state of each path.
 
-    inputs: finds the rows of `projected` whose sum is the input of a path at a step.
+    projected: (R, 6h), W x + b of each symbol that the first direction reads, step by step.
     Returns (2, R, h), step by step, and (2, N, h); the path without symbols has a state of zeros.
     """
-    rows = [inputs(places, step, len(projected)) for step in range(1, len(sizes))]  # (2, N_t + …, 1 or 2) each
-    x = F.embedding_bag(torch.cat([step.flatten(0, 1) for step in rows]), projected, mode="sum")
-    state, states, final = layer.start(sum(sizes[1:])), [], [layer.start(sizes[0])]
-    for step, ending in zip(x.split([2 * step.size(1) for step in rows]), sizes[1:], strict=True):
-        state = layer(step.unflatten(0, (2, -1)), state)  # (2, N_t + …, h)
+    ahead, behind = projected.unflatten(1, (2, -1)).unbind(1)  # (R, 3h), (R, 3h)
+    inputs = torch.stack((ahead, F.embedding(opposite, behind)))  # (2, R, 3h)
+    reaching = [sum(sizes[step:]) for step in range(1, len(sizes))]
+    state, states, final = layer.start(reaching[0]), [], [layer.start(sizes[0])]
+    for step, ending in zip(inputs.split(reaching, 1), sizes[1:], strict=True):
+        state = layer(step, state)  # (2, N_t + …, h)
         states.append(state)
         ended, state = state.split((ending, state.size(1) - ending), 1)
         final.append(ended)
     return torch.cat(states, 1), torch.cat(final, 1)
 
 
-def _single_inputs(places: Sequence[Tensor], step: int, rows: int) -> Tensor:
-    """Find the symbol that a direction reads at a step, as `project` numbers them: (2, N, 1)."""
-    return torch.stack((2 * _own(places, step)[0], 2 * _other(places, step)[1] + 1))[..., None]
+def _states_of_symbols(shorter: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Find the states of both directions that end with each symbol of each path: (2, R), step by step."""
+    after = [torch.arange(shorter.size(1), device=shorter.device).expand_as(shorter)]  # 0, 1, … symbols less: (2, N)
+    for _ in sizes[2:]:
+        after.append(shorter.gather(1, after[-1]))
+    levels = [rows.split(list(sizes), 1) for rows in after]
+    pairs = [(levels[length - step][length][0], levels[step - 1][length][1]) for step, length in _steps(sizes)]
+    return torch.stack([torch.cat(rows) for rows in zip(*pairs, strict=True)])
 
 
-def _paired_inputs(places: Sequence[Tensor], step: int, rows: int) -> Tensor:
-    """Find both parts of what a direction reads at a step, as `project_pairs` numbers them: (2, N, 2).
-
-    They are its own state after that many symbols, and the state of the other direction that ends with the same symbol.
-    """
-    own, other = _own(places, step), _other(places, step)
-    way = _directions(own)
-    return torch.stack((way * (rows // 2) + 2 * own + way, (1 - way) * (rows // 2) + 2 * other + way), -1)
-
-
-def _own(places: Sequence[Tensor], step: int) -> Tensor:
-    """Find the state of each path after some symbols from each end: (2, N), for the paths that are as long."""
-    return torch.cat([level[:, :, step - 1] for level in places[step - 1 :]], 1)
+def _opposite(sizes: Sequence[int], device: torch.device) -> Tensor:
+    """Find the step of the other direction that reads the same symbol: (R,), by the steps of the first direction."""
+    first, row = {}, 0
+    for step, length in _steps(sizes):
+        first[step, length] = row
+        row += sizes[length]
+    ranges = [(first[length - step + 1, length], sizes[length]) for step, length in _steps(sizes)]
+    return torch.cat([torch.arange(row, row + size, device=device) for row, size in ranges])
 
 
-def _other(places: Sequence[Tensor], step: int) -> Tensor:
-    """Find the state of the other direction that ends with the symbol that `_own` ends with: (2, N)."""
-    return torch.cat([level[:, :, -step].flip(0) for level in places[step - 1 :]], 1)
-
-
-def _directions(like: Tensor) -> Tensor:
-    return torch.arange(2, device=like.device)[:, None]  # (2, 1)
+def _steps(sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """List the steps, each with all lengths of the paths that reach it."""
+    return [(step, length) for step in range(1, len(sizes)) for length in range(step, len(sizes))]
