@@ -73,7 +73,7 @@ def grid_of(*recipes, **options):
 def test_the_table_is_that_of_score_and_finished_runs_are_skipped(here):
     runs = [f"runs/{name}{seed}" for name in ("plain", "pascal") for seed in ("", "-seed2")]
     done = succeed("train", "plain.yaml", "pascal", "--seeds", "2")
-    assert done.stdout == succeed("score", "--seeds", *runs).stdout
+    assert done.stdout == succeed("score", "--seeds", "--cost", *runs).stdout
     assert re.search(rb"\npascal +BLEU +\d", done.stdout)
     assert b"run 3 of 4: runs/plain-seed2\n" in done.stderr
     # one table of the data for plain, one for pascal, which has trees
@@ -134,11 +134,11 @@ def test_a_failed_run_does_not_stop_the_others_and_is_tried_again(here):
     assert said[said.index("synmt: error: ") :].startswith(
         f"synmt: error: 1 of 3 runs failed. Run the same command to try them again\nruns/broken: {text}: neither"
     )
-    assert done.stdout == succeed("score", "runs/plain", "runs/pascal").stdout
+    assert done.stdout == succeed("score", "--cost", "runs/plain", "runs/pascal").stdout
     (text / "train.fr").rename(text / "train.de")
     again = succeed("train", "plain", "broken", "pascal")
     assert again.stderr.count(b" has finished already\n") == 2
-    assert again.stdout == succeed("score", "runs/plain", "runs/broken", "runs/pascal").stdout
+    assert again.stdout == succeed("score", "--cost", "runs/plain", "runs/broken", "runs/pascal").stdout
 
 
 def test_an_error_of_any_kind_is_one_failed_run_and_frees_its_memory(untested, monkeypatch, caplog):

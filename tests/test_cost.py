@@ -12,7 +12,7 @@ from small_run import make_run, write_tests
 from tiny import succeed
 
 from synmt.errors import UsageError
-from synmt.evaluation.cost import cost_remarks, cost_rows, costs_of, run_cost
+from synmt.evaluation.cost import cost_line, cost_remarks, cost_rows, costs_of, run_cost
 from synmt.evaluation.systems import System, Text
 from synmt.run import Run
 
@@ -21,7 +21,7 @@ def write_run(folder, *, seconds=60.0, last=25, losses=(3.0, 2.0)):
     """Write a run whose log has a record every 10 steps, and that stopped at step 25."""
     run = Run(folder)
     folder.mkdir(parents=True)
-    run.write_info(status="finished", steps=last, parsing={"source": {"words": 900, "seconds": 3.0, "processes": 2}})
+    run.write_info(status="finished", steps=last, parsing={"source": {"words": 900, "processor_seconds": 6.0}})
     save_file({"a": np.zeros((3, 4), np.float32), "b": np.zeros(5, np.float32)}, run.weights)
     steps = [
         {"kind": "step", "step": step, "seconds": seconds, "processor_seconds": 2 * seconds, "tokens": 1000, **other}
@@ -44,8 +44,8 @@ def test_the_cost_of_a_run_is_what_its_files_say(tmp_path):
     assert cost.seconds == pytest.approx(2 * 60 * 25 / 20)
     assert cost.processor_seconds == pytest.approx(2 * 120 * 25 / 20)
     assert (cost.tokens, cost.joules, cost.memory) == (2500, 18_000, 8e6)
-    assert (cost.parsed_words, cost.parse_seconds) == (900, 6.0)
-    assert (cost.sentences, cost.translation_seconds) == (100, 10.0)
+    assert (cost.parsed_words, cost.parse_processor_seconds) == (900, 6.0)
+    assert (cost.sentences, cost.translation_processor_seconds) == (100, 10.0)
     assert (cost.best_loss, cost.steps_to(2.5), cost.steps_to(1.0)) == (2.0, 20, None)
 
 
@@ -62,6 +62,7 @@ def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
         "tokens/s": "8",
         "memory": "8 MB",
         "energy": "5.0 Wh",
+        "parsing": "6 s",
         "parsing, words/s": "150",
         "translation, sentences/s": "10.0",
         "steps to loss": "20",
@@ -69,6 +70,10 @@ def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
     shown = dict(zip(columns, second, strict=True))
     assert (shown["training"], shown["steps to loss"]) == ("2 min 55 s", "15")
     assert any("2.000, the best of plain" in line for line in cost_remarks(systems))
+    assert (
+        cost_line(Run(tmp_path / "a"))
+        == "17 weights, 2 min 30 s of training, 6 s of parsing, 10.0 sentences/s translated"
+    )
 
 
 def test_a_run_of_an_older_version_has_what_it_wrote(tmp_path):
@@ -78,11 +83,15 @@ def test_a_run_of_an_older_version_has_what_it_wrote(tmp_path):
         for key in ("seconds", "processor_seconds", "tokens", "joules"):
             record.pop(key, None)
     run.log.write_text("".join(json.dumps(one) + "\n" for one in kept))
-    (tmp_path / "old/run.json").write_text(json.dumps({"format": 1, "status": "finished", "steps": 25}))
+    # the wall clock of parsing, which is no processor time
+    parsing = {"source": {"words": 900, "seconds": 3.0, "processes": 2}}
+    old = {"format": 1, "status": "finished", "steps": 25, "parsing": parsing}
+    (tmp_path / "old/run.json").write_text(json.dumps(old))
     for path in run.folder.glob("tests/*/cost.json"):
         path.unlink()
     cost = run_cost(run)
-    assert (cost.seconds, cost.joules, cost.parse_seconds, cost.sentences) == (None, None, None, None)
+    assert (cost.seconds, cost.joules, cost.parse_processor_seconds, cost.sentences) == (None, None, None, None)
+    assert cost_line(run) == "17 weights"
     [columns, _] = cost_rows([("old", [cost])])
     assert columns == ["system", "weights", "steps", "memory"]
     run.log.unlink()
@@ -106,5 +115,8 @@ def test_the_costs_follow_the_scores_in_a_table_of_their_own(tmp_path):
     shown = succeed("score", tmp_path / "a", tmp_path / "b", *options).stdout.decode()
     scores, *_, costs = shown.split("\n\n")
     assert scores.startswith("system\t")
-    assert costs.startswith("system\tweights\t")
-    assert len(costs.splitlines()) == 3
+    header, *rows = (line.split("\t")[:3] for line in costs.splitlines())
+    assert header == ["system", "BLEU", "weights"]
+    of_systems = {line.split("\t")[0]: line.split("\t")[2] for line in scores.splitlines()[1:]}
+    assert {name: score for name, score, _ in rows} == of_systems
+    assert set(of_systems) == {"a", "b"}

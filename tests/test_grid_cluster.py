@@ -117,7 +117,7 @@ def test_runs_are_the_same_if_a_worker_is_killed_and_a_failed_one_is_named(clust
         assert there == here
         assert {"source", "target"} <= set(here)
     runs = [place / "there" / name for name in ("plain", "pascal")]
-    assert done.stdout == succeed("score", *runs).stdout
+    assert done.stdout == succeed("score", "--cost", *runs).stdout
     # only the failed one is tried again
     records = list(steps_of(place, "there", "plain", "broken", "pascal"))
     assert [record.done for record in records if isinstance(record, NextRun)] == [True, False, True]

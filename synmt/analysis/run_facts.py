@@ -16,6 +16,7 @@ _COSTS = {
     "processor time": "processor",
     "memory": "memory",
     "energy": "energy",
+    "time of parsing": "parsing",
     "words parsed per second": "parsing, words/s",
     "sentences translated per second": "translation, sentences/s",
 }

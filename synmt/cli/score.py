@@ -96,23 +96,20 @@ def _check_sentence_file(path: Path | None, inputs: list[Path | None]) -> None:
 def _show(comparison: SystemComparison, sentences: Path | None, kind: str, *, cost: bool) -> None:
     """Print the results; write the scores of sentences into a file if there is one."""
     from synmt.evaluation import report
-    from synmt.evaluation.cost import cost_remarks, cost_rows, costs_of
+    from synmt.evaluation.cost import costs_of, tables_with_cost
 
     if comparison.plan.tests is not None and len(comparison.inputs.systems) == 1:
         console.remark("one system is compared with nothing, so --tests has no effect")
-    costs = costs_of(comparison.inputs.systems) if cost else []
     if sentences:
         with console.written("scores of sentences", sentences):
             report.write_sentence_scores(sentences, comparison)
     if kind == "json":
+        costs = costs_of(comparison.inputs.systems) if cost else []
         by_system = {name: [asdict(one) for one in seeds] for name, seeds in costs}
         console.print_json(report.to_json(comparison) | ({"cost": by_system} if cost else {}))
     else:
-        tables, remarks = list(report.tables(comparison)), list(report.remarks(comparison))
-        if costs:
-            tables.append(cost_rows(costs))
-            remarks += cost_remarks(costs)
-        console.print_tables(tables, remarks, kind)
+        shown = tables_with_cost(comparison) if cost else (report.tables(comparison), report.remarks(comparison))
+        console.print_tables(*shown, kind)
 
 
 def _score_contrasts(kind: str, samples: int | None, **options: Any) -> None:

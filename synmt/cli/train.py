@@ -53,7 +53,7 @@ def train(
     checkpoint. Several GPUs: run the same command under `torchrun`.
 
     Several recipes or seeds are trained one after the other, or side by side on a cluster. One that fails does not stop
-    the others. At the end, a table compares them with the first recipe, as `synmt score --seeds` does.
+    the others. At the end, tables compare them with the first recipe, as `synmt score --seeds --cost` does.
 
     Example: [bold]synmt train multi30k-pascal training.max_steps=300[/]
 
@@ -155,15 +155,16 @@ def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, agai
 
 
 def _end_grid(record: GridRecord, again: Callable[[], str]) -> None:
-    from synmt.evaluation import outputs, report
+    from synmt.evaluation.cost import tables_with_cost
+    from synmt.evaluation.outputs import the_test_set
 
     if record.status == "interrupted":
         runs = counted(len(record.finished), "run has", "runs have")
         console.remark(f"stopped; {runs} finished. Run {again()} to resume")
         raise KeyboardInterrupt
     for test, comparison in record.comparisons.items():
-        console.remark(f"{outputs.the_test_set(test)}:")
-        console.print_tables(report.tables(comparison), report.remarks(comparison))
+        console.remark(f"{the_test_set(test)}:")
+        console.print_tables(*tables_with_cost(comparison))
     if record.failed:
         what = f"{len(record.failed)} of {len(record.failed) + len(record.finished)} runs failed"
         reasons = [f"{failed.folder}: {failed.reason}" for failed in record.failed]

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from synmt.errors import UsageError
-from synmt.evaluation.report import Rows
+from synmt.evaluation.comparison import SystemComparison
+from synmt.evaluation.report import Rows, remarks, tables
 from synmt.evaluation.systems import System
 from synmt.run import Run
 
@@ -29,9 +30,8 @@ class RunCost:
     seconds, processor_seconds, tokens, joules: of training without validation; `tokens` are target pieces, and the
         energy is that of the whole machine.
     memory: peak in bytes, of the GPU if there is one.
-    parsed_words, parse_seconds: of the training text, if it was parsed for this run or an earlier one; the seconds are
-        those of all processes together.
-    sentences, translation_seconds: of all test sets; processor time.
+    parsed_words, parse_processor_seconds: of the training text, if it was parsed for this run or an earlier one.
+    sentences, translation_processor_seconds: of all test sets.
     """
 
     weights: int | None
@@ -43,9 +43,9 @@ class RunCost:
     joules: float | None
     memory: int | None
     parsed_words: int | None
-    parse_seconds: float | None
+    parse_processor_seconds: float | None
     sentences: int | None
-    translation_seconds: float | None
+    translation_processor_seconds: float | None
 
     def steps_to(self, loss: float) -> int | None:
         """Return the step of the first validation with this loss or a lower one."""
@@ -65,7 +65,8 @@ def first_step(validation: Sequence[tuple[int, float]], loss: float) -> int | No
 def run_cost(run: Run) -> RunCost:
     """Read what a run cost."""
     records = list(_log(run.log))
-    parsing = run.info().get("parsing", {}).values()
+    # old versions kept the wall clock only
+    parsing = [one for one in run.info().get("parsing", {}).values() if "processor_seconds" in one]
     costs = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(run.folder.glob("tests/*/cost.json"))]
     return RunCost(
         weights=_weights(run.weights),
@@ -73,9 +74,9 @@ def run_cost(run: Run) -> RunCost:
         validation=[(one["step"], one["loss"]) for one in records if one["kind"] == "validation"],
         **_training(records),
         parsed_words=sum(one["words"] for one in parsing) if parsing else None,
-        parse_seconds=sum(one["seconds"] * one["processes"] for one in parsing) if parsing else None,
+        parse_processor_seconds=sum(one["processor_seconds"] for one in parsing) if parsing else None,
         sentences=sum(one["sentences"] for one in costs) if costs else None,
-        translation_seconds=sum(one["processor_seconds"] for one in costs) if costs else None,
+        translation_processor_seconds=sum(one["processor_seconds"] for one in costs) if costs else None,
     )
 
 
@@ -107,6 +108,19 @@ def _weights(path: Path) -> int | None:
         return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
 
 
+def cost_line(run: Run) -> str:
+    """Say in one line what a run cost, as far as it is known."""
+    columns, cells = cost_rows([("", [run_cost(run)])])
+    known = dict(zip(columns, cells, strict=True))
+    parts = {
+        "weights": "{} weights",
+        "training": "{} of training",
+        "parsing": "{} of parsing",
+        "translation, sentences/s": "{} sentences/s translated",
+    }
+    return ", ".join(form.format(known[column]) for column, form in parts.items() if column in known)
+
+
 def costs_of(systems: Sequence[System]) -> list[tuple[str, list[RunCost]]]:
     """Read what the runs of systems cost; systems that are files are left out, and all files are an error."""
     runs = {system.name: [Run(text.run) for text in system.seeds if text.run] for system in systems}
@@ -117,8 +131,20 @@ def costs_of(systems: Sequence[System]) -> list[tuple[str, list[RunCost]]]:
 
 _COLUMNS = (
     *("system", "weights", "steps", "training", "processor", "tokens/s", "memory", "energy"),
-    *("parsing, words/s", "translation, sentences/s", "steps to loss"),
+    *("parsing", "parsing, words/s", "translation, sentences/s", "steps to loss"),
 )
+
+
+def tables_with_cost(comparison: SystemComparison) -> tuple[list[Rows], list[str]]:
+    """Make the tables of a comparison, one of what the runs cost beside their first score, and the remarks."""
+    results = next(iter(comparison.results.values()))
+    scores = {system.name: result.value for system, result in zip(comparison.inputs.systems, results, strict=True)}
+    costs = costs_of(comparison.inputs.systems)
+    columns, *rows = cost_rows(costs)
+    title = results[0].metric.title
+    beside = [[name, f"{scores[name]:.2f}", *cells] for name, *cells in rows]
+    table = [[columns[0], title, *columns[1:]], *beside]
+    return [*tables(comparison), table], [*remarks(comparison), *cost_remarks(costs)]
 
 
 def cost_rows(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Rows:
@@ -143,8 +169,9 @@ def _cells(costs: Sequence[RunCost], goal: float | None) -> Iterator[str]:
     yield _written(mean("tokens", "processor_seconds"), "{:,.0f}")
     yield _written(mean("memory"), "{:,.0f} MB", 1e6)
     yield _written(mean("joules"), "{:,.1f} Wh", 3600)
-    yield _written(mean("parsed_words", "parse_seconds"), "{:,.0f}")
-    yield _written(mean("sentences", "translation_seconds"), "{:,.1f}")
+    yield _duration(mean("parse_processor_seconds"))
+    yield _written(mean("parsed_words", "parse_processor_seconds"), "{:,.0f}")
+    yield _written(mean("sentences", "translation_processor_seconds"), "{:,.1f}")
     yield "" if goal is None else _steps_to(goal, costs)
 
 
@@ -165,6 +192,8 @@ def cost_remarks(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Iterator[s
     shown = cost_rows(systems)[0]
     if "training" in shown:
         yield "training, processor: wall clock and processor time of training without validation; tokens: target pieces"
+    if "parsing" in shown:
+        yield "parsing: processor time for the training text; runs share its trees"
     if any(name.endswith("/s") for name in shown):
         yield "tokens, words and sentences per second: for each second of processor time"
     goal = _mean([cost.best_loss for cost in systems[0][1]])

@@ -52,6 +52,7 @@ class ParseProgress:
     words: parsed words; words of repeated lines count in the whole file only.
     seconds: since the start.
     processes: how many parse together; 0 if a cluster does.
+    processor_seconds: of a shard; None if that is not known.
     """
 
     state: State
@@ -60,6 +61,7 @@ class ParseProgress:
     failures: int
     seconds: float
     processes: int = 0
+    processor_seconds: float | None = None
 
 
 def usual_processes(lines: int, processes: int) -> int:
@@ -90,8 +92,8 @@ def parse_file(
     """
     started, target, parsed = time.monotonic(), Path(target), 0
 
-    def progress(state: State, lines: int, words: int, failures: int, processes: int = 0) -> ParseProgress:
-        return ParseProgress(state, lines, words, failures, time.monotonic() - started, processes)
+    def progress(state: State, lines: int, words: int, failures: int, *more: Any) -> ParseProgress:
+        return ParseProgress(state, lines, words, failures, time.monotonic() - started, *more)
 
     check_target(target, overwrite=overwrite)
     if str(source) != "-" and target.exists() and target.samefile(source):
@@ -108,7 +110,8 @@ def parse_file(
         count = processes = 0
         for state, manifest, processes in _parse_shards(parser, shards, folder, workers, fewer):
             count, parsed = count + 1, parsed + (state == "parsed")
-            yield progress(state, manifest.lines, manifest.words, len(manifest.failures), processes)
+            cost = processes, manifest.processor_seconds
+            yield progress(state, manifest.lines, manifest.words, len(manifest.failures), *cost)
         summary = _finish(target, folder, count, parser, digest.hexdigest())
     yield progress("finished", summary.lines, summary.words, summary.failures, min(processes, parsed))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -74,6 +75,7 @@ class Manifest:
 
     input, output: SHA-256 of what the shard was made from, and of its file.
     failures: numbers of lines with the reason why their trees are flat or joined.
+    processor_seconds: that it took to parse the shard; None if an old version made it.
     """
 
     lines: int
@@ -82,6 +84,7 @@ class Manifest:
     input: str
     output: str
     failures: dict[int, str]
+    processor_seconds: float | None = None
 
 
 def shards_of(lines: Iterable[str], size: int) -> Iterator[Shard]:
@@ -125,6 +128,7 @@ class ParsedShard:
 
 def parse_shard(parser: Parser, shard: Shard) -> ParsedShard:
     """Parse the lines of a shard that do not equal recent ones."""
+    began = time.process_time()
     new = [index for index, repeated in enumerate(shard.repeated) if not repeated]
     failures: dict[int, str] = {}
     parses = parser.parse(
@@ -137,7 +141,8 @@ def parse_shard(parser: Parser, shard: Shard) -> ParsedShard:
     )
     content = "".join(blocks).encode()
     words, output = sum(map(len, parses)), hashlib.sha256(content).hexdigest()
-    manifest = Manifest(len(shard.lines), words, parser.fingerprint, shard.digest(), output, failures)
+    made = shard.digest(), output, failures, time.process_time() - began
+    manifest = Manifest(len(shard.lines), words, parser.fingerprint, *made)
     return ParsedShard(shard.number, content, manifest)
 
 

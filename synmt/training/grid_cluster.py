@@ -37,7 +37,7 @@ from synmt.training.pipeline import Record, begin, train, train_prepared
 from synmt.training.portable_run import Content, PortableRun, newest_step, pack, unpack
 from synmt.training.records import RunRecord
 from synmt.training.stages import Prepared, prepare_data
-from synmt.training.test_sets import read_scores
+from synmt.training.test_sets import read_results
 from synmt.training.trees.requirements import all_given_trees, make_parser
 
 _Item = tuple[int, Path, Content]
@@ -106,7 +106,7 @@ def train_side_by_side(
                     yield end
                 elif end.status == "finished":
                     ends[run.folder] = None
-                    yield from read_scores(Run(run.folder))
+                    yield from read_results(Run(run.folder))
                     yield end
     return ends
 

@@ -38,7 +38,7 @@ from synmt.training.lifecycle import RESUME_ADVICE, begin_run, finish_run, write
 from synmt.training.log import Log
 from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 from synmt.training.stages import Prepared, prepare_data
-from synmt.training.test_sets import find_tests, read_scores, translate_tests
+from synmt.training.test_sets import find_tests, read_results, translate_tests
 from synmt.training.trainer import Trainer
 from synmt.training.trees.requirements import tree_requirements
 from synmt.words.word_tokenizer import RAW
@@ -118,7 +118,7 @@ def train(
             yield RunRecord(run.folder, "interrupted", end.step)
             return
     if processes.rank == 0:
-        yield from read_scores(run)
+        yield from read_results(run)
         yield RunRecord(run.folder, "finished", run.info()["steps"])
 
 

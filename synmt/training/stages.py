@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,17 +16,13 @@ from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import describe_dropped, with_bracketings, with_trees, without_filters
 from synmt.data.vocabulary import Vocabularies
-from synmt.errors import SynmtError, UsageError, all_in_one, counted
-from synmt.files.reading import count_lines
-from synmt.files.writing import write_json
-from synmt.parsing.bulk import parse_file
-from synmt.parsing.parser import StanzaParser
-from synmt.parsing.rates import remember_rate
+from synmt.errors import SynmtError, UsageError, all_in_one
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arcs import without_arcs
 from synmt.training.trees.label_warnings import relation_warnings
-from synmt.training.trees.parse_source import ParseSource, find_parse_source, parse_cost, parser_with_trees
+from synmt.training.trees.parse_source import ParseSource, find_parse_source, parser_with_trees
+from synmt.training.trees.parse_text import parse_text, read_parse_cost
 from synmt.training.trees.requirements import (
     TreeRequirements,
     all_given_trees,
@@ -36,7 +30,6 @@ from synmt.training.trees.requirements import (
     given_trees,
     make_parser,
     missing_parser,
-    parser_section,
     sides_with_trees,
     trees_path,
 )
@@ -46,6 +39,8 @@ from synmt.words.word_tokenizer import WordTokenizer
 
 _logger = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
+_ParseCosts = dict[Side, Mapping[str, Any]]
+"""By side, lines, words and processor seconds of its training text."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,7 @@ class Prepared:
     parser: the identity of the parser of the source, which also parses new text.
     tokenizers: what tokenizes each side.
     raw: the corpus before it was tokenized; None if it was not.
-    parse_costs: words, seconds and processes when the training text of a side was parsed, if synmt did it.
+    parse_costs: what it took to parse the training text of each side, if synmt did it.
     """
 
     corpus: Corpus
@@ -69,7 +64,7 @@ class Prepared:
     parser: Mapping[str, Any] | None = None
     tokenizers: Mapping[Side, WordTokenizer] = field(default_factory=dict)
     raw: Corpus | None = None
-    parse_costs: Mapping[Side, Mapping[str, Any]] = field(default_factory=dict)
+    parse_costs: _ParseCosts = field(default_factory=dict)
 
 
 def prepare_data(
@@ -104,8 +99,9 @@ def prepare_data(
         check_lengths(raw.splits())
     corpus, tokenizers = yield from tokenize_corpus(raw, tokenizers, data / "words")
     prepared_by, identity = recipe, None
+    costs: _ParseCosts = {}
     if recipe.tasks.trees != "none":
-        corpus, identity = yield from _with_task(recipe, requirements, corpus, data)
+        corpus, identity, costs = yield from _with_task(recipe, requirements, corpus, data)
         prepared_by = without_filters(recipe)
     folder = prepared_folder(data / "prepared", prepared_by, corpus, vocabularies)
     if is_complete(folder):
@@ -119,7 +115,7 @@ def prepare_data(
         trees[side] = yield from _annotated(recipe, corpus, folder, data, source)
     made_by: dict[Side, str] = {side: source.trees for side, source in sources.items()}
     identity = sources["source"].identity if "source" in sources else identity
-    costs = _parse_costs(sources, corpus, data)
+    costs |= _parse_costs(sources, corpus, data)
     prepared = Prepared(corpus, folder, trees, made_by, identity, tokenizers, raw, costs)
     yield prepared
     dropped = describe_dropped(recipe, corpus, folder)
@@ -169,7 +165,7 @@ def _annotated(
         parser = parser_with_trees(source.parser, corpus, list(texts.values()), data)
         paths = {}
         for split, text in texts.items():
-            paths[split] = yield from _parse(recipe, corpus, text, parser, data, source.side)
+            paths[split] = yield from parse_text(recipe, corpus, text, parser, data, source.side)
         arcs = parser.arcs
     description = source.description(arcs=arcs)
     options: dict[str, Any] = {"side": source.side, "arcs": arcs, "whole": source.whole}
@@ -182,58 +178,37 @@ def _annotated(
     return name
 
 
-def _parse(
-    recipe: Recipe, corpus: Corpus, text: Path, parser: StanzaParser, data: Path, side: Side
-) -> Generator[Progress, None, Path]:
-    target = trees_path(data, corpus, text, parser)
-    stage, lines, done, words = f"parse {text.name}", count_lines(text), 0, 0
-    workers = recipe.parser_of(side).workers or None
-    yield Progress(stage, done, lines)
-    fewer = f"{parser_section(side)}.workers=1"
-    with closing(parse_file(text, target, parser, workers=workers, fewer=fewer)) as steps:
-        for step in steps:
-            if step.state in ("kept", "parsed"):
-                done, words = done + step.lines, words + step.words * (step.state == "parsed")
-                yield Progress(stage, done, lines)
-            elif step.state == "unchanged":
-                _logger.info("parse: %s exists already", target)
-            else:
-                if words and step.processes:
-                    remember_rate(parser, words, step.seconds, step.processes)
-                    cost = {"lines": step.lines, "words": words, "seconds": step.seconds, "processes": step.processes}
-                    write_json(parse_cost(target), cost)
-                count = counted(step.failures, "failure")
-                failures = f", {count} (see {target}.failures.jsonl)" if step.failures else ""
-                _logger.info("parse: %s %s lines in %.0f s%s", target, f"{step.lines:,}", step.seconds, failures)
-    return target
-
-
-def _parse_costs(sources: Mapping[Side, ParseSource], corpus: Corpus, data: Path) -> dict[Side, Mapping[str, Any]]:
-    costs: dict[Side, Mapping[str, Any]] = {}
+def _parse_costs(sources: Mapping[Side, ParseSource], corpus: Corpus, data: Path) -> _ParseCosts:
+    costs: _ParseCosts = {}
     for side, source in sources.items():
         if source.parser is not None:
             text: Path = getattr(corpus.train, side)
-            parser = parser_with_trees(source.parser, corpus, [text], data)
-            if (path := parse_cost(trees_path(data, corpus, text, parser))).exists():
-                costs[side] = json.loads(path.read_text(encoding="utf-8"))
+            trees = trees_path(data, corpus, text, parser_with_trees(source.parser, corpus, [text], data))
+            if cost := read_parse_cost(trees):
+                costs[side] = cost
     return costs
 
 
 def _with_task(
     recipe: Recipe, requirements: Mapping[Side, TreeRequirements], corpus: Corpus, data: Path
-) -> Generator[Progress, None, tuple[Corpus, Mapping[str, Any] | None]]:
-    """Make the corpus of a task; the second result is the parser of what is translated, if it is parsed."""
+) -> Generator[Progress, None, tuple[Corpus, Mapping[str, Any] | None, _ParseCosts]]:
+    """Make the corpus of a task; returns the parser of what is translated, if it is parsed, and what parsing took."""
     check_lengths(corpus.splits())
     if recipe.tasks.trees == "bracketings":
-        return with_bracketings(recipe, corpus, data / "tasks"), None
+        return with_bracketings(recipe, corpus, data / "tasks"), None, {}
     if not recipe.tasks.mixed_only:
         [trees] = yield from _trees_of(recipe, corpus, [corpus.train], data)
-        return with_trees(recipe, corpus, trees, data / "tasks"), None
+        return with_trees(recipe, corpus, trees, data / "tasks"), None, _cost_of_source(trees)
     if not all_given_trees(recipe, corpus, "source", requirements["source"]):
         yield from fetch_parser(recipe, "source")
     identity = find_parse_source(recipe, corpus, "source", requirements["source"]).identity
     train, valid = yield from _trees_of(recipe, corpus, [corpus.train, corpus.valid], data)
-    return with_trees(recipe, corpus, train, data / "tasks", valid), identity
+    return with_trees(recipe, corpus, train, data / "tasks", valid), identity, _cost_of_source(train)
+
+
+def _cost_of_source(trees: Path) -> _ParseCosts:
+    cost = read_parse_cost(trees)
+    return {"source": cost} if cost else {}
 
 
 def _trees_of(
@@ -246,7 +221,7 @@ def _trees_of(
         if trees is None:
             yield from fetch_parser(recipe, "source")
             parser = parser_with_trees(make_parser(recipe, "source"), corpus, [text.source], data)
-            trees = yield from _parse(recipe, corpus, text.source, parser, data, "source")
+            trees = yield from parse_text(recipe, corpus, text.source, parser, data, "source")
         paths.append(trees)
     return paths
 

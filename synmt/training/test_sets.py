@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +17,7 @@ from synmt.data.prepare import check_lengths
 from synmt.decode.inputs import windows
 from synmt.decode.translator import Translator
 from synmt.evaluation.cache import cached_score
+from synmt.evaluation.cost import cost_line
 from synmt.evaluation.metrics import make_metric, options_of
 from synmt.evaluation.outputs import tokens_folder
 from synmt.files.reading import read_lines
@@ -27,6 +29,8 @@ from synmt.syntax.conllu import read_parses
 from synmt.training.finished import MADE_FROM, hashes_of
 from synmt.training.records import ScoreRecord
 from synmt.training.trees.requirements import all_given_trees, given_trees, tree_requirements
+
+_logger = logging.getLogger(__name__)
 
 
 def find_tests(recipe: Recipe, names: Iterable[str]) -> dict[str, SplitFiles]:
@@ -121,8 +125,9 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
         out.writelines(f"{line}\n" for line in lines)
 
 
-def read_scores(run: Run) -> Iterator[ScoreRecord]:
-    """Read the scores of all test sets."""
+def read_results(run: Run) -> Iterator[ScoreRecord]:
+    """Read the scores of all test sets; logs what the run cost."""
     for path in sorted(run.folder.glob("tests/*/scores.json")):
         for metric, values in json.loads(path.read_text(encoding="utf-8")).items():
             yield ScoreRecord(path.parent.name, metric, values["score"], values["signature"])
+    _logger.info("cost: %s", cost_line(run))

@@ -89,8 +89,3 @@ def find_parse_source(recipe: Recipe, corpus: Corpus, side: Side, requirements: 
     # the name depends on the files of the model, so this loads it
     source.name()
     return source
-
-
-def parse_cost(trees: Path) -> Path:
-    """Name the file that says what it cost to parse a text into this file of trees."""
-    return trees.with_name(f"{trees.name}.cost.json")
