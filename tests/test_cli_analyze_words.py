@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from pages import Reader
-from small_run import TEXT, make_run, write_tests
+from small_run import LSTM, SIZE, TEXT, make_run, write_tests
 from test_cli_analyze import finish, report, run
 from test_cli_analyze_groups import RECIPE
 from test_word_accuracy import PAIRS, REFERENCE, SOURCE, A, B
@@ -13,7 +13,8 @@ from tiny import write_lines
 
 from synmt.analysis.forward_passes import run_forward
 from synmt.analysis.options import WordOptions
-from synmt.analysis.words.alignments import attend
+from synmt.analysis.words.alignments import attend, rarely_aligned
+from synmt.analysis.words.counts import WordGroups
 from synmt.analysis.words.report import analyze_words
 from synmt.analysis.words.tokenizing import tokenize_text
 from synmt.decode.translator import Translator
@@ -268,6 +269,37 @@ def test_a_model_aligns_each_reference_word_with_the_source_word_that_it_attends
             sums = [rows[pieces_of(other, spans.source, line)].sum() for other in words_with_places(line)]
             expected.append((int(np.argmax(sums)), number))
         assert pairs == expected
+
+
+def test_several_models_align_by_their_mean_attention_in_any_order(place):
+    for name, model in (("one", SIZE), ("other", LSTM)):
+        made = make_run(place / "models" / name, parser=False, model=model)
+        write_tests(made, SOURCE * COPIES, REFERENCE * COPIES, (A if name == "one" else B) * COPIES)
+    asked = ("--words", "tag", "--parses", "gold.conllu", *SPACES, "--run")
+    names = ["one", "other"]
+    ways = [report(*asked, *(f"models/{name}" for name in order)) for order in (names, names[::-1])]
+    there, back = (found["words"][0] for found in ways)
+    for row, again in zip([*there["rows"], there["all"]], [*back["rows"], back["all"]], strict=True):
+        assert row["words"] == again["words"]
+        assert all(
+            row["systems"][name]["recall"]["value"] == again["systems"][name]["recall"]["value"] for name in names
+        )
+    (remark,) = (one for one in ways[0]["remarks"] if one.startswith("alignments: "))
+    assert remark.startswith(
+        "alignments: the mean attention of one and other to the source, with the reference given; "
+    )
+
+
+def test_groups_that_are_rarely_aligned_are_named():
+    numbers = [0] * 30 + [1] * 29 + [2] * 40 + [-1] * 50
+    groups = WordGroups("tag", "", ["DET", "X", "PUNCT"], np.array(numbers), side="source")
+    some = [*range(15), *range(60, 79)]
+    pairs = np.array([(word, 2 * word) for word in some])
+    (line,) = rarely_aligned(groups, pairs)
+    assert line == "less than half of the words are aligned in PUNCT (48%): their recall says little"
+    # a word with two alignments is one word
+    assert rarely_aligned(groups, np.concatenate((pairs, [(78, 1)]))) == [line]
+    assert rarely_aligned(groups, np.concatenate((pairs, [(79, 1)]))) == []
 
 
 def words_with_places(line):

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synmt.analysis.compare.words import word_attention
+from synmt.analysis.words.counts import WordGroups
 from synmt.analysis.words.matching import TokenizedText, join_alignments
 from synmt.analysis.words.texts import WordTexts
 from synmt.analysis.words.tokenizing import place_words
-from synmt.arrays import IntArray
+from synmt.arrays import DoubleArray, IntArray
 from synmt.decode.alignment import Pair, best_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
@@ -24,10 +25,16 @@ if TYPE_CHECKING:
     from synmt.analysis.options import WordOptions
 
 _PAIR = re.compile(r"(\d+)-(\d+)")
+_LISTED = 8
+"""How many of the groups that are rarely aligned the legend names."""
+_FEW = 30
+"""Groups of fewer words say little in any case."""
 
 
 def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, str]:
     """Align source words with words of the references, and say how.
+
+    Attention is the mean over the systems, so that their order does not matter.
 
     Returns (A, 2) aligned words, numbered through the whole text (see join_alignments), and a line for the legend.
     """
@@ -35,9 +42,9 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
     if options.alignments is not None:
         found, made_by = _from_file(options.alignments, texts), options.alignments.name
     elif texts.runs:
-        run, first = texts.runs[0], texts.first.as_read()
-        found = attend(run, (first.source, first.reference), source, reference)
-        made_by = f"the attention of {run.name} to the source under forced decoding of the reference"
+        found, runs = _by_attention(texts)
+        of = runs[0] if len(runs) == 1 else f"{', '.join(runs[:-1])} and {runs[-1]}"
+        made_by = f"the {'mean ' * (len(runs) > 1)}attention of {of} to the source, with the reference given"
     else:
         raise UsageError(
             "source words need alignments with the references, and there is no run that makes them",
@@ -46,6 +53,36 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
     pairs = join_alignments(found, source, reference)
     share = len(np.unique(pairs[:, 0])) / max(len(source), 1)
     return pairs, f"alignments: {made_by}; {share:.0%} of the source words are aligned"
+
+
+def rarely_aligned(groups: WordGroups, pairs: IntArray) -> list[str]:
+    """Name the groups of source words less than half of which are aligned, in a line for the legend."""
+    aligned = np.zeros(len(groups.words), dtype=np.bool_)  # (M,)
+    aligned[pairs[:, 0]] = True
+    inside, count = groups.words >= 0, len(groups.names)
+    all_words, found = (np.bincount(groups.words[some], minlength=count) for some in (inside, inside & aligned))
+    shares = [(found[row] / all_words[row], name) for row, name in enumerate(groups.names) if all_words[row] >= _FEW]
+    few = [f"{name} ({share:.0%})" for share, name in sorted(shares) if share < 0.5]
+    if not few:
+        return []
+    more = f" and {len(few) - _LISTED} more" if len(few) > _LISTED else ""
+    named = f"{', '.join(few[:_LISTED])}{more}"
+    return [f"less than half of the words are aligned in {named}: their recall says little"]
+
+
+def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:
+    """Align the references by the mean attention of the systems, and name the runs: the first seed of each."""
+    total: list[DoubleArray | None] = [None] * len(texts.reference.lines)
+    runs = []
+    for seed in (system.seeds[0] for system in texts.systems):
+        if seed.run:
+            lines, words = seed.as_read(), (texts.source, texts.reference)
+            weights = _attention(seed.run, (lines.source, lines.reference), *words)
+            total = [
+                one if sum_ is None or one is None else sum_ + one for sum_, one in zip(total, weights, strict=True)
+            ]
+            runs.append(seed.run.name)
+    return [[] if one is None else best_pairs(one) for one in total], runs
 
 
 def _from_file(path: Path, texts: WordTexts) -> list[list[Pair]]:
@@ -99,13 +136,18 @@ def attend(
 
     lines: source and target as the model reads and writes them.
     """
+    return [[] if one is None else best_pairs(one) for one in _attention(run, lines, source, target)]
+
+
+def _attention(
+    run: Path, lines: tuple[Sequence[str], Sequence[str]], source: TokenizedText, target: TokenizedText
+) -> list[DoubleArray | None]:
     places = [
         [place_words(words, line) for words, line in zip(text.lines, some, strict=True)]
         for text, some in zip((source, target), lines, strict=True)
     ]
     try:
         translator, (sources, targets) = Translator.load(find_run(run)), map(list, lines)
-        weights = word_attention(translator, sources, targets, *places)
+        return word_attention(translator, sources, targets, *places)
     except SynmtError as error:
         raise error.with_(do=f"{error.do or 'Use another run'}, or give a file: `--alignments FILE`") from None
-    return [[] if one is None else best_pairs(one) for one in weights]

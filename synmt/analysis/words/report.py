@@ -15,7 +15,7 @@ from synmt.analysis.groups.sentences import read_systems
 from synmt.analysis.inputs import check_name, save_plot, scoring_options
 from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.analysis.words.aligned import by_aligned_words
-from synmt.analysis.words.alignments import find_alignments
+from synmt.analysis.words.alignments import find_alignments, rarely_aligned
 from synmt.analysis.words.counts import WordGroups
 from synmt.analysis.words.groups import by_frequency, by_trees, count_source_words, count_target_words
 from synmt.analysis.words.labels import TREE_LABELS
@@ -118,7 +118,8 @@ def _tabulate(options: WordOptions, texts: WordTexts, kinds: Sequence[str]) -> l
     for one, remarks in groups:
         of_source = one.side == "source"
         counts = count_source_words(texts, pairs, one) if of_source else count_target_words(texts, one)
-        tables.append(replace(tabulate_words(one, counts), remarks=tuple(remarks)))
+        rarely = rarely_aligned(one, pairs) if of_source else []
+        tables.append(replace(tabulate_words(one, counts), remarks=(*remarks, *rarely)))
     return tables
 
 
