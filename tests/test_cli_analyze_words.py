@@ -172,7 +172,10 @@ def test_several_systems_with_seeds_share_a_table(place):
     assert both["comparison"]["difference"] == pytest.approx((b["value"] - a["value"]) / 2)
     shown = run("--words", "frequency", *several).stdout.splitlines()
     assert shown[0] == "How well b.de and other-seed*.de translate words, compared with a.de"
-    assert shown[2].startswith("F1 in percent; p-values corrected for ")
+    assert shown[2].startswith("Precision, recall and F1 in percent; differences in F1; p-values corrected for ")
+    line = next(line.split() for line in shown if line.startswith("all ") and "a.de" in line)
+    of_a = found["words"][0]["all"]["systems"]["a.de"]
+    assert line[4:] == [f"{of_a[measure]['value']:.1f}" for measure in ("precision", "recall", "f1")]
     rows = [line.split() for line in shown if "other-seed*.de" in line]
     # the heading, and below each group's first line those of the other systems
     assert all(row[0] == "other-seed*.de" for row in rows[1:])

@@ -24,9 +24,9 @@ def shown_rows(table: WordTable) -> list[WordRow]:
 
 
 def accuracy_table(table: WordTable, names: Sequence[str], measure: Measure | None = None) -> TextTable:
-    """Write a table: all measures of a single system, or one measure of several systems.
+    """Write a table: all measures of each system, with the differences in the last one, or one measure.
 
-    measure: F1 by default, recall for source words.
+    measure: the only one.
     """
     by = f"{table.by} ({table.unit})" if table.unit else table.by
     rows = [*shown_rows(table), table.total]
@@ -34,18 +34,20 @@ def accuracy_table(table: WordTable, names: Sequence[str], measure: Measure | No
         cells = [[*_facts(row), *(_with_interval(row.systems[0][one]) for one in table.measures)] for row in rows]
         return TextTable([by, "words", "share", *table.measures], cells)
     chosen = measure or table.shown
-    if len(names) == 2:
+    measures: Sequence[Measure] = (measure,) if measure else table.measures
+    if len(names) == 2 and len(measures) == 1:
         columns = [by, "words", "share", *names, "difference", "95 % interval", "p (Holm)"]
         pairs = ((row, *(system[chosen] for system in row.systems)) for row in rows)
         return TextTable(columns, [[*_facts(row), _points(one), *_compared(other)] for row, one, other in pairs])
-    columns = [by, "words", "share", "system", chosen, "difference", "95 % interval", "p (Holm)"]
-    return TextTable(columns, [cells for row in rows for cells in _lines(row, names, chosen)], shared=3)
+    columns = [by, "words", "share", "system", *measures, "difference", "95 % interval", "p (Holm)"]
+    return TextTable(columns, [cells for row in rows for cells in _lines(row, names, measures)], shared=3)
 
 
-def _lines(row: WordRow, names: Sequence[str], measure: Measure) -> Iterator[list[str]]:
-    """Write one line for each system."""
+def _lines(row: WordRow, names: Sequence[str], measures: Sequence[Measure]) -> Iterator[list[str]]:
+    """Write one line for each system; the last measure is compared."""
+    others, last = measures[:-1], measures[-1]
     for name, system in zip(names, row.systems, strict=True):
-        yield [*_facts(row), name, *_compared(system[measure])]
+        yield [*_facts(row), name, *(_points(system[one]) for one in others), *_compared(system[last])]
 
 
 def _facts(row: WordRow) -> list[str]:
@@ -68,15 +70,20 @@ def _compared(one: WordAccuracy) -> list[str]:
     return [_points(one), f"{found.difference:+.1f}", interval, f"{one.holm_p:.3f}"]
 
 
-def caption(table: WordTable, names: Sequence[str], measure: Measure) -> str:
-    """Say what a table has: its measures, and how many comparisons, if there are any."""
+def caption(table: WordTable, names: Sequence[str], measure: Measure | None = None) -> str:
+    """Say what a table has: its measures, and how many comparisons, if there are any.
+
+    measure: as for `accuracy_table`.
+    """
+    shown: Sequence[Measure] = (measure,) if measure else table.measures
+    others, last = shown[:-1], shown[-1]
+    measures = f"{', '.join(others)} and {last}" if others else last
+    title = f"{measures[0].upper()}{measures[1:]} in percent"
     if len(names) == 1:
-        *others, last = table.measures
-        measures = f"{', '.join(others)} and {last}" if others else last
-        return f"{measures[0].upper()}{measures[1:]} in percent, with 95 % intervals"
-    count = table.comparisons[measure]
-    corrected = f"; p-values corrected for {counted(count, 'comparison')}" if count else ""
-    return f"{measure[0].upper()}{measure[1:]} in percent{corrected}"
+        return f"{title}, with 95 % intervals"
+    compared = f"; differences in {last}" * bool(others)
+    count = table.comparisons[last]
+    return f"{title}{compared}" + (f"; p-values corrected for {counted(count, 'comparison')}" if count else "")
 
 
 def figure_caption(table: WordTable, names: Sequence[str]) -> str:
@@ -85,10 +92,11 @@ def figure_caption(table: WordTable, names: Sequence[str]) -> str:
     return f"{table.shown[0].upper()}{table.shown[1:]} by {table.by}, with 95 % intervals{right}."
 
 
-def legend(table: WordTable, names: Sequence[str], *, tokenized: str) -> Iterator[str]:
+def legend(table: WordTable, names: Sequence[str], *, tokenized: str, measures: Sequence[Measure]) -> Iterator[str]:
     """Explain a table.
 
     tokenized: how lines are tokenized.
+    measures: those with intervals.
     """
     yield table.about
     if table.side == "source":
@@ -118,6 +126,9 @@ def legend(table: WordTable, names: Sequence[str], *, tokenized: str) -> Iterato
         yield f"left out, in fewer than {FEW_SENTENCES} sentences: {some}"
     if any(row.few and row.words for row in (*shown_rows(table), table.total)):
         yield f"*: in fewer than {FEW_SENTENCES} sentences, too few for an interval"
+    shown = (system[one] for row in shown_rows(table) if not row.few for system in row.systems for one in measures)
+    if any(one.low is None for one in shown):
+        yield f"without an interval: a system has translated words of the group in fewer than {FEW_SENTENCES} sentences"
 
 
 def ngram_heading(table: NgramTable) -> str:

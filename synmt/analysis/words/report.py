@@ -16,7 +16,7 @@ from synmt.analysis.inputs import check_name, save_plot, scoring_options
 from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.analysis.words.aligned import by_aligned_words
 from synmt.analysis.words.alignments import find_alignments, rarely_aligned
-from synmt.analysis.words.counts import WordGroups
+from synmt.analysis.words.counts import Measure, WordGroups
 from synmt.analysis.words.groups import by_frequency, by_trees, count_source_words, count_target_words
 from synmt.analysis.words.labels import TREE_LABELS
 from synmt.analysis.words.ngrams import LONGEST, NgramTable, tell_apart
@@ -168,12 +168,14 @@ class WordReport:
     def to_text(self) -> Iterator[str | TextTable]:
         """Yield the heading, the tables and the legend."""
         yield self.heading
-        written = [(accuracy_table(table, self.names), list(self._legend(table))) for table in self.tables]
+        alone = len(self.names) == 1
+        written = [
+            (accuracy_table(table, self.names), list(self._legend(table, table.measures if alone else [table.shown])))
+            for table in self.tables
+        ]
         parts, shared = with_legends(written)
         for table, part in zip(self.tables, parts, strict=True):
-            yield from (f"\n{caption(table, self.names, table.shown)}", *part)
-        if len(self.names) > 1 and any(len(table.measures) > 1 for table in self.tables):
-            shared.append("precision and recall of target words: see `--html` or `--json`")
+            yield from (f"\n{caption(table, self.names)}", *part)
         if shared:
             yield from ("", *shared)
         for table in self.ngrams:
@@ -186,8 +188,8 @@ class WordReport:
         """Make a section of each table with its figure, and one of the n-grams of each system."""
         return [*map(self._section, self.tables), *map(self._ngram_section, self.ngrams)]
 
-    def _legend(self, table: WordTable) -> Iterator[str]:
-        yield from legend(table, self.names, tokenized=self.tokenized)
+    def _legend(self, table: WordTable, measures: Sequence[Measure]) -> Iterator[str]:
+        yield from legend(table, self.names, tokenized=self.tokenized, measures=measures)
         yield from table.remarks
 
     def _section(self, table: WordTable) -> html.Section:
@@ -200,7 +202,8 @@ class WordReport:
             body += html.table(cells.columns, cells.shown(), caption=caption(table, self.names, measure))
             if not number:
                 body += html.figure(partial(draw_words, [table], self.names), caption=figure_caption(table, self.names))
-        return html.Section(title, body + "".join(html.paragraph(line, faint=True) for line in self._legend(table)))
+        lines = self._legend(table, table.measures)
+        return html.Section(title, body + "".join(html.paragraph(line, faint=True) for line in lines))
 
     def _ngram_section(self, table: NgramTable) -> html.Section:
         cells = ngram_table(table)
