@@ -317,10 +317,13 @@ def test_a_random_control_of_another_seed_has_a_row(controlled):
 
 
 def test_trees_that_replace_the_parsers_trees_are_reported(controlled):
-    whose = "Stanza (compact, en); the model reads random trees instead"
-    for asked in (["--attention"], ["--trees", "--head", "1.1"], ["--by-depth"]):
+    for asked, model in (
+        (["--attention"], "the model"),
+        (["--trees", "--head", "1.1"], "the model"),
+        (["--by-depth"], "random"),
+    ):
         printed, said = analyze(*asked, "--run", controlled)
-        assert whose in printed
+        assert f"Stanza (compact, en); {model} reads random trees instead" in printed
         assert "as the model reads it" not in printed + said
 
 

@@ -97,10 +97,17 @@ def test_a_pattern_of_compared_systems_may_match_different_ones(place):
     assert "pascal-seed1" in printed
 
 
-@pytest.mark.parametrize("given", [("--run", PLAIN, PLAIN), ("--run", PLAIN, "--baseline", PLAIN)])
-def test_a_run_that_is_compared_with_itself_is_a_warning(place, given):
-    assert f"warning: {PLAIN} is compared with itself" in analyze("--by-length", *given)[1]
-    assert f"warning: {PASCAL} is given twice" in analyze("--by-length", "--run", PLAIN, PASCAL, PASCAL)[1]
+def test_a_run_that_is_given_twice_counts_once(place):
+    alone, _ = analyze("--by-length", "--run", PLAIN)
+    for again, warning in (
+        (PLAIN, "given twice, and counts once"),
+        ("--baseline=" + PLAIN, "its own baseline, so nothing is compared"),
+    ):
+        printed, said = analyze("--by-length", "--run", PLAIN, again)
+        assert (printed, f"warning: {PLAIN} is {warning}" in said) == (alone, True)
+    both, _ = analyze("--by-length", "--run", PLAIN, PASCAL)
+    printed, said = analyze("--by-length", "--run", PLAIN, PASCAL, PASCAL, PLAIN)
+    assert (printed, said.count("counts once")) == (both, 2)
 
 
 def test_a_run_that_is_taken_for_labels_is_an_error(place):

@@ -20,6 +20,7 @@ from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.contrast.report import ContrastOptions
 from synmt.evaluation.metrics import METRICS, MeanMetric
 from synmt.evaluation.model_scores import PairOptions
+from synmt.evaluation.seeds import FEW_SEEDS
 from synmt.files.reading import read_lines
 
 pytestmark = pytest.mark.journey
@@ -220,7 +221,7 @@ def test_another_seed_beside_the_given_run_is_named(tmp_path):
         assert done.exit_code == 0, done.output
         assert "another seed" not in done.stderr
     alone = run(tmp_path / "plain", tmp_path / "plain-seed2", "--seeds", "-m", "chrf", "--samples", 50).stdout
-    assert "with two or three seeds, intervals are too narrow\n" in alone
+    assert f"{FEW_SEEDS}\n" in alone
 
 
 def test_two_equal_seeds_score_as_one(files):
@@ -243,7 +244,7 @@ def test_two_systems_with_seeds_get_a_test_of_the_seeds(files):
     assert result.exit_code == 0, result.output
     assert "seeds p: Welch's t-test of the seeds' scores" in result.stdout
     assert "bootstrap of sentences and of seeds" in result.stdout
-    assert "with two or three seeds, intervals are too narrow and boot. p too small\n" in result.stdout
+    assert f"{FEW_SEEDS}\n" in result.stdout
     legend = dict(line.split(": ", 1) for line in result.stdout.splitlines() if " p: " in line)
     assert "resamples sentences, and the seeds of each system" in legend["boot. p"]
     assert "swaps sentences only, all seeds of a sentence together" in legend["random. p"]

@@ -8,7 +8,7 @@ from synmt.analysis.groups.report import GroupReport
 from synmt.analysis.groups.scores import SentenceScores, tabulate
 from synmt.evaluation.bootstrap import resamples
 from synmt.evaluation.metrics import make_metric, score
-from synmt.evaluation.seeds import compare_on_resamples, seeded_bootstrap
+from synmt.evaluation.seeds import FEW_SEEDS, compare_on_resamples, seeded_bootstrap
 from synmt.evaluation.significance import paired_bootstrap
 
 METRIC = make_metric("bleu")
@@ -128,7 +128,7 @@ def test_the_table_of_several_systems_has_a_line_for_each_group_and_system():
         "scores: means over the seeds of a system; ±: their standard deviation",
         "difference from plain; interval: bootstrap of the group's sentences and of seeds (Koehn, 2004), 1,000 "
         "resamples, seed 12345",
-        "with two or three seeds, intervals are too narrow and p-values too small",
+        FEW_SEEDS,
         "p: two-sided, of the same resamples, corrected for the 4 comparisons of the table (Holm, 1979); intervals "
         "are not corrected",
         "*: fewer than 10 sentences, too few for an interval",

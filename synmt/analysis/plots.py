@@ -50,9 +50,13 @@ STYLE: dict[Any, Any] = {
 
 
 def series_style(index: int) -> dict[str, Any]:
-    """Choose colour, marker and line of one of several series; the first, INK, is for the baseline."""
+    """Choose colour, marker and line of one of several series; the first, INK, is for the baseline.
+
+    Of 64 series, no two have the same colour and marker.
+    """
     repeat, place = divmod(index, len(_COLOURS))
-    return {"color": _COLOURS[place], "marker": _MARKERS[place], "linestyle": _LINES[repeat % len(_LINES)]}
+    marker = _MARKERS[(place + repeat) % len(_MARKERS)]
+    return {"color": _COLOURS[place], "marker": marker, "linestyle": _LINES[repeat % len(_LINES)]}
 
 
 _CHARACTERS = 11

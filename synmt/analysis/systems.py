@@ -49,13 +49,12 @@ def read_translations(
 
     Raises SynmtError if the systems did not translate the same sentences.
     """
-    groups = group_paths(paths, group_seeds=group_seeds)
+    groups = _each_once(group_paths(paths, group_seeds=group_seeds))
     given = [path for _, members in groups for path in members]
     anchor = next((path for path in given if path.is_dir()), given[0])
     first = read_test(anchor, test) if references is None else from_files(anchor, references, source)
     if baseline is not None:
         groups = _put_first(groups, baseline, group_seeds=group_seeds)
-    _warn_of_the_same_twice(groups)
     if group_seeds:
         warn_of_single_seeds(groups)
     found = {anchor: first}
@@ -65,25 +64,33 @@ def read_translations(
     return _name_systems(groups, found)
 
 
-def _warn_of_the_same_twice(groups: Sequence[_Group]) -> None:
-    for place, (name, members) in enumerate(groups):
-        if place and members == groups[0][1]:
-            _logger.warning("%s is compared with itself", printable(name))
-        elif any(members == other for _, other in groups[:place]):
-            _logger.warning("%s is given twice", printable(name))
+def _each_once(groups: Sequence[_Group]) -> list[_Group]:
+    """Leave out a system that is there already: it would count as one more comparison."""
+    found: list[_Group] = []
+    for name, members in groups:
+        if any(members == other for _, other in found):
+            _logger.warning("%s is given twice, and counts once", printable(name))
+        else:
+            found.append((name, members))
+    return found
 
 
 def _put_first(groups: Sequence[_Group], baseline: Path, *, group_seeds: bool) -> list[_Group]:
     """Put the baseline before the other systems, from which it is removed if it is one of them."""
     # a run may have the name of its system, `plain` next to `plain-seed2`
     wanted = str(baseline)
-    named = [one for one in groups if wanted == one[0] or (wanted == Path(one[0]).name and not baseline.exists())]
+    named = [
+        (name, members)
+        for name, members in groups
+        if wanted == name or baseline in members or (wanted == Path(name).name and not baseline.exists())
+    ]
     named = named or group_paths([baseline], group_seeds=group_seeds)
     if len(named) > 1:
         names = ", ".join(printable(name) for name, _ in named)
         raise UsageError(f"the baseline is one system, not {len(named)} ({names})", where="--baseline")
-    others = [one for one in groups if one[1] != named[0][1]]
-    return [*named, *(others or groups)]
+    if [one[1] for one in groups] == [named[0][1]]:
+        _logger.warning("%s is its own baseline, so nothing is compared", printable(named[0][0]))
+    return [*named, *(one for one in groups if one[1] != named[0][1])]
 
 
 def _name_systems(groups: Sequence[_Group], found: Mapping[Path, Outputs]) -> list[SystemOutputs]:

@@ -113,8 +113,7 @@ def remarks(comparison: SystemComparison) -> Iterator[str]:
     units = "sentences and of seeds" if seeds else "sentences"
     yield f"95 % interval: bootstrap of {units}, {counts['bootstrap']}, seed {plan.seed}"
     if seeds:
-        # a system alone has no p-values
-        yield FEW_SEEDS + f" and {_P_VALUES['bootstrap']} too small" * (len(systems) > 1)
+        yield FEW_SEEDS
     if len(systems) > 1:
         uncorrected = ", and not corrected for their number" if (len(systems) - 1) * len(metrics) > 1 else ""
         yield f"difference from {systems[0].name}; p-values are two-sided{uncorrected}"

@@ -25,7 +25,7 @@ from synmt.evaluation.significance import Comparison, bootstrap_scores, compare
 
 _SEED_IN_NAME = re.compile(r"[-._]seed[-_]?\d+", re.IGNORECASE)
 
-FEW_SEEDS = "with two or three seeds, intervals are too narrow"
+FEW_SEEDS = "two or three seeds show little of how training varies: intervals and p-values that resample them are rough"
 """What resampled seeds cannot show."""
 
 _MAY_DIFFER = {
@@ -62,7 +62,7 @@ def seeded_bootstrap(base: DoubleArray, system: DoubleArray, observed: float, *,
     """Compare two systems by the scores of their seeds on the same resamples of sentences: (R, n_a) and (R, n_b).
 
     Each resample has the same sentences for all systems, and resampled seeds of each system. With one seed each it is
-    the paired bootstrap (Koehn, 2004). With two or three seeds its p-value is too small: read Welch's test too, which
+    the paired bootstrap (Koehn, 2004). With two or three seeds its p-value is rough: read Welch's test too, which
     takes the number of seeds into account.
 
     observed: the difference of the means over the seeds, on all sentences.

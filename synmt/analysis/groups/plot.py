@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synmt.analysis.groups.scores import FEW_SENTENCES, GroupRow, GroupTable
-from synmt.analysis.groups.systems_plot import add_names, direction, draw_differences, draw_scores
+from synmt.analysis.groups.systems_plot import add_names, direction, draw_differences, draw_scores, names_height
 from synmt.analysis.plots import INK, ONE, fit_text
 from synmt.errors import UsageError
 
@@ -46,8 +46,8 @@ def draw_groups(tables: Sequence[GroupTable], names: Sequence[str], *, suffix: s
     from matplotlib.figure import Figure
 
     widths = [_width(table) for table in tables]
-    figure = Figure(figsize=(max(widths), sum(map(_height, tables))), layout="constrained")
-    heights = [_height(table) for table in tables]
+    heights = [_height(table, names) for table in tables]
+    figure = Figure(figsize=(max(widths), sum(heights)), layout="constrained")
     parts = figure.subfigures(len(tables), 1, squeeze=False, hspace=0.05, height_ratios=heights)[:, 0]
     for part, table, own in zip(parts, tables, widths, strict=True):
         # next to a table with many groups, a few groups would be spread far apart
@@ -63,8 +63,9 @@ def _width(table: GroupTable) -> float:
     return max(4.8, each * groups + 1.0)
 
 
-def _height(table: GroupTable) -> float:
-    return 6.6 if table.several and table.compared else 4.2
+def _height(table: GroupTable, names: Sequence[str]) -> float:
+    panels = 6.6 if table.several and table.compared else 4.2
+    return panels + (names_height(names, _width(table)) if table.several else 0)
 
 
 def _draw_table(part: SubFigure, table: GroupTable, names: Sequence[str], suffix: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synmt.analysis.groups.group_score import GroupScore
-from synmt.analysis.groups.scores import GroupRow, GroupTable
+from synmt.analysis.groups.scores import FEW_SENTENCES, GroupRow, GroupTable
 from synmt.analysis.plots import INK, fit_names, fit_text, series_style
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ _BETWEEN, _SPREAD = 0.14, 0.64
 
 _HIGH = 2.6
 """Inches: height of a panel."""
+_LINE = 0.19
+"""Inches: height of a line of the legend."""
 
 
 def draw_scores(axes: Axes, table: GroupTable) -> None:
@@ -59,7 +61,8 @@ def draw_differences(axes: Axes, table: GroupTable, baseline: str) -> None:
                 axes.errorbar([x + offset], [value], ends, ecolor=style["color"], fmt="none", elinewidth=1.1, capsize=2)
             filling = "white" if row.few else style["color"]
             axes.plot([x + offset], [value], markersize=4.5, markerfacecolor=filling, **style)
-    compared = fit_text(f"from {baseline}", _HIGH) + "\n95 % interval"
+    few = f"\nhollow: fewer than {FEW_SENTENCES} sentences" * any(row.few and row.count for row in table.rows)
+    compared = fit_text(f"from {baseline}", _HIGH) + "\n95 % interval" + few
     axes.set_ylabel(f"Δ {table.metric.title} (points{direction(table)})\n{compared}")
 
 
@@ -73,6 +76,15 @@ def _offsets(systems: int) -> list[float]:
     """Place the marks of a group side by side."""
     half = min(_BETWEEN * (systems - 1), _SPREAD) / 2
     return np.linspace(-half, half, systems).tolist()
+
+
+def names_height(names: Sequence[str], width: float) -> float:
+    """Tell how high the lines of names above a panel are, in inches, apart from the first two."""
+    labels, columns = fit_names(names, width - 0.8)
+    # a legend fills its columns one after the other
+    rows = -(-len(labels) // columns)
+    lines = sum(max(label.count("\n") + 1 for label in labels[row::rows]) for row in range(rows))
+    return _LINE * max(0, lines - 2)
 
 
 def add_names(axes: Axes, names: Sequence[str], width: float) -> None:

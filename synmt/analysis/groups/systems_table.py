@@ -61,7 +61,7 @@ def comparison_legend(table: GroupTable, baseline: str) -> Iterator[str]:
         f"seed {SEED}"
     )
     if table.seeded:
-        yield f"{FEW_SEEDS} and p-values too small"
+        yield FEW_SEEDS
     if not table.comparisons:
         return
     comparisons = counted(table.comparisons, "comparison")

@@ -21,7 +21,7 @@ import numpy as np
 from synmt.analysis.groups.buckets import SIDE_NAMES, Edges, by_value, paper_buckets, parse_buckets, quarters
 from synmt.analysis.groups.grouping import Grouping
 from synmt.analysis.groups.scores import FEW_SENTENCES
-from synmt.analysis.inputs import as_read, file_language, find_parser, name_parser, parse_lines
+from synmt.analysis.inputs import file_language, find_parser, name_parser, parse_lines
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import BoolArray, IntArray, Side
 from synmt.errors import SynmtError, UsageError
@@ -168,7 +168,7 @@ def _describe_reading(run: Run, *, other_model: bool) -> str:
         )
         return ""
     control = reading_of((), recipe.parser).control
-    return "" if other_model or control.idle else as_read(control)
+    return "" if other_model or control.idle else f"; {run.name} reads {control.name} trees instead"
 
 
 def _run_parser(run: Run, side: Side, model: str | None) -> StanzaParser:

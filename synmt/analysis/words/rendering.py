@@ -114,7 +114,7 @@ def legend(table: WordTable, names: Sequence[str], *, tokenized: str, measures: 
     resampled = f"{resamples_for(table.comparisons[table.shown]):,} resamples"
     yield f"95 % intervals: {resampled} of the sentences{' and of the seeds' * seeded}, seed {SEED}"
     if seeded:
-        yield f"values: means over the seeds; {FEW_SEEDS} and p-values too small"
+        yield f"values: means over the seeds; {FEW_SEEDS}"
     if len(names) > 1:
         yield (
             f"difference from {names[0]} in points; p: two-sided, paired bootstrap (Koehn, 2004), corrected for all "
