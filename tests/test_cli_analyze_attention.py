@@ -24,6 +24,7 @@ def project(tmp_path_factory):
         make_run(project / "runs" / "many", PASCAL, model={**SIZE, "encoder_layers": 5}),
         make_run(project / "runs" / "english", source="de", target="en", parser=False),
         make_run(project / "runs" / "lstm", {"name": "latent_tree"}, model=LSTM, parser=False),
+        make_run(project / "runs" / "bare", model=LSTM, parser=False),
         make_run(project / "runs" / "lost", PASCAL, parser=False),
     ]
     for run in runs:
@@ -119,12 +120,18 @@ def test_attention_to_the_source_uses_the_runs_own_translation_and_no_parser(pro
 
 
 def test_an_lstm_reports_its_attention_to_the_source_and_logs_it(project):
-    found = report(project, "lstm")
+    found = report(project, "bare")
     assert [head["name"] for head in found["heads"]] == ["attention"]
     assert found["heads"][0]["weight_on_no_word"] == 0
-    said = output(project, "lstm")[1]
-    assert "an LSTM has no self-attention: this is its attention to the source; see the probable parents in its" in said
-    assert "this is its attention" not in output(project, "lstm", "--what", "cross")[1]
+    assert "an LSTM has no self-attention: this is its attention to the source\n" in output(project, "bare")[1]
+    assert "no self-attention" not in output(project, "bare", "--what", "cross")[1]
+
+
+def test_an_lstm_with_latent_trees_shows_them(project):
+    shown, said = output(project, "lstm")
+    assert shown == output(project, "lstm", "--what", "parents")[0]
+    assert "these are the probable parents in its annotations; `--what cross` shows its attention to the source" in said
+    assert report(project, "lstm", "--what", "cross")["attention"] == "cross"
 
 
 def test_latent_trees_are_compared_with_the_parsers_trees(project):
@@ -203,12 +210,13 @@ def test_trees_of_a_file_are_read_and_compared_with(project):
         ("lstm", "--what parents --side target", "--what parents: only the source has annotations"),
         ("lstm", "--what parents --head 1.1", "--head: annotations of the source have no heads"),
         ("pascal", "--what parents", "the source of this model has no annotations with probable parents"),
-        ("lstm", "--head 1.1", "an LSTM has a single attention to the source, without heads"),
+        ("lstm", "--head 1.1", "--head: annotations of the source have no heads"),
+        ("bare", "--head 1.1", "an LSTM has a single attention to the source, without heads"),
         ("lost", "", "its run does not say which parser makes them. Give the trees of the test set with `--parses"),
         ("pascal", "--parses x --side target", "--parses: trees of the source are no trees of the target. Leave out"),
         ("lost", "--side target", "its run does not say which parser makes them. Use a run that records its parser."),
         (
-            "lstm",
+            "bare",
             "--parses x",
             "--parses: nothing is compared with trees, and the model reads none. Leave out `--parse",
         ),

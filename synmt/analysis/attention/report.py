@@ -74,7 +74,10 @@ class _Source:
 
 
 def _choose_attention(translator: Translator, side: str, what: str) -> tuple[AttentionKind, MapContent]:
-    """Choose the kind of attention from `--side` and `--what`; an LSTM has only attention to the source."""
+    """Choose the kind of attention from `--side` and `--what`; an LSTM has none between the words of a side.
+
+    Instead, it has the probable parents in its annotations, if it has any, and attention to the source.
+    """
     if what == "parents":
         if side != "source":
             raise UsageError("only the source has annotations", where="--what parents", do="Leave out `--side`")
@@ -87,9 +90,13 @@ def _choose_attention(translator: Translator, side: str, what: str) -> tuple[Att
             where=f"--what {what}",
             do="Leave out `--what` to see its attention to the source" + _parents_hint(translator, ", or see"),
         )
-    if what != "cross":
-        hint = _parents_hint(translator, "; see")
-        _logger.info(f"an LSTM has no self-attention: this is its attention to the source{hint}")
+    if what == "cross":
+        return "cross", "cross"
+    if side == "source" and annotation_sources(translator.model):
+        shown = "these are the probable parents in its annotations; `--what cross` shows its attention to the source"
+        _logger.info(f"an LSTM has no self-attention: {shown}")
+        return "parents", "parents"
+    _logger.info("an LSTM has no self-attention: this is its attention to the source")
     return "cross", "cross"
 
 
