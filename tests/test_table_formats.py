@@ -20,6 +20,26 @@ def test_tsv_repeats_shared_cells_and_has_no_tabs_inside_them():
     assert read == [COLUMNS, *ROWS[:3], [">10 *", "a b c", "+1.2 %"]]
 
 
+def test_tsv_has_numbers_as_programs_read_them():
+    rows = [
+        ["1-10", "1,234", "29.2%", "+1.18 to +4.99", "[1,200, 1,300.5]", "<0.001", "3 min 2 s", "1.5%"],
+        ["1,000", "-5", "5 %", "", "", "0.5", "", "2"],
+        ["", "-", "100.0%", "-1 to +0.5", "[1, 2]", "", "", ""],
+    ]
+    made = table_as("tsv", list("abcdefgh"), rows)
+    assert list(csv.reader(io.StringIO(made), delimiter="\t")) == [
+        ["a", "b", "c (%)", "d, low", "d, high", "e, low", "e, high", "f", "g", "h"],
+        ["1-10", "1234", "29.2", "+1.18", "+4.99", "1200", "1300.5", "<0.001", "3 min 2 s", "1.5%"],
+        ["1,000", "-5", "5", "", "", "", "", "0.5", "", "2"],
+        ["", "-", "100.0", "-1", "+0.5", "1", "2", "", "", ""],
+    ]
+
+
+def test_a_column_of_sentences_is_broken_into_lines_in_latex():
+    made = table_as("latex", ["a", "b", "c"], [["x", "y " * 30, "1"]])
+    assert made.splitlines()[0] == r"\begin{tabular}{lp{5cm}r}"
+
+
 def test_latex_has_rules_of_booktabs_and_escapes_every_sign():
     lines = table_as("latex", COLUMNS, ROWS, shared=1).splitlines()
     assert lines == [

@@ -19,6 +19,11 @@ _LATEX_SIGN = re.compile("|".join(map(re.escape, _LATEX)))
 _NUMBER = re.compile(r"(?<![\w.])-(?=\d)")
 _QUANTITY = re.compile(r"[-+−<>≤≥*$(\[]*\d|[-–]$")
 """The begin of a cell with a number, or a cell that says there is none."""
+_PLAIN = re.compile(r"([-+−]?\d{1,3}(?:(?:,\d{3})+|\d*)(?:\.\d+)?)(?: ?%)?")
+"""A cell with a number and nothing else; the number is its group."""
+_INTERVAL = re.compile(rf"\[?{_PLAIN.pattern}(?:,| to) {_PLAIN.pattern}\]?")
+_LONG, _WIDE = 50, "5cm"
+"""From how many characters on a column of text is broken into lines in LaTeX, and how wide it is then."""
 _MARKDOWN_SIGN = re.compile(r"([\\`*_\[\]<>|~])")
 
 
@@ -53,12 +58,33 @@ def without_repeats(rows: Sequence[Cells], shared: int) -> list[list[str]]:
 
 
 def _tsv(columns: Cells, rows: Sequence[Cells], shared: int) -> str:
-    return "".join("\t".join(" ".join(cell.split()) for cell in row) + "\n" for row in (columns, *rows))
+    """Write numbers as programs read them; an interval is two columns."""
+    written = [column for name, *cells in zip(columns, *rows, strict=True) for column in _plain_columns(name, cells)]
+    return "".join("\t".join(" ".join(cell.split()) for cell in row) + "\n" for row in zip(*written, strict=True))
+
+
+def _plain_columns(name: str, cells: Cells) -> list[Cells]:
+    """Write a column of numbers without separators of thousands and signs of percent, and one of intervals as two."""
+    filled = [cell for cell in cells if cell.strip("-–")]
+    if filled and all(map(_INTERVAL.fullmatch, filled)):
+        ends = [
+            _INTERVAL.sub(r"\1 \2", cell).replace(",", "").split() if cell in filled else ["", ""] for cell in cells
+        ]
+        return [
+            [f"{name}, {end}", *column] for end, column in zip(("low", "high"), zip(*ends, strict=True), strict=True)
+        ]
+    percent = {cell.endswith("%") for cell in filled}
+    if len(percent) == 1 and all(map(_PLAIN.fullmatch, filled)):
+        unit = " (%)" * percent.pop()
+        return [[name + unit, *(_PLAIN.sub(r"\1", cell).replace(",", "") for cell in cells)]]
+    return [[name, *cells]]
 
 
 def _latex(columns: Cells, rows: Sequence[Cells], shared: int) -> str:
     head, *body = map(_latex_row, (columns, *without_repeats(rows, shared)))
-    kinds = "".join("r" if numbers else "l" for numbers in number_columns(rows, len(columns)))
+    numbers = number_columns(rows, len(columns))
+    longest = [max((len(row[place]) for row in rows), default=0) for place in range(len(columns))]
+    kinds = "".join(map(_latex_column, numbers, longest))
     lines = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", head, r"\midrule"]
     for number, (line, row) in enumerate(zip(body, rows, strict=True)):
         # a little space where the shared cells change
@@ -66,6 +92,11 @@ def _latex(columns: Cells, rows: Sequence[Cells], shared: int) -> str:
             lines.append(r"\addlinespace")
         lines.append(line)
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _latex_column(numbers: bool, longest: int) -> str:
+    """Choose the kind of a column; a sentence has to be broken into lines."""
+    return "r" if numbers else f"p{{{_WIDE}}}" if longest > _LONG else "l"
 
 
 def _latex_row(row: Cells) -> str:
