@@ -13,7 +13,7 @@ from synmt.errors import UsageError
 from synmt.evaluation.seeds import check_one_system, group_by_seed
 from synmt.recipe.catalogue import split_overrides
 from synmt.training import grid
-from synmt.training.grid import compare_runs
+from synmt.training.grid import FailedRun, GridRecord, compare_runs
 from synmt.training.grid_runs import GridRun, check_grid, grid_runs, waits_for
 from synmt.training.plan import recipe as plan
 from synmt.training.plan.recipe import plan_grid
@@ -257,3 +257,8 @@ def test_test_sets_of_one_name_with_other_references_have_no_table(tested, caplo
     assert not compare_runs(runs)
     assert "there is no table for the test set: " in caplog.text
     assert "its test set has other references" in caplog.text
+
+
+def test_a_reason_that_runs_share_is_said_once():
+    failed = [FailedRun(Path(name), reason) for name, reason in (("a", "no text"), ("b", "no room"), ("c", "no text"))]
+    assert GridRecord("finished", [], failed, {}).reasons() == ["a, c: no text", "b: no room"]

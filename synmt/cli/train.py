@@ -167,8 +167,7 @@ def _end_grid(record: GridRecord, again: Callable[[], str]) -> None:
         console.print_tables(*tables_with_cost(comparison))
     if record.failed:
         what = f"{len(record.failed)} of {len(record.failed) + len(record.finished)} runs failed"
-        reasons = [f"{failed.folder}: {failed.reason}" for failed in record.failed]
-        raise SynmtError("\n".join([f"{what}. Run {again()} to try them again", *reasons]))
+        raise SynmtError("\n".join([f"{what}. Run {again()} to try them again", *record.reasons()]))
 
 
 def _draw(

@@ -56,6 +56,13 @@ class GridRecord:
     failed: list[FailedRun]
     comparisons: Mapping[str, SystemComparison]
 
+    def reasons(self) -> list[str]:
+        """Say why runs have failed, each reason once."""
+        folders: dict[str, list[str]] = {}
+        for run in self.failed:
+            folders.setdefault(run.reason, []).append(str(run.folder))
+        return [f"{', '.join(runs)}: {reason}" for reason, runs in folders.items()]
+
 
 GridStep = NextRun | ClusterStarted | FailedRun | GridRecord
 """What `train_grid` yields in addition to the records of `train`."""
