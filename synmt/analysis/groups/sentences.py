@@ -46,9 +46,9 @@ class Sentences:
 
     @property
     def runs(self) -> tuple[Path, ...]:
-        """The run folder of each system, of its first seed, and that of the baseline last."""
-        first = [system.seeds[0].run for system in (*self.systems[1:], self.systems[0])]
-        return tuple(dict.fromkeys(run for run in first if run))
+        """The run folders of all systems, those of the baseline last."""
+        seeds = [seed.run for system in (*self.systems[1:], self.systems[0]) for seed in system.seeds]
+        return tuple(dict.fromkeys(run for run in seeds if run))
 
     @property
     def run(self) -> Run | None:
