@@ -10,7 +10,8 @@ from synmt.analysis.groups.group_score import Gain, GroupScore
 from synmt.analysis.groups.grouping import Grouping
 from synmt.analysis.groups.plot import MOST_TABLES, check_table_count, draw_groups
 from synmt.analysis.groups.scores import FEW_SENTENCES, GroupRow, GroupTable
-from synmt.analysis.plots import check_plot, save_figure
+from synmt.analysis.groups.systems_plot import names_height
+from synmt.analysis.plots import check_plot, save_figure, series_style
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.significance import Comparison
@@ -142,3 +143,18 @@ def test_a_plot_that_cannot_be_drawn_is_refused_at_once(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(SynmtError, match=r"pip install 'synmt\[plot\]'"):
         check_plot(tmp_path / "plot.png")
+
+
+def test_no_two_of_many_systems_have_the_same_mark():
+    marks = {(style["color"], style["marker"]) for style in map(series_style, range(64))}
+    assert len(marks) == 64
+
+
+def test_a_figure_has_room_for_each_line_of_names():
+    assert names_height(["plain", "pascal"], 4.8) == 0
+    heights = [
+        names_height([f"a-system-with-a-long-name-{number}" for number in range(count)], 4.8) for count in (2, 3, 23)
+    ]
+    assert heights == pytest.approx([0, 0.19, 21 * 0.19])
+    # as many columns as fit
+    assert names_height([f"system-{number}" for number in range(23)], 12) < 3 * 0.19

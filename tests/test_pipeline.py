@@ -1,13 +1,16 @@
 """A recipe trained from Python: which records come, and where the run is."""
 
 import logging
+import re
 import threading
+from dataclasses import replace
 
 import pytest
 from tiny import TRAINING, write_corpus, write_recipe
 
 from synmt.corpora.progress import Progress
 from synmt.errors import UsageError
+from synmt.parsing.bulk import parse_file
 from synmt.recipe.load import load_recipe
 from synmt.run import find_run
 from synmt.training import checks, pipeline
@@ -83,6 +86,33 @@ def test_preparing_ends_with_the_folder(place):
     assert {type(record) for record in progress} == {Progress}
     assert (prepared.folder / "corpus.json").is_file()
     assert list(prepare(place / "tiny.yaml", ["vocabulary.size=100"], data=place / "data")) == [prepared]
+
+
+@pytest.mark.parametrize("system", ["syntax.variants=[{name: pascal, heads: 2}]", "tasks.parsing=dependencies"])
+def test_what_it_took_to_parse_a_text_is_known_of_systems_and_of_tasks(place, tmp_path, system):
+    # two processes, each with half of the text
+    given = [system, "parser={model: compact, workers: 2}"]
+    *_, prepared = prepare(place / "tiny.yaml", given, data=tmp_path)
+    cost = prepared.parse_costs["source"]
+    lines = (place / "text/train.en").read_text(encoding="utf-8").splitlines()
+    assert cost["lines"] == len(lines)
+    # a line that equals a recent one is not parsed again
+    assert 0 < cost["words"] <= sum(len(re.findall(r"\w+|[^\w\s]", line)) for line in lines)
+    assert cost["processor_seconds"] > 0
+    # the trees are there, and what they took
+    *_, again = prepare(place / "tiny.yaml", given, data=tmp_path)
+    assert again.parse_costs == prepared.parse_costs
+
+
+def test_trees_of_an_interrupted_run_of_an_old_version_took_an_unknown_time(place, tmp_path, monkeypatch):
+    def parse_some(*args, parse=parse_file, **options):
+        for step in parse(*args, **options):
+            yield replace(step, processor_seconds=None, state="kept") if step.state == "parsed" else step
+
+    monkeypatch.setattr("synmt.training.trees.parse_text.parse_file", parse_some)
+    given = ["syntax.variants=[{name: pascal, heads: 2}]", "parser.model=compact"]
+    *_, prepared = prepare(place / "tiny.yaml", given, data=tmp_path)
+    assert prepared.parse_costs == {}
 
 
 def test_overrides_belong_to_a_file(place):
