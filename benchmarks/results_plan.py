@@ -182,8 +182,11 @@ class Plan(Strict):
             raise UsageError(what, where=str(self.path), do=f"Write baselines: {{{architecture}: SYSTEM}}")
         frame = self.lstm if architecture == "lstm" else self.transformer
         values = recipe_values(of_system if frame is None else moved(of_system, frame))
-        for key, value in {**self.set, **given.set, **changes}.items():
-            set_key(values, key, value)
+        try:
+            for key, value in {**self.set, **given.set, **changes}.items():
+                set_key(values, key, value)
+        except UsageError as error:
+            raise error.with_(where=f"{self.path}, {system}") from None
         values["name"] = f"{self.corpus}-{file_name(system)}-seed{values['training']['seed']}"
         return check_recipe(values, where=f"{self.path}, {system}")
 

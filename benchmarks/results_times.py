@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
@@ -90,17 +90,12 @@ def main() -> None:
             check_folder(folder)
             folder.mkdir(parents=True, exist_ok=True)
         path = plan.folder / "times.json"
-        stored = _begun(path, plan, options, changes)
-        for system, found in _measured(plan, options, changes, stored["systems"]):
-            _keep(path, stored, options.data, {system: found})
+        how = _how(path, plan, options, changes)
+        _read(path, how)
+        for system, found in _measured(plan, options, changes, lambda: _read(path, how)):
+            with FileLock(options.data / ".results.lock"):
+                write_json(path, {**how, "systems": {**_read(path, how), system: found}}, indent=1)
             print(f"{system}: {times_as_long(found).written()}", flush=True)
-
-
-def _keep(path: Path, begun: Mapping[str, Any], data: Path, found: Mapping[str, Any]) -> None:
-    """Add times to the file, which another process may have written meanwhile."""
-    with FileLock(data / ".results.lock"):
-        stored = read_times(path) if path.exists() else begun
-        write_json(path, {**stored, "systems": {**stored["systems"], **found}}, indent=1)
 
 
 def _options() -> argparse.Namespace:
@@ -119,34 +114,38 @@ def _several(text: str) -> int:
     return int(text)
 
 
-def _begun(path: Path, plan: Plan, options: argparse.Namespace, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what has been measured; raises UsageError if it was measured in another way."""
-    stored = read_times(path) if path.exists() else {}
+def _how(path: Path, plan: Plan, options: argparse.Namespace, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Say what all times of a file have in common."""
     training = plan.recipe(next(iter(plan.baselines.values())), changes).training
     device = choose_device(training.device)
-    how = {
-        "machine": options.machine or stored.get("machine") or device_name(device),
-        "threads": torch.get_num_threads() if device.type == "cpu" else None,
-        "precision": training.precision,
-    }
-    for key, value in how.items() if stored else ():
+    machine = options.machine or (read_times(path)["machine"] if path.exists() else device_name(device))
+    threads = torch.get_num_threads() if device.type == "cpu" else None
+    return {"machine": machine, "threads": threads, "precision": training.precision}
+
+
+def _read(path: Path, how: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the times, which another process may add to meanwhile; raises UsageError if they were measured otherwise."""
+    stored = read_times(path) if path.exists() else {**how, "systems": {}}
+    for key, value in how.items():
         if stored[key] != value:
-            what = f"measured with {key} {stored[key]}, not {value}"
+            then, now = (
+                "a GPU" if key == "threads" and one is None else f"{key} {one}" for one in (stored[key], value)
+            )
             do = f"{_as_before(key, stored[key])}, or remove the file to measure all systems again"
-            raise UsageError(what, where=str(path), do=do)
-    return stored or {**how, "systems": {}}
+            raise UsageError(f"measured with {then}, not {now}", where=str(path), do=do)
+    return stored["systems"]
 
 
 def _as_before(key: str, value: str | int | None) -> str:
     if key == "machine":
         return "Leave out --machine"
     if key == "precision":
-        return f"Add training.precision={value}"
-    return f"Set SYNMT_THREADS={value}" if value else "Use the GPU"
+        return f"Give training.precision={value}"
+    return f"Give training.device=cpu, and set SYNMT_THREADS={value}" if value else "Use the GPU"
 
 
 def _measured(
-    plan: Plan, options: argparse.Namespace, changes: Mapping[str, Any], stored: Mapping[str, Any]
+    plan: Plan, options: argparse.Namespace, changes: Mapping[str, Any], stored: Callable[[], Mapping[str, Any]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Time the systems that have not been timed, without those in another precision than their baseline."""
     systems, baselines = Systems(plan), dict[str, Timed]()
@@ -155,7 +154,7 @@ def _measured(
         for system in systems.names:
             base = systems.baseline(system)
             pair = {key: fingerprint(systems.recipes[one]) for key, one in (("recipe", system), ("baseline", base))}
-            known = pair.items() <= stored.get(system, {}).items()
+            known = pair.items() <= stored().get(system, {}).items()
             same = changed[base].training.precision == changed[system].training.precision
             if base == system or known or not same or systems.kind(system) == "repeat":
                 continue

@@ -132,6 +132,9 @@ def test_an_lstm_with_latent_trees_shows_them(project):
     assert shown == output(project, "lstm", "--what", "parents")[0]
     assert "these are the probable parents in its annotations; `--what cross` shows its attention to the source" in said
     assert report(project, "lstm", "--what", "cross")["attention"] == "cross"
+    _, said = output(project, "lstm", "--what", "bias", code=2)
+    also = "`--what cross` shows its attention to the source, `--what parents` the probable parents in its annotations"
+    assert also in said
 
 
 def test_latent_trees_are_compared_with_the_parsers_trees(project):

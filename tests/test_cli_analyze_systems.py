@@ -1,6 +1,7 @@
 """`synmt analyze` for any number of systems: several values of an option, patterns, seeds, the baseline."""
 
 import json
+from pathlib import Path
 
 import pytest
 import typer
@@ -97,6 +98,16 @@ def test_a_pattern_of_compared_systems_may_match_different_ones(place):
     assert "pascal-seed1" in printed
 
 
+def test_a_comparison_with_itself_is_none(place):
+    said = analyze("--compare", PLAIN, PLAIN, code=2)[1]
+    assert "--compare: 1 system is given. Give 2 to 26 systems." in said
+
+
+def test_a_baseline_may_be_one_of_a_pattern_too(place):
+    printed, _ = analyze("--by-length", "--run", PLAIN, "runs/p*", "--baseline", PLAIN)
+    assert f"p* (4 seeds) against {PLAIN.removeprefix('runs/')}" in printed
+
+
 def test_a_run_that_is_given_twice_counts_once(place):
     alone, _ = analyze("--by-length", "--run", PLAIN)
     for again, warning in (
@@ -106,7 +117,7 @@ def test_a_run_that_is_given_twice_counts_once(place):
         printed, said = analyze("--by-length", "--run", PLAIN, again)
         assert (printed, f"warning: {PLAIN} is {warning}" in said) == (alone, True)
     both, _ = analyze("--by-length", "--run", PLAIN, PASCAL)
-    printed, said = analyze("--by-length", "--run", PLAIN, PASCAL, PASCAL, PLAIN)
+    printed, said = analyze("--by-length", "--run", PLAIN, PASCAL, PASCAL, Path(PLAIN).absolute())
     assert (printed, said.count("counts once")) == (both, 2)
 
 

@@ -48,7 +48,7 @@ def test_a_supervised_head_is_listed_above_the_baselines(project):
     assert lines[0] == "lisa: trees of the source; gold, en.conllu"
     assert lines[1] == "23 words without punctuation in 3 sentences; in percent, [95 %]"
     rows = [line.split() for line in lines]
-    assert ["trees", "DA", "UA", "top", "choice"] in rows
+    assert ["trees", "DA", "95", "%", "of", "DA", "UA", "95", "%", "of", "UA", "top", "choice"] in rows
     at = [row[:2] for row in rows].index(["head", "1.1"])
     assert rows[at][2] == "(lisa)"
     assert rows[at + 1] == ["left", "branching", "100.0", "[100.0,", "100.0]", "100.0", "[100.0,", "100.0]", "-"]

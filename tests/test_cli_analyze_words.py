@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from pages import Reader
-from small_run import LSTM, SIZE, TEXT, make_run, write_tests
+from small_run import LSTM, PASCAL, SIZE, TEXT, make_run, write_tests
 from test_cli_analyze import finish, report, run
 from test_cli_analyze_groups import RECIPE
 from test_word_accuracy import PAIRS, REFERENCE, SOURCE, A, B
@@ -293,13 +293,30 @@ def test_several_models_align_by_their_mean_attention_in_any_order(place):
     )
 
 
+def test_a_model_that_cannot_read_the_text_does_not_align_it(place, caplog):
+    for name, variants in (("reads-trees", [PASCAL]), ("plain-model", [])):
+        made = make_run(place / "models" / name, *variants, parser=False)
+        write_tests(made, SOURCE * COPIES, REFERENCE * COPIES, A * COPIES)
+    asked = ("--words", "tag", "--parses", "gold.conllu", *SPACES, "--run", "models/reads-trees")
+    found = report(*asked, "models/plain-model")
+    (remark,) = (one for one in found["remarks"] if one.startswith("alignments: "))
+    assert remark.startswith("alignments: the attention of plain-model to the source")
+    assert any(text.startswith("a system does not help to align words: ") for text in caplog.messages)
+    assert "or give a file: `--alignments FILE`" in str(run(*asked).exception)
+
+
+def test_a_page_of_one_system_says_which_measures_it_has(place):
+    run("--words", "frequency", *FILES[:2], *FILES[4:], *SPACES, "--html", "page.html")
+    assert "Precision, recall and F1 in percent, with 95 % intervals" in (place / "page.html").read_text("utf-8")
+
+
 def test_groups_that_are_rarely_aligned_are_named():
     numbers = [0] * 30 + [1] * 29 + [2] * 40 + [-1] * 50
     groups = WordGroups("tag", "", ["DET", "X", "PUNCT"], np.array(numbers), side="source")
     some = [*range(15), *range(60, 79)]
     pairs = np.array([(word, 2 * word) for word in some])
     (line,) = rarely_aligned(groups, pairs)
-    assert line == "less than half of the words are aligned in PUNCT (48%): their recall says little"
+    assert line == "less than half of the words are aligned in PUNCT (47%): their recall says little"
     # a word with two alignments is one word
     assert rarely_aligned(groups, np.concatenate((pairs, [(78, 1)]))) == [line]
     assert rarely_aligned(groups, np.concatenate((pairs, [(79, 1)]))) == []

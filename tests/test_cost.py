@@ -70,9 +70,9 @@ def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
     shown = dict(zip(columns, second, strict=True))
     assert (shown["training"], shown["steps to loss"]) == ("2 min 55 s", "15")
     assert any("2.000, the best of plain" in line for line in cost_remarks(systems))
-    assert (
-        cost_line(Run(tmp_path / "a"))
-        == "17 weights, 2 min 30 s of training, 6 s of parsing, 10.0 sentences/s translated"
+    assert cost_line(Run(tmp_path / "a")) == (
+        "17 weights, training 2 min 30 s, parsing 6 s of processor time, "
+        "translation 10.0 sentences for each second of processor time"
     )
 
 
@@ -96,6 +96,15 @@ def test_a_run_of_an_older_version_has_what_it_wrote(tmp_path):
     assert columns == ["system", "weights", "steps", "memory"]
     run.log.unlink()
     assert run_cost(run).best_loss == math.inf
+
+
+def test_a_side_of_unknown_time_makes_the_cost_of_parsing_unknown(tmp_path):
+    run = write_run(tmp_path / "a")
+    old, new = {"words": 9000, "seconds": 3.0, "processes": 2}, {"words": 900, "processor_seconds": 6.0}
+    run.write_info(parsing={"source": old, "target": new})
+    assert (run_cost(run).parsed_words, run_cost(run).parse_processor_seconds) == (None, None)
+    run.write_info(parsing={"source": new, "target": new})
+    assert (run_cost(run).parsed_words, run_cost(run).parse_processor_seconds) == (1800, 12.0)
 
 
 def test_files_have_no_cost(tmp_path):

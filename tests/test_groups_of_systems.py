@@ -175,7 +175,7 @@ def test_the_figure_has_a_line_for_each_system_bands_over_seeds_and_intervals():
     assert [text.get_text() for text in scores.get_legend().get_texts()] == names
     # the small group has marks without intervals
     assert len(differences.collections) == 2
-    assert differences.get_ylabel() == "Δ BLEU (points)\nfrom plain\n95 % interval"
+    assert differences.get_ylabel() == "Δ BLEU (points)\nfrom plain\n95 % interval\nhollow: fewer than 10 sentences"
     assert scores.get_ylabel() == "BLEU (points)\nband: standard deviation of seeds"
     assert [bar.get_height() for bar in shares.patches] == pytest.approx([100 / 6, 500 / 6])
 

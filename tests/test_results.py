@@ -17,6 +17,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from tiny import TRAINING, write_corpus, write_recipe
 
 ROOT = Path(__file__).parent.parent
@@ -966,26 +967,48 @@ def test_steps_are_timed_next_to_those_of_the_baseline_and_not_again(tiny_plan, 
     path.write_text(json.dumps(stored))
     assert run()[0].startswith("smaller: ")
     for arguments, message in (
-        (["--machine", "another"], r"times\.json: measured with machine a CPU, not another\. Leave out --machine, or"),
+        (
+            ["--machine", "another"],
+            r"times\.json: measured with machine a CPU, not machine another\. Leave out --machine, or",
+        ),
         (
             ["model.dropout=0.5"],
             r"model\.dropout: would change what is timed\. Changes: the precision, parsers, the device",
         ),
-        (["training.precision=bf16"], r"with precision float32, not bf16\. Add training\.precision=float32, or"),
+        (
+            ["training.precision=bf16"],
+            r"with precision float32, not precision bf16\. Give training\.precision=float32, or",
+        ),
     ):
         with pytest.raises(SystemExit, match=message):
             run(*arguments)
     with pytest.raises(SystemExit):
         run("--steps", "5")
     assert "must be 6 or more" in capsys.readouterr().err
-    for threads, do in ((3, "Set SYNMT_THREADS=3"), (None, "Use the GPU")):
+    for threads, what, do in (
+        (3, "threads 3", "Give training.device=cpu, and set SYNMT_THREADS=3"),
+        (None, "a GPU", "Use the GPU"),
+    ):
         path.write_text(json.dumps({**stored, "threads": threads}))
-        with pytest.raises(SystemExit, match=rf"measured with threads {threads}, not \d+\. {do}, or remove"):
+        with pytest.raises(SystemExit, match=rf"measured with {what}, not threads \d+\. {do}, or remove"):
             run()
-    # another process writes meanwhile
-    path.write_text(json.dumps({**stored, "systems": {"other": times["reads, trees"]}}))
-    results_times._keep(path, {"systems": {}}, tiny_plan, {"smaller": times["reads, trees"]})
-    assert list(json.loads(path.read_text())["systems"]) == ["other", "smaller"]
+
+
+@pytest.mark.usefixtures("offline")
+def test_another_process_may_time_steps_meanwhile(tiny_plan, monkeypatch):
+    plan, path, measure = tiny_plan / "tiny.yaml", tiny_plan / "tiny/times.json", results_times.in_turns
+    plan.write_text(f"{plan.read_text()}set: {{parser.control: gold}}\n")
+
+    def meet(*args):
+        found = measure(*args)
+        how = {"machine": "a CPU", "threads": torch.get_num_threads(), "precision": "float32"}
+        path.write_text(json.dumps({**how, "systems": {"other": {**found, "recipe": "a", "baseline": "b"}}}))
+        return found
+
+    monkeypatch.setattr(results_times, "in_turns", meet)
+    monkeypatch.setattr(sys, "argv", ["results_times.py", "tiny.yaml", "--steps", "6", "--machine=a CPU"])
+    results_times.main()
+    assert list(json.loads(path.read_text())["systems"]) == ["other", "reads, trees"]
 
 
 def test_comparisons_that_start_together_prepare_one_after_the_other(tiny_plan, monkeypatch):

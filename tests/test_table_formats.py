@@ -21,23 +21,46 @@ def test_tsv_repeats_shared_cells_and_has_no_tabs_inside_them():
 
 
 def test_tsv_has_numbers_as_programs_read_them():
-    rows = [
-        ["1-10", "1,234", "29.2%", "+1.18 to +4.99", "[1,200, 1,300.5]", "<0.001", "3 min 2 s", "1.5%"],
-        ["1,000", "-5", "5 %", "", "", "0.5", "", "2"],
-        ["", "-", "100.0%", "-1 to +0.5", "[1, 2]", "", "", ""],
-    ]
-    made = table_as("tsv", list("abcdefgh"), rows)
-    assert list(csv.reader(io.StringIO(made), delimiter="\t")) == [
-        ["a", "b", "c (%)", "d, low", "d, high", "e, low", "e, high", "f", "g", "h"],
-        ["1-10", "1234", "29.2", "+1.18", "+4.99", "1200", "1300.5", "<0.001", "3 min 2 s", "1.5%"],
-        ["1,000", "-5", "5", "", "", "", "", "0.5", "", "2"],
-        ["", "-", "100.0", "-1", "+0.5", "1", "2", "", "", ""],
-    ]
+    columns = {
+        # the first column names the rows
+        "a": ["1,000", "1 to 5", "-"],
+        "b": ["1,234", "−5", "-"],
+        "c": ["29.2%", "5 %", "100.0%"],
+        "d": ["+1.18 to +4.99", "", "-1 to +0.5"],
+        "e": ["[1,200, 1,300.5]", "-", "[1, 2]"],
+        "f": ["0.90–1.30", "–", ""],
+        "g": ["87.5 (84.8 to 90.1)", "3.0", "-"],
+        "h": ["<0.001", "0.5", "1,500"],
+        "i": ["3 min 2 s", "not reached", "1,500"],
+        "j": ["1.5%", "2", "1e-5"],
+        "k": ["", "-", "-"],
+    }
+    made = table_as("tsv", list(columns), list(zip(*columns.values(), strict=True)))
+    header, *rows = csv.reader(io.StringIO(made), delimiter="\t")
+    assert dict(zip(header, map(list, zip(*rows, strict=True)), strict=True)) == {
+        "a": ["1,000", "1 to 5", "-"],
+        "b": ["1234", "-5", ""],
+        "c (%)": ["29.2", "5", "100.0"],
+        "d, low": ["+1.18", "", "-1"],
+        "d, high": ["+4.99", "", "+0.5"],
+        "e, low": ["1200", "", "1"],
+        "e, high": ["1300.5", "", "2"],
+        "f, low": ["0.90", "", ""],
+        "f, high": ["1.30", "", ""],
+        "g": ["87.5", "3.0", ""],
+        "g, low": ["84.8", "", ""],
+        "g, high": ["90.1", "", ""],
+        "h": ["<0.001", "0.5", "1500"],
+        "i": ["3 min 2 s", "not reached", "1500"],
+        "j": ["1.5%", "2", "1e-5"],
+        "k": ["", "-", "-"],
+    }
 
 
 def test_a_column_of_sentences_is_broken_into_lines_in_latex():
-    made = table_as("latex", ["a", "b", "c"], [["x", "y " * 30, "1"]])
-    assert made.splitlines()[0] == r"\begin{tabular}{lp{5cm}r}"
+    for text in ("y " * 30, "5 " * 30):
+        made = table_as("latex", ["a", "b", "c"], [["x", text, "1"]])
+        assert made.splitlines()[0] == r"\begin{tabular}{lp{5cm}r}"
 
 
 def test_latex_has_rules_of_booktabs_and_escapes_every_sign():

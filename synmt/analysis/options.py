@@ -153,7 +153,7 @@ class WordOptions(CommonOptions):
     tokenize, lowercase: how lines are tokenized, and whether case counts; None: as in the run's recipe, else 13a.
     side: whose words; None: target words by frequency, and source words by their trees.
     parses: CoNLL-U file with trees of the source or, with the side target, of the references; None parses them.
-    alignments: file with word alignments of source and references; None takes the attention of the first run.
+    alignments: file with word alignments of source and references; None takes the mean attention of the runs.
     training_text: file of the side's training text; None takes the prepared text of the first run that has one.
     top: number of n-grams to show of each system.
     """

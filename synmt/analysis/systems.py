@@ -42,7 +42,8 @@ def read_translations(
     """Read the translations of one test set by several systems; the baseline, if it is given, becomes the first.
 
     paths: run folders, files of translations, and patterns of these, whose matches are seeds of one system.
-    baseline: another path or pattern, or the name of one of the systems, such as `plain` for runs/plain-seed1.
+    baseline: another path or pattern, or the name of one of the systems, such as `plain` for runs/plain-seed1; a seed
+        of a system stands for the system.
     test: the test set of the runs; None for `test`, else the first run's first by name.
     references, source: of files, if no path is a run.
     group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
@@ -68,22 +69,23 @@ def _each_once(groups: Sequence[_Group]) -> list[_Group]:
     """Leave out a system that is there already: it would count as one more comparison."""
     found: list[_Group] = []
     for name, members in groups:
-        if any(members == other for _, other in found):
+        if any(_same_runs(members, other) for _, other in found):
             _logger.warning("%s is given twice, and counts once", printable(name))
         else:
             found.append((name, members))
     return found
 
 
+def _same_runs(some: Sequence[Path], others: Sequence[Path]) -> bool:
+    return [path.resolve() for path in some] == [path.resolve() for path in others]
+
+
 def _put_first(groups: Sequence[_Group], baseline: Path, *, group_seeds: bool) -> list[_Group]:
     """Put the baseline before the other systems, from which it is removed if it is one of them."""
     # a run may have the name of its system, `plain` next to `plain-seed2`
     wanted = str(baseline)
-    named = [
-        (name, members)
-        for name, members in groups
-        if wanted == name or baseline in members or (wanted == Path(name).name and not baseline.exists())
-    ]
+    named = [one for one in groups if wanted == one[0] or (wanted == Path(one[0]).name and not baseline.exists())]
+    named = named or [one for one in groups if baseline in one[1]]
     named = named or group_paths([baseline], group_seeds=group_seeds)
     if len(named) > 1:
         names = ", ".join(printable(name) for name, _ in named)

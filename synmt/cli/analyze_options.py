@@ -142,7 +142,7 @@ Ngrams = Annotated[bool, _words("List the n-grams that one system has right and 
 Alignments = Annotated[
     Path | None,
     _words(
-        "Word alignments of source and references, as pairs 0-0 1-2 on each line. Default: attention of the first run.",
+        "Word alignments of source and references, as pairs 0-0 1-2 on each line. Default: mean attention of the runs.",
         metavar="FILE",
     ),
 ]

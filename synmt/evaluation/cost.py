@@ -65,16 +65,17 @@ def first_step(validation: Sequence[tuple[int, float]], loss: float) -> int | No
 def run_cost(run: Run) -> RunCost:
     """Read what a run cost."""
     records = list(_log(run.log))
+    parsing = list(run.info().get("parsing", {}).values())
     # old versions kept the wall clock only
-    parsing = [one for one in run.info().get("parsing", {}).values() if "processor_seconds" in one]
+    known = parsing and all("processor_seconds" in one for one in parsing)
     costs = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(run.folder.glob("tests/*/cost.json"))]
     return RunCost(
         weights=_weights(run.weights),
         steps=run.info().get("steps"),
         validation=[(one["step"], one["loss"]) for one in records if one["kind"] == "validation"],
         **_training(records),
-        parsed_words=sum(one["words"] for one in parsing) if parsing else None,
-        parse_processor_seconds=sum(one["processor_seconds"] for one in parsing) if parsing else None,
+        parsed_words=sum(one["words"] for one in parsing) if known else None,
+        parse_processor_seconds=sum(one["processor_seconds"] for one in parsing) if known else None,
         sentences=sum(one["sentences"] for one in costs) if costs else None,
         translation_processor_seconds=sum(one["processor_seconds"] for one in costs) if costs else None,
     )
@@ -114,9 +115,9 @@ def cost_line(run: Run) -> str:
     known = dict(zip(columns, cells, strict=True))
     parts = {
         "weights": "{} weights",
-        "training": "{} of training",
-        "parsing": "{} of parsing",
-        "translation, sentences/s": "{} sentences/s translated",
+        "training": "training {}",
+        "parsing": "parsing {} of processor time",
+        "translation, sentences/s": "translation {} sentences for each second of processor time",
     }
     return ", ".join(form.format(known[column]) for column, form in parts.items() if column in known)
 

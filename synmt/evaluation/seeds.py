@@ -25,7 +25,7 @@ from synmt.evaluation.significance import Comparison, bootstrap_scores, compare
 
 _SEED_IN_NAME = re.compile(r"[-._]seed[-_]?\d+", re.IGNORECASE)
 
-FEW_SEEDS = "two or three seeds show little of how training varies: intervals and p-values that resample them are rough"
+FEW_SEEDS = "with two or three seeds, intervals and p-values are rough"
 """What resampled seeds cannot show."""
 
 _MAY_DIFFER = {

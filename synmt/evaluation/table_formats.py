@@ -19,9 +19,14 @@ _LATEX_SIGN = re.compile("|".join(map(re.escape, _LATEX)))
 _NUMBER = re.compile(r"(?<![\w.])-(?=\d)")
 _QUANTITY = re.compile(r"[-+−<>≤≥*$(\[]*\d|[-–]$")
 """The begin of a cell with a number, or a cell that says there is none."""
-_PLAIN = re.compile(r"([-+−]?\d{1,3}(?:(?:,\d{3})+|\d*)(?:\.\d+)?)(?: ?%)?")
-"""A cell with a number and nothing else; the number is its group."""
-_INTERVAL = re.compile(rf"\[?{_PLAIN.pattern}(?:,| to) {_PLAIN.pattern}\]?")
+_NUMBER_SIGNS = r"([-+−]?\d{1,3}(?:(?:,\d{3})+|\d*)(?:\.\d+)?)(?: ?%)?"
+_PLAIN = re.compile(_NUMBER_SIGNS)
+_NUMERIC = {
+    _PLAIN: ("",),
+    re.compile(rf"\[?{_NUMBER_SIGNS}(?: to |, |–){_NUMBER_SIGNS}\]?"): (", low", ", high"),
+    re.compile(rf"{_NUMBER_SIGNS}(?: \({_NUMBER_SIGNS} to {_NUMBER_SIGNS}\))?"): ("", ", low", ", high"),
+}
+"""What all cells of a column of numbers are like, and what is added to its name for each number in a cell."""
 _LONG, _WIDE = 50, "5cm"
 """From how many characters on a column of text is broken into lines in LaTeX, and how wide it is then."""
 _MARKDOWN_SIGN = re.compile(r"([\\`*_\[\]<>|~])")
@@ -59,25 +64,29 @@ def without_repeats(rows: Sequence[Cells], shared: int) -> list[list[str]]:
 
 def _tsv(columns: Cells, rows: Sequence[Cells], shared: int) -> str:
     """Write numbers as programs read them; an interval is two columns."""
-    written = [column for name, *cells in zip(columns, *rows, strict=True) for column in _plain_columns(name, cells)]
+    first, *others = zip(columns, *rows, strict=True)
+    written = [first, *(column for name, *cells in others for column in _plain_columns(name, cells))]
     return "".join("\t".join(" ".join(cell.split()) for cell in row) + "\n" for row in zip(*written, strict=True))
 
 
 def _plain_columns(name: str, cells: Cells) -> list[Cells]:
-    """Write a column of numbers without separators of thousands and signs of percent, and one of intervals as two."""
+    """Write a column of numbers without separators of thousands and signs of percent, each number of a cell apart."""
     filled = [cell for cell in cells if cell.strip("-–")]
-    if filled and all(map(_INTERVAL.fullmatch, filled)):
-        ends = [
-            _INTERVAL.sub(r"\1 \2", cell).replace(",", "").split() if cell in filled else ["", ""] for cell in cells
-        ]
-        return [
-            [f"{name}, {end}", *column] for end, column in zip(("low", "high"), zip(*ends, strict=True), strict=True)
-        ]
     percent = {cell.endswith("%") for cell in filled}
-    if len(percent) == 1 and all(map(_PLAIN.fullmatch, filled)):
-        unit = " (%)" * percent.pop()
-        return [[name + unit, *(_PLAIN.sub(r"\1", cell).replace(",", "") for cell in cells)]]
-    return [[name, *cells]]
+    for form, ends in _NUMERIC.items():
+        if len(percent) == 1 and all(map(form.fullmatch, filled)):
+            unit = " (%)" * percent.pop()
+            parts = [_numbers(form, cell) if cell.strip("-–") else [""] * len(ends) for cell in cells]
+            return [[name + end + unit, *column] for end, column in zip(ends, zip(*parts, strict=True), strict=True)]
+    # a number may stand next to words, such as `not reached`
+    plain = (_numbers(_PLAIN, cell)[0] if _PLAIN.fullmatch(cell) and cell[-1] != "%" else cell for cell in cells)
+    return [[name, *plain]]
+
+
+def _numbers(form: re.Pattern[str], cell: str) -> list[str]:
+    found = form.fullmatch(cell)
+    assert found is not None
+    return [(number or "").replace(",", "").replace("−", "-") for number in found.groups()]
 
 
 def _latex(columns: Cells, rows: Sequence[Cells], shared: int) -> str:
@@ -96,7 +105,7 @@ def _latex(columns: Cells, rows: Sequence[Cells], shared: int) -> str:
 
 def _latex_column(numbers: bool, longest: int) -> str:
     """Choose the kind of a column; a sentence has to be broken into lines."""
-    return "r" if numbers else f"p{{{_WIDE}}}" if longest > _LONG else "l"
+    return f"p{{{_WIDE}}}" if longest > _LONG else "r" if numbers else "l"
 
 
 def _latex_row(row: Cells) -> str:

@@ -11,6 +11,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, get_args
 
@@ -66,9 +67,9 @@ def set_key(values: dict[str, Any], key: str, value: Any) -> None:
     for depth, section in enumerate(sections):
         place = _step_into(place, section, ".".join(sections[: depth + 1]))
     if isinstance(place, list):
-        place[_index(place, last, key)] = value
+        place[_index(place, last, key)] = deepcopy(value)
     else:
-        place[last] = value
+        place[last] = deepcopy(value)
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:

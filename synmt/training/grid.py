@@ -57,7 +57,7 @@ class GridRecord:
     comparisons: Mapping[str, SystemComparison]
 
     def reasons(self) -> list[str]:
-        """Say why runs have failed, each reason once."""
+        """Say why runs have failed, in one line for each reason."""
         folders: dict[str, list[str]] = {}
         for run in self.failed:
             folders.setdefault(run.reason, []).append(str(run.folder))

@@ -84,26 +84,22 @@ def _choose_attention(translator: Translator, side: str, what: str) -> tuple[Att
         return "parents", "parents"
     if has_heads(translator.model):
         return cast(AttentionKind, "cross" if what == "cross" else side), cast(MapContent, what)
+    latent = bool(annotation_sources(translator.model))
     if what in ("factor", "bias"):
+        also = ", `--what parents` the probable parents in its annotations" * latent
         raise UsageError(
             f"an LSTM has no self-attention, and so no {what}",
             where=f"--what {what}",
-            do="Leave out `--what` to see its attention to the source" + _parents_hint(translator, ", or see"),
+            do=f"`--what cross` shows its attention to the source{also}",
         )
     if what == "cross":
         return "cross", "cross"
-    if side == "source" and annotation_sources(translator.model):
+    if side == "source" and latent:
         shown = "these are the probable parents in its annotations; `--what cross` shows its attention to the source"
         _logger.info(f"an LSTM has no self-attention: {shown}")
         return "parents", "parents"
     _logger.info("an LSTM has no self-attention: this is its attention to the source")
     return "cross", "cross"
-
-
-def _parents_hint(translator: Translator, begin: str) -> str:
-    """Name the option that shows the annotations of a model that has them."""
-    found = bool(annotation_sources(translator.model))
-    return f"{begin} the probable parents in its annotations with `--what parents`" if found else ""
 
 
 def _text_of(outputs: Outputs, kind: AttentionKind) -> AttentionText:

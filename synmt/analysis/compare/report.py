@@ -64,6 +64,12 @@ def _save_boxes(compared: ComparedSystems, path: Path) -> None:
     _logger.info("plot: %s%s", path, " (replaced)" * replaced)
 
 
+def _check_count(systems: int) -> None:
+    if not 2 <= systems <= len(ascii_uppercase):
+        given = f"{counted(systems, 'system')} {'is' if systems == 1 else 'are'} given"
+        raise UsageError(given, where="--compare", do=f"Give 2 to {len(ascii_uppercase)} systems")
+
+
 def _read_outputs(options: CompareOptions) -> list[Outputs]:
     """Read runs and files; all matches of a pattern are systems."""
     paths = match_paths(options.compare)
@@ -71,9 +77,7 @@ def _read_outputs(options: CompareOptions) -> list[Outputs]:
         if not path.exists() and str(path) != "-":
             do = did_you_mean_path(path) or "Give two runs, or two files"
             raise UsageError("no such file or run folder", where=str(path), do=do)
-    if not 2 <= len(paths) <= len(ascii_uppercase):
-        given = f"{counted(len(paths), 'system')} {'is' if len(paths) == 1 else 'are'} given"
-        raise UsageError(given, where="--compare", do=f"Give 2 to {len(ascii_uppercase)} systems")
+    _check_count(len(paths))
     files_only = not any(path.is_dir() for path in paths)
     if files_only and options.references is None:
         raise UsageError("translations in files need references", do="Add `--references FILE`")
@@ -82,4 +86,6 @@ def _read_outputs(options: CompareOptions) -> list[Outputs]:
     if not files_only and (options.references or options.source):
         raise UsageError("a run has its own source and references", do="Leave out `--references` and `--source`")
     systems = read_translations(paths, test=options.test, references=options.references, source=options.source)
+    # one that is given twice counts once
+    _check_count(len(systems))
     return [replace(system.seeds[0], system=system.name) for system in systems]

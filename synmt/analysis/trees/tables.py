@@ -61,7 +61,7 @@ def _legend(results: TreeResults) -> Iterator[str]:
 def _accuracy_table(results: TreeResults) -> TextTable:
     best = results.best if _has_choice(results) else None
     rows = [_accuracy_cells(row, best=number == best) for number, row in enumerate(results.rows)]
-    return TextTable(["trees", "DA", "", "UA", "", "top choice"], rows)
+    return TextTable(["trees", "DA", "95 % of DA", "UA", "95 % of UA", "top choice"], rows)
 
 
 def _accuracy_cells(row: TreeRow, *, best: bool) -> list[str]:

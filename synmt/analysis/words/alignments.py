@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from synmt.run import find_run
 if TYPE_CHECKING:
     from synmt.analysis.options import WordOptions
 
+_logger = logging.getLogger(__name__)
 _PAIR = re.compile(r"(\d+)-(\d+)")
 _LISTED = 8
 """How many of the groups that are rarely aligned the legend names."""
@@ -42,9 +44,9 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
     if options.alignments is not None:
         found, made_by = _from_file(options.alignments, texts), options.alignments.name
     elif texts.runs:
-        found, runs = _by_attention(texts)
-        of = runs[0] if len(runs) == 1 else f"{', '.join(runs[:-1])} and {runs[-1]}"
-        made_by = f"the {'mean ' * (len(runs) > 1)}attention of {of} to the source, with the reference given"
+        found, systems = _by_attention(texts)
+        of = systems[0] if len(systems) == 1 else f"{', '.join(systems[:-1])} and {systems[-1]}"
+        made_by = f"the {'mean ' * (len(systems) > 1)}attention of {of} to the source, with the reference given"
     else:
         raise UsageError(
             "source words need alignments with the references, and there is no run that makes them",
@@ -62,7 +64,7 @@ def rarely_aligned(groups: WordGroups, pairs: IntArray) -> list[str]:
     inside, count = groups.words >= 0, len(groups.names)
     all_words, found = (np.bincount(groups.words[some], minlength=count) for some in (inside, inside & aligned))
     shares = [(found[row] / all_words[row], name) for row, name in enumerate(groups.names) if all_words[row] >= _FEW]
-    few = [f"{name} ({share:.0%})" for share, name in sorted(shares) if share < 0.5]
+    few = [f"{name} ({int(100 * share)}%)" for share, name in sorted(shares) if share < 0.5]
     if not few:
         return []
     more = f" and {len(few) - _LISTED} more" if len(few) > _LISTED else ""
@@ -71,18 +73,33 @@ def rarely_aligned(groups: WordGroups, pairs: IntArray) -> list[str]:
 
 
 def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:
-    """Align the references by the mean attention of the systems, and name the runs: the first seed of each."""
+    """Align the references by the mean attention of the systems, each with one of its seeds, and name the systems.
+
+    A system whose model cannot read the text is left out, unless there is no other.
+    """
     total: list[DoubleArray | None] = [None] * len(texts.reference.lines)
-    runs = []
-    for seed in (system.seeds[0] for system in texts.systems):
-        if seed.run:
-            lines, words = seed.as_read(), (texts.source, texts.reference)
-            weights = _attention(seed.run, (lines.source, lines.reference), *words)
-            total = [
-                one if sum_ is None or one is None else sum_ + one for sum_, one in zip(total, weights, strict=True)
-            ]
-            runs.append(seed.run.name)
-    return [[] if one is None else best_pairs(one) for one in total], runs
+    names, errors = [], []
+    for system in texts.systems:
+        seed = next((seed for seed in system.seeds if seed.run), None)
+        if seed is None or seed.run is None:
+            continue
+        lines = seed.as_read()
+        try:
+            weights = _attention(seed.run, (lines.source, lines.reference), texts.source, texts.reference)
+        except SynmtError as error:
+            errors.append(error)
+            continue
+        total = [_sum(one, other) for one, other in zip(total, weights, strict=True)]
+        names.append(system.name)
+    if not names:
+        raise errors[0]
+    for error in errors:
+        _logger.warning("a system does not help to align words: %s", error)
+    return [[] if one is None else best_pairs(one) for one in total], names
+
+
+def _sum(one: DoubleArray | None, other: DoubleArray | None) -> DoubleArray | None:
+    return one if other is None else other if one is None else one + other
 
 
 def _from_file(path: Path, texts: WordTexts) -> list[list[Pair]]:

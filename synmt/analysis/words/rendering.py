@@ -75,7 +75,7 @@ def caption(table: WordTable, names: Sequence[str], measure: Measure | None = No
 
     measure: as for `accuracy_table`.
     """
-    shown: Sequence[Measure] = (measure,) if measure else table.measures
+    shown: Sequence[Measure] = (measure,) if measure and len(names) > 1 else table.measures
     others, last = shown[:-1], shown[-1]
     measures = f"{', '.join(others)} and {last}" if others else last
     title = f"{measures[0].upper()}{measures[1:]} in percent"
@@ -128,7 +128,7 @@ def legend(table: WordTable, names: Sequence[str], *, tokenized: str, measures: 
         yield f"*: in fewer than {FEW_SENTENCES} sentences, too few for an interval"
     shown = (system[one] for row in shown_rows(table) if not row.few for system in row.systems for one in measures)
     if any(one.low is None for one in shown):
-        yield f"without an interval: a system has translated words of the group in fewer than {FEW_SENTENCES} sentences"
+        yield f"no interval: a system has words of the group in fewer than {FEW_SENTENCES} sentences"
 
 
 def ngram_heading(table: NgramTable) -> str:
