@@ -35,7 +35,7 @@ def runs(tmp_path_factory):
         ("pascal", analyze_trees, lambda run: TreeOptions(run=run, head="1.1")),
         ("pascal", analyze_attention, lambda run: AttentionOptions(run=run)),
         ("gated", analyze_gates, lambda run: GateOptions(run=run)),
-        ("pascal", analyze_compare, lambda run: CompareOptions(compare=(run, run))),
+        ("pascal", analyze_compare, lambda run: CompareOptions(compare=(run, run / "tests/test/hypothesis.txt"))),
         ("pascal", analyze_robustness, lambda run: RobustnessOptions(run=run, shares="1")),
     ],
     ids=["trees", "attention", "gates", "compare", "robustness"],
