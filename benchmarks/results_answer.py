@@ -27,7 +27,7 @@ from results_systems import SINGLE
 from results_tables import control_title
 from results_where import where
 
-from synmt.errors import counted
+from synmt.errors import counted, listed
 
 
 def in_detail(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -132,7 +132,7 @@ def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     compared = results.of_random_trees(results.plan.test)
     alone = {system: one for system, one in compared.items() if one.is_real}
     if alone:
-        written = ", ".join(f"`{system}` {signed(one.value)}" for system, one in alone.items())
+        written = listed(f"`{system}` {signed(one.value)}" for system, one in alone.items())
         chosen = sum(results.random_trees[system] in results.plan.chosen_by_score for system in alone)
         because = f" ({chosen} of them given random trees because of their scores)" if chosen else ""
         yield f"Single systems that differ significantly from the same model with random trees: {written}{because}."
@@ -148,7 +148,7 @@ def _on_average(results: Results, lines: Sequence[Line]) -> Iterator[str]:
             yield from _with_real_average(results, trees, average)
     chance = {trees: one for trees, one in averages.items() if one.seeded and not one.is_real}
     if chance:
-        others = ", ".join(f"{trees} {signed(one.value)} ({interval(one)})" for trees, one in chance.items())
+        others = listed(f"{trees} {signed(one.value)} ({interval(one)})" for trees, one in chance.items())
         yield f"The parser's trees do not differ significantly from other trees in the same models: {others}."
         helped = {line.system for line in better(results.tested(lines, "parser"))}
         if helped and not any(helped & set(results.other_trees[trees]) for trees in chance):

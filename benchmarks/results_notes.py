@@ -12,7 +12,7 @@ from results_phrases import ARCHITECTURES, scores_of, signed
 from results_statistics import Line
 from scipy import stats
 
-from synmt.errors import counted
+from synmt.errors import counted, listed
 from synmt.evaluation.report import format_p_value
 
 _STILL_FALLING = 0.05
@@ -39,7 +39,7 @@ def _other_baselines(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         if line.difference and results.systems.baseline(line.system) != lines[0].system:
             compared.setdefault(results.systems.baseline(line.system), []).append(f"`{line.system}`")
     if compared:
-        parts = "; ".join(f"{', '.join(systems)} with `{base}`" for base, systems in compared.items())
+        parts = "; ".join(f"{listed(systems)} with `{base}`" for base, systems in compared.items())
         yield f"Systems are compared with `{lines[0].system}`, but {parts}."
 
 
@@ -58,7 +58,7 @@ def _decided_later(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     yield (
         f"After most of the runs, we decided not to test controls{' and to give them their own variance' * apart}. "
         f"Otherwise ({counted(tests, 'comparison')}{', one variance for each architecture' * apart}), "
-        f"{', '.join(changed) or 'the same systems differ significantly'}."
+        f"{listed(changed) or 'the same systems differ significantly'}."
     )
 
 
@@ -113,7 +113,7 @@ def _unfinished(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         typical = statistics.median(falls.values()) if falls else 0.0
         if typical > _STILL_FALLING:
             most = sorted((one for one in falls if falls[one] > _FAST * typical), key=lambda one: -falls[one])
-            named = ", ".join(f"`{system}` {100 * falls[system]:.0f} %" for system in most)
+            named = listed(f"`{system}` {100 * falls[system]:.0f} %" for system in most)
             parts.append(
                 f"{100 * typical:.0f} % for the median {ARCHITECTURES[architecture]}"
                 + f" (most for {named})" * bool(most)
@@ -137,9 +137,7 @@ def _unstable(lines: Sequence[Line]) -> Iterator[str]:
     """Name the systems whose seeds vary so much that nothing can be said of them."""
     named = [f"`{line.system}` ({scores_of(line)})" for line in lines if line.unstable]
     if named:
-        yield (
-            f"Some systems vary far more from seed to seed than others, and are not tested: {', '.join(named)} BLEU."
-        )
+        yield (f"Some systems vary far more from seed to seed than others, and are not tested: {listed(named)} BLEU.")
 
 
 def _varied_most(results: Results, lines: Sequence[Line]) -> Iterator[str]:

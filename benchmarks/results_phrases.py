@@ -11,7 +11,7 @@ from results_found import Results
 from results_statistics import Difference, Line
 from results_systems import SINGLE
 
-from synmt.errors import counted
+from synmt.errors import counted, listed
 
 ARCHITECTURES = {"transformer": "Transformer", "lstm": "LSTM"}
 NAMED = 6
@@ -61,12 +61,6 @@ def signed(value: float) -> str:
 def interval(found: Difference) -> str:
     """Write the 95 % interval of a difference."""
     return f"{signed(found.low)} to {signed(found.high)}"
-
-
-def listed(parts: Sequence[str]) -> str:
-    """Write `a`, `a and b`, or `a, b and c`."""
-    *first, last = parts
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def ends_of(values: Iterable[float]) -> str:
@@ -162,5 +156,4 @@ def verdict_on_one(line: Line, base: str) -> str:
 
 def named(lines: Sequence[Line]) -> str:
     """Name systems with their gains, the first ones if they are many."""
-    written = ", ".join(f"`{line.system}` {signed(gain(line))}" for line in lines[:NAMED])
-    return written + (f" and {len(lines) - NAMED} more" if len(lines) > NAMED else "")
+    return listed((f"`{line.system}` {signed(gain(line))}" for line in lines), NAMED)

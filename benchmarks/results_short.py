@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from results_found import Results
-from results_phrases import NAMED, OF_KIND, Best, better, gain, interval, listed, more, named, signed, verdict_on_one
+from results_phrases import NAMED, OF_KIND, Best, better, gain, interval, more, named, signed, verdict_on_one
 from results_plan import first_part
 from results_recipes import reads_trees
 from results_statistics import Difference, Line, any_seeded
 from results_systems import SINGLE
 from results_where import elsewhere, gains_in
 
-from synmt.errors import counted
+from synmt.errors import counted, listed
 
 Found = Sequence[tuple[Results, list[Line]]]
 """All comparisons, each with its systems on its test set."""
@@ -45,7 +45,7 @@ def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         also = f"; {worse} {'is' if worse == 1 else 'are'} significantly worse" * bool(worse)
         yield (
             f"{helped or 'none'} of {counted(len(tested), 'single system')} {'are' if helped > 1 else 'is'} "
-            f"significantly better than a plain model{': ' * bool(gains)}{' and '.join(written)}{also}."
+            f"significantly better than a plain model{': ' * bool(gains)}{', and '.join(written)}{also}."
         )
 
 

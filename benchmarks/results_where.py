@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from results_found import Results
 from results_groups import Grouping
-from results_phrases import better, ends_of, gain, listed, more, named, needed, verdicts
+from results_phrases import better, ends_of, gain, more, named, needed, verdicts
 from results_statistics import Line, any_seeded
+
+from synmt.errors import listed
 
 
 def where(results: Results, lines: Sequence[Line]) -> Iterator[str]:

@@ -110,6 +110,15 @@ def counted(number: int, one: str, more: str = "") -> str:
     return f"{number:,} {one if number == 1 else more or f'{one}s'}"
 
 
+def listed(names: Iterable[str], most: int | None = None) -> str:
+    """Write a list as in a sentence: `a, b and c`; of more than `most` names the first ones: `a, b and 7 more`."""
+    names = list(names)
+    if most is not None and len(names) > most:
+        names[most:] = [f"{len(names) - most:,} more"]
+    *others, last = names or [""]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Suggest the closest valid name as a question; empty if none is close."""
     return _question(name, {each: each for each in names})

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from synmt.errors import SynmtError, UsageError, adding_advice, counted, did_you_mean, naming
+from synmt.errors import SynmtError, UsageError, adding_advice, counted, did_you_mean, listed, naming
 
 
 def test_a_copy_keeps_its_class_and_the_parts_that_are_not_replaced():
@@ -19,6 +19,15 @@ def test_one_thing_is_counted_in_the_singular():
     numbers = [counted(number, "pair is", "pairs are") for number in (0, 1, 2, 1000)]
     assert numbers == ["0 pairs are", "1 pair is", "2 pairs are", "1,000 pairs are"]
     assert [counted(1, "line"), counted(2, "line")] == ["1 line", "2 lines"]
+
+
+def test_a_list_has_and_before_its_last_name():
+    assert [listed("abc"[:length]) for length in range(4)] == ["", "a", "a and b", "a, b and c"]
+
+
+def test_a_long_list_counts_the_names_that_it_leaves_out():
+    assert [listed(iter("abc"), most) for most in (1, 2, 3)] == ["a and 2 more", "a, b and 1 more", "a, b and c"]
+    assert listed(map(str, range(2000)), 2) == "0, 1 and 1,998 more"
 
 
 @pytest.mark.parametrize(("where", "expected"), [("", "a.yaml: wrong."), ("key", "a.yaml: key: wrong.")])

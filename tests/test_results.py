@@ -358,15 +358,15 @@ def test_the_short_answer_has_a_line_for_each_question(root):
     )
     assert [line.replace("−", "-") for line in in_short([(found, found.of_plan)])] == [
         "- **Which systems help?** *Captions*: 2 of 2 single systems are significantly better than a plain model: "
-        f"`relative` {gains['relative']} without trees and `pascal` {gains['pascal']} with a parser's trees.",
+        f"`relative` {gains['relative']} without trees, and `pascal` {gains['pascal']} with a parser's trees.",
         "- **Are trees better than none?** *Captions*: `pascal`, the best system with a parser's trees, has "
         f"{best.value:.2f} BLEU less ({-best.high:+.2f} to {-best.low:+.2f}) than `relative`, the only one without, "
         "which may be chance.",
         f"- **Is it the syntax?** *Captions*: `pascal` has {wrong.value:.2f} BLEU more with the parser's trees than "
         f"with random ones ({wrong.low:+.2f} to {wrong.high:+.2f}).",
-        "- **Where?** *Captions*: by words, gains are significant in `8` (short ones): `relative` +60.00, "
-        "`relative + pascal` +50.00; `10`: `relative + pascal` +75.00, `relative` +55.00, `pascal` +35.00 percentage "
-        "points.",
+        "- **Where?** *Captions*: by words, gains are significant in `8` (short ones): `relative` +60.00 "
+        "and `relative + pascal` +50.00; `10`: `relative + pascal` +75.00, `relative` +55.00 and `pascal` +35.00 "
+        "percentage points.",
         "- **Does a mixture help more?** *Captions*: `relative + pascal`, the only one that was tried, gains "
         f"{gains['relative + pascal']} BLEU; it has {mixed.value:.2f} BLEU more ({mixed.low:+.2f} to "
         f"{mixed.high:+.2f}) than `relative` alone, which may be chance.",
@@ -629,7 +629,7 @@ def test_losses_are_averaged_over_seeds_and_a_training_that_ended_keeps_its_last
                 "Compared with the plain model, these systems have +2.00 BLEU (+0.96 to +3.04) with the parser's trees "
                 "and −1.00 (−2.04 to +0.04) with the others.",
                 "The parser's trees do not differ significantly from other trees in the same models: left −0.50 "
-                "(−1.54 to +0.54), gold −0.25 (−1.29 to +0.79).",
+                "(−1.54 to +0.54) and gold −0.25 (−1.29 to +0.79).",
                 "None of the systems that gain significantly has been trained with these.",
             ],
         ),

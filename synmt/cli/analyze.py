@@ -26,7 +26,7 @@ from synmt.analysis.shared_options import USERS, check_use
 from synmt.cli import analyze_options as options
 from synmt.cli import console
 from synmt.cli.command import AsJson, Format, chosen_format, newest_run, typed_options
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError, UsageError, listed
 
 if TYPE_CHECKING:
     from synmt.analysis.report import AnalysisReport
@@ -185,7 +185,7 @@ def _check_options(questions: Sequence[_Question], values: Mapping[str, Any], ty
         raise UsageError("standard input can be read only once", where=both, do="Give files for the others")
     readers = [one for one in questions if piped and piped[0] in one.names]
     if len(readers) > 1:
-        flags = " and ".join(next(_flag(name) for name in one.flags if name in typed) for one in readers)
+        flags = listed(next(_flag(name) for name in one.flags if name in typed) for one in readers)
         what = f"standard input can be read only once, but {flags} need it"
         raise UsageError(what, where=typed[piped[0]], do="Give a file")
 

@@ -12,7 +12,7 @@ import typer
 
 from synmt.cli import console
 from synmt.cli.command import ClusterAddress, DataFolder, DryRun, Overrides, RecipeFile, loading
-from synmt.errors import SynmtError, all_in_one
+from synmt.errors import SynmtError, all_in_one, listed
 
 if TYPE_CHECKING:
     from synmt.corpora.progress import Progress
@@ -71,7 +71,7 @@ def show_recipes(words: Sequence[str]) -> None:
 
     entries = list_recipes(words)
     if not entries:
-        raise SynmtError(f"no shipped recipe contains {' and '.join(words)}", do="`synmt train --list` shows all")
+        raise SynmtError(f"no shipped recipe contains {listed(words)}", do="`synmt train --list` shows all")
     console.table("", COLUMNS, [entry.row() for entry in entries], to_stdout=True)
     console.remark(
         "reported BLEU: on the paper's test sets; valid: on its validation text; −: below what the recipe names"
@@ -88,7 +88,7 @@ def show_keys(words: Sequence[str]) -> None:
 
     found = [*list_keys(words), *list_options(words)]
     if not found:
-        raise SynmtError(f"no key of a recipe contains {' and '.join(words)}", do="`synmt train --keys` shows all")
+        raise SynmtError(f"no key of a recipe contains {listed(words)}", do="`synmt train --keys` shows all")
     print("\n".join(key.text() for key in found))
 
 

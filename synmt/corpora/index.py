@@ -22,7 +22,7 @@ from typing import Any
 
 from synmt.corpora.archives import Packed
 from synmt.corpora.download import RemoteFile
-from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.errors import SynmtError, UsageError, did_you_mean, listed
 
 MODULES = {
     "OPUS": ("opus.opus_index", "opus.opus100"),
@@ -213,10 +213,6 @@ def _unknown(name: str, did: Any, entries: dict[Any, Any]) -> UsageError:
     same.sort(key=lambda other: nearest(other).ratio(), reverse=True)
     return UsageError(
         f"mtdata's index has no corpus '{name}'",
-        allowed=f"For {' and '.join(languages)} it has {_some(same)}" if same else "",
+        allowed=f"For {' and '.join(languages)} it has {listed(same, 8)}" if same else "",
         do=did_you_mean(name, same) or f"`mtdata list -l {'-'.join(languages)}` lists all",
     )
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from torch import nn
 from synmt.arrays import SIDES, Side
 from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError, UsageError, listed
 from synmt.model.build import build, build_for
 from synmt.model.parts import named_weights, weights_in
 from synmt.model.seq2seq import Seq2Seq
@@ -199,7 +198,7 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
     taken = sum({id(mine): mine.numel() for mine, _ in shared.pairs.values()}.values())
     total = sum(weight.numel() for weight in model.parameters())
     notes = [("new", shared.new), (f"only in {run.folder}", shared.unused)]
-    rest = "".join(f"; {what}: {_listed(names)}" for what, names in notes if names)
+    rest = "".join(f"; {what}: {listed(names, _SHOWN)}" for what, names in notes if names)
     _logger.info("model.init: %s of %s weights come from %s%s", f"{taken:,}", f"{total:,}", run.folder, rest)
 
 
@@ -227,9 +226,9 @@ def _shared(model: Seq2Seq, other: Seq2Seq, recipe: Recipe) -> Shared:
 def _check_shapes(pairs: dict[str, tuple[nn.Parameter, nn.Parameter]], where: str) -> None:
     shapes = {name: (tuple(a.shape), tuple(b.shape)) for name, (a, b) in pairs.items() if a.shape != b.shape}
     if shapes:
-        listed = _listed([f"{name} {theirs}, not {mine}" for name, (mine, theirs) in shapes.items()])
+        differing = (f"{name} {theirs}, not {mine}" for name, (mine, theirs) in shapes.items())
         raise UsageError(
-            f"these weights have other shapes in this run: {listed}",
+            f"these weights have other shapes in this run: {listed(differing, _SHOWN)}",
             where=where,
             do="Use the sizes of that run, or leave these parts out with `model.init_except: […]`",
         )
@@ -245,10 +244,3 @@ def _check_sharing(pairs: dict[str, tuple[nn.Parameter, nn.Parameter]], where: s
                 where=where,
                 do="Set `model.embeddings` as in that run",
             )
-
-
-def _listed(names: Iterable[str]) -> str:
-    """List names, at most `_SHOWN` of them."""
-    names = list(names)
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, listed
 from synmt.training.records import StepRecord
 
 _POWERCAP = Path("/sys/class/powercap")
@@ -156,10 +156,9 @@ class _Spent:
 
 
 def _not_finite(step: int, what: str, lines: Sequence[int]) -> SynmtError:
-    more = f" and {len(lines) - 20} more" if len(lines) > 20 else ""
     return SynmtError(
         f"the {what} of step {step} is not a finite number",
-        where=f"training lines {', '.join(str(line + 1) for line in lines[:20])}{more}",
+        where=f"training lines {listed((str(line + 1) for line in lines), 20)}",
         do="Look at these lines, or lower training.learning_rate; clip_norm or float32 may help too. "
         "The last checkpoint is kept",
     )

@@ -17,6 +17,7 @@ from synmt.analysis.compare.words import SentenceWords, WordDetails
 from synmt.analysis.html import Section, paragraph, picture, table
 from synmt.analysis.trees.svg import draw_parse
 from synmt.arrays import DoubleArray
+from synmt.errors import listed
 from synmt.evaluation.outputs import the_test_set
 
 
@@ -31,7 +32,7 @@ def comparison_as_html(compared: ComparedSystems, details: WordDetails) -> Secti
     if not compared.sentences:
         count = "two" if len(names) == 2 else str(len(names))
         parts.append(paragraph(f"The {count} systems have equal scores in every sentence."))
-    return Section(f"{', '.join(names[:-1])} and {names[-1]}, sentence by sentence", "".join(parts), _STYLE)
+    return Section(f"{listed(names)}, sentence by sentence", "".join(parts), _STYLE)
 
 
 def boxes_of(compared: ComparedSystems) -> str:

@@ -17,7 +17,7 @@ from synmt.analysis.options import CompareOptions
 from synmt.analysis.report import AnalysisReport
 from synmt.analysis.svg import check_svg
 from synmt.analysis.systems import read_translations
-from synmt.errors import UsageError, counted, did_you_mean_path
+from synmt.errors import UsageError, counted, did_you_mean_path, listed
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.system_paths import match_paths
@@ -46,9 +46,8 @@ def analyze_compare(options: CompareOptions) -> AnalysisReport:
     def details() -> WordDetails:
         return find_words(compared.sentences, runs, options.source, options.parser)
 
-    *names, last = (one.name for one in compared.systems)
     return AnalysisReport(
-        f"{', '.join(names)} and {last}",
+        listed(one.name for one in compared.systems),
         to_json=lambda: to_json(compared, details()),
         to_text=lambda: to_text(compared),
         to_html=lambda: [comparison_as_html(compared, details())],

@@ -27,6 +27,9 @@ from synmt.evaluation.significance import Comparison, holm
 FEW_SENTENCES = 10
 """A smaller group gets no interval: its resamples are too similar to show any uncertainty."""
 
+NAMED_GROUPS = 8
+"""How many groups a message or a legend names."""
+
 _RESAMPLES_EACH = 40
 """Resamples for each comparison of a large table: with m comparisons, a corrected p-value is at least m / resamples."""
 

@@ -20,11 +20,11 @@ import numpy as np
 
 from synmt.analysis.groups.buckets import SIDE_NAMES, Edges, by_value, paper_buckets, parse_buckets, quarters
 from synmt.analysis.groups.grouping import Grouping
-from synmt.analysis.groups.scores import FEW_SENTENCES
+from synmt.analysis.groups.scores import FEW_SENTENCES, NAMED_GROUPS
 from synmt.analysis.inputs import file_language, find_parser, name_parser, parse_lines
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import BoolArray, IntArray, Side
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError, UsageError, listed
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
 from synmt.syntax.trees import ancestors
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from synmt.run import Run
 
 _logger = logging.getLogger(__name__)
-
-_RARE_NAMES = 8
-"""How many of the rare relations a message names."""
 
 
 def group_by_trees(options: GroupOptions, parses: Sequence[Parse], *, side: Side) -> list[Grouping]:
@@ -130,8 +127,7 @@ def without_rare(grouping: Grouping, fewest: int = FEW_SENTENCES) -> Grouping:
         return grouping
     names = [name for name, keep in zip(grouping.names, frequent, strict=True) if keep]
     rare = [name for name in grouping.names if name not in names]
-    some = ", ".join(rare[:_RARE_NAMES] + ["…"] * (len(rare) > _RARE_NAMES))
-    _logger.info("relations in fewer than %d sentences are left out: %s", fewest, some)
+    _logger.info("relations in fewer than %d sentences are left out: %s", fewest, listed(rare, NAMED_GROUPS))
     return replace(grouping, names=names, members=grouping.members[frequent])
 
 

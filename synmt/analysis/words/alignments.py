@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synmt.analysis.compare.words import word_attention
+from synmt.analysis.groups.scores import NAMED_GROUPS
 from synmt.analysis.words.counts import WordGroups
 from synmt.analysis.words.matching import TokenizedText, join_alignments
 from synmt.analysis.words.texts import WordTexts
@@ -18,7 +19,7 @@ from synmt.analysis.words.tokenizing import place_words
 from synmt.arrays import DoubleArray, IntArray
 from synmt.decode.alignment import Pair, best_pairs
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError, UsageError, listed
 from synmt.files.reading import read_lines
 from synmt.run import find_run
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 _PAIR = re.compile(r"(\d+)-(\d+)")
-_LISTED = 8
-"""How many of the groups that are rarely aligned the legend names."""
 _FEW = 30
 """Groups of fewer words say little in any case."""
 
@@ -45,8 +44,8 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
         found, made_by = _from_file(options.alignments, texts), options.alignments.name
     elif texts.runs:
         found, systems = _by_attention(texts)
-        of = systems[0] if len(systems) == 1 else f"{', '.join(systems[:-1])} and {systems[-1]}"
-        made_by = f"the {'mean ' * (len(systems) > 1)}attention of {of} to the source, with the reference given"
+        mean = "mean " * (len(systems) > 1)
+        made_by = f"the {mean}attention of {listed(systems)} to the source, with the reference given"
     else:
         raise UsageError(
             "source words need alignments with the references, and there is no run that makes them",
@@ -67,9 +66,7 @@ def rarely_aligned(groups: WordGroups, pairs: IntArray) -> list[str]:
     few = [f"{name} ({int(100 * share)}%)" for share, name in sorted(shares) if share < 0.5]
     if not few:
         return []
-    more = f" and {len(few) - _LISTED} more" if len(few) > _LISTED else ""
-    named = f"{', '.join(few[:_LISTED])}{more}"
-    return [f"less than half of the words are aligned in {named}: their recall says little"]
+    return [f"less than half of the words are aligned in {listed(few, NAMED_GROUPS)}: their recall says little"]
 
 
 def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:

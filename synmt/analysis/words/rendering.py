@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from synmt.analysis.groups.scores import FEW_SENTENCES
+from synmt.analysis.groups.scores import FEW_SENTENCES, NAMED_GROUPS
 from synmt.analysis.report import TextTable
 from synmt.analysis.words.counts import Measure
 from synmt.analysis.words.ngrams import Ngram, NgramTable
 from synmt.analysis.words.table import WordAccuracy, WordRow, WordTable, resamples_for
-from synmt.errors import counted
+from synmt.errors import counted, listed
 from synmt.evaluation.bootstrap import SEED
 from synmt.evaluation.seeds import FEW_SEEDS
-
-_LISTED = 8
-"""How many of the groups that are left out the legend names."""
 
 
 def shown_rows(table: WordTable) -> list[WordRow]:
@@ -76,12 +73,11 @@ def caption(table: WordTable, names: Sequence[str], measure: Measure | None = No
     measure: as for `accuracy_table`.
     """
     shown: Sequence[Measure] = (measure,) if measure and len(names) > 1 else table.measures
-    others, last = shown[:-1], shown[-1]
-    measures = f"{', '.join(others)} and {last}" if others else last
+    measures, last = listed(shown), shown[-1]
     title = f"{measures[0].upper()}{measures[1:]} in percent"
     if len(names) == 1:
         return f"{title}, with 95 % intervals"
-    compared = f"; differences in {last}" * bool(others)
+    compared = f"; differences in {last}" * (len(shown) > 1)
     count = table.comparisons[last]
     return f"{title}{compared}" + (f"; p-values corrected for {counted(count, 'comparison')}" if count else "")
 
@@ -122,8 +118,7 @@ def legend(table: WordTable, names: Sequence[str], *, tokenized: str, measures: 
         )
     hidden = [row.group for row in table.rows if row not in shown_rows(table)]
     if hidden:
-        some = ", ".join(hidden[:_LISTED] + ["…"] * (len(hidden) > _LISTED))
-        yield f"left out, in fewer than {FEW_SENTENCES} sentences: {some}"
+        yield f"left out, in fewer than {FEW_SENTENCES} sentences: {listed(hidden, NAMED_GROUPS)}"
     if any(row.few and row.words for row in (*shown_rows(table), table.total)):
         yield f"*: in fewer than {FEW_SENTENCES} sentences, too few for an interval"
     shown = (system[one] for row in shown_rows(table) if not row.few for system in row.systems for one in measures)

@@ -25,7 +25,7 @@ from synmt.analysis.words.rendering import accuracy_table, caption, figure_capti
 from synmt.analysis.words.table import WordTable, tabulate_words
 from synmt.analysis.words.texts import WordTexts
 from synmt.arrays import SIDES, Side
-from synmt.errors import UsageError, did_you_mean
+from synmt.errors import UsageError, did_you_mean, listed
 from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.outputs import the_test_set
 
@@ -141,11 +141,11 @@ class WordReport:
     @property
     def heading(self) -> str:
         """Title of all tables: systems and test set."""
-        *others, last = self.names[1:] or self.names
-        systems = f"{', '.join(others)} and {last} translate" if others else f"{last} translates"
+        systems = self.names[1:] or self.names
+        translate = "translates" if len(systems) == 1 else "translate"
         where = f" of {the_test_set(self.test)}" if self.test else ""
         compared = f", compared with {self.names[0]}" if len(self.names) > 1 else ""
-        return f"How well {systems} words{where}{compared}"
+        return f"How well {listed(systems)} {translate} words{where}{compared}"
 
     @property
     def tokenized(self) -> str:
