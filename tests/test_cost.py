@@ -71,8 +71,7 @@ def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
     assert (shown["training"], shown["steps to loss"]) == ("2 min 55 s", "15")
     assert any("2.000, the best of plain" in line for line in cost_remarks(systems))
     assert cost_line(Run(tmp_path / "a")) == (
-        "17 weights, training 2 min 30 s, parsing 6 s of processor time, "
-        "translation 10.0 sentences for each second of processor time"
+        "17 weights, training 2 min 30 s; in processor time: parsing 6 s, translation 10.0 sentences/s"
     )
 
 

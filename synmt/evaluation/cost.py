@@ -113,13 +113,13 @@ def cost_line(run: Run) -> str:
     """Say in one line what a run cost, as far as it is known."""
     columns, cells = cost_rows([("", [run_cost(run)])])
     known = dict(zip(columns, cells, strict=True))
-    parts = {
-        "weights": "{} weights",
-        "training": "training {}",
-        "parsing": "parsing {} of processor time",
-        "translation, sentences/s": "translation {} sentences for each second of processor time",
-    }
-    return ", ".join(form.format(known[column]) for column, form in parts.items() if column in known)
+    wall_clock = {"weights": "{} weights", "training": "training {}"}
+    processor = {"parsing": "parsing {}", "translation, sentences/s": "translation {} sentences/s"}
+    parts = [
+        ", ".join(form.format(known[column]) for column, form in forms.items() if column in known)
+        for forms in (wall_clock, processor)
+    ]
+    return "; in processor time: ".join(filter(None, parts))
 
 
 def costs_of(systems: Sequence[System]) -> list[tuple[str, list[RunCost]]]:

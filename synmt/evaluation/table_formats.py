@@ -76,17 +76,16 @@ def _plain_columns(name: str, cells: Cells) -> list[Cells]:
     for form, ends in _NUMERIC.items():
         if len(percent) == 1 and all(map(form.fullmatch, filled)):
             unit = " (%)" * percent.pop()
-            parts = [_numbers(form, cell) if cell.strip("-–") else [""] * len(ends) for cell in cells]
+            parts = [_numbers(form, cell) or [""] * len(ends) for cell in cells]
             return [[name + end + unit, *column] for end, column in zip(ends, zip(*parts, strict=True), strict=True)]
     # a number may stand next to words, such as `not reached`
-    plain = (_numbers(_PLAIN, cell)[0] if _PLAIN.fullmatch(cell) and cell[-1] != "%" else cell for cell in cells)
-    return [[name, *plain]]
+    return [[name, *(cell if cell.endswith("%") else "".join(_numbers(_PLAIN, cell)) or cell for cell in cells)]]
 
 
 def _numbers(form: re.Pattern[str], cell: str) -> list[str]:
+    """Read the numbers of a cell as programs do; none if it is like no number."""
     found = form.fullmatch(cell)
-    assert found is not None
-    return [(number or "").replace(",", "").replace("−", "-") for number in found.groups()]
+    return [(number or "").replace(",", "").replace("−", "-") for number in found.groups()] if found else []
 
 
 def _latex(columns: Cells, rows: Sequence[Cells], shared: int) -> str:

@@ -184,8 +184,7 @@ def _parse_costs(sources: Mapping[Side, ParseSource], corpus: Corpus, data: Path
         if source.parser is not None:
             text: Path = getattr(corpus.train, side)
             trees = trees_path(data, corpus, text, parser_with_trees(source.parser, corpus, [text], data))
-            if cost := read_parse_cost(trees):
-                costs[side] = cost
+            costs |= _cost_of(trees, side)
     return costs
 
 
@@ -198,17 +197,17 @@ def _with_task(
         return with_bracketings(recipe, corpus, data / "tasks"), None, {}
     if not recipe.tasks.mixed_only:
         [trees] = yield from _trees_of(recipe, corpus, [corpus.train], data)
-        return with_trees(recipe, corpus, trees, data / "tasks"), None, _cost_of_source(trees)
+        return with_trees(recipe, corpus, trees, data / "tasks"), None, _cost_of(trees, "source")
     if not all_given_trees(recipe, corpus, "source", requirements["source"]):
         yield from fetch_parser(recipe, "source")
     identity = find_parse_source(recipe, corpus, "source", requirements["source"]).identity
     train, valid = yield from _trees_of(recipe, corpus, [corpus.train, corpus.valid], data)
-    return with_trees(recipe, corpus, train, data / "tasks", valid), identity, _cost_of_source(train)
+    return with_trees(recipe, corpus, train, data / "tasks", valid), identity, _cost_of(train, "source")
 
 
-def _cost_of_source(trees: Path) -> _ParseCosts:
+def _cost_of(trees: Path, side: Side) -> _ParseCosts:
     cost = read_parse_cost(trees)
-    return {"source": cost} if cost else {}
+    return {side: cost} if cost else {}
 
 
 def _trees_of(
