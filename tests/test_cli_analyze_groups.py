@@ -74,7 +74,7 @@ def test_trees_that_are_given_make_the_groups(place, caplog, given):
     assert (longest["by"], groups(longest)) == ("source longest distance to the parent", {"0": 6, ">0": 6})
     # det, nsubj and obj are in the same six sentences, too few for a row
     assert (relation["by"], groups(relation)) == ("source relation", {"punct": 12})
-    assert "relations in fewer than 10 sentences are left out: det, nsubj, obj" in caplog.messages
+    assert "relations in fewer than 10 sentences are left out: det, nsubj and obj" in caplog.messages
     assert "exact match" not in run("--by-relation", *given, *GOLD).stdout
 
 
