@@ -137,7 +137,7 @@ def _unstable(lines: Sequence[Line]) -> Iterator[str]:
     """Name the systems whose seeds vary so much that nothing can be said of them."""
     named = [f"`{line.system}` ({scores_of(line)})" for line in lines if line.unstable]
     if named:
-        yield (f"Some systems vary far more from seed to seed than others, and are not tested: {listed(named)} BLEU.")
+        yield f"Some systems vary far more from seed to seed than others, and are not tested: {listed(named)} BLEU."
 
 
 def _varied_most(results: Results, lines: Sequence[Line]) -> Iterator[str]:
