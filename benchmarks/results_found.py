@@ -68,9 +68,10 @@ class Results:
         return [line for line in lines if self.systems.baseline(line.system) == line.system]
 
     def is_from_plain(self, line: Line) -> bool:
-        """Tell whether a system is compared with the plain model of its architecture."""
+        """Tell whether a system is compared with the plain model of its architecture, in whichever precision."""
+        base = self.systems.baseline(line.system)
         plain = self.plan.baselines[self.systems.architecture(line.system)]
-        return self.systems.baseline(line.system) == plain
+        return self.systems.repeats.get(base, base) == plain
 
     def tested(self, lines: Sequence[Line], *kinds: str) -> list[Line]:
         """Choose the systems of some kinds (all: `TESTED`) whose difference counts.

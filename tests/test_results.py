@@ -566,8 +566,9 @@ def test_only_systems_that_someone_would_use_are_tested(root):
     path = root / "results/multi30k.yaml"
     more = "  'plain, bf16': {recipe: multi30k-tiny, set: {training.precision: bf16}}\n"
     more += "  tree-attention: multi30k-tree-attention\n  modern: {recipe: multi30k-modern-base, baseline: relative}\n"
+    more += "  'ldd, bf16': {recipe: multi30k-ldd, set: {training.precision: bf16}, baseline: 'plain, bf16'}\n"
     path.write_text(path.read_text().replace("search:", f"{more}search:"))
-    for system, seed in itertools.product(("plain, bf16", "tree-attention", "modern"), (1, 2)):
+    for system, seed in itertools.product(("plain, bf16", "ldd, bf16", "tree-attention", "modern"), (1, 2)):
         result = path.with_suffix("") / f"{file_name(system)}-seed{seed}.json"
         result.write_text(json.dumps(make_result(system, seed, 0.8)))
     found = Results(Plan.load(path))
@@ -580,8 +581,10 @@ def test_only_systems_that_someone_would_use_are_tested(root):
         "tree-attention": ("induced", "plain"),
         "pascal, random trees": ("control", "plain"),
         "plain, bf16": ("repeat", "plain"),
+        "ldd, bf16": ("parser", "plain, bf16"),
         "relative + pascal": ("mixture", "plain"),
     }
+    assert [line.system for line in lines if not found.is_from_plain(line)] == ["modern"]
     untested = {line.system for line in lines if line.difference and line.difference.p is None}
     assert untested == {"pascal, random trees", "plain, bf16"}
 
