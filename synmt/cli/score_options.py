@@ -85,9 +85,8 @@ Sentences = Annotated[
 Cost = Annotated[
     bool,
     _texts(
-        "Also show what the runs cost beside their score: weights, time and memory of training, time and speed of "
-        "parsing, speed of translation, and "
-        "steps to the lowest loss of the first run.",
+        "Also show what each run costs: weights, time and memory of training, time and speed of parsing, speed of "
+        "translation, and steps to the lowest loss of the first run.",
         "--cost",
     ),
 ]

@@ -137,7 +137,7 @@ _COLUMNS = (
 
 
 def tables_with_cost(comparison: SystemComparison) -> tuple[list[Rows], list[str]]:
-    """Make the tables of a comparison, one of what the runs cost beside their first score, and the remarks."""
+    """Make the tables of a comparison, one of the first score and what the runs cost, and the remarks."""
     results = next(iter(comparison.results.values()))
     scores = {system.name: result.value for system, result in zip(comparison.inputs.systems, results, strict=True)}
     costs = costs_of(comparison.inputs.systems)
