@@ -88,7 +88,7 @@ def _with_other_trees(results: Results, trees: str, average: Difference) -> str:
     who = f"{len(models)} systems have on average" if len(models) > 1 else f"`{models[0]}` has"
     others = [(len(models) - len(kept), kept) for kept in results.without_chosen(trees)]
     less = [
-        f"; {signed(results.average(results.plan.test, kept).value)} without {chosen} chosen by their scores"
+        f"; {signed(results.average(results.plan.test, kept).value)} without the {chosen} chosen by score"
         for chosen, kept in others
     ]
     word, end = "more" if average.value > 0 else "less", "" if average.is_real else ", which may be chance"
@@ -141,7 +141,7 @@ def _cost(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         own, plain = (results.runs[name][0]["weights"] for name in (line.system, base))
         costs = [f"a training step takes {times[line.system].value:.2f} times as long"] if line.system in times else []
         costs.append(more_weights(own, plain))
-        costs += ["a parser for each text"] * reads_trees(results.systems.recipes[line.system])
+        costs += ["every text has to be parsed"] * reads_trees(results.systems.recipes[line.system])
         parts.append(f"`{line.system}`: {', '.join(costs)}")
     if parts:
         yield f"{'; '.join(parts)}{f'; and {len(helpful) - NAMED} more' * (len(helpful) > NAMED)}."

@@ -74,7 +74,7 @@ def _now(device: torch.device) -> float:
 
 
 def in_turns(system: Timed, baseline: Timed, steps: int) -> dict[str, list[float]]:
-    """Time the steps of two models in turns, after a few that do not count: seconds of each."""
+    """Time alternating steps of two models, after a few that do not count: seconds of each."""
     pairs = list(zip(system.seconds(_FIRST + steps), baseline.seconds(_FIRST + steps), strict=True))[_FIRST:]
     own, other = ([round(pair[place], 4) for pair in pairs] for place in (0, 1))
     return {"seconds": own, "of_baseline": other}

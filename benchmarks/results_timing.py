@@ -58,4 +58,4 @@ class StepTimes:
         """Say how they were measured."""
         threads = self._stored["threads"]
         on = f"processor time, {counted(threads, 'thread')} of " if threads else ""
-        return f"in turns, {on}{self._stored['machine']}, {self._stored['precision']}"
+        return f"interleaved, {on}{self._stored['machine']}, {self._stored['precision']}"

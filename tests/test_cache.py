@@ -164,7 +164,7 @@ def test_folders_that_cannot_be_written_to_are_not_an_error(tmp_path, monkeypatc
 
 
 def test_texts_that_do_not_belong_together_are_refused(cache):
-    with pytest.raises(SynmtError, match="2 translations cannot be scored by 1 reference"):
+    with pytest.raises(SynmtError, match="2 translations cannot be scored against 1 reference"):
         cached_score(Counting(), ["a", "b"], ["a"])
     with pytest.raises(SynmtError, match="no translations"):
         cached_score(Counting(), [], [])

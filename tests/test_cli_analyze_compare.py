@@ -11,6 +11,7 @@ from tiny import analyze, write_lines
 from synmt.analysis.robustness.conditions import find_model_trees
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
+from synmt.evaluation.outputs import tokens_folder
 from synmt.parsing.parser import StanzaParser
 from synmt.run import Run
 from synmt.syntax.conllu import format_conllu
@@ -98,6 +99,24 @@ def test_a_run_can_be_compared_with_a_file_in_either_order(runs, files):
     assert (found["a"], found["b"]) == ("b", "base")
     assert all(one["alignment_a"] is None and one["alignment_b"] for one in found["sentences"])
     assert report("--compare", runs[0], files["b"])["wins"] == found["losses"]
+
+
+def test_systems_that_tokenize_differently_have_trees_but_no_alignments(runs, tmp_path):
+    letters = write_run(tmp_path / "letters", GERMAN, text={"tokenizer": "char"})
+    for name, lines in (("source", ENGLISH), ("reference", GERMAN), ("hypothesis", GERMAN)):
+        split = [" ".join(line.replace(" ", "␣")) for line in lines]
+        write_lines(tokens_folder(Run(letters).test_folder("test")) / f"{name}.txt", split)
+    page = tmp_path / "page.html"
+    # the recipe of the last run names the languages, but its tokenizer does not concern the raw text
+    printed, said = analyze("--compare", runs[0], letters, "--html", page, "--json")
+    assert "no alignments: the systems tokenize the source in different ways" in said
+    assert "assuming the source is English" not in said
+    found = json.loads(printed)
+    assert found["parser"] == "Stanza (compact, en)"
+    for one in found["sentences"]:
+        assert one["alignments"] == [None, None]
+        assert not one["source"] or len(one["tree"]["tags"]) > one["source"].count(" ") + 1
+    assert 'lang="de"' in page.read_text(encoding="utf-8")
 
 
 def test_a_language_without_a_parser_leaves_the_trees_out(tmp_path, files, monkeypatch):

@@ -53,9 +53,12 @@ PLAIN, PASCAL = "runs/plain-seed1", "runs/pascal-seed1"
         ),
         (("--run", "runs/*", "--seeds", "--baseline", "pascal"), {"pascal": 2, "alone": 1, "plain": 2}),
         (("--run", PASCAL, "--baseline", PLAIN), {"plain-seed1": 1, "pascal-seed1": 1}),
+        (("--run", PASCAL, PLAIN, "--baseline", "PLACE/" + PLAIN), {"plain-seed1": 1, "pascal-seed1": 1}),
+        (("--run", "runs/p*", "runs/alone", "--baseline", "PLACE/runs/p*"), {"p*": 4, "alone": 1}),
     ],
 )
 def test_several_systems_are_named_in_any_spelling(place, arguments, expected):
+    arguments = [one.replace("PLACE", str(place)) for one in arguments]
     assert list(systems(*arguments).items()) == list(expected.items())
 
 
@@ -113,6 +116,7 @@ def test_a_run_that_is_given_twice_counts_once(place):
     for again, warning in (
         (PLAIN, "given twice, and counts once"),
         ("--baseline=" + PLAIN, "its own baseline, so nothing is compared"),
+        (f"--baseline={Path(PLAIN).absolute()}", "its own baseline, so nothing is compared"),
     ):
         printed, said = analyze("--by-length", "--run", PLAIN, again)
         assert (printed, f"warning: {PLAIN} is {warning}" in said) == (alone, True)

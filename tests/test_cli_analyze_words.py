@@ -11,6 +11,7 @@ from test_cli_analyze_groups import RECIPE
 from test_word_accuracy import PAIRS, REFERENCE, SOURCE, A, B
 from tiny import write_lines
 
+from synmt.analysis.compare.words import word_attention
 from synmt.analysis.forward_passes import run_forward
 from synmt.analysis.options import WordOptions
 from synmt.analysis.words.alignments import attend, rarely_aligned
@@ -20,6 +21,7 @@ from synmt.analysis.words.tokenizing import tokenize_text
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import MetricOptions
+from synmt.evaluation.outputs import tokens_folder
 from synmt.run import Run
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]
@@ -127,6 +129,21 @@ def test_target_words_are_grouped_by_the_trees_of_the_source_through_alignments(
     ]
     assert by_group(found, "a.de", "recall") == pytest.approx({"NOUN": 600 / 7, "DET": 60, "VERB": 100, "CCONJ": 100})
     assert list(found["all"]["systems"]["a.de"]) == ["recall"]
+    shown = run("--words", "source-tag", *FILES, *SPACES, *ALIGNED).stdout
+    assert "\nrecall: share of the reference's words that the translation has\n" in shown
+    assert "F1" not in shown
+
+
+def test_all_words_may_be_followed_by_more(place):
+    found = report("--words", "all,source-tag,tag", *FILES, *SPACES, *ALIGNED)["words"]
+    assert [one["by"].split(" of the")[0] for one in found[1:]] == [
+        "part of speech",
+        "relation",
+        "distance to the parent",
+        "depth in the tree",
+        "part of speech",
+    ]
+    assert found[-1]["by"] == "part of speech of the aligned source word"
 
 
 def test_a_model_aligns_translations_too_so_that_groups_have_precision(place):
@@ -138,6 +155,28 @@ def test_a_model_aligns_translations_too_so_that_groups_have_precision(place):
         assert of_all[0] == of_all[1]
     assert sum(row["words"] for row in tag["rows"]) == 17 * COPIES
     assert all(list(row["systems"]["small"]) == ["precision", "recall", "f1"] for row in tag["rows"])
+
+
+def test_a_run_that_tokenizes_aligns_a_file_as_words_too(place, monkeypatch):
+    made = make_run(place / "letters", parser=False, text={"tokenizer": "char"})
+    texts = {"source": SOURCE * COPIES, "reference": REFERENCE * COPIES, "hypothesis": A * COPIES}
+    write_tests(made, *texts.values())
+    tokenizers = Translator.load(made).tokenizers
+    words = {name: tokenizers["source"].tokenize_lines(lines) for name, lines in texts.items()}
+    for name, lines in words.items():
+        write_lines(tokens_folder(made.test_folder("test")) / f"{name}.txt", lines)
+    read = []
+
+    def attention(translator, sources, targets, *places):
+        read.append([sources, targets])
+        return word_attention(translator, sources, targets, *places)
+
+    monkeypatch.setattr("synmt.analysis.words.alignments.word_attention", attention)
+    asked = ("--words", "source-tag", "--run", made.folder, "--baseline", "a.de", "--parses", "gold.conllu")
+    [tag] = report(*asked, *SPACES)["words"]
+    # the references, the translations of the run, and the same in the file
+    assert read == [[words["source"], words[name]] for name in ("reference", "hypothesis", "hypothesis")]
+    assert tag["all"]["systems"]["letters"]["f1"]["value"] == tag["all"]["systems"]["a.de"]["f1"]["value"]
 
 
 def test_the_table_of_a_single_system_has_all_measures_with_intervals(place):
@@ -189,7 +228,7 @@ def test_n_grams_are_listed_with_their_score(place):
     assert (more["text"], more["system"], more["baseline"], more["reference"]) == ("die Frau schläft", 4, 0, 4)
     assert (less["text"], less["score"]) == ("der Hund sieht", pytest.approx(1 / 6))
     shown = run("--ngrams", "--top", "1", *FILES, *SPACES).stdout
-    assert "n-grams that b.de has right more or less often than a.de" in shown
+    assert "n-grams that b.de gets right more or less often than a.de" in shown
     rows = [
         line.split() for line in run("--ngrams", "--top", "1", *FILES, *SPACES, "--format", "tsv").stdout.splitlines()
     ]

@@ -52,7 +52,7 @@ def states(done):
 
 def test_the_list_shows_the_recipes_with_all_words(place):
     done = succeed("train", "--list", "NC11", "pascal", "heads3")
-    assert "−: below what the recipe names" in done.stderr.decode()
+    assert "−: difference from the recipe it changes" in done.stderr.decode()
     header, *rows = lines_of(done)
     assert header.split("  ")[0] == "recipe"
     assert [row.split()[0] for row in rows] == [f"ablations/nc11-{pair}pascal-heads3" for pair in ("deen-", "")]

@@ -349,7 +349,7 @@ def test_scores_of_sentences_never_replace_an_input(files, given):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["one.de", "--tests", "t"], "one system is compared with nothing, so --tests has no effect"),
+        (["one.de", "--tests", "t"], "there is only one system, so --tests has no effect"),
         (["one.de", "--tokenize", "zh"], "--tokenize has no effect without the metric bleu or bleu1"),
         (["one.de", "--cased"], "--lowercase/--cased has no effect without"),
         (["one.de", "--beer", "x"], "--beer has no effect without the metric beer"),

@@ -110,7 +110,7 @@ def stopped(place):
 def test_ctrl_c_and_sigterm_save_the_step_and_the_same_command_goes_on(place, stopped, name):
     asked, again = stopped[name]
     assert asked["code"] == 130
-    assert "stopping after this step (once more: at once) ..." in asked["errors"]
+    assert "stopping after this step (a second signal: at once) ..." in asked["errors"]
     assert "is saved. Run the same command to resume" in asked["errors"]
     assert asked["errors"].endswith("synmt: interrupted\n")
     assert "Traceback" not in asked["errors"]

@@ -5,14 +5,17 @@ import sys
 
 import pytest
 import sacrebleu
+from tiny import write_lines
 
 from synmt import evaluation
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation import progress as progress_module
 from synmt.evaluation.comparison import ScoreOptions
 from synmt.evaluation.metrics import make_metric
+from synmt.evaluation.outputs import tokens_folder
 from synmt.evaluation.report import to_json
 from synmt.evaluation.significance import paired_bootstrap
+from synmt.evaluation.systems import read_systems
 
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft heute lange.", "Ja."]
 FIRST = ["Der Affe isst die Banane.", "Er schläft lange.", "Nein."]
@@ -79,12 +82,29 @@ def test_what_cannot_be_compared_is_refused(tmp_path):
         evaluation.compare_systems([tmp_path / "one.de"], REFERENCES)
     with pytest.raises(UsageError, match="the reference is missing"):
         evaluation.compare_systems([FIRST])
-    with pytest.raises(SynmtError, match="2 translations cannot be scored by 3 references"):
+    with pytest.raises(SynmtError, match="2 translations cannot be scored against 3 references"):
         evaluation.compare_systems([FIRST, SECOND[:2]], REFERENCES)
     with pytest.raises(UsageError, match="there are no translations to score"):
         evaluation.compare_systems([], REFERENCES)
     with pytest.raises(UsageError, match="no test 'bootstap'"):
         evaluation.compare_systems([FIRST, SECOND], REFERENCES, tests=["bootstap"])
+
+
+@pytest.mark.parametrize("on", ["text", "tokens"])
+def test_the_other_texts_of_a_run_are_scored_with_the_case_of_its_recipe(tmp_path, on):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "run.json").write_text('{"format": 1, "status": "finished"}')
+    other = "text" if on == "tokens" else "tokens"
+    scored = f"evaluation: {{on: {other}, tokenize: none, lowercase: true}}\n"
+    text = "text: {tokenizer: char}\n"
+    (run / "recipe.yaml").write_text(f"name: run\nsource: en\ntarget: de\ncorpus: {{folder: data}}\n{text}{scored}")
+    for folder in (run / "tests/test", tokens_folder(run / "tests/test")):
+        for name, lines in (("source", REFERENCES), ("reference", REFERENCES), ("hypothesis", SECOND)):
+            write_lines(folder / f"{name}.txt", lines)
+    inputs = read_systems([run], on=on)
+    assert (inputs.metric_options.lowercase, inputs.metric_options.on_tokens) == (True, on == "tokens")
+    assert inputs.metric_options.tokenize == ("none" if on == "tokens" else "13a")
 
 
 def test_importing_the_package_imports_neither_numpy_nor_sacrebleu():

@@ -76,7 +76,7 @@ def test_a_control_is_refused_where_it_changes_nothing_and_only_there(variant, p
         (
             {"rewire": 0.5},
             {"name": "tag_embedding"},
-            "parser.rewire changes parents in the source, but this recipe reads relations only, which stay. "
+            "parser.rewire changes parents in the source, but this recipe reads relations only, which it keeps. "
             "Leave it out, or set parser.control=shuffled, which moves relations with their arcs",
         ),
     ],

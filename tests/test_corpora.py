@@ -104,8 +104,8 @@ def test_only_the_files_that_are_missing_are_named(tmp_path, monkeypatch):
     ("corpus", "pair", "message"),
     [
         ({"name": "multi3k"}, ("en", "de"), "Did you mean 'multi30k'"),
-        ({"name": "multi30k"}, ("en", "ja"), r"multi30k has no pair .* Any two of en, de, fr"),
-        ({"name": "multi30k"}, ("en", "en"), r"multi30k has no pair .* Any two of en, de, fr"),
+        ({"name": "multi30k"}, ("en", "ja"), r"multi30k has no language pair .* Any two of en, de, fr"),
+        ({"name": "multi30k"}, ("en", "en"), r"multi30k has no language pair .* Any two of en, de, fr"),
         ({"folder": Path("nowhere")}, ("en", "de"), "nowhere: corpus.folder: there is no such folder"),
     ],
     ids=["unknown name", "unknown language", "one language", "missing folder"],

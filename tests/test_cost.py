@@ -107,7 +107,7 @@ def test_a_side_of_unknown_time_makes_the_cost_of_parsing_unknown(tmp_path):
 
 
 def test_files_have_no_cost(tmp_path):
-    with pytest.raises(UsageError, match="files do not say what they cost"):
+    with pytest.raises(UsageError, match="files have no record of cost"):
         costs_of([System("a.de", [Text("a.de", ["x"])])])
     run = write_run(tmp_path / "a")
     system = System("a", [Text("a", ["x"], run.test_folder("test") / "segments")])

@@ -325,7 +325,7 @@ def test_a_text_without_sentences_is_refused(server, tmp_path):
     for language in ("en", "ja"):
         server.files[f"{TANAKA}/dev.{language}"] = b""
     message = failure("tanaka-enja")
-    assert "the text of tanaka-enja/dev has no sentence" in message
+    assert "the text of tanaka-enja/dev has no sentences" in message
     assert f"remove them: {tmp_path / 'cache' / 'downloads' / TANAKA / 'dev.en'}, " in message
 
 

@@ -98,7 +98,7 @@ def test_comet_needs_the_source_and_a_known_model(package):
         score(metric, HYPOTHESES, REFERENCES, SOURCES)
     with pytest.raises(UsageError, match=r"COMET needs the source.*--source"):
         score_system(HYPOTHESES, REFERENCES, ["comet"])
-    with pytest.raises(SynmtError, match="1 source sentences do not belong to 2 references"):
+    with pytest.raises(SynmtError, match="1 source sentences do not match 2 references"):
         score_system(HYPOTHESES, REFERENCES, ["comet"], sources=["one"])
 
 
@@ -171,13 +171,13 @@ def test_beer_is_found_by_beer_home_and_identified_by_its_archive(beer, tmp_path
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("#!/bin/sh\necho 'best beer     : 0.3'\n", r"scores of 0 sentences, not of 2; its first line is 'best beer"),
-        ("#!/bin/sh\necho sent 1 score is 0.3\n", r"scores of 1 sentences, not of 2"),
+        ("#!/bin/sh\necho 'best beer     : 0.3'\n", r"scores for 0 sentences, not for 2; its first line is 'best beer"),
+        ("#!/bin/sh\necho sent 1 score is 0.3\n", r"scores for 1 sentences, not for 2"),
         ("#!/bin/sh\n", r"its first line is ''"),
         ("#!/bin/sh\necho out of memory >&2; exit 3\n", r"failed with code 3: out of memory"),
         ("#!/bin/sh\nexit 3\n", r"failed with code 3: no message"),
-        ("#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is NaN\\n'", r"invalid score of sentence 2"),
-        ("#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is much\\n'", r"invalid score of sentence 2"),
+        ("#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is NaN\\n'", r"invalid score for sentence 2"),
+        ("#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is much\\n'", r"invalid score for sentence 2"),
         ("#!/no/such/shell\n", r"cannot be started \(No such file"),
     ],
 )

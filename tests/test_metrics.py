@@ -234,7 +234,7 @@ def test_texts_of_different_length_are_refused_with_their_numbers_of_lines(tmp_p
     (tmp_path / "c").write_text("1\n2\n3\n4")
     with pytest.raises(SynmtError, match=r"b: 2 lines, but .*a has 3.*\n.*c: 4 lines, but .*a has 3"):
         read_aligned([tmp_path / "a", tmp_path / "b", tmp_path / "c"])
-    with pytest.raises(SynmtError, match="2 translations cannot be scored by 1 reference"):
+    with pytest.raises(SynmtError, match="2 translations cannot be scored against 1 reference"):
         score_system(["a", "b"], ["a"])
 
 

@@ -1,4 +1,4 @@
-"""N-grams that one system has right and another has wrong: scores and counts are those of compare-mt 0.2.10."""
+"""N-grams that one system gets right and another gets wrong: scores and counts are those of compare-mt 0.2.10."""
 
 from collections import Counter
 

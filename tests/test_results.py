@@ -370,8 +370,8 @@ def test_the_short_answer_has_a_line_for_each_question(root):
         "- **Does a mixture help more?** *Captions*: `relative + pascal`, the only one that was tried, gains "
         f"{gains['relative + pascal']} BLEU; it has {mixed.value:.2f} BLEU more ({mixed.low:+.2f} to "
         f"{mixed.high:+.2f}) than `relative` alone, which may be chance.",
-        "- **At what cost?** *Captions*: `relative + pascal`: as many weights, a parser for each text; `relative`: "
-        "50.0 % more weights; `pascal`: as many weights, a parser for each text.",
+        "- **At what cost?** *Captions*: `relative + pascal`: as many weights, every text has to be parsed; "
+        "`relative`: 50.0 % more weights; `pascal`: as many weights, every text has to be parsed.",
     ]
 
 
@@ -395,7 +395,7 @@ def test_the_short_answer_says_if_nothing_helps_and_what_chance_explains(root):
             {"random": (1.5, 0.001), "left": (-0.5, 0.3), "gold": (-0.25, 0.9)},
             [
                 "2 systems have on average 1.50 BLEU more with the parser's trees than with random ones (+0.46 to "
-                "+2.54; +0.75 without 1 chosen by their scores).",
+                "+2.54; +0.75 without the 1 chosen by score).",
                 "Between the parser's trees and left and gold ones (1 to 2 models each), all differences may be "
                 "chance.",
             ],
@@ -404,7 +404,7 @@ def test_the_short_answer_says_if_nothing_helps_and_what_chance_explains(root):
             {"random": (-1.5, 0.001), "left": (2.0, 0.001), "gold": (-0.25, 0.9)},
             [
                 "2 systems have on average 1.50 BLEU less with the parser's trees than with random ones (−2.54 to "
-                "−0.46; +0.75 without 1 chosen by their scores).",
+                "−0.46; +0.75 without the 1 chosen by score).",
                 "2 systems have on average 2.00 BLEU more with the parser's trees than with left ones (+0.96 to "
                 "+3.04).",
                 "`a` has 0.25 BLEU less with the parser's trees than with gold ones (−1.29 to +0.79), which may be "
@@ -483,7 +483,7 @@ def test_the_time_of_a_step_is_in_the_table_and_among_the_costs(root):
     # 12 seconds instead of 8
     assert cells["| pascal"].startswith("1.50 (1.")
     assert cells["| plain"] == ""
-    how = "in turns, processor time, 1 thread of a CPU, float32"
+    how = "interleaved, processor time, 1 thread of a CPU, float32"
     assert f" Time of a step: of the training, relative to the baseline, with the 95 % interval ({how})." in rows[-1]
     *_, cost = in_short([(found, found.of_plan)])
     assert "`pascal`: a training step takes 1.50 times as long, as many weights, a parser" in cost
@@ -502,7 +502,7 @@ def test_the_times_of_a_gpu_are_not_those_of_threads(root):
     path = root / "results/multi30k/times.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "threads": None, "machine": "GPU 1"}))
     found = Results(Plan.load(root / "results/multi30k.yaml"))
-    assert found.times.how() == "in turns, GPU 1, float32"
+    assert found.times.how() == "interleaved, GPU 1, float32"
 
 
 def test_the_interval_of_a_time_contains_the_true_one_as_often_as_it_says():

@@ -317,7 +317,7 @@ def test_prepare_alone_makes_what_training_reads(here):
 def test_a_wrong_start_is_reported_before_the_text_is_prepared(here):
     shutil.rmtree(here / "data")
     said = fail(2, "train", "tuned.yaml", "model.feedforward_dim=24", cwd=here)
-    assert "these weights have other shapes in this run" in said
+    assert "these weights have different shapes in this run" in said
     assert not (here / "data").exists()
     assert not (here / "runs" / "tuned").exists()
 

@@ -242,6 +242,16 @@ def test_words_are_cut_as_bleu_cuts_them_and_found_in_the_line_again():
     assert place_words(["x"], " ").tolist() == [[0, 0]]
 
 
+def test_words_in_lower_case_are_found_in_the_line_as_it_is_written():
+    for line in ("NEW YORK TIMES reports .", "İSTANBUL (TR) &amp; ANKARA"):
+        options = MetricOptions(lowercase=True)
+        words = tokenize_text([line], options)
+        lowered, cased = (place_words(one.lines[0], line).tolist() for one in (in_case(words, options), words))
+        assert lowered == cased
+    line = "the USA today"
+    assert [line[start:end] for start, end in place_words(["the", "usa", "today"], line).tolist()] == line.split()
+
+
 def test_the_figures_on_the_files_of_the_pascal_paper_are_those_of_compare_mt(nc11):
     names = ("truth", "transformer.preds", "transformer_pascal.preds")
     reference, *systems = (cut(read_lines(nc11(name))) for name in names)

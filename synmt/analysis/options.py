@@ -144,11 +144,11 @@ class CompareOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class WordOptions(CommonOptions):
-    """Options of `analyze_words`: how often is a word translated right?
+    """Options of `analyze_words`: how often is a word translated correctly?
 
     words: what to group words by, with commas: frequency, tag, relation, distance, depth, or all of these; source-tag …
         for target words by the tag … of the source word that they are aligned with; None for no groups.
-    ngrams: whether to find n-grams that one system has right and another has wrong.
+    ngrams: whether to find n-grams that one system gets right and another gets wrong.
     run, hypotheses, group_seeds, references, source, baseline: as in `GroupOptions`.
     tokenize, lowercase: how lines are tokenized, and whether case counts; None: as in the run's recipe, else 13a.
     side: whose words; None: target words by frequency, and source words by their trees.

@@ -85,14 +85,15 @@ def _put_first(groups: Sequence[_Group], baseline: Path, *, group_seeds: bool) -
     # a run may have the name of its system, `plain` next to `plain-seed2`
     wanted = str(baseline)
     named = [one for one in groups if wanted == one[0] or (wanted == Path(one[0]).name and not baseline.exists())]
-    named = named or [one for one in groups if baseline in one[1]]
+    named = named or [one for one in groups if baseline.resolve() in (path.resolve() for path in one[1])]
     named = named or group_paths([baseline], group_seeds=group_seeds)
     if len(named) > 1:
         names = ", ".join(printable(name) for name, _ in named)
         raise UsageError(f"the baseline is one system, not {len(named)} ({names})", where="--baseline")
-    if [one[1] for one in groups] == [named[0][1]]:
+    others = [one for one in groups if not _same_runs(one[1], named[0][1])]
+    if not others:
         _logger.warning("%s is its own baseline, so nothing is compared", printable(named[0][0]))
-    return [*named, *(one for one in groups if one[1] != named[0][1])]
+    return [*named, *others]
 
 
 def _name_systems(groups: Sequence[_Group], found: Mapping[Path, Outputs]) -> list[SystemOutputs]:

@@ -121,7 +121,7 @@ Compare = Annotated[
     list[Path] | None,
     _compare(
         "Runs or files of translations, two or more: list the sentences that differ most from A, with trees and "
-        "alignments, and draw a box of sentence scores for each.",
+        "alignments, and draw a box plot of sentence scores for each.",
         metavar="A B …",
         show_default=False,
     ),
@@ -130,7 +130,7 @@ Top = Annotated[int, _compare("Number of sentences to show, or of n-grams of eac
 Words = Annotated[
     str | None,
     _words(
-        "How often is a word translated right, by its frequency, tag, relation, distance to the parent or depth "
+        "How often is a word translated correctly, by its frequency, tag, relation, distance to the parent or depth "
         "(separated by commas)? Precision, recall and F1 of target words; recall of source words through alignments. "
         "Default side: target for frequencies, source for trees. source-tag, source-relation …: target words by the "
         "trees of the source.",
@@ -138,7 +138,7 @@ Words = Annotated[
         metavar="LIST|all",
     ),
 ]
-Ngrams = Annotated[bool, _words("List the n-grams that one system has right and another has wrong.", "--ngrams")]
+Ngrams = Annotated[bool, _words("List the n-grams that one system gets right and another gets wrong.", "--ngrams")]
 Alignments = Annotated[
     Path | None,
     _words(
@@ -158,7 +158,7 @@ Robustness = Annotated[
     ),
 ]
 Shares = Annotated[str, _robust("Shares of words that get a random parent, between 0 and 1, separated by commas.")]
-Seed = Annotated[int, _robust("Seed of these parents and of the random trees.", min=0)]
+Seed = Annotated[int, _robust("Seed of the random parents and random trees.", min=0)]
 Run = Annotated[
     list[Path] | None,
     _common(
@@ -211,7 +211,7 @@ Plot = Annotated[
     Path | None,
     _common(
         "Write the figure to a .png, .svg or .pdf file; with --trees, the sentences of --draw, and with --compare, "
-        "boxes of sentence scores (.svg).",
+        "box plots of sentence scores (.svg).",
         metavar="FILE",
     ),
 ]

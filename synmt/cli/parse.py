@@ -141,7 +141,7 @@ def _check(output: Path | None, device: str, cluster: str | None, values: Mappin
         raise UsageError(f"{' and '.join(given)}: only with a file to write", do="Add `-o FILE`")
     if cluster:
         console.remark(
-            "the cluster parses only into a file; this process parses what goes to standard output or a pipe"
+            "the cluster parses only if it writes a file; this process parses what goes to standard output or a pipe"
         )
 
 

@@ -74,8 +74,9 @@ def show_recipes(words: Sequence[str]) -> None:
         raise SynmtError(f"no shipped recipe contains {listed(words)}", do="`synmt train --list` shows all")
     console.table("", COLUMNS, [entry.row() for entry in entries], to_stdout=True)
     console.remark(
-        "reported BLEU: on the paper's test sets; valid: on its validation text; −: below what the recipe names"
-        "\ntext: local, if it is on this machine; if it is missing, `synmt train` downloads or builds it"
+        "reported BLEU: on the paper's test sets; valid: on its validation text; "
+        "−: difference from the recipe it changes\n"
+        "text: local, if it is on this machine; if it is missing, `synmt train` downloads or builds it"
     )
 
 

@@ -99,7 +99,7 @@ def _show(comparison: SystemComparison, sentences: Path | None, kind: str, *, co
     from synmt.evaluation.cost import costs_of, tables_with_cost
 
     if comparison.plan.tests is not None and len(comparison.inputs.systems) == 1:
-        console.remark("one system is compared with nothing, so --tests has no effect")
+        console.remark("there is only one system, so --tests has no effect")
     if sentences:
         with console.written("scores of sentences", sentences):
             report.write_sentence_scores(sentences, comparison)

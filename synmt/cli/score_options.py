@@ -111,15 +111,17 @@ Samples = Annotated[
     _tests("Number of resamples or permutations.", min=1, show_default="1,000 resamples, 10,000 permutations"),
 ]
 Seed = Annotated[int, _tests("Seed of the resamples and permutations.", min=0)]
-Models = Annotated[list[Path] | None, _model("A run folder; repeat it for more models.", "--model", metavar="RUN")]
+Models = Annotated[
+    list[Path] | None, _model("A run folder; repeat the option for more models.", "--model", metavar="RUN")
+]
 Target = Annotated[Path | None, _model("Translations of --source to score.", metavar="FILE")]
 Contrast = Annotated[
     list[str] | None,
     _model(
         "Pairs of a right and a wrong translation: a folder with src.XX, correct.YY, incorrect.YY, or a folder of "
         "such folders; .tsv; .json of LingEval97 or ContraPro; or `controlled` for those of the controlled corpus. "
-        "Repeat it for more. Log-probabilities favour the shorter text of a pair, means over the pieces do not: --json "
-        "has the accuracy of each group by both.",
+        "Repeat the option for more. Log-probabilities favour the shorter text of a pair; means over the pieces do "
+        "not. --json has each group's accuracy by both.",
         metavar="PATH|controlled",
     ),
 ]

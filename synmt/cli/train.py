@@ -30,7 +30,7 @@ def train(
         str | None,
         typer.Option(
             metavar="N|SEED,SEED,...",
-            help="Train each recipe with N seeds, from its training.seed on, or with these seeds; then compare.",
+            help="Train each recipe with N seeds, from its training.seed, or with the seeds listed; then compare.",
         ),
     ] = None,
     runs: Annotated[Path, typer.Option(metavar="FOLDER", help="Parent of the run folders.")] = Path("runs"),
@@ -249,7 +249,7 @@ def _stopping(stop: threading.Event) -> Iterator[None]:
         signal.signal(number, old[number])
         # a signal may arrive while another message is being written, where Python allows no second one
         with suppress(RuntimeError):
-            console.remark("stopping after this step (once more: at once) ...")
+            console.remark("stopping after this step (a second signal: at once) ...")
 
     old: dict[int, Any] = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

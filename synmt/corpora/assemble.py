@@ -145,7 +145,7 @@ def _build(
                 yield Progress(f"build {name}/{plan.splits[0]}", number, expected or None)
         if not all(counts[split] for split in plan.splits):
             raise SynmtError(
-                f"the text of {name}/{' and '.join(plan.splits)} has no sentence",
+                f"the text of {name}/{' and '.join(plan.splits)} has no sentences",
                 do="If its files are not the right ones, remove them: "
                 + ", ".join(str(local_path(file)) for file in _remote_files([plan], languages)),
             )

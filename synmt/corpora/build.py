@@ -87,7 +87,7 @@ def _sides(name: str, source: str, target: str) -> tuple[str, str]:
         return first, second
     if same_language(source, second) and same_language(target, first):
         return second, first
-    raise UsageError(f"the corpus {name} has no pair {source}-{target}", allowed=f"It has {first}-{second}")
+    raise UsageError(f"the corpus {name} has no language pair {source}-{target}", allowed=f"It has {first}-{second}")
 
 
 def _unknown(name: str, source: str, target: str) -> UsageError:
@@ -130,7 +130,7 @@ def _write(pairs: Iterable[tuple[str, str]], paths: list[Path], what: str) -> Ge
             if number % _PAIRS_PER_STEP == 0:
                 yield Progress(what, number, None)
     if not number:
-        raise SynmtError("the corpus has no sentence", where=what.removeprefix("build "))
+        raise SynmtError("the corpus has no sentences", where=what.removeprefix("build "))
     if replaced:
         affected = counted(replaced, "pair has", "pairs have")
         _logger.warning("%s: %s the character �, which stands for bytes that are not UTF-8", what, affected)

@@ -32,7 +32,8 @@ def known_corpus(name: str, source: str, target: str) -> KnownCorpus:
     for language in (source, target):
         if language not in known.languages or source == target:
             raise UsageError(
-                f"the corpus {name} has no pair {source}-{target}", allowed=f"Any two of {', '.join(known.languages)}"
+                f"the corpus {name} has no language pair {source}-{target}",
+                allowed=f"Any two of {', '.join(known.languages)}",
             )
     return known
 

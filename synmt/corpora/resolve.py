@@ -67,7 +67,7 @@ def _items_of_folder(recipe: CorpusRecipe, folder: Path, source: str, target: st
         raise UsageError(
             "corpus.folder: there is no such folder",
             where=str(folder),
-            do="Write its path from the current folder, not from that of the recipe",
+            do="Give its path relative to the current folder, not the recipe's",
         )
     valid = next((name for name in _VALID_NAMES if in_any([folder], side_names(name, source, target)[0])), "valid")
     tests = () if recipe.test else _tests_in(folder, source, target)

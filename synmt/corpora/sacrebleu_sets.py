@@ -26,7 +26,7 @@ def files_of_test_set(name: str, source: str, target: str) -> list[RemoteFile]:
     found, pair = test_sets()[name], f"{source}-{target}"
     if pair not in found.langpairs:
         raise UsageError(
-            f"the test set {name} has no pair {pair}",
+            f"the test set {name} has no language pair {pair}",
             allowed=f"sacreBLEU has it for {', '.join(sorted(found.langpairs))}",
         )
     sums = found.md5 or [""] * len(found.data)

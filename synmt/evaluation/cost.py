@@ -126,7 +126,7 @@ def costs_of(systems: Sequence[System]) -> list[tuple[str, list[RunCost]]]:
     """Read what the runs of systems cost; systems that are files are left out, and all files are an error."""
     runs = {system.name: [Run(text.run) for text in system.seeds if text.run] for system in systems}
     if not any(runs.values()):
-        raise UsageError("files do not say what they cost", where="--cost", do="Give run folders")
+        raise UsageError("files have no record of cost", where="--cost", do="Give run folders")
     return [(name, [run_cost(run) for run in members]) for name, members in runs.items() if members]
 
 

@@ -156,12 +156,13 @@ class _Beer(MeanMetric):
         if sorted(scores) != list(range(1, sentences + 1)):
             first = next(iter(output.splitlines()), "")
             raise SynmtError(
-                f"BEER printed scores of {len(scores):,} sentences, not of {sentences:,}; its first line is '{first}'",
+                f"BEER printed scores for {len(scores):,} sentences, not for {sentences:,}; its first line is "
+                f"'{first}'",
                 where=str(self._script),
                 do="Use release 2.0",
             )
         if wrong := [number for number, value in scores.items() if not math.isfinite(value)]:
-            raise SynmtError(f"BEER printed an invalid score of sentence {wrong[0]}", where=str(self._script))
+            raise SynmtError(f"BEER printed an invalid score for sentence {wrong[0]}", where=str(self._script))
         return [100 * scores[number] for number in range(1, sentences + 1)]
 
 

@@ -191,7 +191,7 @@ def check_texts(
     """Raise an error for texts that a metric cannot score: different lengths, no lines, or a missing source."""
     if len(hypotheses) != len(references):
         raise SynmtError(
-            f"{len(hypotheses):,} translations cannot be scored by {counted(len(references), 'reference')}"
+            f"{len(hypotheses):,} translations cannot be scored against {counted(len(references), 'reference')}"
         )
     if not references:
         raise SynmtError("there are no translations to score")
@@ -200,7 +200,7 @@ def check_texts(
     if sources is None:
         raise UsageError(f"{metric.title} needs the source", do="Give it with `--source`")
     if len(sources) != len(references):
-        raise SynmtError(f"{len(sources):,} source sentences do not belong to {len(references):,} references")
+        raise SynmtError(f"{len(sources):,} source sentences do not match {len(references):,} references")
 
 
 def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:

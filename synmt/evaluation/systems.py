@@ -171,7 +171,8 @@ def _scored_on(on: str | None, recipe: MetricOptions) -> MetricOptions:
         raise UsageError(f"there are no '{on}' to score", where="--on", allowed="What is scored: text, tokens")
     if on is None or recipe.on_tokens == (on == "tokens"):
         return recipe
-    return MetricOptions("none", recipe.lowercase, on_tokens=True) if on == "tokens" else MetricOptions()
+    lowercase = recipe.lowercase
+    return MetricOptions("none", lowercase, on_tokens=True) if on == "tokens" else MetricOptions(lowercase=lowercase)
 
 
 def _name_files_of_words(paths: Sequence[Path]) -> None:

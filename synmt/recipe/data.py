@@ -30,7 +30,7 @@ class TextRecipe(StrictModel):
     escape: bool = False
     """moses: write `&` as `&amp;`, `"` as `&quot;` and so on, as `tokenizer.perl` does."""
     truecase: bool = False
-    """Write the first word of a sentence as it is mostly written elsewhere; learned from the training text (Moses)."""
+    """Write the first word of a sentence as it is usually written elsewhere; learned from the training text (Moses)."""
     lowercase: bool = False
     """Write everything in lower case; translations stay so."""
     already_cut: bool = False

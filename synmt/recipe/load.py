@@ -199,7 +199,7 @@ def _explain(problem: Mapping[str, Any], where: str) -> SynmtError:
     if problem["type"] == "missing":
         return UsageError(f"'{key}' is missing", where=where)
     if problem["type"] == "string_pattern_mismatch":
-        what = f"{key}: {problem['input']!r} is not a name of a folder"
+        what = f"{key}: {problem['input']!r} is not a valid folder name"
         return UsageError(
             what, where=where, do="Use letters, digits and `_ . + -`, and begin with a letter, a digit or _"
         )

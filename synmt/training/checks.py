@@ -89,7 +89,7 @@ def _check_pretraining(recipe: Recipe) -> None:
     for step in (1, *(last + 1 for _, last in spans)):
         if step <= steps and not any(first <= step <= last for first, last in spans):
             raise UsageError(
-                f"nothing is trained in step {step}: the first {steps} steps leave the translation out, and no "
+                f"nothing is trained in step {step}: the first {steps} steps leave out the translation loss, and no "
                 "variant has an auxiliary loss in this step",
                 where="training.pretraining",
                 do="Add a variant with an auxiliary loss, change its `loss_steps`, or pretrain for fewer steps",

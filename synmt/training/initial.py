@@ -228,7 +228,7 @@ def _check_shapes(pairs: dict[str, tuple[nn.Parameter, nn.Parameter]], where: st
     if shapes:
         differing = (f"{name} {theirs}, not {mine}" for name, (mine, theirs) in shapes.items())
         raise UsageError(
-            f"these weights have other shapes in this run: {listed(differing, _SHOWN)}",
+            f"these weights have different shapes in this run: {listed(differing, _SHOWN)}",
             where=where,
             do="Use the sizes of that run, or leave these parts out with `model.init_except: […]`",
         )

@@ -1,4 +1,4 @@
-"""True case: the first word of a sentence is written as it is mostly written elsewhere (Moses' truecase.perl).
+"""True case: the first word of a sentence is written as it is usually written elsewhere (Moses' truecase.perl).
 
 sacremoses learns the model and reads its file. The words are replaced here, because its own function looks for XML tags
 in the text and cuts them off.

@@ -38,13 +38,13 @@ def analyze_compare(options: CompareOptions) -> AnalysisReport:
     # alignments are those of words: systems that tokenize the source in different ways are compared without them
     same = all(one.source == words[0].source for one in words)
     compared = rank_differences(words if same else outputs, scores, ranks, top=options.top)
-    runs = [one.run if same else None for one in outputs]
+    runs = [one.run for one in outputs]
     if options.plot:
         _save_boxes(compared, options.plot)
 
     @cache  # parsing and aligning take long, and the text needs neither
     def details() -> WordDetails:
-        return find_words(compared.sentences, runs, options.source, options.parser)
+        return find_words(compared.sentences, runs, options.source, options.parser, raw=not same)
 
     return AnalysisReport(
         listed(one.name for one in compared.systems),

@@ -18,6 +18,7 @@ from synmt.decode.forced import cross_by_head
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.parsing.parser import StanzaParser
+from synmt.recipe.data import TextRecipe
 from synmt.recipe.schema import Recipe
 from synmt.run import find_run
 from synmt.syntax.parse import Parse
@@ -69,15 +70,18 @@ def find_words(
     runs: Sequence[Path | None],
     source: Path | None,
     parser: str | None,
+    *,
+    raw: bool = False,
 ) -> WordDetails:
     """Parse the sources, and align the translations of runs.
 
     runs: the run folder of each system; None for files.
     source: the file of the source; its name tells the language if there is no run.
     parser: the Stanza model to use instead of the recipe's.
+    raw: whether the sentences are raw text, although a run tokenizes it: then nothing is aligned.
     """
     lines = [one.source for one in sentences]
-    translators, recipe = _load_runs(runs)
+    translators, recipe = _raw_runs(runs) if raw else _load_runs(runs)
     parses, name = _parse(lines, translators, recipe, source, parser) if any(lines) else (None, "")
     spans = [word_spans(line) for line in lines]
     if parses:
@@ -91,6 +95,13 @@ def find_words(
         for index, (one, of_sentence) in enumerate(zip(sentences, zip(*attentions, strict=True), strict=True))
     }
     return WordDetails(by_line, *((recipe.source, recipe.target) if recipe else ("", "")), parser=name)
+
+
+def _raw_runs(runs: Sequence[Path | None]) -> tuple[list[Translator | None], Recipe | None]:
+    """Give no model, and the recipe of the last run, without its tokenizer."""
+    _logger.info("no alignments: the systems tokenize the source in different ways")
+    recipes = [find_run(folder).recipe() for folder in runs if folder is not None]
+    return [None] * len(runs), recipes[-1].model_copy(update={"text": TextRecipe()}) if recipes else None
 
 
 def _load_runs(runs: Sequence[Path | None]) -> tuple[list[Translator | None], Recipe | None]:

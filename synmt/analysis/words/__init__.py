@@ -1,1 +1,1 @@
-"""How often is a word translated right? Precision, recall and F1 for groups of words, and n-grams of two systems."""
+"""How often is a word translated correctly? Precision, recall, F1 of groups of words; n-grams of two systems."""

@@ -50,7 +50,9 @@ def by_aligned_words(
 
 def _attended(texts: WordTexts, seed: Outputs, words: TokenizedText) -> IntArray:
     lines = seed.as_read()
-    found = attend(seed.run or texts.runs[0], (lines.source, lines.hypothesis), texts.source, words)
+    # a file is raw text, unless words are scored
+    raw = seed.run is None and not seed.scoring.on_tokens
+    found = attend(seed.run or texts.runs[0], (lines.source, lines.hypothesis), texts.source, words, raw=raw)
     return join_alignments(found, texts.source, words)
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 _PAIR = re.compile(r"(\d+)-(\d+)")
+_Lines = tuple[Sequence[str], Sequence[str]]
 _FEW = 30
 """Groups of fewer words say little in any case."""
 
@@ -144,24 +145,29 @@ def _read_pairs(line: str, lengths: tuple[int, int], where: str) -> list[Pair]:
 
 
 def attend(
-    run: Path, lines: tuple[Sequence[str], Sequence[str]], source: TokenizedText, target: TokenizedText
+    run: Path, lines: _Lines, source: TokenizedText, target: TokenizedText, *, raw: bool = False
 ) -> list[list[Pair]]:
     """Align each target word with the source word that a model attends to most when it has to write the target.
 
-    lines: source and target as the model reads and writes them.
+    lines: source and target, as the model reads and writes them, or raw text.
     """
-    return [[] if one is None else best_pairs(one) for one in _attention(run, lines, source, target)]
+    return [[] if one is None else best_pairs(one) for one in _attention(run, lines, source, target, raw=raw)]
 
 
 def _attention(
-    run: Path, lines: tuple[Sequence[str], Sequence[str]], source: TokenizedText, target: TokenizedText
+    run: Path, lines: _Lines, source: TokenizedText, target: TokenizedText, *, raw: bool = False
 ) -> list[DoubleArray | None]:
-    places = [
-        [place_words(words, line) for words, line in zip(text.lines, some, strict=True)]
-        for text, some in zip((source, target), lines, strict=True)
-    ]
     try:
-        translator, (sources, targets) = Translator.load(find_run(run)), map(list, lines)
-        return word_attention(translator, sources, targets, *places)
+        translator = Translator.load(find_run(run))
+        if raw:
+            lines = (
+                translator.tokenizers["source"].tokenize_lines(lines[0]),
+                translator.tokenizers["target"].tokenize_lines(lines[1]),
+            )
+        places = (
+            [place_words(words, line) for words, line in zip(text.lines, some, strict=True)]
+            for text, some in zip((source, target), lines, strict=True)
+        )
+        return word_attention(translator, *lines, *places)
     except SynmtError as error:
         raise error.with_(do=f"{error.do or 'Use another run'}, or give a file: `--alignments FILE`") from None

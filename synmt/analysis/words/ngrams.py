@@ -1,4 +1,4 @@
-"""N-grams that one system has right and another has wrong, as in compare-mt (Neubig et al., 2019).
+"""N-grams that one system gets right and another gets wrong, as in compare-mt (Neubig et al., 2019).
 
     score(g) = (a + 1) / (a + b + 2)
 
@@ -78,7 +78,7 @@ def compare_ngrams(
     *,
     top: int,
 ) -> tuple[list[Ngram], list[Ngram]]:
-    """Find the n-grams that a system has right more often than another, and less often, at most `top` of each.
+    """Find the n-grams that a system gets right more often than another, and less often, at most `top` of each.
 
     Of equal scores, the n-gram with more occurrences comes first, then the longer one.
     """

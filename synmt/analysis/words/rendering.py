@@ -101,10 +101,9 @@ def legend(table: WordTable, names: Sequence[str], *, tokenized: str, measures: 
             "words without an alignment do not count"
         )
     else:
-        yield (
-            "precision: share of the translated words that the reference has; recall: share of the reference's words "
-            "that the translation has; F1: their harmonic mean"
-        )
+        recall = "recall: share of the reference's words that the translation has"
+        others = "precision: share of the translated words that the reference has; ", "; F1: their harmonic mean"
+        yield recall if table.measures == ("recall",) else recall.join(others)
     yield f"words: {tokenized}"
     seeded = any(len(one[table.shown].seeds) > 1 for one in table.total.systems)
     resampled = f"{resamples_for(table.comparisons[table.shown]):,} resamples"
@@ -128,11 +127,11 @@ def legend(table: WordTable, names: Sequence[str], *, tokenized: str, measures: 
 
 def ngram_heading(table: NgramTable) -> str:
     """Say which n-grams a table has."""
-    return f"n-grams that {table.system} has right more or less often than {table.baseline}"
+    return f"n-grams that {table.system} gets right more or less often than {table.baseline}"
 
 
 def ngram_table(table: NgramTable) -> TextTable:
-    """Write the n-grams that a system has right more often, and below them those less often."""
+    """Write the n-grams that a system gets right more often, and below them those less often."""
     sides = (("more often", table.more), ("less often", table.less))
     rows = [[how, *_ngram_cells(one)] for how, ngrams in sides for one in ngrams]
     return TextTable(["is right", "n-gram", "score", table.system, table.baseline, "references"], rows, shared=1)

@@ -1,4 +1,4 @@
-"""How often is a word translated right? Groups of words and n-grams as tables, JSON and parts of a page."""
+"""How often is a word translated correctly? Groups of words and n-grams as tables, JSON and parts of a page."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _check_options(options: WordOptions) -> list[str]:
         check_plot(options.plot)
         if not kinds:
             raise UsageError("n-grams have no figure", where="--plot", do="Add `--words`")
-    kinds = list(KINDS if ALL in kinds else dict.fromkeys(kinds))
+    kinds = list(dict.fromkeys(one for kind in kinds for one in (KINDS if kind == ALL else [kind])))
     if options.training_text and FREQUENCY not in kinds:
         raise UsageError("no group is made by frequency", where="--training-text", do="Add `--words frequency`")
     if options.alignments and not _needs_alignments(kinds, options.side):

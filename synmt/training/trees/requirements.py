@@ -136,7 +136,7 @@ def _check_control(recipe: Recipe, side: Side, signals: Sequence[Signal]) -> Non
         )
     if as_they_are:
         raise UsageError(
-            f"{section}.rewire changes parents in the {side}, but this recipe reads relations only, which stay",
+            f"{section}.rewire changes parents in the {side}, but this recipe reads relations only, which it keeps",
             do=f"Leave it out, or set {section}.control=shuffled, which moves relations with their arcs",
         )
 
