@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
-from results_files import ending_errors, read_result
+from results_files import ending_errors, read_labels, read_result
 from results_measure import labels, measure
 from results_plan import Plan, Planned
 from results_recipes import change
@@ -40,16 +40,33 @@ def main() -> int:
     options = _options()
     with ending_errors():
         plan = Plan.load(options.plan)
-        planned = list(_chosen(plan, options))
-        missing = [run for run in planned if not _is_measured(run, options.runs)]
+        missing, planned = _missing(plan, options)
         if options.list:
             # all at once: `head` may read no more than it shows
             sys.stdout.write("".join(f"{run.recipe.name}\n" for run in missing))
             return 0
-        sys.stderr.write(f"{plan.path}: {len(missing):,} of {counted(len(planned), 'run')} missing\n")
+        sys.stderr.write(f"{plan.path}: {len(missing):,} of {counted(planned, 'run')} missing\n")
         for folder in (plan.folder, options.runs, options.data):
             check_folder(folder)
-        return _train(plan, missing, options) if missing else 0
+        while missing:
+            if _train(plan, missing, options):
+                return 1
+            missing, _ = _missing(plan, options)
+            if missing:
+                sys.stderr.write(f"the search has found {missing[0].system}: {counted(len(missing), 'run')} missing\n")
+        return 0
+
+
+def _missing(plan: Plan, options: argparse.Namespace) -> tuple[list[Planned], int]:
+    """Choose the runs without a result, and count all that are chosen.
+
+    Once a search has ended, the mixture that it has found has more runs.
+    """
+    planned = list(_chosen(plan, options))
+    if not planned:
+        what = "only the mixture that the search finds is trained with more seeds than the first"
+        raise UsageError(what, where=str(options.plan), do="Choose other systems or seeds")
+    return [run for run in planned if not _is_measured(run, options.runs)], len(planned)
 
 
 def _train(plan: Plan, missing: Sequence[Planned], options: argparse.Namespace) -> int:
@@ -69,9 +86,11 @@ def _train(plan: Plan, missing: Sequence[Planned], options: argparse.Namespace) 
 
 
 def _write_labels(plan: Plan, run: Path) -> None:
-    """Write the labels of the sentences of the test sets, which are those of each run."""
+    """Write the labels of the sentences of the test sets, which are those of each run, unless they are there."""
     path = plan.folder / "labels.json"
-    if not path.exists():
+    try:
+        read_labels(path, [plan.test, *(group.test for group in plan.groups)])
+    except SynmtError:
         write_json(path, labels(Run(run)))
 
 
@@ -97,7 +116,7 @@ def _positive(text: str) -> int:
 
 
 def _chosen(plan: Plan, options: argparse.Namespace) -> Iterator[Planned]:
-    """Yield the runs of the chosen systems and seeds; raises UsageError if there are none."""
+    """Yield the runs of the chosen systems and seeds; raises UsageError for those that the plan does not have."""
     for name in options.systems or ():
         if name not in {*plan.systems, *plan.search}:
             do = "Write changes before --systems" if "=" in name else did_you_mean(name, (*plan.systems, *plan.search))

@@ -50,7 +50,7 @@ def _verdicts(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Say how many seeds systems have, what these can show, and which systems differ from the plain model."""
     tested = results.tested(lines, *SINGLE)
     if tested and not any_seeded(tested):
-        yield from _with_one_seed(results, lines[0], tested)
+        yield from _with_one_seed(results, tested)
     elif tested:
         yield f"Each system that is tested has {seeds_of([lines[0], *tested])} seeds. {_power(results, lines)}"
         yield from verdicts(results, lines)
@@ -59,15 +59,16 @@ def _verdicts(results: Results, lines: Sequence[Line]) -> Iterator[str]:
             yield f"Not counted: {counted(unstable, 'system')} that {vary} far more from seed to seed."
 
 
-def _with_one_seed(results: Results, plain: Line, tested: Sequence[Line]) -> Iterator[str]:
+def _with_one_seed(results: Results, tested: Sequence[Line]) -> Iterator[str]:
     """Name the largest differences, which the precision of training has no part in."""
-    precision = results.systems.recipes[plain.system].training.precision
-    like_plain = [line for line in tested if results.systems.recipes[line.system].training.precision == precision]
-    if like_plain:
-        largest = sorted(like_plain, key=lambda line: -abs(gain(line)))[:3]
+    systems = results.systems
+    precisions = {system: recipe.training.precision for system, recipe in systems.recipes.items()}
+    alike = [line for line in tested if precisions[line.system] == precisions[systems.baseline(line.system)]]
+    if alike:
+        largest = sorted(alike, key=lambda line: -abs(gain(line)))[:3]
         yield (
             "Each system has one seed so far, so differences may be the luck of training. Among those trained in the "
-            f"precision of the plain model, the largest {'are' if len(largest) > 1 else 'is'} {named(largest)}."
+            f"precision of their baseline, the largest {'are' if len(largest) > 1 else 'is'} {named(largest)}."
         )
 
 
@@ -91,7 +92,7 @@ def _best_with_and_without(results: Results, lines: Sequence[Line]) -> Iterator[
     best = Best.among(results, lines)
     if best:
         among = "The" if best.kind == "system" else f"Among {best.kind}s, the"
-        which, chosen = ("only one", "the first was") if best.only else ("best", "both were")
+        which, chosen = ("only one", "the first was") if best.only else ("best one", "both were")
         yield (
             f"{among} best single system with a parser's trees is `{best.trees.system}`; the {which} without trees, "
             f"`{best.none.system}`, {more(best.more)}. This interval does not know that {chosen} chosen as the best."

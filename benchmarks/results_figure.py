@@ -33,8 +33,12 @@ _BETWEEN = 4
 def draw(found: Sequence[tuple[Results, list[Line]]], path: Path) -> None:
     """Draw a panel for each comparison, the largest gain on top; colours tell which trees a system has.
 
-    The panel with the most systems has a column of its own, the others are below each other.
+    The panel with the most systems has a column of its own, the others are below each other. A comparison that has
+    only its baseline yet has no panel; without a panel there is no figure.
     """
+    found = [one for one in found if any(line.difference for line in one[1])]
+    if not found:
+        return
     rows = [sum(line.difference is not None for line in lines) for _, lines in found]
     longest = rows.index(max(rows))
     figure = Figure(figsize=(5.6 * min(2, len(found)), 1.5 + _ROW * rows[longest]), layout="constrained")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,16 @@ def read_result(path: Path) -> dict[str, Any]:
     raise SynmtError("damaged, or not a result", where=str(path), do="Remove it to measure the run again")
 
 
-def read_labels(path: Path) -> dict[str, dict[str, list[str]]]:
-    """Read the labels of the sentences of each test set; raises SynmtError if they are missing or damaged."""
+def read_labels(path: Path, tests: Iterable[str]) -> dict[str, dict[str, list[str]]]:
+    """Read the labels of the sentences of each test set; raises SynmtError if those of some are missing or damaged."""
     try:
         labels = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(labels, dict) and labels:
+        if isinstance(labels, dict) and set(tests) <= set(labels):
             return labels
     except (ValueError, OSError):
         pass
-    raise SynmtError("missing or damaged", where=str(path), do="Train a missing run, which writes it")
+    do = "Remove the result of a run, and run the comparison again, which writes the labels, too"
+    raise SynmtError("missing or damaged", where=str(path), do=do)
 
 
 def read_times(path: Path) -> dict[str, Any]:

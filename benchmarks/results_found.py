@@ -54,7 +54,7 @@ class Results:
     @cached_property
     def labels(self) -> dict[str, dict[str, list[str]]]:
         """The labels of the sentences of each test set."""
-        return read_labels(self.plan.folder / "labels.json")
+        return read_labels(self.plan.folder / "labels.json", [group.test for group in self.plan.groups])
 
     @cached_property
     def times(self) -> StepTimes:
@@ -69,9 +69,12 @@ class Results:
 
     def is_from_plain(self, line: Line) -> bool:
         """Tell whether a system is compared with the plain model of its architecture, in whichever precision."""
-        base = self.systems.baseline(line.system)
-        plain = self.plan.baselines[self.systems.architecture(line.system)]
-        return self.systems.repeats.get(base, base) == plain
+        return self.systems.baseline(line.system) == self._plain_of(line.system)
+
+    def _plain_of(self, system: str) -> str:
+        """Name the plain model of the architecture of a system, in the precision of its baseline if that is plain."""
+        base, plain = self.systems.baseline(system), self.plan.baselines[self.systems.architecture(system)]
+        return base if self.systems.repeats.get(base) == plain else plain
 
     def tested(self, lines: Sequence[Line], *kinds: str) -> list[Line]:
         """Choose the systems of some kinds (all: `TESTED`) whose difference counts.
@@ -131,12 +134,12 @@ class Results:
 
     @property
     def compared_systems(self) -> list[str]:
-        """All systems of the plan that are compared with another one, but those that fail with some seeds."""
-        return self._stable(self.design.unstable)
+        """All systems that are compared with another one, but repeats and those that fail with some seeds."""
+        return [one for one in self._stable(self.design.unstable) if self.systems.kind(one) != "repeat"]
 
     @cached_property
     def as_one(self) -> dict[str, list[Line]]:
-        """The same on each test set, but with all systems tested, and one variance for each architecture."""
+        """The same on each test set, but with controls tested, too, and one variance for each architecture."""
         alike = {system: self.systems.architecture(system) for system in self.runs}
         design = replace(self.design, tested=self.compared_systems, alike=alike)
         return {test: Compared(runs, design).lines() for test, runs in self._resampled.items()}
@@ -180,7 +183,7 @@ class Results:
 
         None without a result of each plain model.
         """
-        plain = {system: self.plan.baselines[self.systems.architecture(system)] for system in systems}
+        plain = {system: self._plain_of(system) for system in systems}
         return self.average(test, plain) if set(plain.values()) <= set(self.runs) else None
 
     @cached_property
@@ -201,9 +204,8 @@ class Results:
         return Compared(self._on(test, metric, chosen), self.design).lines()
 
     def _on(self, test: str, metric: str, chosen: BoolArray | None) -> Resampled:
-        if metric == "bleu":
-            return Resampled(self._counts(test, "statistics", chosen), _BLEU)
-        return Resampled(self._counts(test, "exact", chosen), _share)
+        what, aggregate = ("statistics", _BLEU) if metric == "bleu" else ("exact", _share)
+        return Resampled(self._counts(test, what, chosen), aggregate)
 
     @cached_property
     def design(self) -> Design:

@@ -126,8 +126,10 @@ def _pages(root: Path, found: Found) -> dict[Path, list[str]]:
                 if path.exists():
                     of_page.setdefault(path, []).append(line)
         for path, chosen in of_page.items():
-            bases = {results.systems.baseline(line.system) for line in chosen}
-            shown = [line for line in lines if line in chosen or line.system in bases]
+            systems = {line.system for line in chosen}
+            while not (bases := {results.systems.baseline(one) for one in systems}) <= systems:
+                systems |= bases
+            shown = [line for line in lines if line.system in systems]
             rows = pages.setdefault(path, [])
             # the blank line before the first table is stripped
             rows += ["", f"{results.plan.title} ([the whole table](../results.md)):", ""]

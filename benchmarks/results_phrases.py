@@ -109,7 +109,7 @@ def gain(line: Line) -> float:
 
 @dataclass(frozen=True)
 class Best:
-    """The best system with a parser's trees and the best one without, of the first architecture, by BLEU.
+    """The best system with a parser's trees and the best one without, plain or not, of the first architecture, by BLEU.
 
     more: what the second one has more.
     kind: what to call systems of this kind, `Transformer` if there are other architectures, or `system`.
@@ -127,7 +127,8 @@ class Best:
         """Find them; None if one of them is missing, or no seeds tell chance from more than chance."""
         architecture = results.systems.architecture(lines[0].system)
         own = [line for line in lines if results.systems.architecture(line.system) == architecture]
-        kinds = [results.tested(own, kind) for kind in ("parser", "none")]
+        plain = [line for line in results.plain(own) if not line.unstable]
+        kinds = [results.tested(own, "parser"), [*plain, *results.tested(own, "none")]]
         if not all(kinds):
             return None
         trees, none = (max(systems, key=lambda line: line.mean) for systems in kinds)

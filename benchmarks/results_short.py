@@ -126,9 +126,10 @@ def _mixture(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         if found := results.gain_of_mixture(results.plan.test, line.system):
             tried = len(results.plan.search)
             best = f"the best of {tried} on the validation text" if tried > 1 else "the only one that was tried"
+            verdict = verdict_on_one(line, "the plain model").removeprefix(f"`{line.system}` ")
             yield (
-                f"`{line.system}`, {best}, gains {signed(gain(line))} BLEU; it {more(found)} than "
-                f"`{first_part(line.system)}` alone{_may_be_chance(found)}."
+                f"`{line.system}`, {best}, {verdict}; it {more(found)} than `{first_part(line.system)}` alone"
+                f"{_may_be_chance(found)}."
             )
 
 

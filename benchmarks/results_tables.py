@@ -126,6 +126,8 @@ def _legend_of_columns(results: Results, lines: Sequence[Line], *, in_full: bool
             "Intervals cover the choice of sentences and the luck of training: the variance of the seeds, shared by "
             "the systems of an architecture."
         )
+    if any_seeded(lines) and any(line.difference and not line.difference.seeded for line in lines):
+        yield "Where no system of an architecture has two seeds, they cover the sentences only, and nothing is tested."
     if results.design.controls_apart:
         yield "Controls share a variance of their own."
     if in_full:

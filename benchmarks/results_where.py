@@ -50,6 +50,8 @@ def _on_hard_sentences(results: Results, lines: Sequence[Line], test: str, harde
     yield f"On `{test}`, {falls}."
     for other in baselines[1:]:
         found = results.contrast(test, {other.system: 1, baselines[0].system: -1})
+        if not found.seeded:
+            continue
         steps = [results.runs[line.system][0]["steps"] for line in (other, baselines[0])]
         yield (
             f"There, `{other.system}` {more(found)} than `{baselines[0].system}`, after {steps[0]:,} steps instead of "

@@ -185,7 +185,7 @@ LABELS = {"words": ["8"] * 10 + ["10"] * 20 + ["12"] * 10, "part": ["first"] * 3
 
 
 def make_result(system, seed, quality):
-    """Invent a result: sentences of ten words, each with `quality` of them right, and half as many in `hard`."""
+    """Invent a result: sentences of ten words, each with `quality` of them right."""
     lstm = "lstm" in system
     return {
         "system": system,
@@ -265,10 +265,10 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert " With a parser's trees, `pascal` is significantly better than the plain model (+" in results
     assert " Without trees, `relative` is significantly better than the plain model (+" in results
     assert (
-        " The best single system with a parser's trees is `pascal`; the only one without trees, `relative`, has "
+        " The best single system with a parser's trees is `pascal`; the best one without trees, `relative`, has "
         in results
     )
-    assert "). This interval does not know that the first was chosen as the best." in results
+    assert "). This interval does not know that both were chosen as the best." in results
     assert "In `pascal`, the parser's trees are significantly better than `random` ones: +" in results
     single = "Single systems that differ significantly from the same model with random trees: `pascal` +"
     assert f" with the others. {single}" in results
@@ -360,15 +360,16 @@ def test_the_short_answer_has_a_line_for_each_question(root):
         "- **Which systems help?** *Captions*: 2 of 2 single systems are significantly better than a plain model: "
         f"`relative` {gains['relative']} without trees, and `pascal` {gains['pascal']} with a parser's trees.",
         "- **Are trees better than none?** *Captions*: `pascal`, the best system with a parser's trees, has "
-        f"{best.value:.2f} BLEU less ({-best.high:+.2f} to {-best.low:+.2f}) than `relative`, the only one without, "
+        f"{best.value:.2f} BLEU less ({-best.high:+.2f} to {-best.low:+.2f}) than `relative`, the best one without, "
         "which may be chance.",
         f"- **Is it the syntax?** *Captions*: `pascal` has {wrong.value:.2f} BLEU more with the parser's trees than "
         f"with random ones ({wrong.low:+.2f} to {wrong.high:+.2f}).",
         "- **Where?** *Captions*: by words, gains are significant in `8` (short ones): `relative` +60.00 "
         "and `relative + pascal` +50.00; `10`: `relative + pascal` +75.00, `relative` +55.00 and `pascal` +35.00 "
         "percentage points.",
-        "- **Does a mixture help more?** *Captions*: `relative + pascal`, the only one that was tried, gains "
-        f"{gains['relative + pascal']} BLEU; it has {mixed.value:.2f} BLEU more ({mixed.low:+.2f} to "
+        "- **Does a mixture help more?** *Captions*: `relative + pascal`, the only one that was tried, is "
+        f"significantly better than the plain model ({gains['relative + pascal']}); it has {mixed.value:.2f} BLEU more "
+        f"({mixed.low:+.2f} to "
         f"{mixed.high:+.2f}) than `relative` alone, which may be chance.",
         "- **At what cost?** *Captions*: `relative + pascal`: as many weights, every text has to be parsed; "
         "`relative`: 50.0 % more weights; `pascal`: as many weights, every text has to be parsed.",
@@ -383,9 +384,18 @@ def test_the_short_answer_says_if_nothing_helps_and_what_chance_explains(root):
     found = Results(Plan.load(root / "results/multi30k.yaml"))
     which, trees, syntax, mixture = in_short([(found, found.of_plan)])
     assert which.endswith(" none of 2 single systems is significantly better than a plain model.")
-    assert trees.endswith(" than `relative`, the only one without, which may be chance.")
+    # the same score as `relative`
+    assert trees.endswith(" than `plain`, the best one without, which may be chance.")
     assert syntax.endswith("), which may be chance.")
+    assert "tried, does not differ significantly from the plain model; it has" in mixture
     assert mixture.endswith(" than `relative` alone, which may be chance.")
+    # without another system that has no trees, the plain model is the only one
+    for path in (root / "results/multi30k").glob("relative-seed*.json"):
+        path.unlink()
+    found = Results(Plan.load(root / "results/multi30k.yaml"))
+    assert list(in_short([(found, found.of_plan)]))[1].endswith(
+        " than `plain`, the only one without, which may be chance."
+    )
 
 
 @pytest.mark.parametrize(
@@ -438,9 +448,17 @@ def test_without_seeds_the_answers_give_no_intervals(root):
     for system, seed in itertools.product(("lstm", "gcn-lstm"), (1, 2)):
         result = path.with_suffix("") / f"{system}-seed{seed}.json"
         result.write_text(json.dumps(make_result(system, seed, 0.8)))
+    for result in path.with_suffix("").glob("*-seed*.json"):
+        stored = json.loads(result.read_text())
+        stored["tests"]["hard"] = make_test(stored["seed"], 0.3)
+        result.write_text(json.dumps(stored))
     found = Results(Plan.load(path))
     said = [*in_short([(found, found.of_plan)]), *in_detail(found, found.of_plan)]
     assert not any("`relative`" in one and " to " in one for one in said)
+    assert any("On `hard`, `plain` has" in one for one in said)
+    assert not any("There, `lstm` has" in one for one in said)
+    *_, legend = main_table(found, found.of_plan)
+    assert " Where no system of an architecture has two seeds, they cover the sentences only, and nothing is " in legend
 
 
 def test_a_mixture_is_not_compared_with_a_system_that_fails_with_some_seeds(root):
@@ -486,7 +504,7 @@ def test_the_time_of_a_step_is_in_the_table_and_among_the_costs(root):
     how = "interleaved, processor time, 1 thread of a CPU, float32"
     assert f" Time of a step: of the training, relative to the baseline, with the 95 % interval ({how})." in rows[-1]
     *_, cost = in_short([(found, found.of_plan)])
-    assert "`pascal`: a training step takes 1.50 times as long, as many weights, a parser" in cost
+    assert "`pascal`: a training step takes 1.50 times as long, as many weights, every text" in cost
     # what was measured of another recipe, or next to another baseline
     assert write_times(root, recipe="other").times.of_system == {}
     path = root / "results/multi30k.yaml"
@@ -585,6 +603,11 @@ def test_only_systems_that_someone_would_use_are_tested(root):
         "relative + pascal": ("mixture", "plain"),
     }
     assert [line.system for line in lines if not found.is_from_plain(line)] == ["modern"]
+    # the mean over systems is a difference from the plain model, too, of the precision of each
+    assert found.from_plain("test", ["ldd, bf16"]) == found.contrast("test", {"ldd, bf16": 1, "plain, bf16": -1})
+    assert found.from_plain("test", ["modern"]) == found.contrast("test", {"modern": 1, "plain": -1})
+    # a control, three systems, the mixture, and two more: a repeat would not be tested in any case
+    assert set(found.compared_systems) == {line.system for line in lines} - {"plain", "plain, bf16"}
     untested = {line.system for line in lines if line.difference and line.difference.p is None}
     assert untested == {"pascal, random trees", "plain, bf16"}
 
@@ -839,9 +862,11 @@ def test_a_label_that_a_test_set_does_not_have_is_refused(root, label, known):
     path.write_text(path.read_text().replace(old, label))
     with pytest.raises(UsageError, match=f"the test set 'test' has no label '(wrods|prat)'. Labels: {known}"):
         _ = Results(Plan.load(path)).groupings
-    (path.with_suffix("") / "labels.json").unlink()
-    with pytest.raises(SynmtError, match=r"labels\.json: missing or damaged"):
-        _ = Results(Plan.load(path)).groupings
+    labels = path.with_suffix("") / "labels.json"
+    for damage in ("[]", "{", '{"other": {}}', None):
+        labels.unlink() if damage is None else labels.write_text(damage)
+        with pytest.raises(SynmtError, match=r"labels\.json: missing or damaged\. Remove the result of a run"):
+            _ = Results(Plan.load(path)).groupings
 
 
 def test_controls_chosen_by_their_scores_have_a_row_apart(root):
@@ -934,7 +959,11 @@ def test_what_is_missing_is_trained_and_measured_once(tiny_plan, monkeypatch, ca
     assert ended == 1
     assert "1 of 1, tiny-reads-trees-seed1 failed: " in out
     trees.with_suffix(".away").rename(trees)
+    labels = tiny_plan / "tiny/labels.json"
+    written = labels.read_text()
+    labels.write_text("{")
     assert run()[0] == 0
+    assert labels.read_text() == written
     assert run() == (0, "")
     with pytest.raises(
         SystemExit, match=r"the result of another recipe.*Remove it, and runs/results/tiny-plain-seed1,"
@@ -1033,6 +1062,30 @@ def test_comparisons_that_start_together_prepare_one_after_the_other(tiny_plan, 
     assert met == [False] * 4
 
 
+def test_the_mixture_that_a_search_finds_is_trained_with_all_seeds_at_once(tiny_plan, monkeypatch, capsys):
+    plan = (tiny_plan / "tiny.yaml").read_text().replace("seeds: [1]", "seeds: [1, 2, 3]")
+    (tiny_plan / "tiny.yaml").write_text(f"{plan}search: {{plain + a: base.yaml, plain + b: trees.yaml}}\n")
+    losses, rounds = {"plain + a": 1.0, "plain + b": 2.0}, []
+
+    (tiny_plan / "tiny").mkdir()
+
+    def train(plan, missing, options):
+        rounds.append([run.recipe.name for run in missing])
+        for run in missing:
+            stored = {"system": run.system, "seed": run.seed, "fingerprint": run.fingerprint, "tests": {}}
+            run.result.write_text(json.dumps({**stored, "validation": [[1, losses.get(run.system, 3.0)]]}))
+        return 0
+
+    monkeypatch.setattr(results, "_train", train)
+    monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml"])
+    assert results.main() == 0
+    assert (len(rounds[0]), rounds[1:]) == (2 + 2 + 2 * 2, [["tiny-plain-a-seed2", "tiny-plain-a-seed3"]])
+    assert capsys.readouterr().err.endswith("the search has found plain + a: 2 runs missing\n")
+    monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml", "--systems", "plain + b", "--seeds", "2"])
+    with pytest.raises(SystemExit, match="only the mixture that the search finds is trained with more seeds"):
+        results.main()
+
+
 def test_a_system_that_a_plan_lacks_is_an_error(tiny_plan, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml", "--systems", "plain", "parser.control=gold"])
     with pytest.raises(SystemExit, match=r"no system is named 'parser\.control=gold'\. Write changes before --systems"):
@@ -1126,6 +1179,14 @@ def test_after_ctrl_c_one_line_says_how_to_go_on(tiny_plan, monkeypatch, capsys)
     assert capsys.readouterr().err == "tiny.yaml: 2 of 2 runs missing\ninterrupted: the same command goes on\n"
 
 
+def test_the_page_of_a_system_has_the_baseline_of_its_baseline_too(root):
+    path = root / "results/multi30k.yaml"
+    own = "pascal: {recipe: multi30k-pascal, baseline: relative}"
+    path.write_text(path.read_text().replace("pascal: multi30k-pascal\n", f"{own}\n"))
+    rows = write_pages(root)["pascal.md"].decode().splitlines()
+    assert {"| plain", "| relative", "| pascal"} <= {row.split(" | ")[0] for row in rows}
+
+
 def test_pages_of_another_folder_are_begun_without_a_readme(root):
     for path in (root / "README.md", root / "docs/results.md", root / "docs/results-by-group.md"):
         path.unlink()
@@ -1148,6 +1209,18 @@ def test_the_figure_tells_kinds_of_trees_and_chance_apart_without_colours(root, 
     kinds = [mark.get_marker() for mark, name in zip(legend.legend_handles, names, strict=True) if "chance" not in name]
     assert len(set(kinds)) == len(kinds)
     assert names[-1] == "may be chance, or not tested"
+
+
+def test_a_comparison_that_has_only_its_baseline_yet_is_not_drawn(root, tmp_path):
+    import results_figure
+
+    found = Results(Plan.load(root / "results/multi30k.yaml"))
+    alone, both = [(found, found.of_plan[:1])], [(found, found.of_plan), (found, found.of_plan[:1])]
+    results_figure.draw(alone, tmp_path / "alone.png")
+    assert not (tmp_path / "alone.png").exists()
+    results_figure.draw(both, tmp_path / "both.png")
+    results_figure.draw(both[:1], tmp_path / "first.png")
+    assert (tmp_path / "both.png").read_bytes() == (tmp_path / "first.png").read_bytes()
 
 
 def test_a_difference_far_from_all_others_is_written_at_the_edge(root, tmp_path, monkeypatch):
