@@ -292,6 +292,17 @@ def test_maps_of_weights_have_a_row_for_each_piece_and_bos_or_eos(translator):
         assert text.startswith("▁The" if place != "target" else "▁")
 
 
+@pytest.mark.journey
+def test_the_map_of_the_target_is_not_cut_to_the_source(tmp_path):
+    # behind the pieces of the source, the memory has the nodes of its tree
+    translator = Translator.load(make_run(tmp_path / "run", {"name": "tree_lstm"}))
+    for place in ("target", "cross"):
+        what = "cross" if place == "cross" else "weights"
+        shown = read(translator, place, what, source=["A dog."], target=[" ".join(TEXT[3:])])
+        assert all(panel.shape == (len(shown.rows), len(shown.columns)) for panel in shown.panels.values())
+    assert len(shown.rows) > len(shown.columns)
+
+
 def test_factors_and_biases_are_shown_for_the_heads_that_have_them(translator):
     factor, bias = read(translator, "source", "factor"), read(translator, "source", "bias")
     assert [head.name for head in factor.panels] == ["head 1.1 (pascal)", "head 1.2 (pascal)"]

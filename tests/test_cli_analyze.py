@@ -208,6 +208,7 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
         (["--parser", "de"], "no analysis is chosen. Choose one or more of"),
         (["labels.tsv"], f"LABELS.tsv needs {GROUPED}. Add one of them."),
         (["--gates", "--cased"], f"--lowercase/--cased needs {GROUPED} or"),
+        (["--attention", "--what", "cross", "--parser", "x"], "--parser: `--what cross` compares nothing with trees"),
         (["--trees", "--by-length", "--plot", "x.png"], "x.png: several analyses would draw into one file"),
         (["--by-length", "labels.tsv"], "no chosen analysis uses the labels. Add `--by-label`"),
         (["--by-length", "--buckets", "20,10"], "does not name or list buckets"),
@@ -300,7 +301,10 @@ def test_lines_are_parsed_in_parts_and_failures_are_reported_by_line(caplog):
 
     lines = [*["even"] * 299, "odd"]
     assert parse_in_parts(Fussy(), lines) == [*["EVEN"] * 299, "ODD"]
-    assert caplog.messages == ["line 300 could not be parsed in one piece; using a flat or joined tree: it is odd"]
+    # of a choice of lines, each keeps its number
+    parse_in_parts(Fussy(), lines, range(11, 311))
+    what = "could not be parsed in one piece; using a flat or joined tree: it is odd"
+    assert caplog.messages == [f"line 300 {what}", f"line 310 {what}"]
 
 
 def test_the_help_page_has_an_example_and_a_panel_for_each_analysis():

@@ -165,6 +165,10 @@ def test_plots_and_pages_are_written(project):
     assert page.count("<img ") == 2
     assert "Framed: heads of pascal." in page
     assert '<p class="faint">mostly at: most frequent offset of the highest weight' in page
+    assert "All heads, by layer: " in page
+    assert "All heads share one scale." in page
+    output(project, "pascal", "--head", "1.1", "--html", "page.html")
+    assert "All heads" not in (project / "page.html").read_text(encoding="utf-8")
     output(project, "lstm", "--html", "page.html")
     assert (project / "page.html").read_text(encoding="utf-8").count("<img ") == 1
 
@@ -187,7 +191,7 @@ def test_trees_of_a_file_are_read_and_compared_with(project):
     # this run does not know its parser
     shown, said = output(project, "lost", "--parses", "test.conllu", "--what", "factor")
     assert "source of the test set, with trees of test.conllu, as the model reads it\n" in shown
-    assert "\nparents: those of test.conllu, as the model reads it; a parser makes errors\n" in shown
+    assert "\nparents: those of test.conllu, as the model reads it\n" in shown
     assert "come from a parser" not in shown
     assert "compared with" not in said
     across = report(project, "lost", "--parses", "test.conllu", "--what", "cross")

@@ -171,3 +171,10 @@ def test_a_chosen_parser_replaces_the_recipes_and_its_package(tmp_path):
     changed = recipe.model_copy(update={"target_parser": recipe.target_parser.model_copy(update=other)})
     packages = [make_analysis_parser(changed, "target", model=model).package for model in ("compact", str(COMPACT))]
     assert packages == ["ewt", "default"]
+
+
+def test_a_run_without_a_recorded_parser_is_refused_before_anything_is_tagged(tmp_path, monkeypatch):
+    monkeypatch.setattr("synmt.analysis.gates.report.parse_lines", None)
+    run = write_run(tmp_path / "run", TREE, {"name": "tag_embedding"})
+    _, said = output(run, code=2)
+    assert "Use a run that records its parser" in said

@@ -106,6 +106,16 @@ def test_a_comparison_with_itself_is_none(place):
     assert "--compare: 1 system is given. Give 2 to 26 systems." in said
 
 
+def test_a_run_names_the_parser_for_a_file_next_to_it(place):
+    asked = ("--by-depth", "--run", PLAIN, "--run", f"{PASCAL}/tests/test/hypothesis.txt")
+    _, said = analyze(*asked, "--json")
+    assert "assuming the source is English" not in said
+    assert "trees of the source: Stanza (compact, en)" in said
+    found = json.loads(analyze(*asked, "--by-length", "--words", "frequency", "--json")[0])
+    assert list(found) == ["by_length", "words"]
+    assert list(json.loads(analyze(*asked, "--ngrams", "--json")[0])) == ["by_depth", "ngrams"]
+
+
 def test_a_baseline_may_be_one_of_a_pattern_too(place):
     printed, _ = analyze("--by-length", "--run", PLAIN, "runs/p*", "--baseline", PLAIN)
     assert f"p* (4 seeds) against {PLAIN.removeprefix('runs/')}" in printed

@@ -6,17 +6,20 @@ import json
 
 import pytest
 import tiny
-from small_run import PASCAL, make_run
+from small_run import PASCAL, make_run, small_recipe
 from test_words import corpus, cut
 
+from synmt.analysis.trees.report import _as_read
 from synmt.analysis.words.frequency import count_file, count_prepared, prepared_text
 from synmt.corpora.controlled import corpus as controlled
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import MetricOptions
 from synmt.files.reading import read_lines
+from synmt.parsing.parser import StanzaParser
 from synmt.run import Run
 from synmt.syntax.conllu import read_parses
 from synmt.words import corpus as words_corpus
+from synmt.words.corpus import make_tokenizers
 
 pytest.importorskip("sacremoses")
 
@@ -153,6 +156,31 @@ def test_a_model_scores_raw_pairs_by_their_words(folder):
 def test_analyses_read_the_words_that_the_model_reads(folder, question):
     shown, _ = tiny.analyze("--run", "runs/r", *question, "--json", cwd=folder)
     assert json.loads(shown)
+
+
+def test_a_treebank_is_read_as_the_words_that_the_model_reads(folder):
+    for text in ({"tokenizer": "char"}, {"tokenizer": "moses", "lowercase": True}, {"lowercase": True}):
+        recipe = small_recipe(text=text)
+        line = "The girls' dog (Rex) didn't bark."
+        [parse] = StanzaParser("en").parse([line])
+        [read], [found] = _as_read(make_tokenizers(recipe)["source"], [(line, parse)])
+        assert read == make_tokenizers(recipe)["source"].tokenize(line) != line
+        words = [read[start:end].replace(" ", "").replace("&apos;", "'") for start, end in found.spans.tolist()]
+        expected = [line[start:end] for start, end in parse.spans.tolist()]
+        if "lowercase" in text:
+            expected = [word.lower() for word in expected]
+        assert words[:2] == expected[:2]
+        assert words[-2:] == expected[-2:]
+        assert found.parents.tolist() == parse.parents.tolist()
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_characters_of_a_run_that_tokenizes_are_those_of_the_text(folder, side):
+    asked = ("--by-length", "--unit", "characters", "--side", side, "--buckets", "20,30,40", "--json")
+    shown, _ = tiny.analyze("--run", "runs/r", *asked, cwd=folder)
+    lines = lines_of(folder / "corpus" / f"test.{'en' if side == 'source' else 'de'}")
+    short = sum(len(line) <= 20 for line in lines)
+    assert json.loads(shown)["tables"][0]["rows"][0]["sentences"] == short
 
 
 def test_a_run_without_its_case_model_or_tokenized_by_another_version_says_so(folder, tmp_path, caplog):

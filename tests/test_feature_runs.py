@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 from featured import LEMMAS, write_featured_models
+from small_run import write_tests
 from tiny import MODEL, TRAINING, analyze, fail, lines_of, succeed, synmt, write_corpus, write_recipe
 
 from synmt.data.corpus import PreparedCorpus
@@ -203,3 +204,11 @@ def test_with_bpe_dropout_the_places_of_pieces_follow_their_words(name, place):
     overrides = (f"model={json.dumps(model)}", "vocabulary.dropout=0.3", "training.max_steps=2", f"name=drop-{name}")
     succeed("train", "tags.yaml", *overrides, cwd=place)
     assert (place / "runs" / f"drop-{name}" / "model.safetensors").is_file()
+
+
+def test_the_trees_of_another_parser_have_the_features_that_the_model_reads(place):
+    run = Run(place / "runs" / "tags")
+    write_tests(run, TEXT.splitlines(), ["a", "b", "c"])
+    asked = ("--robustness", "--run", run.folder, "--parser", place / "models", "--shares", "0.5", "--json")
+    *_, same = json.loads(analyze(*asked)[0])["conditions"]
+    assert (same["kind"], same["uas"], same["changed"]) == ("parser", 1, 0)

@@ -20,9 +20,11 @@ from synmt.analysis.robustness.conditions import (
 from synmt.analysis.robustness.translations import measure
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
-from synmt.evaluation.metrics import make_metric, score_system
+from synmt.evaluation.metrics import make_metric, score, score_system
+from synmt.evaluation.outputs import Outputs
 from synmt.syntax.controls import Control, certain_arcs
 from synmt.syntax.parse import Arcs, Parse, flat_parse
+from synmt.syntax.reading import Reading
 
 pytestmark = pytest.mark.journey
 
@@ -30,6 +32,7 @@ MONKEY = "The monkey eats a banana."
 TREE = with_full_stop(WITHOUT_STOP)
 LINES = [MONKEY, "", "A dog sees the cats.", " \t"]
 GERMAN = [TEXT[3], "", "Ein Hund sieht die Katzen.", ""]
+OUTPUTS = Outputs("reader", "test", LINES, GERMAN, GERMAN)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +52,7 @@ def texts(translator):
 def outcomes_of(translator, shares, seed=1):
     own = find_model_trees(translator, LINES, parses())
     made = make_conditions(own, shares, seed=seed)
-    return {one.name: one for one in measure(translator, own, made, make_metric("chrf"), GERMAN)}
+    return {one.name: one for one in measure(translator, own, made, make_metric("chrf"), OUTPUTS)}
 
 
 def test_attachment_counts_words_that_keep_their_parent():
@@ -147,6 +150,24 @@ def test_if_own_trees_have_probabilities_other_trees_have_certain_arcs():
         assert tree.arcs.probabilities.tolist() == [1] * len(tree)
         assert tree.arcs.parents.tolist() == tree.parents.tolist()
     assert made["other"].trees[0].arcs == arcs
+    # a model that does not read them is not said to
+    names = [one.name for one in make_conditions(replace(own, reads_arcs=False), [0.0, 0.5], seed=1)]
+    assert names[0] == "50 % rewired"
+
+
+def test_a_metric_reads_the_raw_source_and_a_model_its_words(translator, monkeypatch):
+    sources = []
+
+    def scored(metric, hypotheses, references, source):
+        sources.append(source)
+        return score(metric, hypotheses, references)
+
+    monkeypatch.setattr("synmt.analysis.robustness.translations.score", scored)
+    own = find_model_trees(translator, LINES, parses())
+    assert not own.reads_arcs
+    raw = replace(OUTPUTS, source=[line.upper() for line in LINES])
+    list(measure(translator, own, make_conditions(own, [0.5], seed=1), make_metric("chrf"), raw))
+    assert sources == [raw.source] * len(sources)
 
 
 @pytest.mark.parametrize("text", ["", "a", "0.1,,0.2", "-0.1", "1.5", "nan", "0;1"])
@@ -167,3 +188,9 @@ def test_a_model_without_trees_of_a_parser_is_refused(tmp_path, variants, parser
     translator = Translator.load(make_run(tmp_path / "run", *variants, parser=parser), device="cpu")
     with pytest.raises(UsageError, match=message):
         check_translator(translator, "here")
+
+
+def test_a_model_of_brackets_is_refused(translator, monkeypatch):
+    monkeypatch.setattr(type(translator), "reading", Reading(constituents=True))
+    with pytest.raises(UsageError, match="the model reads brackets, and other trees have none"):
+        check_translator(translator, "here", has_trees=True)

@@ -144,21 +144,27 @@ def check_recorded(translator: Translator, run: Path, *, do: str = "Use a run th
         raise unknown_parser(where=str(run), do=do)
 
 
-def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
-    """Parse lines, with progress, and warn of failures; trees are cached between runs."""
+def parse_lines(parser: StanzaParser, lines: Sequence[str], numbers: Sequence[int] = ()) -> list[Parse]:
+    """Parse lines, with progress, and warn of failures; trees are cached between runs.
+
+    numbers: of the lines, for warnings; by default from 1.
+    """
     from synmt.parsing.cache import CachedParser
 
-    return parse_in_parts(CachedParser(parser), lines)
+    return parse_in_parts(CachedParser(parser), lines, numbers)
 
 
-def parse_in_parts(parser: StanzaParser | CachedParser, lines: Sequence[str]) -> list[Parse]:
+def parse_in_parts(
+    parser: StanzaParser | CachedParser, lines: Sequence[str], numbers: Sequence[int] = ()
+) -> list[Parse]:
     """Parse lines, with progress, and warn of each line that could not be parsed into one tree."""
     from synmt.parsing.lines import warn_of_failure
 
     parses: list[Parse] = []
 
     def warn(index: int, reason: str) -> None:
-        warn_of_failure(len(parses) + index + 1, reason)
+        place = len(parses) + index
+        warn_of_failure(numbers[place] if numbers else place + 1, reason)
 
     with progress("parsing", len(lines), "lines") as advance:
         for first in range(0, len(lines), _LINES_AT_ONCE):

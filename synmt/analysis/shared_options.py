@@ -31,12 +31,17 @@ def _uses(user: str, name: str, values: Mapping[str, Any]) -> bool:
         from_trees = any(kind.strip() != "frequency" for kind in values["words"].split(","))
         # a file has trees of the references only
         return from_trees and (name != "parser" or "parses" not in values or values.get("side") == "target")
-    return name != "parser" or user not in (*_TREE_GROUPS, "attention") or "parses" not in values
+    if name != "parser" or user not in (*_TREE_GROUPS, "attention"):
+        return True
+    # attention to the source is compared with no trees
+    return "parses" not in values and (user != "attention" or values.get("what") != "cross")
 
 
 def _unused(name: str, users: Sequence[str], values: Mapping[str, Any]) -> UsageError:
     if name == "parser" and "parses" in values:
         return UsageError("`--parses` has the trees, and no parser is needed", do="Leave out `--parser` or `--parses`")
+    if name == "parser" and "attention" in values:
+        return UsageError("`--what cross` compares nothing with trees", where="--parser", do="Leave out `--parser`")
     *others, last = (f"`--{user.replace('_', '-')}{' tag' * (user == 'words')}`" for user in users)
     add = f"{', '.join(others)} or {last}" if others else last
     return UsageError(f"no chosen analysis uses --{name}", do=f"Add {add}")

@@ -227,7 +227,7 @@ def _answer(typed: Mapping[str, str], params: Mapping[str, Any]) -> dict[str, An
         for one in questions
     ]
     with log_once():
-        return {one.flags[0]: one.answer(options) for one, options in chosen}
+        return {next(filter(typed.__contains__, one.flags)): one.answer(options) for one, options in chosen}
 
 
 def _show(kind: str, reports: Mapping[str, AnalysisReport], page: Path | None) -> None:

@@ -126,8 +126,10 @@ def _panels(
     if kind == "parents":
         pieces = len(forward.sentences[0].source)
         weights = weights[:, :pieces, :pieces]
-    # after the pieces, a memory may have other places
-    return dict(zip(heads, weights[..., : forward.memory.pieces], strict=True))
+    if kind == "cross":
+        # after the pieces, a memory may have other places
+        weights = weights[..., : forward.memory.pieces]
+    return dict(zip(heads, weights, strict=True))
 
 
 def _no_edit(

@@ -127,7 +127,13 @@ def _read_trees(options: AttentionOptions, outputs: Outputs, kind: AttentionKind
 def _summarize(source: _Source, options: AttentionOptions) -> AttentionSummary:
     parsed, trees = _parse(source, options)
     context = AttentionContext(
-        source.outputs.system, source.outputs.test, source.text.kind, source.text.name, parser=trees
+        source.outputs.system,
+        source.outputs.test,
+        source.text.kind,
+        source.text.name,
+        trees,
+        given=options.parses is not None,
+        tagged=bool(source.translator.task),
     )
     statistics = measure_heads(source.translator, source.heads, context.kind, parsed)
     return summarize(statistics, context, lines=len(parsed.source))

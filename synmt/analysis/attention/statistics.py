@@ -44,7 +44,7 @@ class HeadStatistics:
 
     entropy: (S, P) in bits; NaN for a piece without any weight.
     visible: (P,) number of visible pieces, BOS and EOS included.
-    no_word: (S, P) weight on BOS, EOS and task tags.
+    no_word: (S, P) weight on BOS, EOS and task tags; in attention to the source on its EOS.
     relations: (M,) relation of each word to its parent.
     parents: (M,) offset of the parent; -1 is the previous word.
     choices: (S, M) offset of the word with the highest weight.

@@ -30,6 +30,8 @@ class AttentionContext:
     system, test: names of the run and of its test set.
     text: what the lines are, such as `source` or `reference`.
     parser: origin of the trees, and how the model reads them; empty for cross-attention.
+    given: whether the trees come from a file.
+    tagged: whether task tags begin the source.
     """
 
     system: str
@@ -37,6 +39,8 @@ class AttentionContext:
     kind: AttentionKind
     text: str
     parser: str = ""
+    given: bool = False
+    tagged: bool = False
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def summary_as_html(summary: AttentionSummary, heat_map: AttentionMap) -> Sectio
 
 
 def _heads_caption(summary: AttentionSummary) -> str:
-    return "" if summary.context.kind == "parents" else "All heads, by layer: "
+    return "" if summary.context.kind == "parents" or len(summary.rows) == 1 else "All heads, by layer: "
 
 
 def _agreement_figure(summary: AttentionSummary) -> str:
@@ -86,7 +86,7 @@ def _map_figure(summary: AttentionSummary, heat_map: AttentionMap) -> str:
     if heat_map.kind == "parents":
         # latent trees and flat attention differ on the diagonal
         axes = "Rows: pieces; columns: their probable parents, on the diagonal the root, or the piece itself if flat."
-    caption = f"{title}. {axes} All heads share one scale."
+    caption = f"{title}. {axes}{' All heads share one scale.' * (len(heat_map.panels) > 1)}"
     return figure(lambda: draw_maps(heat_map, system=summary.context.system), caption=caption, shrinks=False)
 
 
@@ -155,10 +155,15 @@ def _legend(summary: AttentionSummary) -> Iterator[str]:
         yield "previous, next word, best offset: words whose parent is at this offset"
         yield "itself: always 0, since roots do not count"
         if context.parser:
-            yield f"parents: those of {context.parser}; a parser makes errors"
+            yield f"parents: those of {context.parser}{'; a parser makes errors' * (not context.given)}"
         if len(summary.rows) > 1:
             yield "best: selected on these words; expect a lower agreement on others"
-    ends = {"source": "EOS", "target": "BOS", "cross": "the source's EOS", "parents": "task tags"}[context.kind]
+    ends = {
+        "source": "EOS and task tags" if context.tagged else "EOS",
+        "target": "BOS",
+        "cross": "the source's EOS",
+        "parents": "task tags",
+    }[context.kind]
     yield f"no word: weight on {ends}, 0 to 1"
 
 

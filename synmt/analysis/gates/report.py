@@ -9,7 +9,15 @@ from synmt.analysis.gates.norms import check_gates, check_tags, read_gates
 from synmt.analysis.gates.page import GateContext, gates_as_html
 from synmt.analysis.gates.plot import draw_gates
 from synmt.analysis.gates.table import COLUMNS, MIN_WORDS, GateTable, gates_as_json, tabulate
-from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_test, save_plot, say_left_out
+from synmt.analysis.inputs import (
+    check_recorded,
+    find_parser,
+    name_parser,
+    parse_lines,
+    read_test,
+    save_plot,
+    say_left_out,
+)
 from synmt.analysis.options import GateOptions
 from synmt.analysis.plots import check_plot
 from synmt.analysis.report import AnalysisReport, TextTable
@@ -28,6 +36,7 @@ def analyze_gates(options: GateOptions) -> AnalysisReport:
     outputs, recipe = read_test(run.folder, options.test).as_read(), run.recipe()
     translator = Translator.load(run)
     check_gates(translator, str(run.folder))
+    check_recorded(translator, run.folder)
     tagger = find_parser(recipe, "target", options.parser, to="tag")
     context = GateContext(outputs.system, outputs.test, recipe.source, recipe.target, name_parser(tagger))
     _logger.info("gates are read while the model is forced to produce the references; tags: %s", context.tagger)

@@ -19,6 +19,7 @@ from synmt.arrays import SIDES, BoolArray, Side
 from synmt.errors import UsageError
 from synmt.evaluation.outputs import Outputs
 from synmt.run import Run, find_run
+from synmt.syntax.parse import without_whitespace
 
 if TYPE_CHECKING:
     from synmt.analysis.options import GroupOptions, WordOptions
@@ -41,8 +42,9 @@ class Sentences:
 
     @property
     def outputs(self) -> Outputs:
-        """The first system's translations, or those of the first that is compared with the baseline."""
-        return self.systems[min(1, len(self.systems) - 1)].seeds[0]
+        """The translations that name text, labels and parser: a run's if there is one, and the baseline's last."""
+        seeds = [seed for system in (*self.systems[1:], self.systems[0]) for seed in system.seeds]
+        return next((seed for seed in seeds if seed.run), seeds[0])
 
     @property
     def runs(self) -> tuple[Path, ...]:
@@ -59,9 +61,9 @@ class Sentences:
         """Keep the values of the chosen sentences."""
         return list(values if self.chosen is None else compress(values, self.chosen))
 
-    def lines(self, side: Side) -> list[str]:
-        """Return the words of one side of the whole test set; the target is the reference."""
-        outputs = self.outputs.as_read()
+    def lines(self, side: Side, *, raw: bool = False) -> list[str]:
+        """Return the words, or the raw text, of one side of the whole test set; the target is the reference."""
+        outputs = self.outputs if raw else self.outputs.as_read()
         if side == "target":
             return outputs.reference
         if not outputs.source:
@@ -146,7 +148,11 @@ def _group_by_length(options: GroupOptions, sentences: Sentences) -> Grouping:
                 do="Count words or characters, or give a run",
             )
         vocabulary = Vocabulary.load(sentences.run.folder, side)
-    lengths = count_units(sentences.select(sentences.lines(side)), options.unit, vocabulary)  # (N,)
+    lines = sentences.lines(side, raw=options.unit == "characters")
+    if options.unit == "characters" and sentences.outputs.scoring.on_tokens:
+        # there is no raw text, and the spaces between words are no characters
+        lines = list(map(without_whitespace, lines))
+    lengths = count_units(sentences.select(lines), options.unit, vocabulary)  # (N,)
     edges = parse_buckets(options.buckets) if options.buckets else None
     return by_length(lengths, side=side, unit=options.unit, edges=edges)
 
@@ -159,7 +165,8 @@ def _group_by_trees(options: GroupOptions, sentences: Sentences) -> tuple[list[G
 
         parses, trees = sentences.select(list(read_parses(options.parses, lines))), options.parses.name
     else:
-        parses, trees = parse_side(options, sentences.run, sentences.select(lines), side=side)
+        numbers = sentences.select(range(1, len(lines) + 1))
+        parses, trees = parse_side(options, sentences.run, sentences.select(lines), side=side, numbers=numbers)
     return group_by_trees(options, parses, side=side), trees
 
 

@@ -136,15 +136,23 @@ def _lengths(parses: Sequence[Parse]) -> IntArray:
 
 
 def parse_side(
-    options: GroupOptions | WordOptions, run: Run | None, lines: Sequence[str], *, side: Side
+    options: GroupOptions | WordOptions,
+    run: Run | None,
+    lines: Sequence[str],
+    *,
+    side: Side,
+    numbers: Sequence[int] = (),
 ) -> tuple[list[Parse], str]:
-    """Parse lines of one side of a run's test set, or of files, and describe the trees."""
+    """Parse lines of one side of a run's test set, or of files, and describe the trees.
+
+    numbers: of the lines, for warnings; by default from 1.
+    """
     parser = _run_parser(run, side, options.parser) if run else _file_parser(options.source, side, options.parser)
     trees = name_parser(parser)
     if run and side == "source":
         trees += _describe_reading(run, other_model=options.parser is not None)
     _logger.info("trees of the %s: %s", side, trees)
-    return parse_lines(parser, lines), trees
+    return parse_lines(parser, lines, numbers), trees
 
 
 def _describe_reading(run: Run, *, other_model: bool) -> str:

@@ -47,6 +47,7 @@ class ModelTrees:
     keys: the piece ids of each line as bytes; together with the seed they determine random trees.
     before_control: the same trees without the control.
     control: the control of the recipe.
+    reads_arcs: whether the model reads their arc probabilities.
     """
 
     lines: Sequence[str]
@@ -54,15 +55,16 @@ class ModelTrees:
     keys: list[bytes]
     before_control: list[Parse]
     control: Control = field(default_factory=Control)
+    reads_arcs: bool = True
 
     @property
     def with_arcs(self) -> bool:
-        """Whether the trees have arc probabilities."""
-        return any(tree.arcs is not None for tree in self.trees)
+        """Whether the trees have arc probabilities that the model reads."""
+        return self.reads_arcs and any(tree.arcs is not None for tree in self.trees)
 
 
 def check_translator(translator: Translator, where: str, *, has_trees: bool = False) -> None:
-    """Refuse a model that reads no trees, or whose parser is unknown unless there is a file of trees."""
+    """Refuse a model that reads no trees, or brackets, or whose parser is unknown unless there is a file of trees."""
     if not translator.reads_trees:
         raise UsageError(
             "the model reads no trees, so other trees change nothing",
@@ -71,6 +73,8 @@ def check_translator(translator: Translator, where: str, *, has_trees: bool = Fa
             do="See which trees its weights have learned with `synmt analyze --trees --head all`",
         )
     translator.refuse_linearised("--robustness")
+    if translator.reading.constituents:
+        raise UsageError("the model reads brackets, and other trees have none", where=where)
     if translator.parser_identity is None and not has_trees:
         raise unknown_parser(where=where, do=GIVE_TREES)
 
@@ -101,7 +105,7 @@ def find_model_trees(translator: Translator, lines: Sequence[str], parses: Seque
             keys[one.index] = one.example.source.tobytes()
             before_control[one.index] = tree = one.example.trees["source"].parse
             trees[one.index] = control.apply(tree, keys[one.index])
-    return ModelTrees(lines, trees, keys, before_control, control)
+    return ModelTrees(lines, trees, keys, before_control, control, translator.reading.arcs)
 
 
 def make_conditions(

@@ -69,6 +69,8 @@ def analyze_robustness(options: RobustnessOptions) -> AnalysisReport:
     check_translator(translator, str(run.folder), has_trees=options.parses is not None)
     # a missing parser should be reported before the test set is parsed
     other = find_parser(run.recipe(), "source", options.parser, to="parse") if options.parser else None
+    if other and translator.reading.of_parser:
+        other = other.with_features(translator.reading.of_parser)
     own, name = _read_own_trees(translator, outputs, options.parses)
     conditions = list(
         make_conditions(own, shares, seed=options.seed, others=_other_trees(translator, own, name, other))
@@ -76,7 +78,7 @@ def analyze_robustness(options: RobustnessOptions) -> AnalysisReport:
     if own.with_arcs:
         _logger.info("the model reads arc probabilities: original trees have the parser's, all other arcs are certain")
     with progress("translating", len(outputs.source) * (len(conditions) + 1), "lines") as advance:
-        outcomes = corrected(list(measure(translator, own, conditions, metric, outputs.reference, advance)))
+        outcomes = corrected(list(measure(translator, own, conditions, metric, outputs, advance)))
     differing = sum(one != stored for one, stored in zip(outcomes[0].translations, outputs.hypothesis, strict=True))
     if differing:
         count = f"{differing:,} of {len(outputs.hypothesis):,}"

@@ -10,6 +10,7 @@ from synmt.decode.inputs import windows
 from synmt.decode.translation import joined
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, score
+from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.significance import Comparison, holm, paired_bootstrap
 from synmt.syntax.controls import Control
 from synmt.syntax.parse import Parse
@@ -42,10 +43,13 @@ def measure(
     own: ModelTrees,
     conditions: Iterable[Condition],
     metric: Metric,
-    references: Sequence[str],
+    outputs: Outputs,
     advance: Callable[[float], None] = lambda lines: None,
 ) -> Iterator[Outcome]:
-    """Translate with the original trees, then with each condition, and yield the outcomes."""
+    """Translate with the original trees, then with each condition, and yield the outcomes.
+
+    outputs: with the references, and the source that a metric may read.
+    """
     # the control of the recipe has already been applied to the trees
     plain = translator.with_control(Control())
 
@@ -57,12 +61,12 @@ def measure(
                 advance(1)
 
     texts = list(translate(own.trees))
-    base = score(metric, texts, references, own.lines)
+    base = score(metric, texts, outputs.reference, outputs.source)
     name = "own" if own.control.idle else f"own ({own.control.name})"
     yield Outcome(name, "own", None, 1.0, base.value, None, 0.0, texts)
     for one in conditions:
         others = list(translate(one.trees))
-        scored = score(metric, others, references, own.lines)
+        scored = score(metric, others, outputs.reference, outputs.source)
         compared = paired_bootstrap(base.statistics, scored.statistics, metric.aggregate)
         changed = sum(other != text for other, text in zip(others, texts, strict=True)) / max(len(texts), 1)
         uas = attachment_score(own.trees, one.trees)

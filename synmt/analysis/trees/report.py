@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -19,6 +20,7 @@ from synmt.analysis.trees.results import GoldTrees, TreeResults, compare_induced
 from synmt.analysis.trees.sources import tree_sources
 from synmt.analysis.trees.svg import TreeDrawing, draw_svg
 from synmt.analysis.trees.tables import results_as_html, results_as_text
+from synmt.analysis.words.tokenizing import place_words
 from synmt.arrays import SIDES, Side
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
@@ -26,6 +28,8 @@ from synmt.evaluation.outputs import Outputs
 from synmt.files.writing import write_atomically
 from synmt.run import Run, find_run
 from synmt.syntax.conllu import read_conllu, read_parses
+from synmt.syntax.parse import Parse
+from synmt.words.word_tokenizer import WordTokenizer
 
 _logger = logging.getLogger(__name__)
 
@@ -88,10 +92,21 @@ def _read_treebank(translator: Translator, path: Path) -> tuple[ParsedText, Gold
     blocks = list(read_conllu(path))
     if not any(len(parse) for _, parse in blocks):
         raise SynmtError("no sentence has words", where=str(path), do="Give a treebank in CoNLL-U format")
-    lines, parses = [text for text, _ in blocks], [parse for _, parse in blocks]
+    lines, parses = _as_read(translator.tokenizers["source"], blocks)
     reads_gold = translator.reads_trees and translator.parser_identity is None
     text = ParsedText("source", lines, None, parses, parses if reads_gold else None)
     return text, GoldTrees(treebank=path.name, note=_reading_note(translator, text))
+
+
+def _as_read(tokenizer: WordTokenizer, blocks: Sequence[tuple[str, Parse]]) -> tuple[list[str], list[Parse]]:
+    """Tokenize the lines of a treebank as the model reads them, and find its words there."""
+    lines = tokenizer.tokenize_lines([text for text, _ in blocks])
+    if not tokenizer.recipe.changes:
+        return lines, [parse for _, parse in blocks]
+    return lines, [
+        replace(parse, spans=place_words([text[start:end] for start, end in parse.spans.tolist()], line))
+        for line, (text, parse) in zip(lines, blocks, strict=True)
+    ]
 
 
 def _parse_test(
