@@ -437,7 +437,7 @@ def test_a_repeated_option_is_refused_instead_of_using_the_last_one(arguments, o
     assert str(error) == f"{option} is given more than once. Give it once."
 
 
-def test_models_get_every_option(monkeypatch):
+def test_models_get_every_option(monkeypatch, caplog):
     options = []
     # both raise: what they return is not printed
     for function in ("contrast.report.judge_models", "model_scores.score_files"):
@@ -445,6 +445,7 @@ def test_models_get_every_option(monkeypatch):
     run("--model", "runs/a", "--model", "runs/b", "--contrast", "controlled", "--batch-size", 8, "--json")
     run("--model", "runs/a", "--source", "a.en", "--target", "a.de", "--checkpoint", "best", "--parses", "a.conllu")
     run("--model", "runs/a", "--contrast", "controlled", "--samples", 50, "--seed", 3, "--device", "cpu")
+    assert caplog.messages == [f"{option} has no effect without a second --model" for option in ("--samples", "--seed")]
     a, b = Path("runs/a"), Path("runs/b")
     texts = {"source": Path("a.en"), "target": Path("a.de"), "parses": Path("a.conllu")}
     assert options == [

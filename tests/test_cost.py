@@ -12,7 +12,7 @@ from small_run import make_run, write_tests
 from tiny import succeed
 
 from synmt.errors import UsageError
-from synmt.evaluation.cost import cost_line, cost_remarks, cost_rows, costs_of, run_cost
+from synmt.evaluation.cost import check_runs, cost_line, cost_remarks, cost_rows, costs_of, run_cost
 from synmt.evaluation.systems import System, Text
 from synmt.run import Run
 
@@ -106,7 +106,21 @@ def test_a_side_of_unknown_time_makes_the_cost_of_parsing_unknown(tmp_path):
     assert (run_cost(run).parsed_words, run_cost(run).parse_processor_seconds) == (1800, 12.0)
 
 
+def test_a_log_with_a_loss_that_is_not_finite_or_half_a_line_is_read(tmp_path):
+    run = write_run(tmp_path / "a", losses=(3.0, None))
+    with run.log.open("a") as log:
+        log.write('{"kind": "step", "st')
+    assert (run_cost(run).validation, run_cost(run).best_loss) == ([(10, 3.0)], 3.0)
+    assert "17 weights" in cost_line(run)
+
+
 def test_files_have_no_cost(tmp_path):
+    (tmp_path / "one.de").write_text("x\n")
+    for given in ("one.de", "*.de"):
+        # before anything is scored
+        with pytest.raises(UsageError, match="files have no record of cost"):
+            check_runs([tmp_path / given])
+    check_runs([tmp_path / "one.de", tmp_path])
     with pytest.raises(UsageError, match="files have no record of cost"):
         costs_of([System("a.de", [Text("a.de", ["x"])])])
     run = write_run(tmp_path / "a")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from synmt.training.meter import EnergyMeter
+from synmt.training.distributed import Processes
+from synmt.training.meter import EnergyMeter, Meter, Update
 
 
 @pytest.fixture
@@ -35,3 +36,15 @@ def test_energy_is_unknown_where_the_machine_does_not_tell(tmp_path, packages):
     for folder in (first, second):
         (folder / "energy_uj").write_text("not a number")
     assert EnergyMeter(torch.device("cpu"), powercap).joules() is None
+
+
+def test_the_processor_time_of_a_record_is_that_of_all_processes(monkeypatch):
+    given = []
+    monkeypatch.setattr(Processes, "sum", lambda self, *values: given.append(values) or [8_000_000])
+    for processes in (Processes(), Processes(rank=0, count=2)):
+        meter = Meter(torch.device("cpu"), processes=processes)
+        losses = [{"loss": torch.tensor(6.0), "nll": torch.tensor(4.0)}]
+        meter.add(Update(1, losses, [[0]], 2, 2 * processes.count, 0.1, torch.tensor(1.0)))
+        record = meter.record(1)
+        assert (record.processor_seconds == 8, record.tokens) == (processes.count == 2, 2 * processes.count)
+    assert len(given) == 1

@@ -143,6 +143,9 @@ def test_the_values_travel_with_the_run_to_another_machine(place):
     files = PortableTranslator.of(Translator.load(run), [run], {}).files()
     assert files["0/features.json"] == run / "features.json"
     assert "parser/en/lemma/dictionary.pt" in files
+    # no parser is needed for lines that come with trees
+    without = PortableTranslator.of(Translator.load(run), [run], {}, has_trees=True).files()
+    assert set(without) == {name for name in files if not name.startswith("parser/")}
 
 
 def test_training_goes_on_with_the_values_it_began_with(place, tmp_path):

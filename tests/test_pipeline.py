@@ -15,6 +15,7 @@ from synmt.recipe.load import load_recipe
 from synmt.run import find_run
 from synmt.training import checks, pipeline
 from synmt.training.pipeline import check_values, prepare, train
+from synmt.training.plan.recipe import plan_preparation
 from synmt.training.records import EndRecord, RunRecord, ScoreRecord, StartRecord, StepRecord, ValidationRecord
 from synmt.training.stages import Prepared
 
@@ -106,6 +107,14 @@ def test_what_it_took_to_parse_a_text_is_known_of_systems_and_of_tasks(place, tm
     assert again.parse_costs == prepared.parse_costs
 
 
+def test_trees_that_are_read_are_those_whose_cost_is_known(place, tmp_path):
+    """Later, the same text is parsed again with probabilities of arcs."""
+    plain = ["syntax.variants=[{name: pascal, heads: 2}]", "parser.model=compact"]
+    arcs = ["syntax.variants=[{name: dependency_distribution, kind: udd, layers: [1]}]", "parser.model=compact"]
+    costs = [list(prepare(place / "tiny.yaml", given, data=tmp_path))[-1].parse_costs for given in (plain, arcs, plain)]
+    assert costs[0] == costs[2] != costs[1]
+
+
 def test_trees_of_an_interrupted_run_of_an_old_version_took_an_unknown_time(place, tmp_path, monkeypatch):
     def parse_some(*args, parse=parse_file, **options):
         for step in parse(*args, **options):
@@ -127,6 +136,24 @@ def test_a_tokenizer_that_only_validations_use_is_checked_before_training(place)
     with pytest.raises(UsageError, match="no tokenization '13b'"):
         check_values(load_recipe(place / "tiny.yaml", [chrf, wrong]))
     check_values(load_recipe(place / "tiny.yaml", [chrf, wrong, "training.validation_beam_size=0"]))
+
+
+def test_the_device_of_a_training_on_a_cluster_is_not_looked_for_here(place, monkeypatch):
+    recipe = load_recipe(place / "tiny.yaml", ["training.device=cuda:99"])
+    with pytest.raises(UsageError, match="device cuda:99"):
+        check_values(recipe)
+    monkeypatch.setattr(checks, "cluster_in_use", object)
+    check_values(recipe)
+
+
+def test_trees_next_to_those_of_a_task_are_refused_by_the_plan_too(place, tmp_path):
+    given = place / "tiny.yaml", ["tasks.parsing=dependencies"]
+    for refused in (
+        lambda: plan_preparation(*given, source_trees=True),
+        lambda: list(prepare(*given, source_trees=True)),
+    ):
+        with pytest.raises(UsageError, match=r"--trees cannot be combined with tasks\.parsing"):
+            refused()
 
 
 @pytest.mark.parametrize("lacking", ["bf16", "fp16"])

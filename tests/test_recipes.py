@@ -141,6 +141,7 @@ def test_a_value_that_yaml_cannot_read_is_a_message(tmp_path, override):
         ({"vocabulary": {"joint": False}}, r"`model.embeddings: shared` needs"),
         ({"corpus": {}}, r"give one of `name`, `folder`"),
         ({"corpus": {"name": "multi30k", "folder": "x"}}, r"give one of.*\(corpus\.name=null removes"),
+        ({"corpus": {"folder": "x", "test": [{"id": ["a"]}]}}, r"the id of a test set is a name, not \['a'\]"),
         ({"name": "a/b"}, r"name: 'a/b' is not a valid folder name\. Use letters"),
         ({"name": "é" * 101}, r"a name has at most 200 bytes"),
         ({"syntax": {"variants": [{"heads": 2}]}}, r"'syntax\.variants\.0\.name' is missing"),

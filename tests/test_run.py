@@ -317,6 +317,12 @@ def test_an_average_of_fewer_checkpoints_than_asked_for_says_so(tmp_path, recipe
     assert [record.getMessage() for record in caplog.records] == [
         "only 2 checkpoints are averaged: there are no more, but training.average is 3"
     ]
+    assert run.weights_of("average").exists()
+    # the average of a run that goes on without one is no longer that of its last weights
+    alone = recipe.training.model_copy(update={"save_every": 2, "average": 1, "use": "last"})
+    write_final_weights(run, recipe.model_copy(update={"training": alone}))
+    with pytest.raises(SynmtError, match="there are no averaged weights"):
+        run.weights_of("average")
 
 
 def test_overwriting_removes_a_link_and_not_what_is_behind_it(tmp_path, recipe):

@@ -143,7 +143,7 @@ def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkey
             print(TEXT[2], file=out)
 
     monkeypatch.setattr(remote, "translate_windows", translate)
-    monkeypatch.setattr(remote, "remote_translator", lambda *how, lines: nullcontext(SimpleNamespace(window=16)))
+    monkeypatch.setattr(remote, "remote_translator", lambda *how, **_: nullcontext(SimpleNamespace(window=16)))
     writer = threading.Thread(target=write)
     writer.start()
     done = succeed("translate", "pipe", "--run", "run", cwd=tmp_path)

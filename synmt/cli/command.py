@@ -126,7 +126,9 @@ def run(app: typer.Typer) -> None:
     """Run the app, then exit: 0 success, 1 failure, 2 wrong usage, 130 interrupted."""
     _replace_closed_streams()
     for stream in (sys.stdin, sys.stdout):
-        stream.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
+        # the name of a file may be no UTF-8
+        errors = "surrogateescape" if stream is sys.stdout else "strict"
+        stream.reconfigure(encoding="utf-8", newline="\n", errors=errors)  # type: ignore[union-attr]
     sys.unraisablehook = _interrupt_again
     # SIGTERM ends the command as Ctrl-C does: it cleans up and exits with 130
     signal.signal(signal.SIGTERM, _interrupt)

@@ -64,7 +64,7 @@ def configure(*, quiet: bool = False, verbose: bool = False, debug: bool = False
     _logger.addHandler(shown)
     if log_file:
         with reporting_os_errors(log_file):
-            handler = logging.FileHandler(log_file, encoding="utf-8")
+            handler = logging.FileHandler(log_file, encoding="utf-8", errors="backslashreplace")
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         _logger.addHandler(handler)
     _logger.debug("synmt %s: %s", __version__, shlex.join(sys.argv[1:]))

@@ -76,7 +76,10 @@ def score(
         _score_pairs(cluster, kind=kind, model=models[0], source=source, target=target, **loaded)
         return
     from synmt.evaluation.comparison import ScoreOptions, compare_systems
+    from synmt.evaluation.cost import check_runs
 
+    if cost:
+        check_runs(systems or [])
     _check_sentence_file(sentences, [*(systems or []), reference, source])
     tested = {"tests": None if tests is None else _split(tests), "samples": samples, "seed": seed}
     measured = {"tokenize": tokenize, "lowercase": lowercase, "comet_model": comet_model, "beer_folder": beer}
@@ -169,7 +172,10 @@ def _check_options(context: typer.Context) -> None:
 def _ineffective(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the options that change nothing, with what they need."""
     if values["models"]:
-        yield from ((name, "--contrast") for name in ("samples", "seed") if not values["contrast"])
+        # only differences are resampled
+        why = "a second --model" if values["contrast"] else "--contrast"
+        if not values["contrast"] or len(values["models"]) == 1:
+            yield from ((name, why) for name in ("samples", "seed"))
         return
     bleu = ("bleu", "bleu1", "bleu2", "bleu3")
     changed = {"tokenize": bleu, "lowercase": (*bleu, "chrf", "chrf++"), "comet_model": ("comet",), "beer": ("beer",)}

@@ -135,7 +135,8 @@ def _translate(
             cluster = None
         stack.enter_context(using_cluster(cluster))
         lines = known_lines(arguments.source)
-        other = stack.enter_context(remote_translator(translator, runs, how, lines=lines))
+        given = arguments.parses is not None
+        other = stack.enter_context(remote_translator(translator, runs, how, lines=lines, has_trees=given))
         # what is finished is forgotten last, when the output is complete
         kept = None if arguments.prints or lines is None else arguments.output
         finished = stack.enter_context(finished_windows(kept, runs, how))

@@ -92,12 +92,16 @@ class PortableTranslator:
     pool = None
 
     @classmethod
-    def of(cls, translator: Translator, runs: Sequence[Path], loading: Mapping[str, Any]) -> PortableTranslator:
+    def of(
+        cls, translator: Translator, runs: Sequence[Path], loading: Mapping[str, Any], *, has_trees: bool = False
+    ) -> PortableTranslator:
         """Find out what a translator that was loaded here needs on another machine.
 
-        The parser of a single run travels; those of an ensemble have to be where the runs recorded them.
+        The parser of a single run travels; those of an ensemble have to be where the runs recorded them. If all lines
+        come with trees, no parser is needed.
         """
-        parses = len(runs) == 1 and translator.reads_trees and translator.parser_identity is not None
+        reads_trees = translator.reads_trees and translator.parser_identity is not None
+        parses = len(runs) == 1 and reads_trees and not has_trees
         return cls(tuple(runs), loading, translator.parser.files() if parses else {}, translator.window)
 
     def files(self) -> dict[str, Path]:
@@ -122,7 +126,12 @@ RemoteTranslator = ForkedTranslator | CopiedTranslator | PortableTranslator
 
 @contextmanager
 def remote_translator(
-    translator: Translator, runs: Sequence[Path], loading: Mapping[str, Any], *, lines: int | None
+    translator: Translator,
+    runs: Sequence[Path],
+    loading: Mapping[str, Any],
+    *,
+    lines: int | None,
+    has_trees: bool = False,
 ) -> Iterator[RemoteTranslator | None]:
     """Choose who works on lines: the cluster in use, else processes if the lines are many, else (None) the translator.
 
@@ -130,9 +139,10 @@ def remote_translator(
 
     runs, loading: what the translator was loaded from.
     lines: how many there are; None if they come one by one.
+    has_trees: whether all lines come with trees.
     """
     if cluster_in_use():
-        yield PortableTranslator.of(translator, runs, loading)
+        yield PortableTranslator.of(translator, runs, loading, has_trees=has_trees)
     elif lines is None or translator.device.type != "cpu":
         yield None
     elif can_fork():

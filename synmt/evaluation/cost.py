@@ -6,10 +6,12 @@ the table are empty.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,7 @@ def first_step(validation: Sequence[tuple[int, float]], loss: float) -> int | No
 def run_cost(run: Run) -> RunCost:
     """Read what a run cost."""
     records = list(_log(run.log))
+    validations = [one for one in records if one["kind"] == "validation"]
     parsing = list(run.info().get("parsing", {}).values())
     # old versions kept the wall clock only
     known = parsing and all("processor_seconds" in one for one in parsing)
@@ -72,7 +75,8 @@ def run_cost(run: Run) -> RunCost:
     return RunCost(
         weights=_weights(run.weights),
         steps=run.info().get("steps"),
-        validation=[(one["step"], one["loss"]) for one in records if one["kind"] == "validation"],
+        # a loss that is not finite is null
+        validation=[(one["step"], one["loss"]) for one in validations if one["loss"] is not None],
         **_training(records),
         parsed_words=sum(one["words"] for one in parsing) if known else None,
         parse_processor_seconds=sum(one["processor_seconds"] for one in parsing) if known else None,
@@ -82,8 +86,10 @@ def run_cost(run: Run) -> RunCost:
 
 
 def _log(path: Path) -> Iterator[dict[str, Any]]:
-    if path.exists():
-        yield from (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        # a process that was killed may leave half a line
+        with contextlib.suppress(ValueError):
+            yield json.loads(line)
 
 
 def _training(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -126,8 +132,19 @@ def costs_of(systems: Sequence[System]) -> list[tuple[str, list[RunCost]]]:
     """Read what the runs of systems cost; systems that are files are left out, and all files are an error."""
     runs = {system.name: [Run(text.run) for text in system.seeds if text.run] for system in systems}
     if not any(runs.values()):
-        raise UsageError("files have no record of cost", where="--cost", do="Give run folders")
+        raise _without_runs()
     return [(name, [run_cost(run) for run in members]) for name, members in runs.items() if members]
+
+
+def check_runs(systems: Iterable[Path]) -> None:
+    """Raise UsageError if no path or pattern is a run folder: files have no record of cost."""
+    found = [Path(one) for path in systems for one in (glob(str(path)) or [path])]
+    if found and not any(path.is_dir() for path in found):
+        raise _without_runs()
+
+
+def _without_runs() -> UsageError:
+    return UsageError("files have no record of cost", where="--cost", do="Give run folders")
 
 
 _COLUMNS = (

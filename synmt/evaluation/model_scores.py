@@ -71,7 +71,8 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
         trees = read_parses(options.parses, map(translator.tokenizers["source"].tokenize, again), brackets=True)
     elif options.parses is not None:
         _logger.info("the model reads no trees: --parses makes no difference")
-    with remote_translator(translator, [options.model], _loading(options), lines=count) as other:
+    loading, has_trees = _loading(options), options.parses is not None
+    with remote_translator(translator, [options.model], loading, lines=count, has_trees=has_trees) as other:
         for score in score_pairs(translator, lines, read_lines(options.target), trees, other=other):
             for side, dropped in (("source", score.source_dropped), ("target", score.target_dropped)):
                 if dropped:

@@ -168,6 +168,8 @@ def _named_items(given: Any) -> Any:
     names = [item.get("id") if isinstance(item, dict) else getattr(item, "id", None) for item in items]
     if None in names:
         raise ValueError("files in `test` need a name: `test: {news: {source: …, target: …}}`")
+    if wrong := [name for name in names if not isinstance(name, str)]:
+        raise ValueError(f"the id of a test set is a name, not {wrong[0]!r}")
     if len(set(names)) < len(names):
         raise ValueError("`test` has the same test set twice")
     return dict(zip(names, items, strict=True))

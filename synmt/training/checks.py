@@ -13,6 +13,7 @@ from synmt.errors import UsageError, naming
 from synmt.evaluation.metrics import make_metric, options_of
 from synmt.model.build import place_variants
 from synmt.model.device import choose_device, multiplies
+from synmt.parallel.work import cluster_in_use
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
 from synmt.run import Run, check_folder
@@ -58,6 +59,17 @@ def check_values(recipe: Recipe) -> Requirements:
     """Check variants, device and metrics before anything runs; return which trees the model needs."""
     requirements = tree_requirements(recipe)
     _check_pretraining(recipe)
+    # a cluster has other devices
+    if cluster_in_use() is None:
+        _check_device(recipe)
+    options = options_of(recipe.evaluation)
+    in_validation = ("bleu",) if recipe.training.validation_beam_size else ()
+    for name in (*recipe.evaluation.metrics, *in_validation):
+        make_metric(name, options)
+    return requirements
+
+
+def _check_device(recipe: Recipe) -> None:
     device = choose_device(recipe.training.device)
     if (recipe.model.architecture, recipe.training.precision, device.type) == ("lstm", "fp16", "cpu"):
         raise UsageError(
@@ -67,11 +79,6 @@ def check_values(recipe: Recipe) -> Requirements:
         )
     if device.type == "cpu" and not multiplies(recipe.training.precision):
         _warn_of_slow_products(recipe.training.precision)
-    options = options_of(recipe.evaluation)
-    in_validation = ("bleu",) if recipe.training.validation_beam_size else ()
-    for name in (*recipe.evaluation.metrics, *in_validation):
-        make_metric(name, options)
-    return requirements
 
 
 @cache

@@ -138,13 +138,16 @@ def _empty(run: Run) -> None:
 
 def write_final_weights(run: Run, recipe: Recipe) -> None:
     """Write the weights used for translation: the best, the last, or the mean of the last ones."""
-    settings = recipe.training
+    settings, average = recipe.training, run.folder / "average.safetensors"
     # the checkpoints of a finished run may have been removed by hand
     if settings.average > 1 and (last := regular_checkpoints(run, settings)[-settings.average :]):
         if len(last) < settings.average:
             what = "only %s averaged: there are no more, but training.average is %d"
             _logger.warning(what, counted(len(last), "checkpoint is", "checkpoints are"), settings.average)
-        average_weights([folder / "model.safetensors" for folder in last], run.folder / "average.safetensors")
+        average_weights([folder / "model.safetensors" for folder in last], average)
+    elif settings.average == 1:
+        # it is that of fewer steps
+        average.unlink(missing_ok=True)
     with write_atomically(run.weights, binary=True) as out, open(run.weights_of(settings.use), "rb") as weights:
         shutil.copyfileobj(weights, out)
 

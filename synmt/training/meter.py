@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from synmt.errors import SynmtError, listed
+from synmt.training.distributed import Processes
 from synmt.training.records import StepRecord
 
 _POWERCAP = Path("/sys/class/powercap")
@@ -57,11 +58,12 @@ class Meter:
     """Collects updates until their mean is due.
 
     overflow: whether gradients may be infinite, because the gradient scaler of fp16 skips such steps.
+    processes: all that train; each has its meter, and all make their records together.
     steps: those whose numbers have been read and that no record covers yet.
     """
 
-    def __init__(self, device: torch.device, *, overflow: bool = False) -> None:
-        self.device, self.overflow = device, overflow
+    def __init__(self, device: torch.device, *, overflow: bool = False, processes: Processes | None = None) -> None:
+        self.device, self.overflow, self._processes = device, overflow, processes or Processes()
         self.steps: list[Step] = []
         self._updates: list[Update] = []
         self._energy = EnergyMeter(device)
@@ -119,6 +121,9 @@ class Meter:
         steps, self.steps = self.steps, []
         tokens = sum(step.tokens for step in steps)
         means = {name: sum(step.means[name] * step.tokens for step in steps) / tokens for name in steps[0].means}
+        cost = self.cost()
+        if self._processes.count > 1:
+            cost["processor_seconds"] = self._processes.sum(round(1e6 * spent.processor_seconds))[0] / 1e6
         record = StepRecord(
             step=number,
             loss=means.pop("loss"),
@@ -128,7 +133,7 @@ class Meter:
             gradient_norm=steps[-1].gradient_norm,
             tokens_per_second=self.tokens / spent.seconds,
             memory=peak_memory(self.device),
-            **self.cost(),
+            **cost,
         )
         self.start()
         return record

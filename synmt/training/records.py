@@ -33,7 +33,8 @@ class StepRecord:
     perplexity: without smoothing.
     memory: peak memory so far, in bytes.
     tokens: target pieces, of all processes.
-    seconds, processor_seconds: time and processor time of this process.
+    seconds: time of this process.
+    processor_seconds: processor time, of all processes.
     joules: energy of the machine of this process; None if it is not known.
 
     These four count since the last record, or since training continued, without validation and checkpoints.

@@ -53,7 +53,7 @@ class Prepared:
     made_by: the part of the annotation's name that identifies the trees alone; it changes only if the trees do.
     parser: the identity of the parser of the source, which also parses new text.
     tokenizers: what tokenizes each side.
-    raw: the corpus before it was tokenized; None if it was not.
+    raw: the corpus before it was tokenized, if it was; None in data that were not prepared from text.
     parse_costs: what it took to parse the training text of each side, if synmt did it.
     """
 
@@ -83,7 +83,7 @@ def prepare_data(
     vocabularies, truecasers: those of another run; without them, they are learned from the corpus.
     """
     if source_trees and recipe.tasks.trees != "none":
-        raise _trees_beside_task(recipe)
+        raise trees_beside_task(recipe)
     sides = sides_with_trees(requirements, source_trees=source_trees)
     try:
         corpus = yield from find_text(recipe)
@@ -115,7 +115,7 @@ def prepare_data(
         trees[side] = yield from _annotated(recipe, corpus, folder, data, source)
     made_by: dict[Side, str] = {side: source.trees for side, source in sources.items()}
     identity = sources["source"].identity if "source" in sources else identity
-    costs |= _parse_costs(sources, corpus, data)
+    costs |= _parse_costs(sources, trees, corpus, data)
     prepared = Prepared(corpus, folder, trees, made_by, identity, tokenizers, raw, costs)
     yield prepared
     dropped = describe_dropped(recipe, corpus, folder)
@@ -124,7 +124,8 @@ def prepare_data(
     return prepared
 
 
-def _trees_beside_task(recipe: Recipe) -> UsageError:
+def trees_beside_task(recipe: Recipe) -> UsageError:
+    """Make the error for trees of a source that has trees or tags in its text."""
     contains = "task tags" if recipe.tasks.mixed == "none" else "trees"
     return UsageError(
         f"--trees cannot be combined with tasks.{recipe.tasks.key}: the source text contains {contains}",
@@ -178,13 +179,16 @@ def _annotated(
     return name
 
 
-def _parse_costs(sources: Mapping[Side, ParseSource], corpus: Corpus, data: Path) -> _ParseCosts:
+def _parse_costs(
+    sources: Mapping[Side, ParseSource], annotations: Mapping[Side, str], corpus: Corpus, data: Path
+) -> _ParseCosts:
+    """Read what the trees of each side cost; the same text may also have been parsed with probabilities, or without."""
     costs: _ParseCosts = {}
     for side, source in sources.items():
         if source.parser is not None:
-            text: Path = getattr(corpus.train, side)
-            trees = trees_path(data, corpus, text, parser_with_trees(source.parser, corpus, [text], data))
-            costs |= _cost_of(trees, side)
+            with_arcs = annotations[side] == source.name(arcs=True)
+            parser = source.parser.with_arcs() if with_arcs else source.parser
+            costs |= _cost_of(trees_path(data, corpus, getattr(corpus.train, side), parser), side)
     return costs
 
 

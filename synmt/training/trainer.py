@@ -69,7 +69,7 @@ class Trainer:
         self._stopping = False
         self._timed = [variant for side in SIDES for variant in self.model.variants[side] if variant.loss_steps]
         self._autocast = autocast(device, self.settings.precision)
-        self._meter = Meter(self.device, overflow=self.scaler.is_enabled())
+        self._meter = Meter(self.device, overflow=self.scaler.is_enabled(), processes=self.processes)
         if self.settings.compile:
             self.model.compile(dynamic=True)
 

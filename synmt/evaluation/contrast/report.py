@@ -167,6 +167,8 @@ def judge_models(options: ContrastOptions) -> ContrastReport:
     for model in options.models:
         _check_languages(model, contrast_set)
         translator = load_translator(model, options)
+        if options.parses is not None and not translator.reads_trees:
+            _logger.info(f"{model} reads no trees: --parses makes no difference")
         trees = _find_trees(translator, contrast_set, options.parses)
         decisions.append(decide(translator, contrast_set, trees, name=model.name))
         if truncated := sum(one.truncated for one in decisions[-1]):

@@ -22,6 +22,7 @@ from synmt.training.initial import adopt_case, adopt_vocabulary
 from synmt.training.plan.data import plan_data
 from synmt.training.plan.step import PlannedStep
 from synmt.training.plan.text import PlannedText, plan_text
+from synmt.training.stages import trees_beside_task
 from synmt.training.trees.requirements import tree_requirements
 
 
@@ -30,6 +31,8 @@ def plan_preparation(
 ) -> list[PlannedStep]:
     """Plan `prepare`; the arguments are the same."""
     loaded, requirements = load_checked(recipe, overrides, tree_requirements)
+    if source_trees and loaded.tasks.trees != "none":
+        raise trees_beside_task(loaded)
     loaded, vocabularies = adopt_vocabulary(loaded)
     text = plan_text(loaded)
     how = {"source_trees": source_trees, "vocabularies": vocabularies, "truecasers": adopt_case(loaded)}
@@ -62,7 +65,7 @@ def plan_grid(
 ) -> list[PlannedStep]:
     """Plan `train_grid`; the arguments and errors are the same. What several runs share is listed once."""
     planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs)
-    check_grid(planned, planned, overwrite=overwrite)
+    check_grid([run for run in planned if overwrite or not run.is_done()], planned, overwrite=overwrite)
     steps, seen, texts = list[PlannedStep](), set[tuple[str, ...]](), dict[str, PlannedText]()
     for run in planned:
         if before := waits_for(run, planned):
