@@ -49,6 +49,8 @@ def test_no_unfinished_hypothesis_ends_above_its_bound():
 def test_limits_grow_with_the_source_and_leave_room_for_one_piece():
     assert length_limits(torch.tensor([0, 10]), ratio=1.5, extra=20).tolist() == [20, 35]
     assert length_limits(torch.tensor([1]), ratio=0.1, extra=0).tolist() == [2]
+    # "no limit" does not turn around to the shortest one
+    assert length_limits(torch.tensor([10]), ratio=1e30, extra=20).item() > 1_000_000
 
 
 @pytest.mark.journey

@@ -118,6 +118,20 @@ def test_lower_precisions_are_near(precision):
         assert 0 < (slow - fast).abs().max() < 0.05 * slow.abs().max()
 
 
+def test_the_penalties_of_alibi_keep_their_digits_in_bf16():
+    model = small_model(positions="alibi").eval()
+    decoder = fast_decoder(model)
+    with torch.inference_mode():
+        memory, _ = model.remember(collate_source([np.arange(4, 12)]), {})
+        state = decoder.start(memory)
+        # as after 200 pieces
+        state.seen, state.steps, state.position = torch.zeros(1, 1, 200), torch.arange(200)[None], 199
+        exact = decoder._layers[0]._seen(state)
+    scores = torch.randn(exact.shape, generator=torch.Generator().manual_seed(1)).bfloat16()
+    rounded = (scores + exact.bfloat16()).float().softmax(-1)
+    assert ((scores.float() + exact).softmax(-1) - rounded).abs().sum(-1).max() < 0.01
+
+
 def test_only_a_plain_decoder_of_a_transformer_has_a_fast_step():
     assert fast_decoder(small_model({"name": "pascal"}).eval()) is not None
     assert fast_decoder(small_model({"name": "relative", "side": "target"}).eval()) is None

@@ -1,6 +1,8 @@
 """Tree-planting against loops over words, with the weights of an attention written out."""
 
 import math
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +10,11 @@ import torch
 from attending import assert_same_with_gradients, padding_mask, random_terms, random_trees
 from small import MONKEY, MONKEY_WORD_OF, batch_for, random_batch, random_example, slow_distances, small_model
 
+from synmt.analysis.attention.heads import Head, heads_of
+from synmt.analysis.attention.statistics import of_predicting_steps
+from synmt.analysis.trees.sources import tree_sources
 from synmt.model.attention import Terms, causal_mask
+from synmt.model.capture import Activations
 from synmt.model.inference.fast_decoder import fast_decoder
 from synmt.model.variant import Place, Syntax
 from synmt.model.variants.tree_planting import (
@@ -193,8 +199,9 @@ def test_the_loss_of_a_batch_is_the_sum_of_its_sentences(side):
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_a_decoder_that_only_learned_translates_by_the_fast_step(norm):
     planted = {"name": "tree_planting", "side": "target", "layers": [2]}
+    regularized = {"name": "tree_regularization", "side": "target", "layers": [2]}
     model, edited = (
-        small_model(planted, norm=norm).eval(),
+        small_model(planted, regularized, norm=norm).eval(),
         small_model({"name": "dbsa", "side": "target", "layers": [1]}),
     )
     assert fast_decoder(edited) is None
@@ -206,6 +213,26 @@ def test_a_decoder_that_only_learned_translates_by_the_fast_step(norm):
         for pieces in batch.target_input.T[:4]:
             states = model.step(slow_state, pieces[:, None], model.syntax("target", {}))
             torch.testing.assert_close(fast.step(fast_state, pieces[:, None]), states @ model.output_weight.T)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_an_analysis_reads_the_rows_that_have_learned(side):
+    model = small_model({"name": "tree_planting", "side": side, "layers": [2]})
+    [source] = tree_sources(model, side)
+    *_, owned = (head for head in heads_of(model, side) if head.variant)
+    assert (source.predicts, owned.predicts) == (side == "target", side == "target")
+    weights = np.random.default_rng(1).dirichlet(np.ones(5), (1, 2, 5))  # BOS, or EOS, and four pieces
+    captured = Activations(attention={(side, 2): torch.tensor(weights)})
+    found = source.weights(SimpleNamespace(captured=captured))[0].numpy()
+    plain, shifted = of_predicting_steps(weights, [Head(2, 1), replace(owned, number=2)])[0]
+    assert (plain == weights[0, 0]).all()
+    if side == "target":
+        # the weights of the third piece are those of the step that reads the second one
+        np.testing.assert_array_equal(found[2], weights[0, 0, 2, 1:])
+        np.testing.assert_array_equal(shifted[3], weights[0, 1, 2])
+        assert not shifted[0].any()
+    else:
+        np.testing.assert_array_equal(found, weights[0, 0])
 
 
 def test_a_planted_model_is_the_plain_one_but_for_its_loss():

@@ -71,7 +71,7 @@ def _with_pieces(example: Example, number: int, ids: IdArray, spans: IntArray) -
     side = SIDES[number]
     changed: dict[str, Any] = {side: ids}
     if side in example.whole_trees:
-        # a random control is the same in all epochs
+        # a random control is the same in all epochs, unless the words are merged in another way
         tree = replace(example.whole_trees[side].on(spans), key=getattr(example, side).tobytes())
         changed["trees"] = {**example.trees, side: tree}
     return replace(example, **changed)

@@ -26,6 +26,8 @@ from synmt.model.seq2seq import Seq2Seq
 
 _MIN_LIMIT = 2
 """One piece and EOS."""
+_NO_LIMIT = 1 << 30
+"""Beyond this, no search goes; larger numbers may not fit into an integer."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def padded_prefixes(prefixes: Sequence[Sequence[int]] | None, device: torch.devi
 
 def length_limits(sources: Tensor, *, ratio: float, extra: int) -> Tensor:
     """Compute the maximum pieces of translations, EOS included, from the pieces of sources, EOS excluded: (B,)."""
-    return (sources * ratio).long().add(extra).clamp(min=_MIN_LIMIT)
+    return (sources * ratio).clamp(max=_NO_LIMIT).long().add(extra).clamp(min=_MIN_LIMIT)
 
 
 def limits_of(source: Sequences, options: SearchOptions) -> Tensor:

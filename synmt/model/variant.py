@@ -123,6 +123,11 @@ class Variant(nn.Module):
         super().__init__()
         self.place = place
 
+    @property
+    def rows_predict(self) -> bool:
+        """Whether a word's weights are those of the step that predicts it, instead of the step that reads it."""
+        return False
+
     def initialise(self) -> None:
         """Set the weights with a special initialization: an LSTM initializes all others alike when it is built."""
 

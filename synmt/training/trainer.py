@@ -1,7 +1,7 @@
 """The training loop: a generator that yields a record of each log interval and validation.
 
-Every step draws its random numbers from (seed, step), so a run that continues from a checkpoint ends, bit for bit,
-where an uninterrupted one ends.
+Every step draws its random numbers from (seed, step), so a run that continues from a checkpoint ends where an
+uninterrupted one ends: on a CPU bit for bit, while some sums on a GPU have no fixed order.
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ class Head:
     variant: the variant that owns the head, as recipes call it; empty for an ordinary head.
     annotations: what the probable parents are read from; None for attention.
     about: what the head reads, such as the relations of its group; empty if all heads of the variant read the same.
+    predicts: whether a piece's weights are those of the step that predicts it, instead of the step that reads it.
     """
 
     layer: int | None = None
@@ -47,6 +48,7 @@ class Head:
     variant: str = ""
     annotations: TreeSource | None = None
     about: str = ""
+    predicts: bool = False
 
     @property
     def name(self) -> str:
@@ -117,8 +119,8 @@ def _owned(model: Seq2Seq, side: Side) -> Iterator[Head]:
     for variant in model.variants[side]:
         place = variant.place
         for own in range(1, place.heads + 1):
-            about = variant.about_head(own)
-            yield Head(place.layer, place.first_head + own, variant.recipe_name(), about=about)
+            about = {"about": variant.about_head(own), "predicts": variant.rows_predict}
+            yield Head(place.layer, place.first_head + own, variant.recipe_name(), **about)
 
 
 def weights_of(forward: ForwardPass, kind: AttentionKind, heads: Sequence[Head]) -> Tensor:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +87,8 @@ def measure_heads(
     read = replace(text, target=None) if side_of(kind) == "source" else text
     for forward in run_with_progress(translator, read, "reading attention", what=what):
         weights = weights_of(forward, kind, heads).cpu().numpy()  # (B, S, Tq, Tk)
+        if kind == "target":
+            weights = of_predicting_steps(weights, heads)
         for row, sentence in enumerate(forward.sentences):
             too_long += sentence.dropped > 0
             inner = weights[row].astype(np.float64)  # (S, Tq, Tk)
@@ -101,6 +104,15 @@ def measure_heads(
                 found[sentence.index] = measured
     lines = sorted(found)
     return AttentionStatistics(list(heads), lines, [found[index] for index in lines], too_long)
+
+
+def of_predicting_steps(weights: npt.NDArray[Any], heads: Sequence[Head]) -> npt.NDArray[Any]:
+    """Give each piece the weights of the step before, which predicts it, where heads learn that: (B, S, T, T)."""
+    predict = np.array([head.predicts for head in heads])  # (S,)
+    before = np.roll(weights, 1, axis=2)  # (B, S, T, T)
+    # nothing predicts BOS
+    before[:, :, 0] = 0
+    return np.where(predict[:, None, None], before, weights)
 
 
 def _measure_self(

@@ -195,11 +195,13 @@ def best_offset(offsets: IntArray) -> int:
 
 def _row(head: Head, number: int, joined: _Joined, shares: list[Proportion]) -> HeadRow:
     bits = joined.entropy[number]  # (P,)
-    several = joined.visible > 1  # (P,)
+    # a step that predicts a piece does not see it
+    visible = joined.visible - head.predicts  # (P,)
+    several = visible > 1  # (P,)
     return HeadRow(
         head=head,
         bits=_mean(bits),
-        relative_bits=_mean(bits[several] / np.log2(joined.visible[several])),
+        relative_bits=_mean(bits[several] / np.log2(visible[several])),
         no_word=float(joined.no_word[number].mean()),
         parent=shares[number] if shares else None,
         parent_weight=float(joined.parent_weights[number].mean()) if shares else None,

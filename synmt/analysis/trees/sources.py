@@ -25,6 +25,7 @@ class TreeSource:
     variant: the variant that owns it, as recipes call it; empty for an ordinary head.
     layer, head: counted from 1; 0 for annotations.
     flat: whether the annotations attend to any word (FA-NMT) instead of the parent in a latent tree.
+    predicts: whether a piece's weights are those of the step that predicts it, instead of the step that reads it.
     """
 
     side: Side
@@ -32,6 +33,7 @@ class TreeSource:
     layer: int = 0
     head: int = 0
     flat: bool = False
+    predicts: bool = False
 
     @property
     def name(self) -> str:
@@ -50,7 +52,9 @@ class TreeSource:
         """Return its attention weights in a forward pass: (B, T, T), without BOS on the target."""
         if self.layer:
             weights = forward.captured.attention[self.side, self.layer][:, self.head - 1]  # (B, T, T)
-            return weights if self.side == "source" else weights[:, 1:, 1:]
+            if self.side == "source":
+                return weights
+            return weights[:, :-1, 1:] if self.predicts else weights[:, 1:, 1:]
         if forward.memory.weights is None:
             raise UsageError(
                 f"{self.variant} annotates the source without giving the weights of its annotations",
@@ -99,7 +103,7 @@ def _learnt(model: Seq2Seq, side: Side) -> Iterator[TreeSource]:
             yield TreeSource(side, name, flat=not variant.induces_trees)
         elif _has_tree_heads(variant):
             for head in range(place.first_head, place.first_head + place.heads):
-                yield TreeSource(side, name, place.layer, head + 1)
+                yield TreeSource(side, name, place.layer, head + 1, predicts=variant.rows_predict)
 
 
 def _has_tree_heads(variant: Variant | type[Variant]) -> bool:

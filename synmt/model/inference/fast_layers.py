@@ -232,8 +232,9 @@ class _AlibiLayer(FastLayer):
         self.slopes = cast(AlibiAttention, layer.self_attention).slopes
 
     def _seen(self, state: FastState) -> Tensor:
-        # a penalty of -m (t - j) and one of m j have the same softmax
-        return state.seen[:, None] + self.slopes[:, None, None] * state.steps[:, None, None]  # (B, H, K, P)
+        # near 0 for what counts most: bf16 has few digits for large numbers
+        distances = (state.steps - state.position)[:, None, None]  # (B, 1, 1, P)
+        return state.seen[:, None] + self.slopes[:, None, None] * distances  # (B, H, K, P)
 
 
 _LAYERS = {SelfAttention: FastLayer, RotaryAttention: _RotaryLayer, AlibiAttention: _AlibiLayer}

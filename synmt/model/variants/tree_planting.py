@@ -58,6 +58,11 @@ class TreePlanting(Variant):
     default_heads = 1
     only_learns = True
 
+    @property
+    def rows_predict(self) -> bool:
+        """In the decoder, as in the paper's language model."""
+        return self.place.side == "target"
+
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Return the terms as they are; in training, compare the weights with the tree."""
         if all(signal.name in syntax.signals for signal in self.learns):

@@ -34,6 +34,7 @@ class TreeRegularization(Variant):
 
     learns = (SPLITS,)
     default_layers = (4,)
+    only_learns = True
 
     def __init__(self, place: Place, *, share: Annotated[float, Field(gt=0, le=1)] = 0.25) -> None:
         super().__init__(place)
