@@ -11,10 +11,11 @@ from synmt.analysis.words.counts import WordCounts, WordGroups, count_source, co
 from synmt.analysis.words.labels import group_by_frequency
 from synmt.analysis.words.matching import TokenizedText, found_words, join_alignments, match_words, right_sources
 from synmt.analysis.words.table import tabulate_words
-from synmt.analysis.words.tokenizing import in_case, place_words, tokenize_text
+from synmt.analysis.words.tokenizing import in_case, tokenize_text
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import MetricOptions
 from synmt.files.reading import read_lines
+from synmt.syntax.align import locate_words
 
 REFERENCE = ["der Hund sieht den Hund", "ein Mann sieht die Frau", "die Frau schläft und der Mann lacht"]
 A = ["der Hund sieht Hund Hund", "die Frau sieht ein Mann", "der Mann schläft und lacht lacht"]
@@ -234,22 +235,22 @@ def test_words_are_cut_as_bleu_cuts_them_and_found_in_the_line_again():
     line = "„Ja&quot;, sagt er:  3,5 % (fast)."
     words = tokenize_text([line], MetricOptions()).lines[0]
     assert words == ["„Ja", '"', ",", "sagt", "er", ":", "3,5", "%", "(", "fast", ")", "."]
-    places = place_words(words, line)
+    places = locate_words(words, line)
     found = [line[start:end] for start, end in places.tolist()]
     assert [found[0], *found[2:]] == ["„Ja", ",", "sagt", "er", ":", "3,5", "%", "(", "fast", ")", "."]
     assert line[places[1, 0]] == "&"
     assert in_case(TokenizedText([["Der", "HUND"]]), MetricOptions(lowercase=True)).lines == [["der", "hund"]]
-    assert place_words(["x"], " ").tolist() == [[0, 0]]
+    assert locate_words(["x"], " ").tolist() == [[0, 0]]
 
 
 def test_words_in_lower_case_are_found_in_the_line_as_it_is_written():
     for line in ("NEW YORK TIMES reports .", "İSTANBUL (TR) &amp; ANKARA"):
         options = MetricOptions(lowercase=True)
         words = tokenize_text([line], options)
-        lowered, cased = (place_words(one.lines[0], line).tolist() for one in (in_case(words, options), words))
+        lowered, cased = (locate_words(one.lines[0], line).tolist() for one in (in_case(words, options), words))
         assert lowered == cased
     line = "the USA today"
-    assert [line[start:end] for start, end in place_words(["the", "usa", "today"], line).tolist()] == line.split()
+    assert [line[start:end] for start, end in locate_words(["the", "usa", "today"], line).tolist()] == line.split()
 
 
 def test_the_figures_on_the_files_of_the_pascal_paper_are_those_of_compare_mt(nc11):

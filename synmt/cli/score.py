@@ -76,11 +76,8 @@ def score(
         _score_pairs(cluster, kind=kind, model=models[0], source=source, target=target, **loaded)
         return
     from synmt.evaluation.comparison import ScoreOptions, compare_systems
-    from synmt.evaluation.cost import check_runs
 
-    if cost:
-        check_runs(systems or [])
-    _check_sentence_file(sentences, [*(systems or []), reference, source])
+    _check_files(systems or [], sentences, [reference, source], cost=cost)
     tested = {"tests": None if tests is None else _split(tests), "samples": samples, "seed": seed}
     measured = {"tokenize": tokenize, "lowercase": lowercase, "comet_model": comet_model, "beer_folder": beer}
     how = ScoreOptions(test_set=test, group_seeds=group_seeds, on=on, **measured)
@@ -89,11 +86,14 @@ def score(
     _show(comparison, sentences, kind, cost=cost)
 
 
-def _check_sentence_file(path: Path | None, inputs: list[Path | None]) -> None:
-    if path:
-        from synmt.evaluation.report import check_sentence_file
+def _check_files(systems: list[Path], sentences: Path | None, others: list[Path | None], *, cost: bool) -> None:
+    from synmt.evaluation.cost import check_runs
+    from synmt.evaluation.report import check_sentence_file
 
-        check_sentence_file(path, [one for one in inputs if one is not None])
+    if cost:
+        check_runs(systems)
+    if sentences:
+        check_sentence_file(sentences, [*systems, *(one for one in others if one is not None)])
 
 
 def _show(comparison: SystemComparison, sentences: Path | None, kind: str, *, cost: bool) -> None:

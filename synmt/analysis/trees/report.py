@@ -20,13 +20,13 @@ from synmt.analysis.trees.results import GoldTrees, TreeResults, compare_induced
 from synmt.analysis.trees.sources import tree_sources
 from synmt.analysis.trees.svg import TreeDrawing, draw_svg
 from synmt.analysis.trees.tables import results_as_html, results_as_text
-from synmt.analysis.words.tokenizing import place_words
 from synmt.arrays import SIDES, Side
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.outputs import Outputs
 from synmt.files.writing import write_atomically
 from synmt.run import Run, find_run
+from synmt.syntax.align import locate_words
 from synmt.syntax.conllu import read_conllu, read_parses
 from synmt.syntax.parse import Parse
 from synmt.words.word_tokenizer import WordTokenizer
@@ -104,7 +104,7 @@ def _as_read(tokenizer: WordTokenizer, blocks: Sequence[tuple[str, Parse]]) -> t
     if not tokenizer.recipe.changes:
         return lines, [parse for _, parse in blocks]
     return lines, [
-        replace(parse, spans=place_words([text[start:end] for start, end in parse.spans.tolist()], line))
+        replace(parse, spans=locate_words([text[start:end] for start, end in parse.spans.tolist()], line))
         for line, (text, parse) in zip(lines, blocks, strict=True)
     ]
 

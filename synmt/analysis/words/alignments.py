@@ -15,13 +15,13 @@ from synmt.analysis.groups.scores import NAMED_GROUPS
 from synmt.analysis.words.counts import WordGroups
 from synmt.analysis.words.matching import TokenizedText, join_alignments
 from synmt.analysis.words.texts import WordTexts
-from synmt.analysis.words.tokenizing import place_words
 from synmt.arrays import DoubleArray, IntArray
 from synmt.decode.alignment import Pair, best_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError, listed
 from synmt.files.reading import read_lines
 from synmt.run import find_run
+from synmt.syntax.align import locate_words
 
 if TYPE_CHECKING:
     from synmt.analysis.options import WordOptions
@@ -165,7 +165,7 @@ def _attention(
                 translator.tokenizers["target"].tokenize_lines(lines[1]),
             )
         places = (
-            [place_words(words, line) for words, line in zip(text.lines, some, strict=True)]
+            [locate_words(words, line) for words, line in zip(text.lines, some, strict=True)]
             for text, some in zip((source, target), lines, strict=True)
         )
         return word_attention(translator, *lines, *places)

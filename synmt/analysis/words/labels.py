@@ -19,9 +19,9 @@ from synmt.analysis.groups.trees import word_distances
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.words.counts import WordGroups
 from synmt.analysis.words.matching import TokenizedText
-from synmt.analysis.words.tokenizing import place_words
 from synmt.arrays import IntArray, Side
 from synmt.data.vocabulary import word_of
+from synmt.syntax.align import locate_words
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
 from synmt.syntax.trees import ancestors
@@ -118,7 +118,7 @@ def tree_labels(kind: TreeLabel, text: TokenizedText, lines: Sequence[str], pars
     found: Labels = []
     for words, line, parse in zip(text.lines, lines, parses, strict=True):
         labels = kind.label(parse)
-        owners: list[int] = word_of(place_words(words, line), parse.spans).tolist()
+        owners: list[int] = word_of(locate_words(words, line), parse.spans).tolist()
         found += [labels[owner] if owner >= 0 else UNKNOWN for owner in owners]
     return found
 

@@ -233,8 +233,7 @@ class _AlibiLayer(FastLayer):
 
     def _seen(self, state: FastState) -> Tensor:
         # near 0 for what counts most: bf16 has few digits for large numbers
-        distances = (state.steps - state.position)[:, None, None]  # (B, 1, 1, P)
-        return state.seen[:, None] + self.slopes[:, None, None] * distances  # (B, H, K, P)
+        return state.seen[:, None] + self.slopes[:, None, None] * (state.steps - state.position)[:, None, None]
 
 
 _LAYERS = {SelfAttention: FastLayer, RotaryAttention: _RotaryLayer, AlibiAttention: _AlibiLayer}
