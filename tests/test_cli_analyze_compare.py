@@ -250,7 +250,7 @@ def test_a_model_of_gold_trees_is_measured_with_trees_from_a_file(tmp_path):
 
 
 def test_trees_and_alignments_are_computed_only_for_json_and_pages(runs, tmp_path, monkeypatch):
-    def refuse(*arguments):
+    def refuse(*arguments, raw):
         raise SynmtError("nothing is to be parsed")
 
     monkeypatch.setattr("synmt.analysis.compare.report.find_words", refuse)

@@ -102,7 +102,11 @@ def test_the_table_of_the_summary_is_not_on_stdout(folder):
 def test_options_of_resamples_have_no_effect_on_pairs_and_are_named(folder):
     errors = pairs_of(folder).stderr
     assert "--samples has no effect without --contrast\n--seed has no effect without --contrast\n" in errors
-    assert "no effect" not in ask(models=[folder / "one"], contrast=[str(folder / "set")]).stderr
+    # only differences between models are resampled
+    why = "no effect without a second --model\n"
+    assert f"--samples has {why}--seed has {why}" in ask(models=[folder / "one"], contrast=[str(folder / "set")]).stderr
+    both = [folder / "one", folder / "one"]
+    assert "no effect" not in ask(models=both, contrast=[str(folder / "set")]).stderr
 
 
 def test_lines_that_are_too_long_are_named(folder):

@@ -110,7 +110,9 @@ def test_an_lstm_starts_from_an_lstm(tmp_path):
         model={**lstm, "init": str(run.folder), "freeze": ["encoder"]}, syntax={"variants": [{"name": "latent_tree"}]}
     )
     # the gate of the annotations makes the output layer wider
-    with pytest.raises(UsageError, match=r"other shapes in this run: decoder.output.weight \(16, 32\), not \(16, 48\)"):
+    with pytest.raises(
+        UsageError, match=r"different shapes in this run: decoder.output.weight \(16, 32\), not \(16, 48\)"
+    ):
         check_parts(*adopt_vocabulary(recipe), continued=False)
     recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update={"init_except": ("decoder.output",)})})
     recipe, vocabularies = adopt_vocabulary(recipe)
@@ -133,7 +135,7 @@ def refused(tmp_path, *variants, match, vocabulary=None, **model):
 
 
 def test_other_shapes_are_named(tmp_path):
-    said = refused(tmp_path, match="other shapes", feedforward_dim=48)
+    said = refused(tmp_path, match="different shapes", feedforward_dim=48)
     assert "encoder.1.feed_forward.inner.weight (32, 32), not (48, 32)" in said
     assert "and " in said
     assert "init_except" in said
