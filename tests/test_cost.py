@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 from small_run import make_run, write_tests
 from tiny import succeed
 
-from synmt.errors import UsageError
+from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.cost import check_runs, cost_line, cost_remarks, cost_rows, costs_of, run_cost
 from synmt.evaluation.systems import System, Text
 from synmt.run import Run
@@ -121,6 +121,9 @@ def test_files_have_no_cost(tmp_path):
         with pytest.raises(UsageError, match="files have no record of cost"):
             check_runs([tmp_path / given])
     check_runs([tmp_path / "one.de", tmp_path])
+    # a typing error is named as such
+    with pytest.raises(SynmtError, match=r"on\.de: no such file or run folder\. Did you mean"):
+        check_runs([tmp_path / "on.de"])
     with pytest.raises(UsageError, match="files have no record of cost"):
         costs_of([System("a.de", [Text("a.de", ["x"])])])
     run = write_run(tmp_path / "a")

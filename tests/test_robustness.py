@@ -167,6 +167,7 @@ def test_a_metric_reads_the_raw_source_and_a_model_its_words(translator, monkeyp
     assert not own.reads_arcs
     raw = replace(OUTPUTS, source=[line.upper() for line in LINES])
     list(measure(translator, own, make_conditions(own, [0.5], seed=1), make_metric("chrf"), raw))
+    assert len(sources) > 1
     assert sources == [raw.source] * len(sources)
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from glob import glob
 from pathlib import Path
 from typing import Any
 
 from synmt.errors import UsageError
 from synmt.evaluation.comparison import SystemComparison
 from synmt.evaluation.report import Rows, remarks, tables
+from synmt.evaluation.system_paths import check_existence, matching
 from synmt.evaluation.systems import System
 from synmt.run import Run
 
@@ -136,10 +136,10 @@ def costs_of(systems: Sequence[System]) -> list[tuple[str, list[RunCost]]]:
     return [(name, [run_cost(run) for run in members]) for name, members in runs.items() if members]
 
 
-def check_runs(systems: Iterable[Path]) -> None:
-    """Raise UsageError if no path or pattern is a run folder: files have no record of cost."""
-    found = [Path(one) for path in systems for one in (glob(str(path)) or [path])]
-    if found and not any(path.is_dir() for path in found):
+def check_runs(systems: Sequence[Path]) -> None:
+    """Raise UsageError if no path or pattern is a run folder, SynmtError if a path does not exist."""
+    check_existence(systems)
+    if systems and not any(path.is_dir() for one in systems for path in matching(one)):
         raise _without_runs()
 
 

@@ -23,7 +23,7 @@ def group_paths(paths: Sequence[Path], *, group_seeds: bool = False) -> list[tup
     The log names the paths that a pattern matches, or that were grouped by their seeds. Raises SynmtError for a pattern
     that matches nothing, UsageError for runs that are not seeds of one system.
     """
-    groups = [(str(path), _match(path)) for path in paths]
+    groups = [(str(path), matching(path)) for path in paths]
     if group_seeds:
         groups = group_by_seed([path for _, members in groups for path in members])
     for name, members in groups:
@@ -47,7 +47,7 @@ def warn_of_single_seeds(groups: Sequence[tuple[str, Sequence[Path]]]) -> None:
 
 def match_paths(paths: Sequence[Path]) -> list[Path]:
     """Find files and run folders, each of them a system, also those that a pattern matches, which the log names."""
-    found = [(str(path), _match(path)) for path in paths]
+    found = [(str(path), matching(path)) for path in paths]
     for name, members in found:
         _say_members(name, members, "system")
     return [path for _, members in found for path in members]
@@ -74,7 +74,7 @@ def check_existence(paths: Sequence[Path]) -> None:
         raise all_in_one(missing)
 
 
-def _match(path: Path) -> list[Path]:
+def matching(path: Path) -> list[Path]:
     """List the paths that match a pattern; a path that exists is not a pattern."""
     if not glob.has_magic(str(path)) or path.exists():
         return [path]

@@ -33,6 +33,7 @@ from synmt.training.grid_runs import (
     check_grid,
     failure_of,
     grid_runs,
+    runs_left,
 )
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def train_grid(
     The other arguments are those of `synmt.training.pipeline.train`; `overrides` change every recipe.
     """
     planned, stop = grid_runs(recipes, overrides, seeds=seeds, runs=runs), stop or threading.Event()
-    left = [run for run in planned if overwrite or not run.is_done()]
+    left = runs_left(planned, overwrite=overwrite)
     check_grid(left, planned, overwrite=overwrite)
     processes = processes or _join_processes(needed=bool(left))
     cluster = cluster_in_use() if processes is None or processes.count == 1 else None

@@ -181,6 +181,11 @@ def resume_command(planned: Sequence[GridRun], *, overwrite: bool) -> Callable[[
     return name
 
 
+def runs_left(planned: Sequence[GridRun], *, overwrite: bool) -> list[GridRun]:
+    """Choose the runs that are still to be done."""
+    return [run for run in planned if overwrite or not run.is_done()]
+
+
 def check_grid(runs: Sequence[GridRun], planned: Sequence[GridRun], *, overwrite: bool) -> None:
     """Check the recipes of runs, and their folders, before the first one begins; raises all problems together.
 

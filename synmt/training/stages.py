@@ -16,12 +16,12 @@ from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import describe_dropped, with_bracketings, with_trees, without_filters
 from synmt.data.vocabulary import Vocabularies
-from synmt.errors import SynmtError, UsageError, all_in_one
+from synmt.errors import SynmtError, all_in_one
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arcs import without_arcs
 from synmt.training.trees.label_warnings import relation_warnings
-from synmt.training.trees.parse_source import ParseSource, find_parse_source, parser_with_trees
+from synmt.training.trees.parse_source import ParseSource, check_source_trees, find_parse_source, parser_with_trees
 from synmt.training.trees.parse_text import parse_text, read_parse_cost
 from synmt.training.trees.requirements import (
     TreeRequirements,
@@ -53,7 +53,7 @@ class Prepared:
     made_by: the part of the annotation's name that identifies the trees alone; it changes only if the trees do.
     parser: the identity of the parser of the source, which also parses new text.
     tokenizers: what tokenizes each side.
-    raw: the corpus before it was tokenized, if it was; None in data that were not prepared from text.
+    raw: the corpus before it was tokenized, also if nothing was.
     parse_costs: what it took to parse the training text of each side, if synmt did it.
     """
 
@@ -82,8 +82,8 @@ def prepare_data(
     source_trees: parse the source even if no variant reads its trees.
     vocabularies, truecasers: those of another run; without them, they are learned from the corpus.
     """
-    if source_trees and recipe.tasks.trees != "none":
-        raise trees_beside_task(recipe)
+    if source_trees:
+        check_source_trees(recipe)
     sides = sides_with_trees(requirements, source_trees=source_trees)
     try:
         corpus = yield from find_text(recipe)
@@ -122,15 +122,6 @@ def prepare_data(
     for text in (*relation_warnings(recipe, PreparedCorpus.open(folder), trees), *dropped):
         _logger.warning("%s", text)
     return prepared
-
-
-def trees_beside_task(recipe: Recipe) -> UsageError:
-    """Make the error for trees of a source that has trees or tags in its text."""
-    contains = "task tags" if recipe.tasks.mixed == "none" else "trees"
-    return UsageError(
-        f"--trees cannot be combined with tasks.{recipe.tasks.key}: the source text contains {contains}",
-        do="Leave out --trees",
-    )
 
 
 def _find_sources(

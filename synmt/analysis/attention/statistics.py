@@ -87,7 +87,7 @@ def measure_heads(
     read = replace(text, target=None) if side_of(kind) == "source" else text
     for forward in run_with_progress(translator, read, "reading attention", what=what):
         weights = weights_of(forward, kind, heads).cpu().numpy()  # (B, S, Tq, Tk)
-        if kind == "target":
+        if any(head.predicts for head in heads):
             weights = of_predicting_steps(weights, heads)
         for row, sentence in enumerate(forward.sentences):
             too_long += sentence.dropped > 0

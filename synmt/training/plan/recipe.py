@@ -17,12 +17,12 @@ from synmt.recipe.schema import ModelRecipe, Recipe, SyntaxRecipe
 from synmt.run import Run
 from synmt.training.checks import Requirements, check_run_folder, check_values, load_checked
 from synmt.training.finished import missing_tests
-from synmt.training.grid_runs import check_grid, grid_runs, waits_for
+from synmt.training.grid_runs import check_grid, grid_runs, runs_left, waits_for
 from synmt.training.initial import adopt_case, adopt_vocabulary
 from synmt.training.plan.data import plan_data
 from synmt.training.plan.step import PlannedStep
 from synmt.training.plan.text import PlannedText, plan_text
-from synmt.training.stages import trees_beside_task
+from synmt.training.trees.parse_source import check_source_trees
 from synmt.training.trees.requirements import tree_requirements
 
 
@@ -31,8 +31,8 @@ def plan_preparation(
 ) -> list[PlannedStep]:
     """Plan `prepare`; the arguments are the same."""
     loaded, requirements = load_checked(recipe, overrides, tree_requirements)
-    if source_trees and loaded.tasks.trees != "none":
-        raise trees_beside_task(loaded)
+    if source_trees:
+        check_source_trees(loaded)
     loaded, vocabularies = adopt_vocabulary(loaded)
     text = plan_text(loaded)
     how = {"source_trees": source_trees, "vocabularies": vocabularies, "truecasers": adopt_case(loaded)}
@@ -65,7 +65,7 @@ def plan_grid(
 ) -> list[PlannedStep]:
     """Plan `train_grid`; the arguments and errors are the same. What several runs share is listed once."""
     planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs)
-    check_grid([run for run in planned if overwrite or not run.is_done()], planned, overwrite=overwrite)
+    check_grid(runs_left(planned, overwrite=overwrite), planned, overwrite=overwrite)
     steps, seen, texts = list[PlannedStep](), set[tuple[str, ...]](), dict[str, PlannedText]()
     for run in planned:
         if before := waits_for(run, planned):
