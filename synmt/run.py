@@ -23,12 +23,14 @@ import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from synmt.errors import SynmtError, UsageError, broken_run, did_you_mean_path, unknown_name
 from synmt.files.writing import UNFINISHED, write_atomically, write_json
+from synmt.recipe.data import parser_model
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import EvaluationRecipe, Recipe
 from synmt.recipe.yaml_text import dump_yaml, load_yaml
@@ -112,7 +114,13 @@ class Run:
 
     def recipe(self) -> Recipe:
         """Read the recipe of the run."""
-        return check_recipe(self._recipe_values(), where=str(self.folder / "recipe.yaml"))
+        values = self._recipe_values()
+        for section, language in (("parser", "source"), ("target_parser", "target")):
+            # before there was `auto`, runs that read no trees stored `compact` for languages without such a model
+            with suppress(AttributeError, LookupError, TypeError):
+                if values[section]["model"] == "compact":
+                    values[section]["model"] = parser_model("auto", values[language])
+        return check_recipe(values, where=str(self.folder / "recipe.yaml"))
 
     def evaluation(self) -> EvaluationRecipe:
         """Read how the recipe scores test sets, without checking the model and data that scores do not need."""
@@ -228,15 +236,19 @@ def _newest_finished(root: Path) -> Path:
 
 
 def check_folder(path: Path) -> None:
-    """Raise SynmtError if a folder can be neither made nor written; makes nothing."""
+    """Raise SynmtError if a folder can be neither made nor written; nothing stays."""
     there = next(one for one in (path, *path.absolute().parents) if os.path.lexists(one))
     if not there.exists():
         raise SynmtError("is a link to what does not exist", where=str(there), do="Choose another folder")
     if not there.is_dir():
         raise SynmtError("is a file, not a folder", where=str(there), do="Choose another name or folder")
-    if not os.access(there, os.W_OK | os.X_OK):
-        why = "no permission, or a read-only disk"
-        raise SynmtError(f"cannot be written ({why})", where=str(there), do="Choose another folder")
+    try:
+        # only an attempt shows what a file system such as /proc allows
+        TemporaryDirectory(dir=there).cleanup()
+    except OSError as error:
+        raise SynmtError(
+            f"cannot be written ({error.strerror})", where=str(there), do="Choose another folder"
+        ) from None
 
 
 def read_state(checkpoint: Path) -> dict[str, Any]:

@@ -37,7 +37,7 @@ ORDER = (
 """Each package imports from those of earlier rows, and from itself."""
 
 ROW_OF = {name: row for row, names in enumerate(ORDER) for name in names}
-LONGEST_FILE, LONGEST_FUNCTION, MOST_PARAMETERS = 260, 50, 8
+LONGEST_FILE, LONGEST_FUNCTION, MOST_PARAMETERS = 400, 50, 8
 
 FILES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 MODULES = {".".join(("synmt", *path.with_suffix("").parts)).removesuffix(".__init__"): path for path in FILES}

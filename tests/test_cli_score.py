@@ -406,12 +406,20 @@ def test_a_metric_that_reads_the_source_gets_it(files, monkeypatch):
         (("-r", "ref.de", "one.de", "--tests", "wilcoxon"), "there is no test 'wilcoxon'"),
         (("-r", "ref.de", "one.de", "-m", "copied"), "copied words needs the source"),
         (("-r", "ref.de", "one.de", "--sentences", "all.txt"), "all.txt: unknown file format"),
-        (("-r", "ref.de", "one.de", "--contrast", "controlled"), "--contrast needs --model"),
-        (("one.de", "--model", "runs/a", "--contrast", "controlled"), "TRANSLATIONS cannot be combined with --model"),
-        (("--model", "runs/a", "-m", "bleu", "--contrast", "x"), "--metrics/--metric cannot be combined with --model"),
-        (("--model", "runs/a"), "a model needs texts to score"),
+        (("-r", "ref.de", "one.de", "--contrast", "controlled"), "--contrast needs a model. Add `--run RUN`"),
+        (
+            ("one.de", "--model", "runs/a", "--contrast", "controlled"),
+            "TRANSLATIONS cannot be combined with --contrast",
+        ),
+        (
+            ("--model", "runs/a", "-m", "bleu", "--contrast", "x"),
+            "--metrics/--metric cannot be combined with --contrast",
+        ),
+        (("--run", "runs/a"), "runs/a: no such file or run folder"),
+        (("--run", "runs/a", "--target", "t"), "--target needs --source"),
+        (("--run", "runs/a", "--device", "cpu"), "--device needs texts that a model scores"),
         (("--model", "runs/a", "--source", "s", "--contrast", "x"), "a contrastive set has its own texts"),
-        (("--model", "runs/a", "--source", "s"), "Give `--source FILE` and `--target FILE`, or `--contrast PATH`"),
+        (("--model", "runs/a", "--source", "s"), "--source needs --target"),
     ],
 )
 def test_options_that_do_not_belong_together_are_refused(files, monkeypatch, arguments, message):
@@ -442,10 +450,10 @@ def test_models_get_every_option(monkeypatch, caplog):
     # both raise: what they return is not printed
     for function in ("contrast.report.judge_models", "model_scores.score_files"):
         monkeypatch.setattr(f"synmt.evaluation.{function}", lambda one: options.append(one) or 1 / 0)
-    run("--model", "runs/a", "--model", "runs/b", "--contrast", "controlled", "--batch-size", 8, "--json")
+    run("--run", "runs/a", "runs/b", "--contrast", "controlled", "--batch-size", 8, "--json")
     run("--model", "runs/a", "--source", "a.en", "--target", "a.de", "--checkpoint", "best", "--parses", "a.conllu")
     run("--model", "runs/a", "--contrast", "controlled", "--samples", 50, "--seed", 3, "--device", "cpu")
-    assert caplog.messages == [f"{option} has no effect without a second --model" for option in ("--samples", "--seed")]
+    assert caplog.messages == [f"{option} has no effect without a second --run" for option in ("--samples", "--seed")]
     a, b = Path("runs/a"), Path("runs/b")
     texts = {"source": Path("a.en"), "target": Path("a.de"), "parses": Path("a.conllu")}
     assert options == [

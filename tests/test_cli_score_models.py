@@ -1,4 +1,4 @@
-"""`synmt score --model` as a user runs it."""
+"""`synmt score --target` and `--contrast` as a user runs it."""
 
 import json
 import math
@@ -103,7 +103,7 @@ def test_options_of_resamples_have_no_effect_on_pairs_and_are_named(folder):
     errors = pairs_of(folder).stderr
     assert "--samples has no effect without --contrast\n--seed has no effect without --contrast\n" in errors
     # only differences between models are resampled
-    why = "no effect without a second --model\n"
+    why = "no effect without a second --run\n"
     assert f"--samples has {why}--seed has {why}" in ask(models=[folder / "one"], contrast=[str(folder / "set")]).stderr
     both = [folder / "one", folder / "one"]
     assert "no effect" not in ask(models=both, contrast=[str(folder / "set")]).stderr
@@ -191,13 +191,13 @@ def test_identical_pairs_give_a_warning(folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "Give `--source FILE` and `--target FILE`"),
-        ({"source": "a"}, "Give `--source FILE` and `--target FILE`"),
+        ({}, "--device needs texts that a model scores. Add `--source FILE --target FILE`, or `--contrast PATH`"),
+        ({"target": "a"}, "--target needs --source"),
         ({"models": ["one", "two"], "source": "a", "target": "b"}, "one model at a time"),
         ({"source": "-", "target": "-"}, "read only once"),
         ({"contrast": ["set"], "source": "a"}, "has its own texts"),
         ({"contrast": ["set", "controlled"], "parses": "a"}, "--parses needs a single --contrast set"),
-        ({"checkpoint": "beste"}, "Did you mean 'best'"),
+        ({"checkpoint": "beste", "contrast": ["set"]}, "Did you mean 'best'"),
     ],
 )
 def test_options_that_do_not_belong_together_are_refused(options, message):

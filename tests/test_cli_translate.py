@@ -50,7 +50,8 @@ def test_without_arguments_the_newest_run_translates_standard_input(runs):
     done = synmt(text=INPUT, cwd=runs.parent)
     assert (done.returncode, warnings_in(done.stderr)) == (0, b"run: runs/plain\n")
     assert [bool(line) for line in lines_of(done)] == [bool(line.strip()) for line in LINES]
-    assert synmt("--run", "runs/plain", text=INPUT, cwd=runs.parent).stdout == done.stdout
+    for named in (("--run", "runs/plain"), ("runs/plain",)):
+        assert synmt(*named, text=INPUT, cwd=runs.parent).stdout == done.stdout
 
 
 def test_a_file_is_translated_into_a_file(runs, tmp_path):

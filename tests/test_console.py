@@ -161,6 +161,27 @@ def test_an_option_of_all_commands_after_the_command_is_shown_its_place(option, 
     assert f"No such option: {option}. Write it before the command: `synmt {example} parse …`" in said
 
 
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (["train", "quickstart", "--max-steps", "100"], "without dashes: `training.max_steps=100`"),
+        (["train", "quickstart", "--training.max_steps=100"], "without dashes: `training.max_steps=100`"),
+        (["prepare", "quickstart", "--dropout", "0.1"], "`vocabulary.dropout=0.1` or `model.dropout=0.1`"),
+    ],
+)
+def test_a_key_of_the_recipe_that_is_typed_like_an_option_is_shown_as_it_is_written(arguments, advice):
+    assert advice in " ".join(fail(2, *arguments).split())
+    assert "written without dashes" not in fail(2, "parse", "--dropout", "0.1")
+
+
+@pytest.mark.parametrize("command", ["parse", "score", "analyze"])
+def test_a_help_page_of_80_columns_breaks_no_value(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    words = re.findall(r"[a-z]+", succeed(command, "--help").stdout.decode())
+    assert {"official", "auto"} <= set(words)
+    assert command == "parse" or {"markdown", "latex", "json"} <= set(words)
+
+
 # each command waits in the first function that it calls
 _FIRST = {
     "parse": ("synmt.parsing.parser", "StanzaParser", ["parse"]),

@@ -282,6 +282,7 @@ def test_without_a_network_there_is_one_message(server, folder, monkeypatch):
     said = fail(1, "parse", "--lang", "de", text=TEXT)
     assert "Stanza models for 'de' not found. SYNMT_OFFLINE forbids the network" in said
     assert copied in said
+    assert "`parser.model=compact`" in fail(1, "parse", "--parser", "official", text=TEXT)
 
 
 @pytest.mark.parametrize("content", [b"<html>", b"[]"])

@@ -1,5 +1,6 @@
 """Recipes: which are refused with which message, and that every shipped recipe is valid."""
 
+import json
 import re
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from synmt.training.trees.requirements import tree_requirements
 
 RECIPES = sorted((Path(__file__).parents[1] / "recipes").rglob("*.yaml"))
 ALIASES = "".join(f"x{i}: &x{i} [*x{i - 1}]\n" for i in range(1, 3000))
+PAIR = {"source": "a.en", "target": "a.de"}
 LEAST = {"source": "en", "target": "de", "corpus": {"name": "controlled"}}
 
 
@@ -39,6 +41,43 @@ def test_a_recipe_extends_another_and_says_only_what_differs(tmp_path):
     recipe = load_recipe(over)
     assert (recipe.name, recipe.training.warmup, recipe.training.seed) == ("over", 5, 4)
     assert (recipe.model.model_dim, recipe.model.heads, recipe.model.encoder_layers) == (128, 8, 4)
+
+
+@pytest.mark.parametrize(
+    ("base", "changed", "text"),
+    [
+        ({"name": "controlled"}, {"folder": "mine"}, {"folder": "mine"}),
+        ({"name": "controlled", "test": {"hard": "controlled"}}, {"folder": "mine"}, {"folder": "mine"}),
+        ({"folder": "mine"}, {"name": "controlled"}, {"name": "controlled"}),
+        ({"name": "multi30k"}, {"name": "controlled"}, {"name": "controlled"}),
+        ({"folder": "mine", "valid": PAIR}, {"train": PAIR}, {"train": [PAIR]}),
+        ({"folder": "mine", "valid": PAIR}, {"folder": None, "train": PAIR}, {"train": [PAIR]}),
+    ],
+)
+def test_a_text_of_another_kind_replaces_that_of_the_base(tmp_path, base, changed, text):
+    (tmp_path / "base.yaml").write_text(json.dumps({"source": "en", "target": "de", "corpus": base}))
+    (tmp_path / "own.yaml").write_text(json.dumps({"extends": "base.yaml", "corpus": changed}))
+    overrides = [f"corpus.{key}={json.dumps(value)}" for key, value in changed.items()]
+    for recipe in (load_recipe(tmp_path / "own.yaml"), load_recipe(tmp_path / "base.yaml", overrides)):
+        corpus = recipe.corpus.model_dump(mode="json", exclude_defaults=True)
+        assert {key: corpus[key] for key in ("name", "folder", "train") if key in corpus} == text
+        assert ("valid" in corpus, "test" in corpus) == ("valid" in base, "test" in base)
+
+
+@pytest.mark.parametrize(
+    ("parsers", "models"),
+    [
+        ({}, ("compact", "official")),
+        ({"parser": {"model": "auto"}, "target_parser": {"model": "auto"}}, ("compact", "official")),
+        ({"parser": {"model": "official"}, "target_parser": {"model": "mine"}}, ("official", "mine")),
+    ],
+)
+def test_auto_is_the_compact_parser_where_there_is_one(parsers, models):
+    values = {"name": "a", "source": "en", "target": "de", "corpus": {"folder": "c"}, **parsers}
+    recipe = check_recipe(values, where="a")
+    assert (recipe.parser.model, recipe.target_parser.model) == models
+    # what a run stores is read as the same recipe
+    assert check_recipe(recipe_values(recipe), where="a") == recipe
 
 
 def test_overrides_reach_every_key_and_list_items(tmp_path):

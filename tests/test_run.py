@@ -19,8 +19,9 @@ from synmt.errors import SynmtError, UsageError
 from synmt.model import weights
 from synmt.model.weights import save_weights
 from synmt.recipe.corpus import SplitFiles
-from synmt.recipe.load import check_recipe
+from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import TrainingRecipe
+from synmt.recipe.yaml_text import dump_yaml
 from synmt.run import Run, find_run, read_state, remove_leftovers
 from synmt.training import checkpoint
 from synmt.training.checkpoint import drop_checkpoints, load_checkpoint, save_checkpoint
@@ -341,6 +342,18 @@ def test_a_run_of_another_format_is_not_gone_on_with(tmp_path, recipe):
     for overwrite in (False, True):
         with pytest.raises(SynmtError, match=message):
             check_run(Run(tmp_path), recipe, overwrite=overwrite)
+
+
+def test_a_run_from_before_auto_has_the_recipe_that_it_was_trained_with(tmp_path):
+    values = {"name": "old", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
+    recipe = check_recipe(values, where="old")
+    run = Run(tmp_path / "old")
+    run.folder.mkdir()
+    # the default of both sides was `compact`, and nothing read trees of a German target
+    before = recipe_values(recipe)
+    before["target_parser"]["model"] = "compact"
+    (run.folder / "recipe.yaml").write_text(dump_yaml(before), encoding="utf-8")
+    assert run.recipe() == recipe
 
 
 def test_a_run_without_its_recipe_is_broken(tmp_path, recipe):

@@ -122,7 +122,6 @@ def test_the_depth_of_each_word_is_added_to_its_embedding_gradients_too():
     variant = made(StructuralDepth)
     syntax, mask = read(variant, trees)
     x = torch.randn(3, mask.size(-1), 8, dtype=torch.float64, requires_grad=True)
-    exact = Syntax({"depth": syntax.signals["depth"].double()})
     weight, bias = variant.project.weight, variant.project.bias
     rows = []
     for b, (parse, word_of) in enumerate(with_eos(trees)):
@@ -136,8 +135,7 @@ def test_the_depth_of_each_word_is_added_to_its_embedding_gradients_too():
             waves = torch.tensor([*map(math.sin, angles), *map(math.cos, angles)], dtype=torch.float64)
             rows.append(x[b, t] + torch.tanh(weight @ waves + bias))
     expected = torch.stack(rows).view_as(x)
-    # the rates of the sinusoids are float32
-    assert_same_with_gradients(variant.embed(x, exact), expected, (x, weight, bias), rtol=1e-5, atol=1e-5)
+    assert_same_with_gradients(variant.embed(x, syntax), expected, (x, weight, bias))
 
 
 def test_the_sinusoids_are_those_of_the_positions():

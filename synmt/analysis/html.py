@@ -101,10 +101,13 @@ def code(text: str) -> str:
 def figure(draw: Callable[[], Figure], *, caption: str, shrinks: bool = True) -> str:
     """Draw a matplotlib figure into the page; it keeps its light background on dark screens.
 
+    Without matplotlib, the page has only the caption.
     shrinks: whether it shrinks on narrow screens, as long as its text is legible, before it scrolls.
     """
-    from synmt.analysis.plots import svg_of
+    from synmt.analysis.plots import has_matplotlib, svg_of
 
+    if not has_matplotlib():
+        return paragraph(f"{caption} (no figure: matplotlib is not installed)", faint=True)
     return picture(svg_of(draw), caption=caption, shrinks=shrinks)
 
 

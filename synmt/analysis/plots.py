@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from textwrap import wrap
@@ -83,17 +84,15 @@ def check_plot(path: Path) -> None:
             where=str(path),
             allowed=f"Endings: {', '.join('.' + name for name in FORMATS)}",
         )
-    check_matplotlib()
-
-
-def check_matplotlib() -> None:
-    """Raise SynmtError if matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
+    if not has_matplotlib():
         raise SynmtError(
             "plots need matplotlib, which is not installed", do="Install it with `pip install 'synmt[plot]'`"
-        ) from None
+        )
+
+
+def has_matplotlib() -> bool:
+    """Tell whether matplotlib is installed."""
+    return find_spec("matplotlib") is not None
 
 
 def save_figure(draw: Callable[[], Figure], path: Path, *, grid: str = "y") -> str:
@@ -112,7 +111,6 @@ def save_figure(draw: Callable[[], Figure], path: Path, *, grid: str = "y") -> s
 
 def svg_of(draw: Callable[[], Figure]) -> str:
     """Draw a figure in the common style as SVG."""
-    check_matplotlib()
     return _render(draw, "svg", "y")[0].decode("utf-8")
 
 

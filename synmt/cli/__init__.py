@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -60,6 +61,10 @@ def _with_threads(command: Callable[..., None]) -> Callable[..., None]:
 _VALUES = {"int": "N", "int range": "N", "float": "X", "float range": "X", "str": "TEXT", "list[str]": "TEXT"}
 
 
+_WIDEST_VALUE = 20
+"""The widest value that a help page of 80 columns shows in one line."""
+
+
 class _PlainHelp:
     """A help page with a letter or word for values, where typer would show types of Python."""
 
@@ -71,6 +76,10 @@ class _PlainHelp:
                 one.display_type_rich = lambda ctx: None
             elif one.metavar is None:
                 one.metavar = "" if one.is_flag else _VALUES.get(shown, shown or None)
+            values = one.metavar or ""
+            if len(values) > _WIDEST_VALUE:
+                # a narrow terminal breaks lines at spaces only
+                one.metavar = re.sub(r"\s*\|\s*", " | ", values)
         super().format_help(ctx, formatter)  # type: ignore[misc]
 
 

@@ -25,7 +25,7 @@ from synmt.analysis.options import (
 from synmt.analysis.shared_options import USERS, check_use
 from synmt.cli import analyze_options as options
 from synmt.cli import console
-from synmt.cli.command import AsJson, Format, chosen_format, newest_run, typed_options
+from synmt.cli.command import AsJson, Format, chosen_format, is_run, newest_run, typed_options
 from synmt.errors import SynmtError, UsageError, listed
 
 if TYPE_CHECKING:
@@ -149,7 +149,17 @@ def analyze(
     Example: [bold]synmt analyze --compare runs/multi30k-tiny runs/multi30k-pascal --html compare.html[/]
     """
     typed = typed_options(context, {"labels": options.LABELS_FILE})
-    _show(chosen_format(kind, as_json=as_json), _answer(typed, context.params), page)
+    _show(chosen_format(kind, as_json=as_json), _answer(*_with_run(typed, context.params)), page)
+
+
+def _with_run(typed: dict[str, str], params: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
+    """Read a run folder in the place of labels as a value of --run."""
+    labels = params["labels"]
+    if labels is None or not is_run(labels):
+        return typed, params
+    typed = {**typed, "run": typed.get("run", "--run")}
+    del typed["labels"]
+    return typed, {**params, "labels": None, "run": [*(params["run"] or []), labels]}
 
 
 _FEW = 3
@@ -195,12 +205,11 @@ def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path |
         raise UsageError("several analyses would draw into one file", where=str(plot), do="Make one at a time")
     if page:
         from synmt.analysis.html import check_page
+        from synmt.analysis.plots import has_matplotlib
 
         check_page(page)
-        if any(one.figures for one in questions):
-            from synmt.analysis.plots import check_matplotlib
-
-            check_matplotlib()
+        if any(one.figures for one in questions) and not has_matplotlib():
+            console.warn("the page has no figures: `pip install 'synmt[plot]'` installs matplotlib, which draws them")
 
 
 def _drawing(questions: Sequence[_Question]) -> list[_Question]:
@@ -232,7 +241,11 @@ def _answer(typed: Mapping[str, str], params: Mapping[str, Any]) -> dict[str, An
 
 def _show(kind: str, reports: Mapping[str, AnalysisReport], page: Path | None) -> None:
     # everything that may still fail comes before anything is printed
-    html = _make_page(list(reports.values())) if page else ""
+    html = ""
+    if page:
+        from synmt.analysis.page import page_of
+
+        html = page_of(list(reports.values()), ["synmt", *sys.argv[1:]])
     values = {name: report.to_json() for name, report in reports.items()} if kind == "json" else {}
     # the page is written first, because a reader such as `head` may close standard output
     if page:
@@ -252,9 +265,3 @@ def _print_parts(reports: Sequence[AnalysisReport], kind: str) -> None:
             print()
         make = report.to_text if kind == "text" else report.to_tables or report.to_text
         console.print_parts(make(), kind)
-
-
-def _make_page(reports: Sequence[AnalysisReport]) -> str:
-    from synmt.analysis.page import page_of
-
-    return page_of(reports, ["synmt", *sys.argv[1:]])

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from synmt.cli.command import option
+from synmt.cli.command import PARSERS, option
 
 # one panel of the help page for each subject; options of several questions are in no panel
 _common = partial(option, None, path_type=Path)
@@ -204,7 +204,7 @@ Parser = Annotated[
     _common(
         "Stanza model for parsing or tagging; default: that of the run or its recipe. With --robustness: a second "
         "parser to compare with.",
-        metavar="FOLDER|official|compact",
+        metavar=PARSERS,
     ),
 ]
 Plot = Annotated[

@@ -66,6 +66,9 @@ Format = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as --format json does.")]
 
+PARSERS = "auto|compact|official|FOLDER"
+"""The values of `--parser`, for the help pages."""
+
 ClusterAddress = Annotated[
     str | None,
     typer.Option(
@@ -87,6 +90,11 @@ def loading() -> Iterator[None]:
         # later collections skip the objects that exist now
         gc.freeze()
         gc.enable()
+
+
+def is_run(path: str | Path) -> bool:
+    """Tell whether an argument names a run folder, which `--run` may name instead."""
+    return os.path.isfile(os.path.join(path, "run.json"))
 
 
 def newest_run() -> Path:
@@ -186,9 +194,22 @@ def _explain(error: Any) -> None:
     for problem in getattr(error.__cause__, "errors", list)()[:1]:
         error.message = plain_message(problem) + given_value(problem)
     name = getattr(error, "option_name", "")
+    if error.ctx and error.ctx.info_name in ("train", "prepare"):
+        error.message += _as_override(name)
     if name in _SHARED:
         command = f"synmt {name}{_SHARED[name]} {error.ctx.info_name} …"
         error.message += f". Write it before the command: `{command}`"
+
+
+def _as_override(option: str) -> str:
+    """Say how to write a key of the recipe that was typed like an option, such as `--max-steps 100`."""
+    from synmt.recipe.keys import list_keys
+
+    name = option.strip("-").replace("-", "_")
+    _, _, rest = " ".join(sys.argv).partition(option)
+    value = rest.lstrip("= ").partition(" ")[0] or "VALUE"
+    forms = [f"`{key.path}={value}`" for key in list_keys() if name and f".{key.path}".endswith(f".{name}")]
+    return f". Values of a recipe are written without dashes: {' or '.join(forms)}" if forms else ""
 
 
 class _Interrupted(Exception):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synmt.cli import console
-from synmt.cli.command import ClusterAddress
+from synmt.cli.command import PARSERS, ClusterAddress
 from synmt.cli.prepare import draw_progress
 from synmt.errors import UsageError, counted
 
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 
 Model = Annotated[
-    str | None,
+    str,
     typer.Option(
-        metavar="compact|official|FOLDER",
-        help="compact: ships with synmt. official: Stanza's, downloaded once. Or a folder with resources.json.",
-        show_default="compact for en, else official",
+        "--parser",
+        "--model",
+        metavar=PARSERS,
+        help="compact: ships with synmt, English only. official: Stanza's, downloaded once. auto: compact where there "
+        "is one, else official. Or a folder with resources.json.",
     ),
 ]
 Arcs = Annotated[
@@ -69,7 +71,7 @@ def parse(
     ] = "-",
     output: Output = None,
     language: Annotated[str, typer.Option("--lang", help="Language code of the text, as Stanza uses it.")] = "en",
-    model: Model = None,
+    model: Model = "auto",
     package: Annotated[str, typer.Option(help="Package of models to use.")] = "default",
     # of older scripts: official models are downloaded without it
     _download: Annotated[bool, typer.Option("--download", hidden=True)] = False,
@@ -101,9 +103,9 @@ def parse(
     from synmt.parallel.work import using_cluster
     from synmt.parsing.bulk import parse_file
     from synmt.parsing.parser import StanzaParser
+    from synmt.recipe.data import parser_model
 
-    model = model or _default_model(language)
-    _fetch(language, model, package)
+    _fetch(language, parser_model(model, language), package)
     parser = StanzaParser(
         language,
         model=model,
@@ -143,12 +145,6 @@ def _check(output: Path | None, device: str, cluster: str | None, values: Mappin
         console.remark(
             "the cluster parses only if it writes a file; this process parses what goes to standard output or a pipe"
         )
-
-
-def _default_model(language: str) -> str:
-    from synmt.parsing.models import default_model
-
-    return default_model(language)
 
 
 def _fetch(language: str, model: str, package: str) -> None:

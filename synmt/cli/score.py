@@ -22,12 +22,13 @@ _FOR_TRANSLATIONS = (
     *("systems", "reference", "test", "metrics", "on", "tokenize", "lowercase", "comet_model", "beer", "sentences"),
     *("cost", "group_seeds", "tests"),
 )
-_FOR_MODELS = ("target", "contrast", "checkpoint", "parses", "batch_size", "device", "cluster")
+_FOR_MODELS = ("checkpoint", "parses", "parser", "batch_size", "device", "cluster")
 
 
 def score(
     context: typer.Context,
     systems: options.Systems = None,
+    runs: options.Runs = None,
     reference: options.Reference = None,
     source: options.Source = None,
     test: options.Test = None,
@@ -43,11 +44,11 @@ def score(
     tests: options.Tests = None,
     samples: options.Samples = None,
     seed: options.Seed = 12345,
-    models: options.Models = None,
     target: options.Target = None,
     contrast: options.Contrast = None,
     checkpoint: options.Checkpoint = "final",
     parses: options.Parses = None,
+    parser: options.Parser = None,
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
     cluster: ClusterAddress = None,
@@ -62,27 +63,28 @@ def score(
 
     Example: [bold]synmt score -r reference.de 'baseline.seed*.de' 'pascal.seed*.de'[/]
 
-    Example: [bold]synmt score --model runs/multi30k-pascal --source test.en --target test.de > pairs.jsonl[/]
+    Example: [bold]synmt score --run runs/multi30k-pascal --source test.en --target test.de > pairs.jsonl[/]
 
-    Example: [bold]synmt score --model runs/multi30k-tiny --model runs/multi30k-pascal --contrast controlled[/]
+    Example: [bold]synmt score --run runs/multi30k-tiny runs/multi30k-pascal --contrast controlled[/]
     """
     _check_options(context)
     kind = chosen_format(kind, as_json=as_json)
-    loaded = {"checkpoint": checkpoint, "batch_size": batch_size, "device": device, "parses": parses}
+    loaded = {"checkpoint": checkpoint, "batch_size": batch_size, "device": device, "parses": parses, "parser": parser}
     if contrast:
-        _score_contrasts(kind, samples, models=models, contrast=contrast, seed=seed, **loaded)
+        _score_contrasts(kind, samples, models=runs or [], contrast=contrast, seed=seed, **loaded)
         return
-    if models:
-        _score_pairs(cluster, kind=kind, model=models[0], source=source, target=target, **loaded)
+    if target:
+        _score_pairs(cluster, kind=kind, model=(runs or [])[0], source=source, target=target, **loaded)
         return
     from synmt.evaluation.comparison import ScoreOptions, compare_systems
 
-    _check_files(systems or [], sentences, [reference, source], cost=cost)
+    systems = [*(systems or []), *(runs or [])]
+    _check_files(systems, sentences, [reference, source], cost=cost)
     tested = {"tests": None if tests is None else _split(tests), "samples": samples, "seed": seed}
     measured = {"tokenize": tokenize, "lowercase": lowercase, "comet_model": comet_model, "beer_folder": beer}
     how = ScoreOptions(test_set=test, group_seeds=group_seeds, on=on, **measured)
     texts = {"sources": source, "metrics": _split(metrics), **tested}
-    comparison = compare_systems(systems or [], reference, options=how, **texts)
+    comparison = compare_systems(systems, reference, options=how, **texts)
     _show(comparison, sentences, kind, cost=cost)
 
 
@@ -171,10 +173,10 @@ def _check_options(context: typer.Context) -> None:
 
 def _ineffective(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the options that change nothing, with what they need."""
-    if values["models"]:
+    if values["target"] or values["contrast"]:
         # only differences are resampled
-        why = "a second --model" if values["contrast"] else "--contrast"
-        if not values["contrast"] or len(values["models"]) == 1:
+        why = "a second --run" if values["contrast"] else "--contrast"
+        if not values["contrast"] or len(values["runs"]) == 1:
             yield from ((name, why) for name in ("samples", "seed"))
         return
     bleu = ("bleu", "bleu1", "bleu2", "bleu3")
@@ -190,20 +192,28 @@ def _check_combinations(typed: dict[str, str], values: dict[str, Any]) -> None:
     typed: the spelling of each option that the user typed, by its name.
     values: of all options.
     """
-    if "models" in typed:
+    by_models = [typed[name] for name in ("target", "contrast") if name in typed]
+    if by_models:
+        if "runs" not in typed:
+            raise UsageError(f"{by_models[0]} needs a model", do="Add `--run RUN`")
         for name in _FOR_TRANSLATIONS:
             if name in typed:
                 raise UsageError(
-                    f"{typed[name]} cannot be combined with --model",
+                    f"{typed[name]} cannot be combined with {by_models[0]}",
                     do="Either score translations, or let models score texts",
                 )
         _check_model_options(typed, values)
         return
     for name in _FOR_MODELS:
         if name in typed:
-            raise UsageError(f"{typed[name]} needs --model", do="Add `--model RUN`")
-    if "systems" not in typed:
-        raise UsageError("there is nothing to score", do="Give translations, or a model: see `synmt score --help`")
+            raise UsageError(
+                f"{typed[name]} needs texts that a model scores",
+                do="Add `--source FILE --target FILE`, or `--contrast PATH`",
+            )
+    if "runs" in typed and "source" in typed:
+        raise UsageError("--source needs --target", do="Add `--target FILE`, or leave out --source")
+    if "runs" not in typed and "systems" not in typed:
+        raise UsageError("there is nothing to score", do="Give translations or a run: see `synmt score --help`")
 
 
 def _check_model_options(typed: dict[str, str], values: dict[str, Any]) -> None:
@@ -221,13 +231,11 @@ def _check_model_options(typed: dict[str, str], values: dict[str, Any]) -> None:
         if "parses" in typed and len(values["contrast"]) > 1:
             raise UsageError("--parses needs a single --contrast set", do="Run each set separately")
         return
-    if "source" not in typed or "target" not in typed:
+    if "source" not in typed:
+        raise UsageError("--target needs --source", do="Add `--source FILE`")
+    if len(values["runs"]) > 1:
         raise UsageError(
-            "a model needs texts to score", do="Give `--source FILE` and `--target FILE`, or `--contrast PATH`"
-        )
-    if len(values["models"]) > 1:
-        raise UsageError(
-            "pairs are scored by one model at a time", where="--model", do="Run it once for each, or use `--contrast`"
+            "pairs are scored by one model at a time", where="--run", do="Run it once for each, or use `--contrast`"
         )
     if [str(values[name]) for name in ("source", "target", "parses")].count("-") > 1:
         raise UsageError("standard input can be read only once", do="Give `-` for one of the files")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from synmt.cli.command import option
+from synmt.cli.command import PARSERS, option
 
 # one panel of the help page for each kind of options
 _texts = partial(option, "Translations")
@@ -39,7 +39,7 @@ Source = Annotated[
     Path | None,
     option(
         None,
-        "Source sentences, for COMET (default: those of the first run) or for --model.",
+        "Source sentences, for COMET (default: those of the first run) or for --target.",
         "--source",
         "-s",
         metavar="FILE",
@@ -111,8 +111,16 @@ Samples = Annotated[
     _tests("Number of resamples or permutations.", min=1, show_default="1,000 resamples, 10,000 permutations"),
 ]
 Seed = Annotated[int, _tests("Seed of the resamples and permutations.", min=0)]
-Models = Annotated[
-    list[Path] | None, _model("A run folder; repeat the option for more models.", "--model", metavar="RUN")
+Runs = Annotated[
+    list[Path] | None,
+    option(
+        None,
+        "Runs whose translations are scored; with --target or --contrast, their models score those texts.",
+        "--run",
+        "--model",
+        metavar="RUN …",
+        show_default=False,
+    ),
 ]
 Target = Annotated[Path | None, _model("Translations of --source to score.", metavar="FILE")]
 Contrast = Annotated[
@@ -129,5 +137,6 @@ Checkpoint = Annotated[str, _model("The weights of the run.", metavar="final|bes
 Parses = Annotated[
     Path | None, _model("Trees of --source; default: the model's parser makes them.", metavar="FILE.conllu")
 ]
+Parser = Annotated[str | None, _model("New location of the runs' parser, if it has moved.", metavar=PARSERS)]
 BatchSize = Annotated[int | None, _model("Sentences in a batch.", min=1, show_default="the recipe's")]
 Device = Annotated[str, _model("Device: auto, cpu, cuda, cuda:1 …")]

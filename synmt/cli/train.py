@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import groupby
@@ -76,12 +77,8 @@ def train(
     _run(recipes, overrides, grid, folders, cluster)
 
 
-_Options = dict[str, Any]
-"""Keyword arguments of the library's functions."""
-
-
 def _run(
-    recipes: list[str], overrides: list[str], grid: _Options | None, folders: _Options, cluster: str | None
+    recipes: list[str], overrides: list[str], grid: dict[str, Any] | None, folders: dict[str, Any], cluster: str | None
 ) -> None:
     """Train, and show what happens."""
     from synmt.parallel.torchrun import started
@@ -122,7 +119,7 @@ def _parse_seeds(text: str | None) -> int | list[int] | None:
     return [int(part) for part in parts] if others else int(first)
 
 
-def _show_plan(recipes: list[str], overrides: list[str], grid: _Options | None, folders: _Options) -> None:
+def _show_plan(recipes: list[str], overrides: list[str], grid: dict[str, Any] | None, folders: dict[str, Any]) -> None:
     from synmt.training.plan.recipe import plan_grid, plan_training
 
     how = {**folders, **(grid or {})}
@@ -177,10 +174,11 @@ def _draw(
     from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 
     with ExitStack() as training:
-        step, settings, advance = 0, None, None
+        step, first, began, settings, advance = 0, 0, 0.0, None, None
         for record in draw_progress(records, shown):
             if isinstance(record, StartRecord):
                 step, settings = record.step, record.settings
+                first, began = step, time.monotonic()
                 console.remark(_start_line(record))
                 training.enter_context(_stopping(stop))
                 steps = console.progress("train", max(0, settings.max_steps - step), "steps", every=1e9)
@@ -192,7 +190,8 @@ def _draw(
             elif isinstance(record, LogRecord) and settings and advance:
                 advance(record.step - step)
                 step = record.step
-                console.remark(_line(record, settings))
+                seconds_a_step = (time.monotonic() - began) / max(1, step - first)
+                console.remark(_line(record, settings, (settings.max_steps - step) * seconds_a_step))
                 if isinstance(record, EndRecord):
                     training.close()
 
@@ -203,15 +202,18 @@ def _start_line(record: StartRecord) -> str:
     return f"train: {record.weights:,} weights{frozen} on {record.device}, {record.settings.precision}, {steps}"
 
 
-def _line(record: LogRecord, settings: TrainingRecipe) -> str:
+def _line(record: LogRecord, settings: TrainingRecipe, seconds_left: float) -> str:
+    from synmt.evaluation.progress import duration
     from synmt.training.records import END_REASONS, StepRecord, ValidationRecord
 
     if isinstance(record, StepRecord):
         losses = "".join(f"  {name} {value:.3f}" for name, value in record.losses.items())
         return (
-            f"step {record.step:>7,}  loss {record.loss:.3f}  perplexity {_short(record.perplexity):>9}{losses}  "
+            f"step {record.step:>7,} of {settings.max_steps:,}  loss {record.loss:.3f}  "
+            f"perplexity {_short(record.perplexity):>9}{losses}  "
             f"lr {record.learning_rate:.2e}  grad norm {record.gradient_norm:.2f}  "
-            f"{record.tokens_per_second:,.0f} tokens/s  memory {record.memory / 2**20:,.0f} MB"
+            f"{record.tokens_per_second:,.0f} tokens/s  memory {record.memory / 2**20:,.0f} MB  "
+            f"{duration(seconds_left)} left"
         )
     if isinstance(record, ValidationRecord):
         bleu = f"  BLEU {record.bleu:.2f}" if record.bleu is not None else ""

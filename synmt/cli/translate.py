@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmt.cli import console
 from synmt.cli import translate_options as options
-from synmt.cli.command import ClusterAddress, loading, newest_run
+from synmt.cli.command import ClusterAddress, is_run, loading, newest_run
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ def translate(
 
     Example: [bold]synmt translate --jsonl --sample --top-p 0.9 < text.jsonl[/]
     """
+    if is_run(source):
+        run, source = [*(run or []), Path(source)], "-"
     arguments = options.TranslateArguments(
         source, output, prefixes, parser, parses, parse_override, alignments, jsonl, scores, n_best, tokens
     )

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from synmt.cli.command import option
+from synmt.cli.command import PARSERS, option
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.files.writing import wrong_compression
 
@@ -106,7 +106,7 @@ Parser = Annotated[
     str | None,
     _trees(
         "New location of the run's parser, if it has moved.",
-        metavar="FOLDER|official|compact",
+        metavar=PARSERS,
     ),
 ]
 Parses = Annotated[Path | None, _trees("A tree for each line, instead of parsing.", metavar="FILE.conllu")]

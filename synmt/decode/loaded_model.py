@@ -19,6 +19,7 @@ from synmt.model.inference.fast_decoder import FastDecoder, fast_decoder
 from synmt.model.inference.packed import InferencePrecision, reduce_layers, usable_precision
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.weights import WithoutInitialValues, load_weights
+from synmt.recipe.data import parser_model
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.syntax.reading import Reading, reading_of
@@ -79,13 +80,14 @@ def load_model(
 ) -> LoadedModel:
     """Load the model of a run with the weights `final`, `best`, `last` or `average`.
 
-    parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
+    parser: the model or folder of the parser, if it is no longer where the run recorded it.
     precision: of the linear layers; a processor that cannot multiply in it computes in float32, which is logged.
     """
     keep_freed_memory()
     info = run.info()
     identity = info.get("parser")
     if parser is not None:
+        parser = parser_model(parser, recipe.source)
         recipe = recipe.model_copy(update={"parser": recipe.parser.model_copy(update={"model": parser})})
     source, target = (Vocabulary.load(run.folder, side) for side in ("source", "target"))
     with WithoutInitialValues():

@@ -120,7 +120,7 @@ def recorded_parser(identity: dict[str, Any] | None, device: str, *, arcs: bool)
     try:
         parser = StanzaParser.from_identity(identity, device=device, arcs=arcs)
     except SynmtError as error:
-        do = "With `synmt translate`, use `--parser FOLDER`, or provide the trees with `--parses FILE.conllu`"
+        do = "Give its new folder with `--parser FOLDER` (translate, score), or the trees with `--parses FILE.conllu`"
         raise error.with_advice(do) from None
     if difference := parser_difference(identity, parser.identity):
         _logger.warning(f"the parser is not the one that the model was trained with: {difference}")

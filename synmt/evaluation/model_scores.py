@@ -29,11 +29,13 @@ class ModelOptions:
 
     checkpoint: final, best, last or average.
     batch_size: sentences in a batch; None for the recipe's.
+    parser: model or folder of the parser, if it is no longer where the run recorded it.
     """
 
     checkpoint: str = "final"
     batch_size: int | None = None
     device: str = "auto"
+    parser: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +60,7 @@ def load_translator(run: Path, options: ModelOptions) -> Translator:
 
 def _loading(options: ModelOptions) -> dict[str, Any]:
     decoding: dict[str, Any] = {} if options.batch_size is None else {"batch_size": options.batch_size}
-    return {"device": options.device, "checkpoint": options.checkpoint, **decoding}
+    return {"device": options.device, "checkpoint": options.checkpoint, "parser": options.parser, **decoding}
 
 
 def score_files(options: PairOptions) -> Iterator[PairScore]:

@@ -37,7 +37,7 @@ def progress_text(done: float, total: float | None, unit: str, seconds: float) -
     of_all = f" of {total:,.0f}" if total else ""
     text = f"{done:,.0f}{of_all} {unit}, {rate_text(rate)}"
     if total and _FEW <= done < total:
-        text += f", {_duration((total - done) / rate)} left"
+        text += f", {duration((total - done) / rate)} left"
     return text
 
 
@@ -50,7 +50,8 @@ def rate_text(each_second: float) -> str:
     return f"{each_second:,.1f}/s" if each_second < 9.95 else f"{each_second:,.0f}/s"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Write a rough duration: `90 s`, `37 min`, `2 h 5 min`."""
     if seconds <= 120:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)

@@ -22,9 +22,9 @@ from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.files.reading import cache_folder, fingerprint, offline
 from synmt.files.writing import write_json
 from synmt.parsing.stanza_internals import SUPPORTED
+from synmt.recipe.data import COMPACT, parser_model
 from synmt.syntax.parse import FEATURES
 
-COMPACT = Path(__file__).parent / "resources" / "stanza"
 PROCESSORS = "tokenize,pos,lemma,depparse"
 ADDED = frozenset({"arcs", "features"})
 """What a parser's identity says that only adds something to the same trees."""
@@ -43,15 +43,10 @@ def locate(model: str, language: str) -> Path:
         raise UsageError(
             f"no compact model for the language '{language}'",
             allowed=f"Languages that ship with synmt: {', '.join(languages)}. {near}".strip(),
-            do="Use Stanza's own model: `--model official`; in a recipe, `parser.model=official` for the source and "
+            do="Use Stanza's own model: `--parser official`; in a recipe, `parser.model=official` for the source and "
             "`target_parser.model=official` for the target",
         )
     raise missing(model, folder, language)
-
-
-def default_model(language: str) -> str:
-    """Choose the compact model if it ships for a language, otherwise Stanza's official one."""
-    return "compact" if _has(COMPACT, language) else "official"
 
 
 def check_code(language: str) -> None:
@@ -75,7 +70,9 @@ def missing(model: str, folder: Path, language: str, file: str = "") -> SynmtErr
             do="Choose another folder, or use `official` (Stanza's own models) or `compact` (ships with synmt)",
         )
     forbidden = "SYNMT_OFFLINE forbids the network; without it, the model is downloaded. " if offline() else ""
-    return SynmtError(f"{what} not found", where=str(folder), allowed=forbidden + by_hand(folder, language))
+    ships = parser_model("auto", language) == "compact"
+    compact = "The compact model needs no download: `parser.model=compact`, or `--parser compact`. " if ships else ""
+    return SynmtError(f"{what} not found", where=str(folder), allowed=compact + forbidden + by_hand(folder, language))
 
 
 def no_package(owner: str, package: str, language: str, packages: Iterable[str]) -> UsageError:

@@ -20,6 +20,7 @@ from synmt.parsing.lines import batches, unreadable
 from synmt.parsing.models import StoredFacts
 from synmt.parsing.official import fetching
 from synmt.parsing.stanza_internals import checked_version
+from synmt.recipe.data import parser_model
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Parse, flat_parse, without_whitespace
 
@@ -49,7 +50,8 @@ class StanzaParser:
     """A Stanza Pipeline that gives one tree for each line, whichever lines are in the same batch.
 
     language: the code that Stanza uses, such as `en`.
-    model: `compact` (ships with synmt), `official` (Stanza's own folder) or a folder with resources.json.
+    model: `compact` (ships with synmt), `official` (Stanza's own folder), `auto` (compact if it ships for the language,
+        else official) or a folder with resources.json.
     package: the package of models in that folder.
     device: `auto` (a GPU if there is one), or a device of PyTorch.
     batch_words: words parsed at once. 2,000 were fastest on one CPU core.
@@ -67,7 +69,7 @@ class StanzaParser:
         self,
         language: str,
         *,
-        model: str = "compact",
+        model: str = "auto",
         package: str = "default",
         device: str = "auto",
         batch_words: int = 2000,
@@ -75,6 +77,7 @@ class StanzaParser:
         arcs: bool = False,
         pretokenized: bool = False,
     ) -> None:
+        model = parser_model(model, language)
         self.language, self.model, self.package = language, model, package
         self.device, self.batch_words, self.arcs, self.pretokenized = device, batch_words, arcs, pretokenized
         self.features: list[str] = []

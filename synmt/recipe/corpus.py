@@ -94,13 +94,15 @@ class CorpusItem(_Annotations):
 class CorpusRecipe(StrictModel):
     """The text: a known corpus by `name`, a `folder` of train/valid/test files, or train, valid and test one by one.
 
-    Next to `name` or `folder`, `valid` and `test` replace what the corpus has.
+    Next to `name` or `folder`, `valid` and `test` replace what the corpus has. In a recipe that extends another
+    one, each of `name`, `folder` and `train` replaces the other two.
     """
 
     name: str | None = None
     """A known corpus, such as controlled, multi30k, nc11 or iwslt14-deen (all: docs/corpora.md)."""
     folder: Path | None = None
-    """A folder with train, valid and test files, each ending in the language: train.en, train.de, …"""
+    """A folder with files that end in the language: train.en, train.de, valid.* (or val.*, dev.*), and test*.* for each
+    test set."""
     train: tuple[CorpusItem, ...] = ()
     """The training text: one public corpus or pair of files, or a list of them, one after the other."""
     valid: CorpusItem | None = None

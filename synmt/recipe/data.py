@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+COMPACT = Path(__file__).parents[1] / "parsing" / "resources" / "stanza"
+"""The folder of the compact models, with a folder for each language."""
+
+
+def parser_model(model: str, language: str) -> str:
+    """Return what `auto` means, `compact` if it ships for the language and `official` otherwise; or another model."""
+    if model != "auto":
+        return model
+    return "compact" if language in (path.name for path in COMPACT.iterdir()) else "official"
 
 
 class StrictModel(BaseModel):
@@ -86,8 +97,9 @@ class FilterRecipe(StrictModel):
 class ParserRecipe(StrictModel):
     """The parser of one side, used if the model reads the syntax of this side."""
 
-    model: str = "compact"
-    """`compact` (included in synmt, English only), `official` (Stanza's models), or a folder of Stanza models."""
+    model: str = "auto"
+    """`auto` (compact for English, else official), `compact` (included in synmt, English only), `official` (Stanza's
+    models), or a folder of Stanza models."""
     package: str = "default"
     """The Stanza package, for example `ewt` or `combined`."""
     device: str = "auto"

@@ -96,8 +96,20 @@ def _with_bases(first: str | Path) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for given in reversed(recipes.values()):
         merged.pop("name", None)
+        _forget_text(merged, given.get("corpus"))
         merged = _merge(merged, given)
     return merged
+
+
+_TEXTS = frozenset({"name", "folder", "train"})
+"""The keys of `corpus` that name its text; a recipe has one of them."""
+
+
+def _forget_text(base: dict[str, Any], corpus: Any) -> None:
+    """Remove the text of a base recipe if another recipe, or an override, names one by another key of `corpus`."""
+    old = base.get("corpus")
+    if isinstance(old, dict) and isinstance(corpus, dict) and any(corpus.get(key) for key in _TEXTS):
+        base["corpus"] = {key: value for key, value in old.items() if key not in _TEXTS or key in corpus}
 
 
 def _find(name: Path, extended_by: Path | None) -> Path:
@@ -143,7 +155,11 @@ def _apply_override(given: dict[str, Any], override: str) -> None:
         raise UsageError(f"{override!r} is not UTF-8", do="Write it in UTF-8, in a shell with a UTF-8 locale")
     if not equals or not key:
         raise UsageError(f"'{override}' is not an override", allowed="Overrides look like training.max_steps=100")
-    set_key(given, key, parse_yaml_value(text, depth=key.count(".") + 1))
+    value = parse_yaml_value(text, depth=key.count(".") + 1)
+    section, _, last = key.partition(".")
+    if section == "corpus":
+        _forget_text(given, {last: value})
+    set_key(given, key, value)
 
 
 def _step_into(place: Any, section: str, so_far: str) -> Any:

@@ -7,7 +7,15 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from synmt.recipe.corpus import CorpusRecipe
-from synmt.recipe.data import FilterRecipe, ParserRecipe, StrictModel, TasksRecipe, TextRecipe, VocabularyRecipe
+from synmt.recipe.data import (
+    FilterRecipe,
+    ParserRecipe,
+    StrictModel,
+    TasksRecipe,
+    TextRecipe,
+    VocabularyRecipe,
+    parser_model,
+)
 from synmt.recipe.model import ModelRecipe
 
 MAX_BEAM = 10_000
@@ -224,6 +232,16 @@ class Recipe(StrictModel):
         if len(name.encode()) > LONGEST_NAME:
             raise ValueError(f"a name has at most {LONGEST_NAME} bytes, because it names a folder")
         return name
+
+    @model_validator(mode="after")
+    def _chooses_parsers(self) -> Recipe:
+        # a run stores which model it reads, so that `auto` cannot mean another one later
+        for section, language in (("parser", self.source), ("target_parser", self.target)):
+            parser = getattr(self, section)
+            model = parser_model(parser.model, language)
+            # the recipe is frozen for all others
+            object.__setattr__(self, section, parser.model_copy(update={"model": model}))
+        return self
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Recipe:

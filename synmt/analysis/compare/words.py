@@ -144,7 +144,7 @@ def _find_parser(
 ) -> StanzaParser:
     """Choose the parser: `model`, else the parser of a model that reads trees, else the recipe's or the language's."""
     if recipe is None:
-        return StanzaParser(file_language(source), model=model or "compact", download=True)
+        return StanzaParser(file_language(source), model=model or "auto", download=True)
     readers = [one for one in translators if one and one.reads_trees and one.parser_identity is not None]
     return readers[-1].parser if readers and model is None else find_parser(recipe, "source", model, to="parse")
 

@@ -191,10 +191,12 @@ def _run_parser(run: Run, side: Side, model: str | None) -> StanzaParser:
 def _file_parser(source: Path | None, side: Side, model: str | None) -> StanzaParser:
     from synmt.parsing.parser import StanzaParser
 
-    do = "Parse it with `synmt parse --lang … --model …`, and give the trees by `--parses FILE.conllu`"
     if side == "target":
-        raise UsageError("the language of the target is unknown, because there is no run", do=do)
+        raise UsageError(
+            "the language of the target is unknown, because there is no run",
+            do="Parse it with `synmt parse --lang … --parser …`, and give the trees by `--parses FILE.conllu`",
+        )
     try:
-        return StanzaParser(file_language(source), model=model or "compact", download=True)
+        return StanzaParser(file_language(source), model=model or "auto", download=True)
     except SynmtError as error:
-        raise error.with_(do=do) from None
+        raise error.with_(do="Name a model with `--parser`, or give the trees by `--parses FILE.conllu`") from None

@@ -158,6 +158,6 @@ def _target_parser(options: WordOptions, run: Run | None) -> StanzaParser:
             raise UsageError(
                 "the language of the target is unknown", do="End the name of the references in it: `test.de`"
             )
-        return StanzaParser(language, model=options.parser or "compact", download=True)
+        return StanzaParser(language, model=options.parser or "auto", download=True)
     except SynmtError as error:
         raise error.with_(do=f"{error.do}, or choose `--words frequency`, which needs no trees") from None

@@ -10,8 +10,8 @@ head. With x_1, …, x_l the inputs of the layers up to this one, the context c_
     deep_global    [mean(x_1); …; mean(x_l)]
 
 Everything has the size of a head: a head reads its own d-wide slice of every layer, and U and the vectors are shared by
-the heads. There are no biases: the code of the reproduction has one in U and one in each gate, but only without them
-do the counts of parameters agree with its paper. In layer 1 `deep` has no lower layer: attention stays plain.
+the heads. The equation has no biases; the code of the reproduction has one in U and one in each gate. In layer 1 `deep`
+has no lower layer: attention stays plain.
 
 Left out: the authors' own code mixes before the heads are split, with one gate for all heads. The released code of the
 reproduction includes padding in its means, and splits the joined layers into as many chunks as there are heads, so

@@ -36,14 +36,15 @@ class StructuralDepth(Variant):
     def embed(self, x: Tensor, syntax: Syntax) -> Tensor:
         """Add tanh(W PE(depth) + b) to the pieces of words: (B, T, D) -> same."""
         depths = syntax.signals["depth"]  # (B, T)
-        added = self.project(sinusoids_at(depths, self.project.in_features)).tanh()  # (B, T, D)
+        waves = sinusoids_at(depths, self.project.in_features, self.project.weight.dtype)  # (B, T, width)
+        added = self.project(waves).tanh()  # (B, T, D)
         return x + added.masked_fill((depths < 0)[..., None], 0).to(x.dtype)
 
 
-def sinusoids_at(positions: Tensor, width: int) -> Tensor:
+def sinusoids_at(positions: Tensor, width: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """Compute position vectors, with sines in the first half and cosines in the second: (B, T) -> (B, T, width)."""
     half = width // 2
     step = math.log(10_000) / max(1, half - 1)
-    rates = torch.exp(-step * torch.arange(half, device=positions.device))  # (width / 2,)
+    rates = torch.exp(-step * torch.arange(half, dtype=dtype, device=positions.device))  # (width / 2,)
     angles = positions[..., None] * rates  # (B, T, width / 2)
     return torch.cat((angles.sin(), angles.cos()), -1)  # (B, T, width)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.progress import Progress
@@ -227,23 +226,20 @@ def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False, download: boo
 
 
 def make_analysis_parser(recipe: Recipe, side: Side, *, model: str | None = None) -> StanzaParser:
-    """Make a parser to analyse one side: with `model`, else that of the recipe.
-
-    If the recipe has a compact model and there is none for the language, Stanza's official model is used.
-    """
+    """Make a parser to analyse one side: with `model`, else that of the recipe."""
     settings = recipe.parser_of(side)
-    language, tokenizes = recipe.language_of(side), recipe.text_of(side).tokenizes
-    how: dict[str, Any] = {"device": settings.device, "download": True, "pretokenized": tokenizes}
-    if model is not None:
-        # the recipe's package belongs to the recipe's model
-        package = settings.package if model == settings.model else "default"
-        return StanzaParser(language, model=model, package=package, **how)
-    try:
+    if model is None:
         return make_parser(recipe, side, download=True)
-    except SynmtError:
-        if settings.model != "compact":
-            raise
-    return StanzaParser(language, model="official", package=settings.package, **how)
+    # the recipe's package belongs to the recipe's model
+    package = settings.package if model == settings.model else "default"
+    return StanzaParser(
+        recipe.language_of(side),
+        model=model,
+        package=package,
+        device=settings.device,
+        download=True,
+        pretokenized=recipe.text_of(side).tokenizes,
+    )
 
 
 def trees_path(data: Path, corpus: Corpus, text: Path, parser: StanzaParser) -> Path:
