@@ -252,4 +252,4 @@ def test_help_shows_an_example_and_the_defaults():
     done = synmt("parse", "--help")
     assert done.returncode == 0
     assert b"Example: synmt parse train.en" in done.stdout
-    assert b"[default: (compact for en" in done.stdout
+    assert b"[default: auto]" in done.stdout
