@@ -322,7 +322,7 @@ def test_an_unknown_parser_is_refused():
 
 
 def test_a_language_without_compact_model_is_refused_with_the_languages_that_have_one():
-    with pytest.raises(UsageError, match=r"'xx'.*ship with synmt: en.*--model official.*parser.model=official"):
+    with pytest.raises(UsageError, match=r"'xx'.*ship with synmt: en.*--parser official.*parser.model=official"):
         StanzaParser("xx", model="compact")
 
 
