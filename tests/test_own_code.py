@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -151,3 +152,22 @@ def test_an_unreadable_record_of_hashes_is_an_error(lab):
     Path("code/hashes.json").write_text("[1]")
     with pytest.raises(SynmtError, match=r"hashes\.json cannot be read"):
         variant_class("mylab.pascal", code=Path("code"))
+
+
+@pytest.mark.journey
+def test_no_file_of_the_working_folder_replaces_a_module_of_python(tmp_path):
+    folder, script = tmp_path / "received", tmp_path / "command.py"
+    folder.mkdir()
+    for name in ("yaml", "rich", "pickle") if sys.version_info >= (3, 11) else ("yaml", "rich"):
+        (folder / f"{name}.py").write_text("open('has-run', 'w')")
+    # the installed command, and one of its worker processes
+    script.write_text(
+        "from multiprocessing import get_context\nfrom synmt import __main__ as command\n\n"
+        "if __name__ == '__main__':\n    try:\n        command.main()\n    except SystemExit:\n        pass\n"
+        "    worker = get_context('spawn').Process(target=print)\n    worker.start()\n    worker.join()\n"
+    )
+    subprocess.run([sys.executable, script, "train", "--list", "multi30k"], cwd=folder, check=True)
+    # Python itself imports pickle before synmt begins
+    (folder / "pickle.py").unlink(missing_ok=True)
+    subprocess.run([sys.executable, "-m", "synmt", "train", "--list", "multi30k"], cwd=folder, check=True)
+    assert not (folder / "has-run").exists()

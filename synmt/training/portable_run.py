@@ -149,7 +149,7 @@ def unpack(run: Run, content: Content) -> None:
             out.write(content["run.json"])
 
 
-_NAME = r"[^./\\:\0][^/\\\0]*"
+_NAME = r"[^./\\:\0][^/\\:\0]*"
 _OF_A_RUN = re.compile(rf"checkpoints/step-\d+/{_NAME}|(?!checkpoints(?:/|$)){_NAME}(/{_NAME})*")
 """The paths of files in a run folder."""
 
