@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny import fail, succeed, write_corpus, write_recipe
+from tiny import environment, fail, succeed, write_corpus, write_recipe
 
 from synmt.errors import SynmtError, UsageError
 from synmt.files.own_code import allowing_code
@@ -166,8 +166,10 @@ def test_no_file_of_the_working_folder_replaces_a_module_of_python(tmp_path):
         "if __name__ == '__main__':\n    try:\n        command.main()\n    except SystemExit:\n        pass\n"
         "    worker = get_context('spawn').Process(target=print)\n    worker.start()\n    worker.join()\n"
     )
-    subprocess.run([sys.executable, script, "train", "--list", "multi30k"], cwd=folder, check=True)
+    subprocess.run([sys.executable, script, "train", "--list", "multi30k"], cwd=folder, env=environment(), check=True)
     # Python itself imports pickle before synmt begins
     (folder / "pickle.py").unlink(missing_ok=True)
-    subprocess.run([sys.executable, "-m", "synmt", "train", "--list", "multi30k"], cwd=folder, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "synmt", "train", "--list", "multi30k"], cwd=folder, env=environment(), check=True
+    )
     assert not (folder / "has-run").exists()
