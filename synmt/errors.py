@@ -203,3 +203,16 @@ def plain_message(problem: Mapping[str, Any]) -> str:
 def given_value(problem: Mapping[str, Any]) -> str:
     """End the message of a problem with the value that was given; messages of synmt's own name it themselves."""
     return "" if problem["type"] == "value_error" else but_is(problem["input"])
+
+
+_SHOWN = {
+    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    for code in (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    if chr(code) not in "\n\t"
+}
+"""Characters that would control the terminal or turn text around, as they are shown instead."""
+
+
+def visible(text: str) -> str:
+    """Show control characters, which names and texts may have, as `\\x1b` in place of sending them to a terminal."""
+    return text.translate(_SHOWN)

@@ -4,6 +4,7 @@ runs/NAME/run.json            what the run is, and whether it has finished
           recipe.yaml         the recipe with every value
           *.model, *.words    the vocabularies
           *.truecase          how the words of a side are written, if the recipe has `truecase`
+          code/               the source of variants outside synmt, and its hashes
           features.json       the values of learned features, if a variant reads them
           log.jsonl           a line for every `log_every` steps and every validation
           checkpoints/step-*  weights, optimizer and training state at a step

@@ -25,7 +25,8 @@ def pascal(**options):
 
 @pytest.fixture
 def write_module(tmp_path, monkeypatch):
-    """Give a function that writes a module of a user, which Python finds."""
+    """Give a function that writes a module of a user, which Python finds and may run."""
+    monkeypatch.setenv("SYNMT_ALLOW_CODE", "1")
     monkeypatch.syspath_prepend(tmp_path)
 
     def write(name, text):
@@ -121,6 +122,7 @@ def test_a_module_in_the_working_folder_is_found(tmp_path, monkeypatch):
     (tmp_path / "lab").mkdir()
     (tmp_path / "lab" / "kept.py").write_text("from lab_of_one import Kept\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SYNMT_ALLOW_CODE", "1")
     assert variant_class("lab.kept").__name__ == "Kept"
 
 

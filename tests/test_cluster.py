@@ -301,6 +301,11 @@ def test_a_wrong_address_is_a_message(monkeypatch, tmp_path):
         using_cluster("tcp://127.0.0.1:1"),
     ):
         pass
+    with (
+        pytest.raises(SynmtError, match=r"no Dask scheduler answers.*certificates"),
+        using_cluster("tls://127.0.0.1:1"),
+    ):
+        pass
     with pytest.raises(UsageError, match=r"no such scheduler file.*slurm"), using_cluster(str(tmp_path / "none.json")):
         pass
     done = synmt("parse", "x", "-o", tmp_path / "out", "--cluster", "x", "--workers", 2)

@@ -18,8 +18,10 @@ from forked import Forked, run_command, wait_for
 from tiny import environment, fail, succeed, synmt
 
 from synmt import __version__
+from synmt.analysis.report import TextTable
 from synmt.cli import app, command, console
 from synmt.errors import SynmtError, UsageError
+from synmt.evaluation import progress
 
 pytestmark = pytest.mark.journey
 
@@ -275,7 +277,7 @@ def test_progress_without_a_terminal_is_a_plain_line(monkeypatch, capfd):
 def test_progress_says_slow_rates_exactly_and_long_times_in_hours(monkeypatch, capfd, amounts, seconds, said):
     console.configure()
     clock = [0.0]
-    monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     with console.progress("work", 2200, "lines", every=0) as advance:
         for amount in amounts:
             clock[0] += seconds
@@ -369,3 +371,71 @@ def test_a_log_file_that_cannot_be_written_is_an_error_that_names_it(tmp_path):
     log = tmp_path / "no" / "folder.log"
     errors = fail(1, "--log-file", log, "score", "-r", "a", "b")
     assert f"{log}: cannot write: No such file or directory" in errors
+
+
+EVIL = "a\x1b]0;title\x07\x9b31m\u202e[red]\x7f[/]"
+SHOWN = r"a\x1b]0;title\x07\x9b31m\u202e[red]\x7f[/]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["train", EVIL], SHOWN),
+        (["train", "recipe.yaml"], SHOWN),
+        (["train", "quickstart", f"{EVIL}=1"], SHOWN),
+        (["train", "quickstart", f"model.{EVIL}=1"], SHOWN),
+        (["train", "quickstart", f"training.max_steps='{EVIL[15:21]}'"], r"\u202e[red]"),
+        (["train", "quickstart", f"syntax.variants=[{{name: '{EVIL[15:21]}'}}]"], r"\u202e[red]"),
+        (["prepare", EVIL], SHOWN),
+        (["train", "--list", EVIL], SHOWN),
+        (["train", "--seeds", EVIL, "quickstart"], SHOWN),
+        (["translate", "--run", EVIL], SHOWN),
+        (["parse", EVIL, "--lang", "en", "--model", "compact"], SHOWN),
+        (["parse", "--model", EVIL, "--lang", "en"], SHOWN),
+        (["score", EVIL], SHOWN),
+        (["score", "text", "-r", EVIL], SHOWN),
+        (["score", "text", "-r", "text", "--metrics", EVIL], SHOWN),
+        (["analyze", "--by-length", "--run", EVIL], SHOWN),
+        ([EVIL], r"a\x1b]0;title\x07\x9b31m\u202e"),
+        ([f"--{EVIL}"], r"a\x1b]0;title\x07\x9b31m\u202e"),
+        (["score", f"--{EVIL}"], r"a\x1b]0;title\x07\x9b31m\u202e"),
+        (["translate", "--beam-size", EVIL], r"a\x1b]0;title\x07\x9b31m\u202e"),
+        (["score", "--format", EVIL], r"a\x1b]0;title\x07\x9b31m\u202e"),
+        (["--log-file", f"{EVIL[:-4]}/{EVIL}", "score"], SHOWN[:-4]),
+    ],
+)
+def test_control_characters_are_shown_in_errors(arguments, shown, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text("a\n")
+    Path("recipe.yaml").write_text(f'source: en\n"{SHOWN}": 1\n')
+    done = synmt("--log-file", "log", *arguments)
+    assert done.returncode in (1, 2)
+    said = done.stderr.decode()
+    # a box of typer's breaks long lines
+    assert shown in "".join(part.strip(" │") for part in said.splitlines())
+    for text in (said, Path("log").read_text(encoding="utf-8") if Path("log").exists() else ""):
+        assert not [sign for sign in text if sign in "\x1b\x07\x9b\u202e\x7f"]
+
+
+def test_remarks_warnings_and_tables_show_control_characters_and_a_pipe_gets_them_as_they_are(capsys, monkeypatch):
+    console.configure()
+    console.remark(EVIL)
+    console.warn(EVIL)
+    console.table(EVIL, [EVIL, "b"], [[EVIL, EVIL]])
+    said = capsys.readouterr().err
+    assert said.count(SHOWN) == 6
+    console.print_parts([EVIL, TextTable([EVIL], [[EVIL]])], "text")
+    console.print_parts([TextTable([EVIL], [[EVIL]])], "tsv")
+    assert EVIL in capsys.readouterr().out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    console.print_parts([EVIL, TextTable([EVIL], [[EVIL]])], "text")
+    console.print_parts([TextTable([EVIL], [[EVIL]])], "tsv")
+    with console.progress(EVIL, 2, "lines") as advance:
+        advance(1)
+    out, said = capsys.readouterr()
+    assert out.count(SHOWN) == 5
+    assert SHOWN in said
+    for sign in "\x07\x9b\u202e\x7f":
+        assert sign not in said + out

@@ -304,3 +304,43 @@ def test_the_content_of_a_run_folder_is_written_as_it_is_and_others_are_removed(
         unpack(broken, {**whole, "log.jsonl": None})
     assert not broken.exists()
     assert (broken.checkpoints()[-1] / "state.json").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../x",
+        "/tmp/x",
+        "tests/../../x",
+        "checkpoints/../x",
+        "checkpoints/step-1/../../x",
+        "tests/.x",
+        "a\\b",
+        "C:x",
+        "a//b",
+    ],
+)
+def test_a_worker_writes_no_file_outside_the_run_folder(tmp_path, name):
+    run = Run(tmp_path / "runs" / "own")
+    with pytest.raises(SynmtError, match="a worker of the cluster sent a file that no run has"):
+        unpack(run, {"run.json": b"{}", name: b"x"})
+    assert not list(tmp_path.iterdir())
+
+
+def test_workers_have_the_code_of_a_variant_that_is_allowed_here(cluster, place, tmp_path, monkeypatch):
+    (tmp_path / "mylab").mkdir()
+    text = "from synmt.model.variants.pascal import Pascal as Base\n\n\nclass Pascal(Base):\n    pass\n"
+    (tmp_path / "mylab" / "pascal.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    variant = {"variants": [{"name": "mylab.pascal", "layers": [1], "heads": 2}]}
+    short = {**SHORT, "max_steps": 2}
+    recipe = write_recipe(tmp_path / "own.yaml", place / "text", training=short, decoding=GREEDY, syntax=variant)
+    there = ("--cluster", cluster.complete(1))
+    train = ["train", recipe, "--seeds", "1,2", "--data", place / "data", *there]
+    assert b"--allow-code" in synmt(*train).stderr
+    succeed(*train, "--allow-code")
+    run, _ = sorted((tmp_path / "runs").iterdir())
+    assert (run / "code" / "mylab" / "pascal.py").read_text() == text
+    test = place / "text" / "test.en"
+    translate = ["translate", test, "--run", run, "--parses", f"{test}.conllu"]
+    assert succeed(*translate, *there).stdout == succeed(*translate).stdout

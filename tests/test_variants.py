@@ -413,6 +413,7 @@ def test_a_module_of_ones_own_is_a_variant(tmp_path, monkeypatch):
     (tmp_path / "my_lab").mkdir()
     (tmp_path / "my_lab" / "depth.py").write_text(LAB, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("SYNMT_ALLOW_CODE", "1")
     model = small_model({"name": "my_lab.depth", "start": 0.25, "loss_weight": 2.0, "heads": 1})
     _, batch = random_batch(model, [3, 5])
     losses = model(batch).losses

@@ -27,6 +27,7 @@ from synmt.cli.train import train
 from synmt.cli.translate import translate
 from synmt.errors import UsageError
 from synmt.evaluation.progress import show_progress_with
+from synmt.files.own_code import ALLOW, allowing_code
 from synmt.parallel.threads import use_threads
 
 _Threads = Annotated[
@@ -40,18 +41,34 @@ _Threads = Annotated[
 ]
 
 
-def _with_threads(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the option `--threads`, which takes effect before the command loads torch."""
+_AllowCode = Annotated[
+    bool,
+    typer.Option(
+        "--allow-code",
+        envvar=ALLOW,
+        help="Allow the code of modules that a recipe or run names, until it changes (docs/security.md).",
+        show_default=False,
+    ),
+]
+
+
+def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command `--threads`, before it loads torch, and `--allow-code` if it reads recipes or runs."""
 
     @functools.wraps(command)
-    def computing(*args: Any, threads: int | None = None, **values: Any) -> None:
+    def computing(*args: Any, threads: int | None = None, allow_code: bool = False, **values: Any) -> None:
         use_threads(threads)
-        command(*args, **values)
+        with allowing_code(allow_code):
+            command(*args, **values)
 
     own = inspect.signature(command, eval_str=True)
-    option = inspect.Parameter("threads", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_Threads)
-    computing.__signature__ = own.replace(parameters=[*own.parameters.values(), option])  # type: ignore[attr-defined]
-    computing.__annotations__ = {**command.__annotations__, "threads": _Threads}
+    shared = {"threads": (None, _Threads)} | ({} if command is parse else {"allow_code": (False, _AllowCode)})
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (default, kind) in shared.items()
+    ]
+    computing.__signature__ = own.replace(parameters=[*own.parameters.values(), *options])  # type: ignore[attr-defined]
+    computing.__annotations__ = {**command.__annotations__, **{name: kind for name, (_, kind) in shared.items()}}
     # the help wraps paragraphs to the width of the terminal, but keeps line breaks
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     computing.__doc__ = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
@@ -156,7 +173,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for subcommand in (parse, prepare, train, translate, score, analyze):
-    app.command(cls=StrictCommand)(_with_threads(subcommand))
+    app.command(cls=StrictCommand)(_with_shared_options(subcommand))
 
 
 def _show_version(wanted: bool) -> None:

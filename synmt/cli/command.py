@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from synmt.cli import console
-from synmt.errors import SynmtError, UsageError, given_value, plain_message
+from synmt.errors import SynmtError, UsageError, given_value, plain_message, visible
 
 INTERRUPTED = 130
 
@@ -164,8 +164,10 @@ def run(app: typer.Typer) -> None:
         _leave(1, "error: out of memory. Lower the batch size.")
     except _ClickException as error:
         _explain(error)
+        message = visible(error.format_message())  # type: ignore[attr-defined]
+        error.format_message = lambda: message  # type: ignore[attr-defined]
         error.show()  # type: ignore[attr-defined]
-        console.log_error(error.format_message())  # type: ignore[attr-defined]
+        console.log_error(message)
         sys.exit(error.exit_code)  # type: ignore[attr-defined]
     finally:
         # Python would search all objects for garbage before the process ends, half a second after torch was loaded

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import shlex
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from synmt import __version__
 from synmt.analysis.report import TextTable
-from synmt.evaluation.progress import Advance, progress_text, rate_text
+from synmt.errors import visible
+from synmt.evaluation.progress import Advance, plain_lines, rate_text
 from synmt.evaluation.table_formats import table_as
 from synmt.files.writing import reporting_os_errors
 from synmt.parallel.relay import DropRepeated
@@ -36,6 +36,11 @@ class _Settings:
 _settings = _Settings()
 _logger = logging.getLogger("synmt")
 """The parent of all loggers of the library. `configure` adds the handlers that show their messages to users."""
+
+
+class _Visible(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
 
 
 class _StderrHandler(logging.Handler):
@@ -61,11 +66,12 @@ def configure(*, quiet: bool = False, verbose: bool = False, debug: bool = False
     _logger.setLevel(logging.DEBUG if verbose or log_file else logging.INFO)
     shown = _StderrHandler(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
     shown.addFilter(DropRepeated())
+    shown.setFormatter(_Visible())
     _logger.addHandler(shown)
     if log_file:
         with reporting_os_errors(log_file):
             handler = logging.FileHandler(log_file, encoding="utf-8", errors="backslashreplace")
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        handler.setFormatter(_Visible("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         _logger.addHandler(handler)
     _logger.debug("synmt %s: %s", __version__, shlex.join(sys.argv[1:]))
 
@@ -77,7 +83,7 @@ def debug() -> bool:
 
 def show_error(message: str) -> None:
     """Write the message that ends the command to stderr, and to the log file if there is one."""
-    print(f"synmt: {message}", file=sys.stderr)
+    print(f"synmt: {visible(message)}", file=sys.stderr)
     log_error(message.removeprefix("error: "))
 
 
@@ -118,6 +124,8 @@ def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: b
     from rich.table import Table
 
     is_terminal = (sys.stdout if to_stdout else sys.stderr).isatty()
+    if is_terminal or not to_stdout:
+        title, columns, *rows = visible(title), *([visible(cell) for cell in row] for row in [columns, *rows])
     widths, gap = fit(columns, rows, printer(None, to_stdout=to_stdout).width if is_terminal else None)
     drawn = Table(
         title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold"
@@ -127,6 +135,11 @@ def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: b
     for row in rows:
         drawn.add_row(*row)
     printer(sum(widths) + gap * len(widths), to_stdout=to_stdout).print(drawn)
+
+
+def show(text: str, end: str = "\n") -> None:
+    """Print text to stdout: as it is, but a terminal gets no control characters."""
+    print(visible(text) if sys.stdout.isatty() else text, end=end)
 
 
 def print_json(values: dict[str, Any]) -> None:
@@ -155,21 +168,21 @@ def print_parts(parts: Iterable[str | TextTable], kind: str = "text") -> None:
             drawn = table_as(kind, part.columns, part.rows, shared=part.shared)
             # an empty line ends each table of Markdown; in other formats it is between two tables
             if kind == "markdown":
-                print(drawn)
+                show(drawn)
             else:
-                print("\n" + drawn if tables else drawn, end="")
+                show("\n" + drawn if tables else drawn, end="")
             tables += 1
 
 
 def _print_lines(text: str, kind: str) -> None:
     if kind == "text":
-        print(text)
+        show(text)
         return
     for line in text.strip("\n").splitlines():
         if kind == "tsv":
             remark(line)
         else:
-            print(f"% {line}" if kind == "latex" else f"{line}\n")
+            show(f"% {line}" if kind == "latex" else f"{line}\n")
 
 
 def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None) -> tuple[list[int], int]:
@@ -225,7 +238,7 @@ def progress(what: str, total: float | None, unit: str, *, every: float = 5.0) -
         with _bar(what, total, unit) as advance:
             yield advance
     else:
-        yield _plain_lines(what, total, unit, every)
+        yield plain_lines(remark, what, total, unit, every)
 
 
 @contextmanager
@@ -233,28 +246,14 @@ def _bar(what: str, total: float | None, unit: str) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    each = TextColumn(unit), TextColumn("{task.fields[rate]}")
-    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *each, TimeRemainingColumn()]
+    # texts are shown as they are, and not read as markup
+    name, *each = (TextColumn(text, markup=False) for text in ("{task.description}", unit, "{task.fields[rate]}"))
+    columns = [name, BarColumn(), MofNCompleteColumn(), *each, TimeRemainingColumn()]
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total, rate="")
+        task = bar.add_task(visible(what), total=total, rate="")
 
         def advance(amount: float) -> None:
             bar.advance(task, amount)
             bar.update(task, rate=rate_text(speed) if (speed := bar.tasks[0].speed) else "")
 
         yield advance
-
-
-def _plain_lines(what: str, total: float | None, unit: str, every: float) -> Advance:
-    began = last = time.monotonic()
-    done = 0.0
-
-    def advance(amount: float) -> None:
-        nonlocal last, done
-        done += amount
-        now = time.monotonic()
-        if now - last >= every:
-            last = now
-            remark(f"{what}: {progress_text(done, total, unit, now - began)}")
-
-    return advance

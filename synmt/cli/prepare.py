@@ -51,14 +51,14 @@ def prepare(
     records = pipeline.prepare(recipe, overrides or (), data=data, source_trees=trees)
     with using_cluster(cluster), closing(records):
         for prepared in draw_progress(records):
-            print(prepared.folder)
+            console.show(str(prepared.folder))
 
 
 def show_plan(steps: Sequence[PlannedStep]) -> None:
     """Print the steps as a table; raise all problems that would stop the command, in one error."""
     console.table("", ["step", "state", "amount"], [step.row() for step in steps], to_stdout=True)
     for remark in dict.fromkeys(step.remark for step in steps if step.remark):
-        print(f"\n{remark}")
+        console.show(f"\n{remark}")
     problems = {str(step.problem): step.problem for step in steps if step.problem}
     if problems:
         sys.stdout.flush()

@@ -12,7 +12,7 @@ import torch
 from synmt.arrays import SIDES, Side
 from synmt.data.tasks import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
-from synmt.errors import UsageError
+from synmt.errors import UsageError, naming
 from synmt.model.build import build_for
 from synmt.model.device import choose_device, keep_freed_memory
 from synmt.model.inference.fast_decoder import FastDecoder, fast_decoder
@@ -90,8 +90,8 @@ def load_model(
         parser = parser_model(parser, recipe.source)
         recipe = recipe.model_copy(update={"parser": recipe.parser.model_copy(update={"model": parser})})
     source, target = (Vocabulary.load(run.folder, side) for side in ("source", "target"))
-    with WithoutInitialValues():
-        model = build_for(recipe, source, target, run.features()).to(choose_device(device)).eval()
+    with WithoutInitialValues(), naming(run.folder / "recipe.yaml"):
+        model = build_for(recipe, source, target, run.features(), run.folder / "code").to(choose_device(device)).eval()
     load_weights(run.weights_of(checkpoint), model)
     if identity is not None and parser is not None:
         identity = {**identity, "model": parser}

@@ -109,8 +109,10 @@ class PortableTranslator:
         found = {f"{_PARSER}/{name}": path for name, path in self.parser.items()}
         for number, folder in enumerate(self.runs):
             run = find_run(folder)
-            kinds = ("run.json", "recipe.yaml", "*.model", "*.words", "*.truecase", "features.json")
-            found |= {f"{number}/{path.name}": path for kind in kinds for path in run.folder.glob(kind)}
+            kinds = ("run.json", "recipe.yaml", "*.model", "*.words", "*.truecase", "features.json", "code/**/*.*")
+            found |= {
+                f"{number}/{path.relative_to(run.folder)}": path for kind in kinds for path in run.folder.glob(kind)
+            }
             found[f"{number}/{run.weights.name}"] = run.weights_of(self.loading.get("checkpoint", "final"))
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -29,6 +30,22 @@ def show_progress_with(display: Display) -> None:
 def progress(what: str, total: float | None, unit: str) -> AbstractContextManager[Advance]:
     """Report a job: the `with` block gets a function, and calls it with the work done since the last call."""
     return _display(what, total, unit)
+
+
+def plain_lines(say: Callable[[str], None], what: str, total: float | None, unit: str, every: float) -> Advance:
+    """Make the function that takes the work done, and says every few seconds in a line how far a job is."""
+    began = last = time.monotonic()
+    done = 0.0
+
+    def advance(amount: float) -> None:
+        nonlocal last, done
+        done += amount
+        now = time.monotonic()
+        if now - last >= every:
+            last = now
+            say(f"{what}: {progress_text(done, total, unit, now - began)}")
+
+    return advance
 
 
 def progress_text(done: float, total: float | None, unit: str, seconds: float) -> str:

@@ -5,18 +5,17 @@ Placing reads only what the classes declare, so a recipe can be checked without 
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import os
 import pkgutil
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType, ModuleType
 
 import synmt.model.variants
 from synmt.arrays import SIDES, Side
 from synmt.data.vocabulary import Vocabulary, punctuation_pieces
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.files.own_code import folders_searched, import_own, is_own
 from synmt.model.linear import use_fast_linear
 from synmt.model.lstm import Lstm
 from synmt.model.placement import Layers, check_signals, place_variant
@@ -30,11 +29,16 @@ ARCHITECTURES = {"transformer": Transformer, "lstm": Lstm}
 
 
 def build_for(
-    recipe: Recipe, source: Vocabulary, target: Vocabulary, features: FeatureValues = MappingProxyType({})
+    recipe: Recipe,
+    source: Vocabulary,
+    target: Vocabulary,
+    features: FeatureValues = MappingProxyType({}),
+    code: Path | None = None,
 ) -> Seq2Seq:
     """Build the model of a recipe for its vocabularies; raises one UsageError that lists every fault of the recipe.
 
     features: values of the learned features of the source.
+    code: where the run keeps the source of variants outside synmt.
     """
     # only variants may read it, and a large vocabulary takes a tenth of a second
     read = {variant.side for variant in recipe.syntax.variants}
@@ -43,7 +47,7 @@ def build_for(
         side: punctuation_pieces(own) for side, own in vocabularies if side in read
     }
     sizes = {"source_pieces": len(source), "target_pieces": len(target)}
-    return build(recipe.model, recipe.syntax, **sizes, punctuation=punctuation, features=features)
+    return build(recipe.model, recipe.syntax, **sizes, punctuation=punctuation, features=features, code=code)
 
 
 def build(
@@ -54,13 +58,14 @@ def build(
     target_pieces: int,
     punctuation: Mapping[Side, Sequence[int]] = MappingProxyType({}),
     features: FeatureValues = MappingProxyType({}),
+    code: Path | None = None,
 ) -> Seq2Seq:
     """Build a model with its variants; raises one UsageError that lists every fault of the recipe.
 
     punctuation: ids of the pieces of each side that are punctuation.
-    features: values of the learned features of the source.
+    features, code: as for `build_for`.
     """
-    placed = place_variants(model, syntax, punctuation, features)
+    placed = place_variants(model, syntax, punctuation, features, code)
     source, target = ([[variant.build() for variant in layer] for layer in placed[side]] for side in SIDES)
     network = ARCHITECTURES[model.architecture](model, source_pieces, target_pieces, source, target)
     use_fast_linear(network)
@@ -72,6 +77,7 @@ def place_variants(
     syntax: SyntaxRecipe,
     punctuation: Mapping[Side, Sequence[int]] = MappingProxyType({}),
     features: FeatureValues = MappingProxyType({}),
+    code: Path | None = None,
 ) -> dict[Side, Layers]:
     """Check the variants of a recipe, and give each its layers and, in each layer, the first free heads.
 
@@ -82,7 +88,7 @@ def place_variants(
     for index, recipe in enumerate(syntax.variants):
         where, pieces = f"syntax.variants.{index}", tuple(punctuation.get(recipe.side, ()))
         try:
-            kind, layers = variant_class(recipe.name, where), placed[recipe.side]
+            kind, layers = variant_class(recipe.name, where, code), placed[recipe.side]
             place_variant(kind, recipe, model, layers, index, pieces, features)
         except SynmtError as error:
             errors.append(error)
@@ -98,39 +104,38 @@ def variant_names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(synmt.model.variants.__path__))
 
 
-def variant_class(name: str, where: str = "syntax.variants") -> type[Variant]:
-    """Import a variant: a file in `synmt/model/variants/`, or a module with a dotted path."""
-    module_name = name if "." in name else f"{synmt.model.variants.__name__}.{name}"
-    try:
-        with _importable_working_folder():
-            module = importlib.import_module(module_name)
-    except (ModuleNotFoundError, TypeError) as error:
-        # if the module exists but imports one that is missing, the error is already clear
-        if isinstance(error, ModuleNotFoundError) and not module_name.startswith(str(error.name)):
-            raise
+def variant_class(name: str, where: str = "syntax.variants", code: Path | None = None) -> type[Variant]:
+    """Import a variant: a file in `synmt/model/variants/`, or a module with a dotted path.
+
+    code: where the run keeps the source of variants outside synmt.
+    """
+    module = _module(name, where, code)
+    if module is None:
         names = variant_names()
+        allowed = f"Variants: {', '.join(names)}, or the dotted path of your own module"
         raise UsageError(
             f"there is no variant '{name}'",
             where=where,
-            allowed=f"Variants: {', '.join(names)}, or the dotted path of your own module",
+            allowed=f"Folders searched: {folders_searched(code)}" if is_own(name) else allowed,
             do=did_you_mean(name, names),
-        ) from None
+        )
     class_name = name.rpartition(".")[2].title().replace("_", "")
     kind = getattr(module, class_name, None)
     if isinstance(kind, type) and issubclass(kind, Variant):
         return kind
-    raise UsageError(f"{module_name} has no variant '{class_name}'", where=where)
+    raise UsageError(f"{module.__name__} has no variant '{class_name}'", where=where)
 
 
-@contextlib.contextmanager
-def _importable_working_folder() -> Iterator[None]:
-    # an installed command does not look for modules in the folder where it is called
-    folder = os.getcwd()
-    added = folder not in sys.path
-    if added:
-        sys.path.append(folder)
+def _module(name: str, where: str, code: Path | None) -> ModuleType | None:
+    if not all(part.isidentifier() for part in name.split(".")):
+        return None
+    if is_own(name):
+        return import_own(name, code, where=where)
+    module = name if "." in name else f"{synmt.model.variants.__name__}.{name}"
     try:
-        yield
-    finally:
-        if added:
-            sys.path.remove(folder)
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        # one that exists but imports another that is missing says so itself
+        if not module.startswith(str(error.name)):
+            raise
+        return None

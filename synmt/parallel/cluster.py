@@ -164,7 +164,8 @@ class Cluster:
             if isinstance(answer, Exception):
                 raise incapable(address, answer)
             check_versions(address, answer[0])
-            for name in answer[1]:
+            # a worker names files of the kit, and no others
+            for name in files.keys() & set(answer[1]):
                 lacking.setdefault(name, []).append(address)
         for name, addresses in lacking.items():
             _logger.debug("cluster: sending %s to %s", name, ", ".join(addresses))
@@ -198,11 +199,14 @@ def _client(scheduler: Any, address: str) -> Iterator[Any]:
         how = {"address": scheduler}
     try:
         client = import_module("distributed").Client(**how, timeout=_WAIT, set_as_default=False)
-    except (OSError, ValueError, asyncio.TimeoutError) as error:
+    except (OSError, ValueError, TypeError, RuntimeError, asyncio.TimeoutError) as error:
+        # what Dask raises if certificates are missing, or if it has to use them
+        encrypted = address.startswith("tls:") or isinstance(error, TypeError | RuntimeError)
         raise SynmtError(
             f"no Dask scheduler answers ({str(error).strip() or type(error).__name__})",
             where=f"--cluster {address}",
-            do="Start one with `dask scheduler`, and give the address that it shows",
+            do="Start one with `dask scheduler`, and give the address that it shows"
+            + ". Check the certificates in Dask's configuration (docs/scale.md)" * encrypted,
         ) from None
     try:
         yield client

@@ -20,6 +20,7 @@ from typing import Any
 from synmt.corpora.download import result_of
 from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, adding_advice
+from synmt.files.own_code import HASHES
 from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.writing import locked
 from synmt.parallel.cluster import Cluster
@@ -201,7 +202,8 @@ def _name(recipe: Recipe, target: Path, content: Content, attempt: str) -> str:
     reads = json.loads(content["run.json"])
     begins_with = Run(recipe.model.init).weights if recipe.model.init else None
     weights = stored_sha256(begins_with) if begins_with and begins_with.exists() else ""
-    return fingerprint(attempt, target.name, content["recipe.yaml"], reads["prepared"], reads["trees"], weights)
+    code = [content[name] for name in (f"code/{HASHES}",) if name in content]
+    return fingerprint(attempt, target.name, content["recipe.yaml"], reads["prepared"], reads["trees"], weights, *code)
 
 
 def _end_of(

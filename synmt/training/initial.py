@@ -205,7 +205,8 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
 def _model_of(run: Run) -> Seq2Seq:
     """Build the model of a run, without its weights; raises SynmtError if the run has not finished."""
     run.weights_of("final")
-    return build_for(run.recipe(), *(Vocabulary.load(run.folder, s) for s in SIDES), features=run.features())
+    source, target = (Vocabulary.load(run.folder, side) for side in SIDES)
+    return build_for(run.recipe(), source, target, run.features(), run.folder / "code")
 
 
 def _shared(model: Seq2Seq, other: Seq2Seq, recipe: Recipe) -> Shared:

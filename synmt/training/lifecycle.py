@@ -12,7 +12,8 @@ import torch
 
 from synmt import __version__
 from synmt.decode.tree_provider import parser_difference
-from synmt.errors import UsageError, counted
+from synmt.errors import UsageError, counted, listed
+from synmt.files.own_code import changed_code, keep_code
 from synmt.files.writing import write_atomically
 from synmt.model.weights import average_weights
 from synmt.recipe.load import recipe_values
@@ -63,12 +64,19 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
         )
     if differences:
         raise _another(run, recipe, "this run was started with a different recipe: " + "; ".join(differences))
+    if changed := changed_code(_variants(recipe), run.folder / "code"):
+        old = f"the old one is in {run.folder / 'code'}"
+        raise _another(run, recipe, f"the code of {listed(changed)} has changed since this run was started ({old})")
     if _has_lost_checkpoints(run) and not has_finished(run, recipe):
         raise _another(run, recipe, "the run has finished, and cannot be continued or changed without its checkpoints")
     steps, step = recipe.training.max_steps, run.reached()
     if steps < step and steps != before.training.max_steps:
         what = f"the run is already at step {step:,}; set training.max_steps to {step} (to end it there) or more"
         raise _another(run, recipe, f"{what}, not {steps}")
+
+
+def _variants(recipe: Recipe) -> list[str]:
+    return [variant.name for variant in recipe.syntax.variants]
 
 
 def _has_lost_checkpoints(run: Run) -> bool:
@@ -117,6 +125,8 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
             run.write_info(status="training")
         run.write_recipe(recipe)
         run.write_info(name=recipe.name, status="training", synmt=__version__, torch=torch.__version__)
+    if not (run.folder / "code").exists():
+        keep_code(_variants(recipe), run.folder / "code")
     for side, tokenizer in prepared.tokenizers.items():
         if tokenizer.truecaser is not None:
             with write_atomically(case_model(run.folder, side), binary=True) as out:

@@ -197,7 +197,8 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     for name, vocabulary in (("source", source), ("target", target)):
         vocabulary.save(run.folder, name)
     torch.manual_seed(recipe.training.seed)
-    model = build_for(recipe, source, target, _features(run, recipe, data, prepared.trees))
+    features = _features(run, recipe, data, prepared.trees)
+    model = build_for(recipe, source, target, features, run.folder / "code")
     if recipe.model.init is not None and not run.checkpoints():
         take_weights(model, recipe)
     freeze(model, recipe)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -10,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from synmt.errors import SynmtError
 from synmt.files.reading import fingerprint
 from synmt.files.writing import write_atomically, write_folder_atomically
 from synmt.parsing.parser import StanzaParser
@@ -24,7 +26,16 @@ Content = Mapping[str, bytes]
 
 _NOT_READ = {"lock", "kept.arrow"}
 """Files of a prepared corpus that training does not read."""
-_OF_INIT = ("run.json", "recipe.yaml", "*.model", "*.words", "*.truecase", "features.json", "model.safetensors")
+_OF_INIT = (
+    "run.json",
+    "recipe.yaml",
+    "*.model",
+    "*.words",
+    "*.truecase",
+    "features.json",
+    "model.safetensors",
+    "code/**/*.*",
+)
 
 
 @dataclass(frozen=True)
@@ -122,6 +133,7 @@ def unpack(run: Run, content: Content) -> None:
     Whenever this is interrupted, the run in the folder can be continued: checkpoints are whole, and run.json, which
     tells whether the run has finished, comes last.
     """
+    _check_names(content, run)
     for step, files in sorted(_checkpoints(content).items()):
         with write_folder_atomically(run.folder / "checkpoints" / step) as folder:
             for name, data in files.items():
@@ -135,6 +147,19 @@ def unpack(run: Run, content: Content) -> None:
     if "run.json" in content:
         with write_atomically(run.folder / "run.json", binary=True) as out:
             out.write(content["run.json"])
+
+
+_NAME = r"[^./\\:\0][^/\\:\0]*"
+_OF_A_RUN = re.compile(rf"checkpoints/step-\d+/{_NAME}|(?!checkpoints(?:/|$)){_NAME}(/{_NAME})*")
+"""The paths of files in a run folder."""
+
+
+def _check_names(content: Content, run: Run) -> None:
+    """Raise SynmtError for the name of a file that would be written outside the run folder, or is not one of a run."""
+    for name in content:
+        if not _OF_A_RUN.fullmatch(name):
+            what = f"a worker of the cluster sent a file that no run has, {name!r}: nothing was written"
+            raise SynmtError(what, where=str(run.folder), do="Use only workers that you trust (docs/security.md)")
 
 
 def _checkpoints(content: Content) -> dict[str, dict[str, bytes]]:

@@ -53,7 +53,7 @@ def translate_tests(
     """
     if not tests:
         return
-    needs_trees = tree_requirements(recipe)["source"].to_run
+    needs_trees = tree_requirements(recipe, run.folder / "code")["source"].to_run
     translator = Translator.load(run, device=recipe.training.device, parser=parser)
     # before they are read: a later change is noticed
     hashes = {name: hashes_of(files) for name, files in tests.items()}

@@ -161,7 +161,7 @@ def _describe_reading(run: Run, *, other_model: bool) -> str:
     from synmt.training.trees.requirements import tree_requirements
 
     recipe = run.recipe()
-    if not tree_requirements(recipe)["source"].to_run:
+    if not tree_requirements(recipe, run.folder / "code")["source"].to_run:
         return ""
     if run.info().get("parser") is None:
         what = "gold trees" if recipe.parser.control == "gold" else "trees from files"
