@@ -108,7 +108,7 @@ def test_a_finished_run_says_so_and_stays_as_it_is(project):
     [
         ("training.learning_rate=0.02", "training.learning_rate was 0.01, is 0.02"),
         ("model.feedforward_dim=32", "model.feedforward_dim was 16, is 32"),
-        ("syntax.variants.0.heads=1", "syntax.variants was "),
+        ("syntax.variants.0.heads=1", "syntax.variants.0.heads was 2, is 1."),
     ],
 )
 def test_a_changed_recipe_is_refused_by_its_key(project, override, said):

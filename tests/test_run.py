@@ -293,6 +293,29 @@ def with_steps(recipe, steps):
     return recipe.model_copy(update={"training": recipe.training.model_copy(update={"max_steps": steps})})
 
 
+def test_a_changed_option_of_a_variant_is_shown_alone(tmp_path):
+    def with_variants(*variants):
+        return small_recipe(
+            name="one", syntax={"variants": [{"name": name, "layers": [1], **o} for name, o in variants]}
+        )
+
+    run = Run(tmp_path / "one")
+    run.folder.mkdir()
+    run.write_recipe(with_variants(("relative", {"heads": 1}), ("pascal", {"heads": 1, "variance": 1})))
+    run.write_info(name="one")
+    for heads, more, said in (
+        (1, {"variance": 4}, "syntax.variants.1.variance was 1, is 4. Give"),
+        (1, {"variance": 1, "ignore": 0.3}, "syntax.variants.1.ignore was the default, is 0.3. Give"),
+        (2, {"variance": 4}, "syntax.variants.0.heads was 1, is 2; syntax.variants.1.variance was 1, is 4. Give"),
+    ):
+        with pytest.raises(UsageError, match=f"with a different recipe: {said}"):
+            check_run(
+                run, with_variants(("relative", {"heads": heads}), ("pascal", {"heads": 1, **more})), overwrite=False
+            )
+    with pytest.raises(UsageError, match=r"recipe: syntax.variants was \[relative, pascal\], is \[relative\]. Give"):
+        check_run(run, with_variants(("relative", {"heads": 1})), overwrite=False)
+
+
 def test_a_finished_run_without_checkpoints_is_not_trained_again_from_the_first_step(tmp_path, recipe):
     run, more = Run(tmp_path / "one"), with_steps(recipe, 7)
     begin_run(run, recipe, PREPARED, overwrite=False)

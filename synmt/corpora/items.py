@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from synmt.corpora.build import BuiltText, building_id, building_mixture, files_of_id, parts_of, test_name
+from synmt.corpora.build import BuiltText, NotBuilt, building_id, building_mixture, files_of_id, parts_of, test_name
 from synmt.corpora.corpus import Corpus
-from synmt.corpora.download import RemoteFile, downloading
+from synmt.corpora.download import RemoteFile, downloading, result_of
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.known_texts import files_of_known, finding_known
 from synmt.corpora.progress import Progress
@@ -62,6 +63,16 @@ def resolving_items(
     for name, item in named_tests(recipe).items():
         tests[name] = yield from finder.text(item, name)
     return Corpus(train.name, source, target, train.files, valid, tests, train.parts)
+
+
+def local_items(recipe: CorpusRecipe, source: str, target: str) -> Iterator[tuple[str, SplitFiles]]:
+    """Yield key and files of each item to train and validate with whose files are known and on this machine."""
+    finder = _Finder((source, target), build=False)
+    for key, item in _items_by_key(_spelled_out(recipe)).items():
+        split, _, _ = key.partition(".")
+        if split != "test" and (item.id is None or item.id in KNOWN_CORPORA):
+            with suppress(NotBuilt, SynmtError):
+                yield key, result_of(finder.whole(item, split)).files
 
 
 def names_of_tests(recipe: CorpusRecipe) -> tuple[str, ...]:
@@ -139,7 +150,7 @@ class _Finder:
         """Find the training text; nothing is copied if it is all of one corpus."""
         texts: list[BuiltText] = []
         for item in items:
-            texts.append((yield from self._whole(item, "train")))
+            texts.append((yield from self.whole(item, "train")))
         item, *others = items
         if others or item.is_drawn:
             return (
@@ -154,12 +165,13 @@ class _Finder:
 
     def text(self, item: CorpusItem, split: str) -> Generator[Progress, None, SplitFiles]:
         """Find the text of valid or of a test set, or the pairs that are drawn from it."""
-        text = yield from self._whole(item, split)
+        text = yield from self.whole(item, split)
         if not item.is_drawn:
             return text.files
         return (yield from building_mixture([item], [text.files], split, self.languages, build=self.build)).files
 
-    def _whole(self, item: CorpusItem, split: str) -> Generator[Progress, None, BuiltText]:
+    def whole(self, item: CorpusItem, split: str) -> Generator[Progress, None, BuiltText]:
+        """Find the whole text that an item takes pairs from."""
         if (files := item.files()) is not None:
             return BuiltText("files", files)
         assert item.id is not None

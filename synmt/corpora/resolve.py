@@ -9,7 +9,7 @@ from pathlib import Path
 
 from synmt.corpora.corpus import Corpus, files_in, in_any, side_names
 from synmt.corpora.download import result_of
-from synmt.corpora.items import named_tests, names_of_tests, resolving_items
+from synmt.corpora.items import local_items, named_tests, names_of_tests, resolving_items
 from synmt.corpora.known_texts import finding_known, known_corpus
 from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, UsageError, all_in_one
@@ -59,6 +59,19 @@ def local_tests(recipe: CorpusRecipe, source: str, target: str) -> dict[str, Spl
         for name in names
         if all(in_any([recipe.folder], side) for side in side_names(name, source, target))
     }
+
+
+def local_texts(recipe: CorpusRecipe, source: str, target: str) -> dict[str, SplitFiles]:
+    """Find the texts to train and validate with by the keys of their items; those that are not here are left out.
+
+    Corpora with an id of mtdata or sacreBLEU never change, so they are also left out.
+    """
+    if recipe.folder is not None:
+        try:
+            recipe = _items_of_folder(recipe, recipe.folder, source, target)
+        except SynmtError:
+            return {}
+    return dict(local_items(recipe, source, target))
 
 
 def _items_of_folder(recipe: CorpusRecipe, folder: Path, source: str, target: str) -> CorpusRecipe:

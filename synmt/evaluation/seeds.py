@@ -10,18 +10,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from synmt.arrays import DoubleArray
-from synmt.errors import UsageError
+from synmt.data.inputs import describe_input, differences, recorded_inputs
+from synmt.errors import UsageError, listed
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import Aggregate
 from synmt.evaluation.significance import Comparison, bootstrap_scores, compare
+from synmt.recipe.differences import recipe_differences
+
+if TYPE_CHECKING:
+    from synmt.run import Run
 
 _SEED_IN_NAME = re.compile(r"[-._]seed[-_]?\d+", re.IGNORECASE)
 
@@ -139,43 +144,48 @@ def name_with_seed(name: str, seed: int) -> str:
 
 
 def check_one_system(runs: Sequence[Path]) -> None:
-    """Raise a UsageError if the recipes of run folders differ in more than the seed."""
-    from synmt.recipe.load import recipe_values
+    """Raise a UsageError if run folders differ in more than the seed: in recipes, what they learned from, or tests."""
     from synmt.run import find_run
 
     if len(runs) < 2:
         return
-    first, *others = ((run, recipe_values(find_run(run).recipe())) for run in runs)
-    for run, values in others:
-        for key, before, after in recipe_differences(first[1], values):
+    first, *others = map(find_run, runs)
+    for other in others:
+        if difference := _difference(first, other):
             raise UsageError(
-                f"not a seed of the same system as {first[0]}: {key} is {after} here, {before} there",
-                where=str(run),
-                do="Name runs whose recipes differ in `name` and `training.seed` only. To score other translations as "
-                "seeds, give them as files, such as 'runs/*/tests/test/hypothesis.txt'",
+                f"not a seed of the same system as {first.folder}: {difference}",
+                where=str(other.folder),
+                do="Name runs whose recipes differ in `name` and `training.seed` only, and which were trained and "
+                "tested on the same data. To score other translations as seeds, give them as files, such as "
+                "'runs/*/tests/test/hypothesis.txt'",
             )
 
 
-def recipe_differences(first: Any, other: Any, key: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yield each key in which two recipes describe different systems, with both values as text."""
-    if key in _MAY_DIFFER or first == other:
-        return
-    parts = list(_pair_parts(first, other))
-    for name, before, after in parts:
-        yield from recipe_differences(before, after, f"{key}.{name}" if key else str(name))
-    if not parts:
-        yield key, _as_text(first), _as_text(other)
+def _difference(first: Run, other: Run) -> str:
+    """Describe the first difference of two runs that seeds of one system do not have; empty if there is none."""
+    from synmt.recipe.load import recipe_values
+
+    values, others = (recipe_values(run.recipe()) for run in (first, other))
+    for key, before, after in recipe_differences(values, others, _MAY_DIFFER):
+        return f"{key} is {after} here, {before} there"
+    if learned := _other_inputs(first.info(), other.info()):
+        return f"the two were not trained with the same {listed(learned)}"
+    for test in sorted(path.parent for path in first.folder.glob("tests/*/source.txt")):
+        for name in ("source.txt", "reference.txt"):
+            one, two = test / name, other.test_folder(test.name) / name
+            if one.is_file() and two.is_file() and one.read_bytes() != two.read_bytes():
+                return f"the two were not tested on the same sentences (tests/{test.name}/{name})"
+    return ""
 
 
-def _pair_parts(first: Any, other: Any) -> Iterator[tuple[Any, Any, Any]]:
-    if isinstance(first, Mapping) and isinstance(other, Mapping):
-        yield from ((name, first.get(name), other.get(name)) for name in dict.fromkeys([*first, *other]))
-    elif isinstance(first, list) and isinstance(other, list) and len(first) == len(other):
-        yield from ((index, *pair) for index, pair in enumerate(zip(first, other, strict=True)))
-
-
-def _as_text(value: Any) -> str:
-    """Write a value; variants by their names only, as their options would make the message too long."""
-    if isinstance(value, list):
-        return f"[{', '.join(_as_text(one) for one in value)}]"
-    return str(value["name"]) if isinstance(value, Mapping) and "name" in value else repr(value)
+def _other_inputs(first: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Name what two runs were not both trained on."""
+    one, another = recorded_inputs(first), recorded_inputs(other)
+    found = [describe_input(key, file) for key, file in differences(one, another)]
+    # where no texts are recorded, as in earlier versions, the names of the data that were made from them are
+    if not all({"train", "valid"} <= {key.partition(".")[0] for key in inputs} for inputs in (one, another)):
+        names = {"prepared": "prepared text", "trees": "trees"}
+        found += [
+            name for key, name in names.items() if first.keys() & other.keys() & {key} and first[key] != other[key]
+        ]
+    return list(dict.fromkeys(found))

@@ -89,9 +89,9 @@ def known_lines(path: str | Path) -> int | None:
     return count_lines(path) if str(path) != "-" and Path(path).is_file() else None
 
 
-def sha256(path: str | Path) -> str:
-    """Hash the bytes of a file, without decompressing them."""
-    with open(path, "rb") as stream:
+def sha256(path: str | Path, *, unpacked: bool = False) -> str:
+    """Hash the bytes of a file; `unpacked` decompresses those of `.gz`."""
+    with open_binary(path) if unpacked else open(path, "rb") as stream:
         digest = hashlib.sha256()
         for block in iter(lambda: stream.read(1 << 20), b""):
             digest.update(block)
@@ -103,19 +103,20 @@ def fingerprint(*parts: object) -> str:
     return hashlib.sha256("\0".join(map(repr, parts)).encode()).hexdigest()[:12]
 
 
-def stored_sha256(path: Path) -> str:
-    """Hash a file; the hash of a large one is stored until its size or modification time changes."""
+def stored_sha256(path: Path, *, unpacked: bool = False) -> str:
+    """Hash a file as `sha256` does; the hash of a large one is stored until its size or modification time changes."""
+    unpacked = unpacked and path.suffix == ".gz"
     try:
         state = path.stat()
-        if state.st_size < _LARGE:
-            return sha256(path)
+        if state.st_size < (_LARGE // 8 if unpacked else _LARGE):
+            return sha256(path, unpacked=unpacked)
     except OSError as error:
         raise SynmtError(f"cannot read the file ({error.strerror})", where=str(path)) from None
-    name = fingerprint(str(path.resolve()), state.st_size, state.st_mtime_ns)
+    name = fingerprint(str(path.resolve()), state.st_size, state.st_mtime_ns, *["unpacked"] * unpacked)
     stored = cache_folder() / "hashes" / f"{name}.json"
     with contextlib.suppress(OSError, ValueError, KeyError):
         return json.loads(stored.read_text())["sha256"]
-    digest = sha256(path)
+    digest = sha256(path, unpacked=unpacked)
     # without a writable cache, hashing only takes longer
     with contextlib.suppress(SynmtError):
         write_json(stored, {"sha256": digest})

@@ -31,6 +31,7 @@ from synmt.training.grid_runs import (
     GridRun,
     NextRun,
     check_grid,
+    check_grid_inputs,
     failure_of,
     grid_runs,
     runs_left,
@@ -97,6 +98,8 @@ def train_grid(
     planned, stop = grid_runs(recipes, overrides, seeds=seeds, runs=runs), stop or threading.Event()
     left = runs_left(planned, overwrite=overwrite)
     check_grid(left, planned, overwrite=overwrite)
+    if not overwrite:
+        check_grid_inputs(planned)
     processes = processes or _join_processes(needed=bool(left))
     cluster = cluster_in_use() if processes is None or processes.count == 1 else None
     if cluster and left:

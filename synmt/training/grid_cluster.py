@@ -33,8 +33,8 @@ from synmt.training.distributed import Processes
 from synmt.training.finished import has_finished
 from synmt.training.grid_runs import ClusterStarted, Ends, FailedRun, GridRun, NextRun, failure_of, starts_from
 from synmt.training.initial import adopt_case
-from synmt.training.lifecycle import RESUME_ADVICE
-from synmt.training.pipeline import Record, begin, train, train_prepared
+from synmt.training.lifecycle import RESUME_ADVICE, begin_run
+from synmt.training.pipeline import Record, train, train_prepared
 from synmt.training.portable_run import Content, PortableRun, newest_step, pack, unpack
 from synmt.training.records import RunRecord
 from synmt.training.stages import Prepared, prepare_data
@@ -175,7 +175,7 @@ def _begin(
     parses = needs.to_run and prepared.corpus.test and not all_given_trees(recipe, prepared.corpus, "source", needs)
     parser = make_parser(recipe, "source", arcs=bool(needs.arcs)) if parses else None
     stack.enter_context(locked(run.folder, "this run"))
-    begin(folder, recipe, prepared, overwrite=overwrite)
+    begin_run(folder, recipe, prepared, overwrite=overwrite)
     return PortableRun(recipe, prepared, parser)
 
 

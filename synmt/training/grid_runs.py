@@ -13,6 +13,7 @@ from synmt.evaluation.seeds import name_with_seed
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import SEEDS, Recipe
 from synmt.run import Run
+from synmt.training.changed_inputs import changed_inputs, inputs_error
 from synmt.training.finished import has_finished, is_complete
 
 _logger = logging.getLogger(__name__)
@@ -207,6 +208,14 @@ def check_grid(runs: Sequence[GridRun], planned: Sequence[GridRun], *, overwrite
             errors[str(error)] = error
     if errors:
         raise all_in_one(list(errors.values()))
+
+
+def check_grid_inputs(planned: Sequence[GridRun]) -> None:
+    """Check that the inputs of no run have changed since it was started, also of those that have finished."""
+    changed = ((Run(run.folder), run.recipe, changed_inputs(Run(run.folder), run.recipe)) for run in planned)
+    errors: list[SynmtError] = [inputs_error(*one) for one in changed if one[2]]
+    if errors:
+        raise all_in_one(errors)
 
 
 def waits_for(run: GridRun, planned: Sequence[GridRun]) -> Path | None:

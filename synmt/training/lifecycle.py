@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime
 import logging
 import shutil
-from collections.abc import Iterator
-from typing import Any
 
 import torch
 
@@ -14,11 +12,14 @@ from synmt import __version__
 from synmt.decode.tree_provider import parser_difference
 from synmt.errors import UsageError, counted, listed
 from synmt.files.own_code import changed_code, keep_code
+from synmt.files.reading import stored_sha256
 from synmt.files.writing import write_atomically
 from synmt.model.weights import average_weights
+from synmt.recipe.differences import recipe_differences
 from synmt.recipe.load import recipe_values
 from synmt.recipe.schema import Recipe
 from synmt.run import Run, remove_leftovers
+from synmt.training.changed_inputs import another_run
 from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.finished import has_finished
 from synmt.training.stages import Prepared
@@ -26,18 +27,13 @@ from synmt.words.word_tokenizer import case_model, identities
 
 _logger = logging.getLogger(__name__)
 
-MAY_CHANGE = {
-    "training": {
-        *("max_steps", "log_every", "validate_every", "save_every", "keep", "average"),
-        *("patience", "max_decays", "use", "device", "shard_optimizer"),
-    },
-    "corpus": {"test"},
-    "parser": {"workers", "device"},
-    "target_parser": {"workers", "device"},
-    "decoding": None,
-    "evaluation": None,
+_MAY_CHANGE = {
+    *("decoding", "evaluation", "corpus.test"),
+    *(f"{parser}.{key}" for parser in ("parser", "target_parser") for key in ("workers", "device")),
+    *(f"training.{key}" for key in ("max_steps", "log_every", "validate_every", "save_every", "keep", "average")),
+    *(f"training.{key}" for key in ("patience", "max_decays", "use", "device", "shard_optimizer")),
 }
-"""Keys of a recipe that may change when a run is continued, by section; None allows all keys of a section."""
+"""Keys of a recipe that may change when a run is continued."""
 
 
 def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
@@ -54,7 +50,8 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
     if overwrite:
         return
     before = run.recipe()
-    differences = list(_differences(recipe_values(before), recipe_values(recipe)))
+    changed = recipe_differences(recipe_values(before), recipe_values(recipe), _MAY_CHANGE)
+    differences = [f"{key} was {old}, is {new}" for key, old, new in changed]
     if len(differences) == 1 and before.name != recipe.name:
         raise UsageError(
             f"this is the run '{before.name}', whose folder was renamed or copied",
@@ -63,16 +60,18 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
             "one with --overwrite",
         )
     if differences:
-        raise _another(run, recipe, "this run was started with a different recipe: " + "; ".join(differences))
-    if changed := changed_code(_variants(recipe), run.folder / "code"):
-        old = f"the old one is in {run.folder / 'code'}"
-        raise _another(run, recipe, f"the code of {listed(changed)} has changed since this run was started ({old})")
+        raise another_run(run, recipe, "this run was started with a different recipe: " + "; ".join(differences))
+    if changed_packages := changed_code(_variants(recipe), run.folder / "code"):
+        what = f"the code of {listed(changed_packages)} has changed since this run was started"
+        raise another_run(run, recipe, f"{what} (the old one is in {run.folder / 'code'})")
     if _has_lost_checkpoints(run) and not has_finished(run, recipe):
-        raise _another(run, recipe, "the run has finished, and cannot be continued or changed without its checkpoints")
+        raise another_run(
+            run, recipe, "the run has finished, and cannot be continued or changed without its checkpoints"
+        )
     steps, step = recipe.training.max_steps, run.reached()
     if steps < step and steps != before.training.max_steps:
         what = f"the run is already at step {step:,}; set training.max_steps to {step} (to end it there) or more"
-        raise _another(run, recipe, f"{what}, not {steps}")
+        raise another_run(run, recipe, f"{what}, not {steps}")
 
 
 def _variants(recipe: Recipe) -> list[str]:
@@ -83,31 +82,12 @@ def _has_lost_checkpoints(run: Run) -> bool:
     return run.info().get("status") == "finished" and not run.checkpoints()
 
 
-def _another(run: Run, recipe: Recipe, what: str) -> UsageError:
-    do = f"Give the new run another name (name={recipe.name}-2), or replace this one with --overwrite"
-    return UsageError(what, where=str(run.folder), do=do)
-
-
-def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    for section in sorted(old.keys() | new.keys()):
-        before, after = old.get(section), new.get(section)
-        free = MAY_CHANGE.get(section, set())
-        if before == after or free is None:
-            continue
-        if not isinstance(before, dict) or not isinstance(after, dict):
-            yield f"{section} was {before!r}, is {after!r}"
-            continue
-        for key in sorted((before.keys() | after.keys()) - free):
-            if before.get(key) != after.get(key):
-                yield f"{section}.{key} was {before.get(key)!r}, is {after.get(key)!r}"
-
-
 RESUME_ADVICE = "Leave out --overwrite to resume the run instead of restarting it"
 """What to do after an error in a run that was started with --overwrite."""
 
 
 def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) -> None:
-    """Set up a run folder that `check_run` accepted; the caller holds its lock."""
+    """Set up a run folder that `check_run_folder` accepted; the caller holds its lock."""
     if overwrite:
         _empty(run)
     remove_leftovers(run)
@@ -118,7 +98,7 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
         what = "the text, or the parser of its trees, has changed since this run was started"
         recorded, present = before.get("parser"), prepared.parser
         difference = parser_difference(recorded, dict(present)) if recorded and present else ""
-        raise _another(run, recipe, f"{what} ({difference})" if difference else what)
+        raise another_run(run, recipe, f"{what} ({difference})" if difference else what)
     if not run.exists() or run.recipe() != recipe:
         if run.exists():
             # first: if this is interrupted, a run that has finished has not done so with the new recipe
@@ -132,9 +112,12 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
             with write_atomically(case_model(run.folder, side), binary=True) as out:
                 out.write(tokenizer.truecaser.path.read_bytes())
     text = identities(prepared.tokenizers)
-    run.write_info(parser=prepared.parser, **reads, **({"text": text} if text else {}))
+    run.write_info(parser=prepared.parser, inputs=prepared.inputs, **reads, **({"text": text} if text else {}))
     if prepared.parse_costs:
         run.write_info(parsing=dict(prepared.parse_costs))
+    if recipe.model.init is not None and not run.checkpoints():
+        other = Run(recipe.model.init.expanduser())
+        run.write_info(init={"run": str(other.folder), "weights": stored_sha256(other.weights_of("final"))})
 
 
 def _empty(run: Run) -> None:

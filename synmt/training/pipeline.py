@@ -21,7 +21,7 @@ from synmt.data.vocabulary import Vocabulary
 from synmt.decode.batch_translation import translate_batches
 from synmt.errors import adding_advice
 from synmt.evaluation.metrics import score_system
-from synmt.files.reading import read_lines, stored_sha256
+from synmt.files.reading import read_lines
 from synmt.files.writing import locked
 from synmt.model.build import build_for
 from synmt.model.device import choose_device, device_name, keep_freed_memory
@@ -30,6 +30,7 @@ from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.syntax.feature_signals import FeatureValues
 from synmt.syntax.reading import Reading, reading_of
+from synmt.training.changed_inputs import check_inputs
 from synmt.training.checks import check_run_folder, check_values, load_checked
 from synmt.training.distributed import Processes, join_processes
 from synmt.training.finished import is_complete, missing_tests
@@ -96,6 +97,8 @@ def train(
     # if torchrun starts this again, the run that was there before has been removed already
     overwrite = overwrite and not processes.was_done_before(f"overwrite {run.folder}")
     loaded, vocabularies, finished = check_run_folder(run, loaded, overwrite=overwrite)
+    if not overwrite:
+        check_inputs(run, loaded)
     case = adopt_case(loaded, run, overwrite=overwrite)
     processes.wait()
     if finished:
@@ -110,7 +113,7 @@ def train(
                 prepared = yield from prepare_data(loaded, requirements, Path(data), **taken)
                 if processes.rank == 0:
                     stack.enter_context(locked(run.folder, "this run"))
-                    begin(run, loaded, prepared, overwrite=overwrite)
+                    begin_run(run, loaded, prepared, overwrite=overwrite)
                     processes.note(f"overwrite {run.folder}")
             with adding_advice(advice):
                 end = yield from train_prepared(run, loaded, prepared, processes, stop)
@@ -120,14 +123,6 @@ def train(
     if processes.rank == 0:
         yield from read_results(run)
         yield RunRecord(run.folder, "finished", run.info()["steps"])
-
-
-def begin(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) -> None:
-    """Set up a run folder that `check_run_folder` accepted; the caller holds its lock."""
-    begin_run(run, recipe, prepared, overwrite=overwrite)
-    if recipe.model.init is not None and not run.checkpoints():
-        other = Run(recipe.model.init.expanduser())
-        run.write_info(init={"run": str(other.folder), "weights": stored_sha256(other.weights_of("final"))})
 
 
 def _complete(run: Run, recipe: Recipe) -> Iterator[Progress]:

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.progress import Progress
-from synmt.corpora.resolve import Corpus, resolving
+from synmt.corpora.resolve import Corpus, local_texts, resolving
 from synmt.data.annotate import annotate
 from synmt.data.corpus import PreparedCorpus, is_complete
+from synmt.data.inputs import Inputs, hash_files
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import describe_dropped, with_bracketings, with_trees, without_filters
 from synmt.data.vocabulary import Vocabularies
@@ -30,6 +31,7 @@ from synmt.training.trees.requirements import (
     given_trees,
     make_parser,
     missing_parser,
+    parser_section,
     sides_with_trees,
     trees_path,
 )
@@ -55,6 +57,7 @@ class Prepared:
     tokenizers: what tokenizes each side.
     raw: the corpus before it was tokenized, also if nothing was.
     parse_costs: what it took to parse the training text of each side, if synmt did it.
+    inputs: the hashes of what all this was made from.
     """
 
     corpus: Corpus
@@ -65,6 +68,7 @@ class Prepared:
     tokenizers: Mapping[Side, WordTokenizer] = field(default_factory=dict)
     raw: Corpus | None = None
     parse_costs: _ParseCosts = field(default_factory=dict)
+    inputs: Inputs = field(default_factory=dict)
 
 
 def prepare_data(
@@ -86,14 +90,13 @@ def prepare_data(
         check_source_trees(recipe)
     sides = sides_with_trees(requirements, source_trees=source_trees)
     try:
-        corpus = yield from find_text(recipe)
+        raw = corpus = yield from find_text(recipe)
     except SynmtError as error:
         # offline, one message names all that has to be copied from elsewhere
         parsers: list[Side] = [side for side in SIDES if side in sides or recipe.text_of(side).tokenizer == "stanza"]
         raise all_in_one([error, *filter(None, (missing_parser(recipe, side) for side in parsers))]) from error
     # a missing parser or tree file is reported before any long work
     sources = yield from _find_sources(recipe, corpus, {side: requirements[side] for side in sides})
-    raw = corpus
     tokenizers = make_tokenizers(recipe, truecasers)
     if find_words(raw, tokenizers, data / "words") is None:
         check_lengths(raw.splits())
@@ -103,6 +106,7 @@ def prepare_data(
     if recipe.tasks.trees != "none":
         corpus, identity, costs = yield from _with_task(recipe, requirements, corpus, data)
         prepared_by = without_filters(recipe)
+    inputs = _inputs(recipe, raw, sources)
     folder = prepared_folder(data / "prepared", prepared_by, corpus, vocabularies)
     if is_complete(folder):
         # a prepared corpus does not cover the test sets, which may be new
@@ -116,7 +120,7 @@ def prepare_data(
     made_by: dict[Side, str] = {side: source.trees for side, source in sources.items()}
     identity = sources["source"].identity if "source" in sources else identity
     costs |= _parse_costs(sources, trees, corpus, data)
-    prepared = Prepared(corpus, folder, trees, made_by, identity, tokenizers, raw, costs)
+    prepared = Prepared(corpus, folder, trees, made_by, identity, tokenizers, raw, costs, inputs)
     yield prepared
     dropped = describe_dropped(recipe, corpus, folder)
     for text in (*relation_warnings(recipe, PreparedCorpus.open(folder), trees), *dropped):
@@ -168,6 +172,25 @@ def _annotated(
     if source.arcs and not PreparedCorpus.open(folder).annotations()[name]["arcs"]:
         raise without_arcs("some tree", ", ".join(map(str, paths.values())))
     return name
+
+
+def _inputs(recipe: Recipe, corpus: Corpus, sources: Mapping[Side, ParseSource]) -> Inputs:
+    """Hash the texts of a recipe, the trees that come with them, and the parsers of the others."""
+    trees = {path for source in sources.values() for path in source.given.values()}
+    parsers = {side: source.parser for side, source in sources.items()}
+    parses: list[Side] = [side for side in SIDES if recipe.text_of(side).tokenizer == "stanza"]
+    if recipe.tasks.trees == "bracketings":
+        trees |= {path for path in [corpus.train.source_bracketings] if path}
+    elif recipe.tasks.trees == "dependencies":
+        given = [given_trees(recipe, text, "source") for text in (corpus.train, corpus.valid)]
+        trees |= {path for path in given if path}
+        if not trees:
+            parses.append("source")
+    parsers |= {side: make_parser(recipe, side) for side in parses}
+    texts = local_texts(recipe.corpus, recipe.source, recipe.target)
+    read = {key: [name for name, path in files if name in SIDES or path in trees] for key, files in texts.items()}
+    files = {parser_section(side): parser.identity["files"] for side in SIDES if (parser := parsers.get(side))}
+    return hash_files(texts, read) | files
 
 
 def _parse_costs(

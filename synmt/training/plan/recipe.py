@@ -15,6 +15,7 @@ from synmt.files.reading import count_lines
 from synmt.model.build import build
 from synmt.recipe.schema import ModelRecipe, Recipe, SyntaxRecipe
 from synmt.run import Run
+from synmt.training.changed_inputs import changed_inputs, inputs_error
 from synmt.training.checks import Requirements, check_run_folder, check_values, load_checked
 from synmt.training.finished import missing_tests
 from synmt.training.grid_runs import check_grid, grid_runs, runs_left, waits_for
@@ -102,6 +103,9 @@ def _plan_run(
     texts: those that are planned already.
     """
     recipe, vocabularies, finished = check_run_folder(run, recipe, overwrite=overwrite)
+    if changed := [] if overwrite else changed_inputs(run, recipe):
+        problem = inputs_error(run, recipe, changed)
+        return [], [PlannedStep(f"train {run.folder}", "changed", ", ".join(changed), problem=problem)]
     if finished:
         missing = missing_tests(run, recipe)
         text = _plan_once(recipe, texts) if missing else PlannedText(None)

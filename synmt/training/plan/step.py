@@ -15,7 +15,7 @@ from synmt.parsing.pipeline import default_processes, on_gpu
 from synmt.parsing.rates import REFERENCE, measured_rate
 from synmt.recipe.data import ParserRecipe
 
-State = Literal["done", "to do", "missing"]
+State = Literal["done", "to do", "missing", "changed"]
 
 _NEWS_WORDS = 25
 """Words in a line of news: the estimate for a text that is not on this machine yet."""
@@ -28,10 +28,10 @@ class PlannedStep:
     """A step of training, or of preparing its data.
 
     what: begins with a verb.
-    state: `done`, `to do`, or `missing` if the command would stop here.
-    amount: its size or estimated time: bytes, lines, hours, weights.
+    state: `done`, `to do`, or `missing` and `changed` if the command would stop here.
+    amount: its size or estimated time: bytes, lines, hours, weights; for `changed`, what has changed.
     remark: what the amount is based on.
-    problem: what the command would report; only for `missing`.
+    problem: what the command would report where it would stop.
     """
 
     what: str

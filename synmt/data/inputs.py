@@ -1,0 +1,62 @@
+"""What a run is trained on: the hashes of its texts, their trees, its parsers and the weights it starts from.
+
+run.json records them as `inputs`, by the key of the recipe (`train.0`, `valid`, `parser`) and by file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from synmt.files.reading import stored_sha256
+from synmt.recipe.corpus import SplitFiles
+
+Inputs = dict[str, dict[str, str]]
+"""Hashes by key and file; a text is hashed as it is read, so that compressing it changes nothing."""
+
+_PARSERS = {"parser": "parser of the source", "target_parser": "parser of the target"}
+
+
+def hash_files(texts: Mapping[str, SplitFiles], read: Mapping[str, Collection[str]]) -> Inputs:
+    """Hash those files of texts that are read and still there; `read` names the fields of each text."""
+    return {
+        key: {
+            field: stored_sha256(path, unpacked=True)
+            for field, path in files
+            if path is not None and field in read.get(key, ()) and path.is_file()
+        }
+        for key, files in texts.items()
+    }
+
+
+def recorded_inputs(info: Mapping[str, Any]) -> Inputs:
+    """Read what run.json records; earlier versions recorded only the weights that a run started from."""
+    known = info.get("inputs")
+    inputs = {**(known if isinstance(known, dict) else {}), "init": info.get("init")}
+    # the same weights may be in another folder
+    return {
+        key: {file: digest for file, digest in hashes.items() if file != "run"}
+        for key, hashes in inputs.items()
+        if isinstance(hashes, dict)
+    }
+
+
+def differences(first: Inputs, other: Inputs) -> Iterator[tuple[str, str]]:
+    """Yield key and file of each input that differs; what only one of them knows is not compared."""
+    for key in sorted(first.keys() & other.keys()):
+        before, after = first[key], other[key]
+        # a parser is known as a whole, but a text may have lost some of its files
+        files = before.keys() | after.keys() if key in _PARSERS else before.keys() & after.keys()
+        yield from ((key, file) for file in sorted(files) if before.get(file) != after.get(file))
+
+
+def describe_input(key: str, file: str) -> str:
+    """Name an input as a user would."""
+    if key == "init":
+        return "weights of model.init"
+    if key in _PARSERS:
+        return _PARSERS[key]
+    side, _, kind = file.partition("_")
+    if kind:
+        return f"trees of the {side}"
+    return "validation text" if key == "valid" else "training text"

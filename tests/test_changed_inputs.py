@@ -1,0 +1,177 @@
+"""A run whose texts, trees, parsers or first weights have changed since: it is not what its recipe now describes."""
+
+import gzip
+import json
+import os
+import shutil
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tiny import MODEL, PASCAL, TRAINING, analyze, fail, succeed, synmt, write_corpus, write_recipe
+
+from synmt.errors import UsageError
+from synmt.files import reading
+from synmt.files.reading import stored_sha256
+from synmt.parsing.models import COMPACT
+from synmt.training.pipeline import train
+
+pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
+
+SHORT = {**TRAINING, "max_steps": 2, "validate_every": 2, "validation_beam_size": 0, "average": 1, "use": "last"}
+GREEDY = {"beam_size": 1, "max_length_ratio": 0.1, "max_length_extra": 4}
+OWN = {"model": "own", "workers": 1, "device": "cpu"}
+MODEL_FILE = Path("own/en/pos/compact.pt")
+
+
+def pair(split):
+    return {"source": f"text/{split}.en", "target": f"text/{split}.de"}
+
+
+KINDS = {
+    "plain": {"parser": {}, "syntax": {}},
+    "gold": {},
+    "parts": {
+        "syntax": {},
+        "parser": {},
+        "corpus": {"train": [pair("train"), {**pair("more"), "weight": 0.5}], "valid": pair("valid")},
+    },
+    "parsed": {"parser": OWN, "syntax": {"variants": [PASCAL]}},
+    "tasks": {"parser": OWN, "syntax": {}, "tasks": {"parsing": "dependencies"}},
+    "based": {"parser": {}, "syntax": {}, "model": {**MODEL, "init": "runs/base"}},
+}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Train a run of each kind, which a test asks for by the name of the kind; gives its folder."""
+    folders = {}
+
+    def make(kind):
+        if kind not in folders:
+            folder = folders[kind] = tmp_path_factory.mktemp(kind)
+            text = write_corpus(folder / "text")
+            for language in ("en", "de"):
+                shutil.copy(text / f"valid.{language}", text / f"more.{language}")
+            shutil.copytree(COMPACT, folder / "own")
+            write_recipe(folder / "one.yaml", Path("text"), training=SHORT, decoding=GREEDY, **KINDS[kind])
+            write_recipe(folder / "base.yaml", Path("text"), training=SHORT, decoding=GREEDY, **KINDS["plain"])
+            if kind == "based":
+                succeed("train", "base.yaml", cwd=folder)
+            succeed("train", "one.yaml", cwd=folder)
+        return folders[kind]
+
+    return make
+
+
+@pytest.fixture
+def copied(trained, tmp_path, monkeypatch):
+    """Copy the folder of a kind and go there."""
+
+    def copy(kind):
+        monkeypatch.chdir(shutil.copytree(trained(kind), tmp_path / "copy"))
+
+    return copy
+
+
+def add_line(*paths):
+    for path in paths:
+        Path(path).write_bytes(Path(path).read_bytes() + b"Mehr\n")
+
+
+def add_pair(split):
+    add_line(*pair(split).values())
+
+
+def compress():
+    for path in Path("text").glob("*.??"):
+        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "said"),
+    [
+        ("plain", partial(add_pair, "train"), "training text (text/train.en and text/train.de)"),
+        ("plain", partial(add_pair, "valid"), "validation text (text/valid.en and text/valid.de)"),
+        ("gold", partial(add_line, "text/valid.en.conllu"), "trees of the source (text/valid.en.conllu)"),
+        ("parts", partial(add_pair, "more"), "training text (text/more.en and text/more.de)"),
+        ("parsed", partial(add_line, MODEL_FILE), "parser of the source (en/pos/compact.pt)"),
+        ("tasks", partial(add_line, MODEL_FILE), "parser of the source (en/pos/compact.pt)"),
+        ("based", partial(add_line, "runs/base/model.safetensors"), "weights of model.init (runs/base)"),
+    ],
+    ids=["text", "valid", "trees", "part", "parser", "task", "init"],
+)
+def test_a_change_is_named_and_nothing_is_trained(copied, kind, change, said):
+    copied(kind)
+    change()
+    error = f"runs/one: its inputs have changed since this run was started: {said}. Give the new run another name"
+    for more in ([], ["training.max_steps=4"], ["--seeds", "2"]):
+        assert error in fail(2, "train", "one.yaml", *more)
+    plan = synmt("train", "one.yaml", "--dry-run")
+    assert (plan.returncode, error in plan.stderr.decode()) == (2, True)
+    assert ["train", "runs/one", "changed"] in [line.split()[:3] for line in plan.stdout.decode().splitlines()]
+    with pytest.raises(UsageError, match="its inputs have changed"):
+        list(train("one.yaml"))
+    assert not Path("runs/one-seed2").exists()
+
+
+def forget():
+    """Make the run one of an earlier version."""
+    path = Path("runs/one/run.json")
+    path.write_text(json.dumps({key: one for key, one in json.loads(path.read_text()).items() if key != "inputs"}))
+    add_pair("train")
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("plain", partial(shutil.rmtree, "text")),
+        ("plain", compress),
+        ("plain", partial(os.utime, "text/train.en", (1, 1))),
+        ("plain", partial(add_line, "text/train.en.conllu")),
+        ("plain", forget),
+        ("parsed", partial(shutil.rmtree, "own")),
+        ("based", partial(shutil.rmtree, "runs/base")),
+    ],
+    ids=["gone", "compressed", "touched", "unread", "old", "no parser", "no init"],
+)
+def test_what_is_gone_or_reads_the_same_has_not_changed(copied, kind, change):
+    copied(kind)
+    change()
+    assert b"runs/one has finished already" in succeed("train", "one.yaml").stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (partial(add_pair, "train"), "the two were not trained with the same training text."),
+        (partial(add_pair, "test"), "the two were not tested on the same sentences (tests/test/source.txt)."),
+    ],
+    ids=["train", "test"],
+)
+@pytest.mark.parametrize("old", [False, True], ids=["recorded", "old"])
+def test_seeds_of_two_texts_are_never_averaged(copied, change, said, old):
+    copied("plain")
+    change()
+    succeed("train", "one.yaml", "name=one-seed2", "training.seed=2")
+    if old:
+        forget()
+        said = said.replace("training text", "prepared text")
+    error = f"runs/one-seed2: not a seed of the same system as runs/one: {said}"
+    assert error in fail(2, "score", "--seeds", "runs/one", "runs/one-seed2")
+    assert error in fail(2, "score", "runs/one*")
+    assert error in analyze("--by-length", "--run", "runs/one*", code=2)[1]
+
+
+def test_the_hash_of_a_large_text_is_stored_as_it_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_LARGE", 8)
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(b"a text\n"))
+    plain = tmp_path / "text"
+    plain.write_bytes(b"a text\n")
+    for _ in range(2):
+        assert stored_sha256(path, unpacked=True) == stored_sha256(plain, unpacked=True) == stored_sha256(plain)
+        assert stored_sha256(path) != stored_sha256(plain)
+    monkeypatch.setattr(reading, "sha256", None)
+    assert stored_sha256(path, unpacked=True) == stored_sha256(tmp_path / "text.gz", unpacked=True)
