@@ -98,6 +98,7 @@ def parse(
     output = None if str(output) == "-" else output
     file = None if output is None or is_stream(output) else output
     _check(file, device, cluster, {"--workers": workers, "--shard-lines": shard_lines, "--overwrite": overwrite})
+    from synmt.files.language import warn_of_file
     from synmt.parallel.work import using_cluster
     from synmt.parsing.bulk import parse_file
     from synmt.parsing.parser import StanzaParser
@@ -117,6 +118,8 @@ def parse(
     if file is None:
         _to_stream(source, output, parser)
     else:
+        if source != "-":
+            warn_of_file(Path(source), language)
         steps = parse_file(source, file, parser, workers=workers, shard_lines=shard_lines or 2000, overwrite=overwrite)
         with using_cluster(cluster):
             _to_file(source, file, steps)

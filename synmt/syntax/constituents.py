@@ -17,7 +17,7 @@ import numpy as np
 
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError
-from synmt.syntax.align import MisplacedWordError, place_words
+from synmt.syntax.align import MisplacedWordError, place_words, unseen_difference
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import depths
 
@@ -78,7 +78,8 @@ def parse_brackets(brackets: str, line: str, *, where: str) -> Parse:
     except ValueError as error:
         raise SynmtError(str(error), where=where, allowed=_FORMAT) from None
     except MisplacedWordError as error:
-        found = f"the text continues with '{error.found}'" if error.found else "the text has ended"
+        hidden = unseen_difference((*words, "")[error.word], error.found)
+        found = f"the text continues with '{error.found}'{hidden}" if error.found else "the text has ended"
         raise SynmtError(
             f"the brackets do not match the text at word {error.word + 1}, where {found}",
             where=where,

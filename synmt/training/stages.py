@@ -13,10 +13,12 @@ from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus, resolving
 from synmt.data.annotate import annotate
 from synmt.data.corpus import PreparedCorpus, is_complete
+from synmt.data.encoding import KEPT_FILE
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import describe_dropped, with_bracketings, with_trees, without_filters
 from synmt.data.vocabulary import Vocabularies
 from synmt.errors import SynmtError, all_in_one
+from synmt.files.language import warn_of_file
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arcs import without_arcs
@@ -109,6 +111,8 @@ def prepare_data(
         check_lengths(corpus.test)
         _logger.info("prepare: %s exists already", folder)
     else:
+        if not (folder / KEPT_FILE).exists():
+            _check_languages(raw)
         yield from _labelled(prepare(prepared_by, corpus, folder, vocabularies))
     trees: dict[Side, str] = {}
     for side, source in sources.items():
@@ -122,6 +126,14 @@ def prepare_data(
     for text in (*relation_warnings(recipe, PreparedCorpus.open(folder), trees), *dropped):
         _logger.warning("%s", text)
     return prepared
+
+
+def _check_languages(corpus: Corpus) -> None:
+    """Warn of texts that are not in their language."""
+    languages = {"source": corpus.source, "target": corpus.target}
+    for files in corpus.splits().values():
+        for side, other in zip(SIDES, reversed(SIDES), strict=True):
+            warn_of_file(getattr(files, side), languages[side], other=languages[other])
 
 
 def _find_sources(
