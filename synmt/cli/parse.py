@@ -98,7 +98,6 @@ def parse(
     output = None if str(output) == "-" else output
     file = None if output is None or is_stream(output) else output
     _check(file, device, cluster, {"--workers": workers, "--shard-lines": shard_lines, "--overwrite": overwrite})
-    from synmt.files.language import warn_of_file
     from synmt.parallel.work import using_cluster
     from synmt.parsing.bulk import parse_file
     from synmt.parsing.parser import StanzaParser
@@ -118,11 +117,9 @@ def parse(
     if file is None:
         _to_stream(source, output, parser)
     else:
-        if source != "-":
-            warn_of_file(Path(source), language)
         steps = parse_file(source, file, parser, workers=workers, shard_lines=shard_lines or 2000, overwrite=overwrite)
         with using_cluster(cluster):
-            _to_file(source, file, steps)
+            _to_file(source, file, steps, language)
 
 
 def _check(output: Path | None, device: str, cluster: str | None, values: Mapping[str, object]) -> None:
@@ -173,9 +170,12 @@ def _to_stream(source: str, output: Path | None, parser: StanzaParser) -> None:
             out.flush()
 
 
-def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, None]) -> None:
+def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, None], language: str) -> None:
+    from synmt.files.language import warn_of_file
     from synmt.files.reading import known_lines
 
+    if source != "-":
+        warn_of_file(Path(source), language)
     total = known_lines(source)
     parsed, step = 0, None
     with closing(steps), console.progress("parse", total, "lines") as advance:

@@ -172,7 +172,6 @@ def _results(
     from synmt.decode.inputs import windows as windows_of
     from synmt.decode.records import joined_result
     from synmt.decode.remote import translate_windows
-    from synmt.files.language import watched
     from synmt.files.reading import decode_lines, open_binary, read_available_lines
 
     with open_binary(arguments.source, allowed=["JSON"] if arguments.jsonl else ()) as stream:
@@ -180,9 +179,7 @@ def _results(
             lines = windows_of(decode_lines(stream, where=arguments.where), other.window)
         else:
             lines = read_available_lines(stream, (other or translator).window, where=arguments.where)
-        records = _records(lines, arguments, translator)
-        language = translator.models[0].recipe.source
-        windows, again = tee(watched(records, _texts, language, where=arguments.where))
+        windows, again = tee(_records(lines, arguments, translator))
         requests = ([record.request for record in window] for window in again)
         both = arguments.parse_override is not None
         translated = translate_windows(translator, requests, counterfactually=both, other=other, finished=finished)
@@ -194,22 +191,19 @@ def _results(
 
 
 def _records(lines: Iterator[list[str]], arguments: options.TranslateArguments, translator: Translator) -> Windows:
-    from synmt.decode.records import add_trees, read_json, read_text
+    from synmt.decode.records import add_trees, checked_language, read_json, read_text
 
     trees, tokenizers = translator.reads_trees, translator.tokenizers
     if arguments.jsonl:
         records = read_json(lines, where=arguments.where, trees=trees, tokenizers=tokenizers)
     else:
         records = read_text(lines, arguments.prefixes, tokenizers=tokenizers)
+    records = checked_language(records, translator.models[0].recipe.source, where=arguments.where)
     if arguments.parses is not None and trees:
         records = add_trees(records, arguments.parses, "tree")
     if arguments.parse_override is not None:
         records = add_trees(records, arguments.parse_override, "other_tree")
     return records
-
-
-def _texts(window: list[Record]) -> list[str]:
-    return [record.request.text for record in window]
 
 
 def _format(record: Record, result: Result, arguments: options.TranslateArguments) -> str:

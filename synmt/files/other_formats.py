@@ -28,15 +28,15 @@ _FORMATS = (
     ("UTF-16", rb"\xfe\xff|(?:\0[^\0]){8}", "Convert it with `iconv -f utf-16be -t utf-8`"),
     ("PDF", rb"%PDF-\d", _TAKE_OUT),
     ("RTF", rb"{\\rtf\d", _TAKE_OUT),
-    ("TMX", f"{_PROLOGUE}<tmx\\s[^>]*version=", f"{_BY_ID}. {_TMX}"),
+    ("TMX", f"{_PROLOGUE}<tmx\\s[^>]*version=", f"{_TMX}. {_BY_ID}"),
     ("XLIFF", f"{_PROLOGUE}<xliff\\s[^>]*version=", _TAKE_OUT),
     (
         "SGM",
         _PROLOGUE + r"(?:<mteval>\s*)?<(?:(?:src|ref|tst)set\s[^>]*=|doc\s[^>]*\b(?:docid|sysid|genre|origlang)=)",
-        f"{_BY_ID}. {_TAKE_OUT}, {_SEGMENTS}",
+        f"{_TAKE_OUT}, {_SEGMENTS}. {_BY_ID}",
     ),
     ("HTML", _PROLOGUE + r"<html(?:\s[^>]*)?>\s*<|\s*<!DOCTYPE html[^>]*>\s*(?:<|$)", _TAKE_OUT),
-    ("XML", r"\s*<\?xml\s[^>]*version=[^>]*\?>\s*(?:<|$)", f"{_BY_ID}. {_TAKE_OUT}, {_SEGMENTS}"),
+    ("XML", r"\s*<\?xml\s[^>]*version=[^>]*\?>\s*(?:<|$)", f"{_TAKE_OUT}, {_SEGMENTS}. {_BY_ID}"),
     ("text with tags of IWSLT", r"<url>[^<\n]*</url>\s*<(?:keywords|speaker|talkid|translator)\b", _BY_ID),
     ("CoNLL-U", r"(?:#[^\n]*\n|\s)*1(?:-\d+)?\t(?:[^\t\n]+\t){8}[^\t\n]+(?:\n|$)", _TREES),
     (

@@ -88,14 +88,13 @@ def prepare_data(
         check_source_trees(recipe)
     sides = sides_with_trees(requirements, source_trees=source_trees)
     try:
-        corpus = yield from find_text(recipe)
+        raw = yield from find_text(recipe)
     except SynmtError as error:
         # offline, one message names all that has to be copied from elsewhere
         parsers: list[Side] = [side for side in SIDES if side in sides or recipe.text_of(side).tokenizer == "stanza"]
         raise all_in_one([error, *filter(None, (missing_parser(recipe, side) for side in parsers))]) from error
     # a missing parser or tree file is reported before any long work
-    sources = yield from _find_sources(recipe, corpus, {side: requirements[side] for side in sides})
-    raw = corpus
+    sources = yield from _find_sources(recipe, raw, {side: requirements[side] for side in sides})
     tokenizers = make_tokenizers(recipe, truecasers)
     if find_words(raw, tokenizers, data / "words") is None:
         check_lengths(raw.splits())
@@ -111,8 +110,7 @@ def prepare_data(
         check_lengths(corpus.test)
         _logger.info("prepare: %s exists already", folder)
     else:
-        if not (folder / KEPT_FILE).exists():
-            _check_languages(raw)
+        _check_languages(raw, folder)
         yield from _labelled(prepare(prepared_by, corpus, folder, vocabularies))
     trees: dict[Side, str] = {}
     for side, source in sources.items():
@@ -128,8 +126,10 @@ def prepare_data(
     return prepared
 
 
-def _check_languages(corpus: Corpus) -> None:
-    """Warn of texts that are not in their language."""
+def _check_languages(corpus: Corpus, folder: Path) -> None:
+    """Warn of texts that are not in their language, unless an interrupted preparation has done so."""
+    if (folder / KEPT_FILE).exists():
+        return
     languages = {"source": corpus.source, "target": corpus.target}
     for files in corpus.splits().values():
         for side, other in zip(SIDES, reversed(SIDES), strict=True):
