@@ -322,7 +322,7 @@ def test_runs_of_different_recipes_are_not_seeds_of_one_system(tmp_path, first, 
 def test_sentences_are_a_row_for_each_segment(files, name):
     result = score_files("one.de", "two.de", "-m", "bleu,ter", "--sentences", name)
     assert result.exit_code == 0, result.output
-    rows = list(read_lines(files / name))
+    rows = list(read_lines(files / name, allowed=["JSON"]))
     ter = [sacrebleu.sentence_ter(one, [reference]).score for one, reference in zip(FIRST, REFERENCES, strict=True)]
     if name.endswith(".jsonl"):
         found = [json.loads(row) for row in rows]

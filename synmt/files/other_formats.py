@@ -46,6 +46,7 @@ _FORMATS = (
     ),
 )
 """Names, patterns of the beginning, and what to do."""
+ANY_FORMAT = frozenset(name for name, _, _ in _FORMATS)
 
 
 def refuse_other_formats(beginning: bytes, *, where: str, allowed: Collection[str] = ()) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from synmt.errors import SynmtError, not_utf8
-from synmt.files.other_formats import refuse_other_formats
+from synmt.files.other_formats import ANY_FORMAT, refuse_other_formats
 from synmt.files.writing import write_json
 
 _BEGINNING = 8192
@@ -97,7 +97,7 @@ def _beginning(stream: Any) -> bytes:
 
 def count_lines(path: str | Path) -> int:
     """Count the lines of a text as `read_lines` yields them."""
-    with open_binary(path) as stream:
+    with open_binary(path, allowed=ANY_FORMAT) as stream:
         return sum(1 for _ in stream)
 
 

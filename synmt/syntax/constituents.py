@@ -74,9 +74,10 @@ def parse_brackets(brackets: str, line: str, *, where: str) -> Parse:
     """Read the tree of a line from brackets; it has constituents, but neither relations nor true parents."""
     try:
         words, spans = read_brackets(brackets)
-        places = _place(line, words)
     except ValueError as error:
         raise SynmtError(str(error), where=where, allowed=_FORMAT) from None
+    try:
+        places = _place(line, words)
     except MisplacedWordError as error:
         hidden = unseen_difference((*words, "")[error.word], error.found)
         found = f"the text continues with '{error.found}'{hidden}" if error.found else "the text has ended"
