@@ -1,15 +1,24 @@
-"""A text in another language than its own gives one warning; related languages, short and mixed texts give none."""
+"""A text in another language than its own gives one warning; mark-up and one file for both sides are refused."""
 
 import gzip
+import io
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tiny import environment
 
+from synmt.corpora.resolve import resolve_corpus
 from synmt.data.corpus import is_complete
+from synmt.decode.records import checked_language, read_text
+from synmt.errors import UsageError
+from synmt.evaluation.model_scores import _count_lines
 from synmt.files.language import warn_of_file, watched
+from synmt.parsing.bulk import parse_stream
+from synmt.recipe.corpus import CorpusRecipe
+from synmt.syntax.parse import flat_parse
 from synmt.training.pipeline import prepare
 
 ENGLISH = ["The boy sees the dog in the garden.", "The old woman has given a book to her neighbour."] * 30
@@ -103,3 +112,30 @@ def test_swapped_sides_are_named_once_when_a_corpus_is_prepared(tmp_path, caplog
         "valid.en",
         "valid.de",
     ]
+
+
+def test_records_and_lines_to_parse_are_watched(caplog):
+    parser = SimpleNamespace(identity={"language": "en"}, parse=lambda lines, on_failure: map(flat_parse, lines))
+    assert len(list(parse_stream(io.BytesIO("\n".join(GERMAN).encode()), parser))) > 0
+    assert len(list(checked_language(read_text([GERMAN]), "en", where="text"))) == 1
+    assert [message.split(";")[0] for message in caplog.messages] == [
+        f"{where}: 60 of 60 sampled lines look like language 'de', not 'en'" for where in ("standard input", "text")
+    ]
+
+
+def test_mark_up_and_one_file_for_both_sides_are_refused_together(tmp_path):
+    tmx, text, link = tmp_path / "m.tmx", tmp_path / "text", tmp_path / "link"
+    tmx.write_text('<?xml version="1.0"?>\n<tmx version="1.4">\n')
+    text.write_text("The monkey eats.\n")
+    link.symlink_to(text)
+    recipe = CorpusRecipe.model_validate(
+        {"train": [{"source": tmx, "target": tmx}], "valid": {"source": text, "target": link}}, strict=False
+    )
+    with pytest.raises(UsageError) as raised:
+        resolve_corpus(recipe, "en", "de")
+    first, second, third = str(raised.value).splitlines()
+    assert first.startswith(f"{tmx}: corpus.train: source and target are the same file")
+    assert second.startswith(f"{tmx}: this is TMX")
+    assert third.startswith(f"{link}: corpus.valid: source and target are the same file")
+    with pytest.raises(UsageError, match="same file"):
+        _count_lines(text, link)
