@@ -139,22 +139,21 @@ def _question(name: str, choices: Mapping[str, str]) -> str:
     return f"Did you mean '{choices[near[0]]}'?" if near else ""
 
 
+def one_file_for_both_sides(path: Path, *, where: str = "") -> UsageError:
+    """Make the error for a file that is given as the source and as the target."""
+    return UsageError(
+        f"{where}source and target are the same file",
+        where=str(path),
+        do="Give two files: line n of both must belong together",
+    )
+
+
 def not_utf8(line: bytes, number: int, error: UnicodeDecodeError, *, where: str) -> SynmtError:
     """Make the error for a line of a text, counted from 1, that is not UTF-8."""
-    advice = {
-        b"\x1f\x8b": "It is compressed: unpack it, or let the name of the file end in .gz",
-        b"\xfd7zXZ": "It is compressed: unpack it with `xz -dk`, or compress it with gzip",
-        b"BZh": "It is compressed: unpack it with `bzip2 -dk`, or compress it with gzip",
-        b"\x28\xb5\x2f\xfd": "It is compressed: unpack it with `zstd -dk`, or compress it with gzip",
-        b"PK\x03\x04": "It is an archive: unpack it with `unzip`",
-        b"\xff\xfe": "Convert the file with `iconv -f utf-16 -t utf-8`",
-        b"\xfe\xff": "Convert the file with `iconv -f utf-16 -t utf-8`",
-        b"": "Convert the file, for example with `iconv -f latin1 -t utf-8`",
-    }
     return SynmtError(
         f"line {number} is not UTF-8 (byte {error.start + 1} of the line is 0x{line[error.start]:02x})",
         where=where,
-        do=next(do for start, do in advice.items() if line.startswith(start)),
+        do="Convert the file, for example with `iconv -f latin1 -t utf-8`",
     )
 
 

@@ -27,7 +27,7 @@ LINES = TEXT.split("\n")[:-1]
 def test_one_line_is_said_as_one(tmp_path, caplog):
     steps = (ParseProgress(state, 1, 1, 1, 2.0) for state in ("parsed", "finished"))
     with caplog.at_level("INFO", "synmt"):
-        to_file("-", tmp_path / "trees", steps)
+        to_file("-", tmp_path / "trees", steps, "en")
     said = [record.getMessage() for record in caplog.records]
     assert said[0] == f"{tmp_path / 'trees'}: 1 line, 1 word (2 s, 0 words/s)"
     assert said[1].startswith("1 line could not be parsed in one piece")

@@ -125,7 +125,7 @@ def test_tokenised_text_gives_a_warning_on_stderr(files):
 @pytest.mark.parametrize(
     ("metrics", "tokenize", "warned"),
     [
-        ("bleu", "13a", ["BLEU needs `--tokenize` zh, ja-mecab, ko-mecab or char"]),
+        ("bleu", "13a", ["BLEU needs `--tokenize` ja-mecab or char"]),
         ("bleu,chrf,ribes,ter", "zh", ["; ribes, ter would need them"]),
         ("bleu,chrf", "char", []),
     ],
@@ -322,7 +322,7 @@ def test_runs_of_different_recipes_are_not_seeds_of_one_system(tmp_path, first, 
 def test_sentences_are_a_row_for_each_segment(files, name):
     result = score_files("one.de", "two.de", "-m", "bleu,ter", "--sentences", name)
     assert result.exit_code == 0, result.output
-    rows = list(read_lines(files / name))
+    rows = list(read_lines(files / name, allowed=["JSON"]))
     ter = [sacrebleu.sentence_ter(one, [reference]).score for one, reference in zip(FIRST, REFERENCES, strict=True)]
     if name.endswith(".jsonl"):
         found = [json.loads(row) for row in rows]

@@ -9,7 +9,7 @@ import pytest
 from small import MONKEY, all_trees, is_tree
 
 from synmt.errors import SynmtError
-from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
+from synmt.syntax.conllu import format_conllu, read_conllu, read_parses, read_unparsed
 from synmt.syntax.merging import leading_words, token_parents
 from synmt.syntax.parse import Arcs, Parse, flat_parse
 from synmt.syntax.trees import depths
@@ -255,6 +255,9 @@ def test_the_second_sentence_is_counted_from_its_own_line(tmp_path):
         ),
         ("The monkey", r"at token 3 \('eats'\), where the text has ended"),
         ("The monkey eats a banana!", r"after its last token, where the text continues with '!'"),
+        ("The monkey eats a banana\u200b", r"with '\u200b' \(U\+200B ZERO WIDTH SPACE\)\. "),
+        ("The m\u043enkey eats", r"U\+006F LATIN SMALL LETTER O against U\+043E CYRILLIC SMALL LETTER O"),
+        ("The mo\u0308nkey", r"U\+006E LATIN SMALL LETTER N against U\+0308 COMBINING DIAERESIS"),
         ("", "has 1 sentences, but the text has 0 non-empty lines"),
     ],
 )
@@ -262,6 +265,16 @@ def test_a_tree_of_another_text_is_refused_with_sentence_and_token(tmp_path, lin
     path = write(tmp_path, format_conllu(TAGGED, LINE, 1))
     with pytest.raises(SynmtError, match=message):
         list(read_parses(path, [line]))
+
+
+@pytest.mark.parametrize("brackets", [False, True])
+def test_the_same_word_in_another_unicode_normalization_is_named_as_such(tmp_path, brackets):
+    path = write(tmp_path, row(1, "Caf\u00e9", 0, "root") + "\n")
+    if brackets:
+        path = path.with_suffix(".brackets")
+        path.write_text("(S Caf\u00e9)\n", encoding="utf-8")
+    with pytest.raises(SynmtError, match=r"in another Unicode normalization: U\+00E9 .* against U\+0065 .* U\+0301"):
+        [tree.parse(where="trees") for tree in read_unparsed(path, ["Cafe\u0301"])]
 
 
 @pytest.mark.parametrize(("blocks", "lines"), [(1, 3), (3, 1), (0, 2), (2, 0)])

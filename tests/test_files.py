@@ -16,7 +16,7 @@ import pytest
 from forked import Forked, wait_for
 from tiny import environment
 
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import cache_folder, read_lines
 from synmt.files.writing import write_atomically, write_folder_atomically, write_output
 
@@ -37,22 +37,75 @@ def test_a_spoilt_gzip_file_is_named(tmp_path, spoil):
     assert "if it isn't compressed, take .gz off its name" in caught.value.do
 
 
-@pytest.mark.parametrize(
-    ("text", "advice"),
-    [
-        ("ä\n".encode("latin1"), "Convert the file, for example with `iconv -f latin1 -t utf-8`"),
-        ("ä\n".encode("utf-16"), "Convert the file with `iconv -f utf-16 -t utf-8`"),
-        (gzip.compress(b"a\n", mtime=0), "It is compressed: unpack it, or let the name of the file end in .gz."),
-        (lzma.compress(b"a\n"), "It is compressed: unpack it with `xz -dk`, or compress it with gzip."),
-        (bz2.compress(b"a\n"), "It is compressed: unpack it with `bzip2 -dk`, or compress it with gzip."),
-    ],
-    ids=["latin-1", "utf-16", "gzip", "xz", "bzip2"],
-)
-def test_a_text_that_is_not_utf8_comes_with_advice_for_what_it_is(tmp_path, text, advice):
-    (tmp_path / "text").write_bytes(text)
-    with pytest.raises(SynmtError, match="text: line 1 is not UTF-8") as raised:
+def test_a_text_that_is_not_utf8_comes_with_advice(tmp_path):
+    (tmp_path / "text").write_bytes("ä\n".encode("latin1"))
+    with pytest.raises(SynmtError, match=r"text: line 1 is not UTF-8.* with `iconv -f latin1 -t utf-8`"):
         list(read_lines(tmp_path / "text"))
-    assert str(raised.value).endswith(advice)
+
+
+_ROW = "\t_" * 8 + "\n"
+_XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "advice"),
+    [
+        (gzip.compress(b"a\n", mtime=0), "gzip", "end in .gz"),
+        (lzma.compress(b"a\n"), "xz", "xz -dk"),
+        (bz2.compress(b"a\n"), "bzip2", "bzip2 -dk"),
+        (b"\x28\xb5\x2f\xfd\x04\x00", "zstd", "zstd -dk"),
+        (b"PK\x03\x04\x14\x00", "a zip archive", "unzip"),
+        ("ä\n".encode("utf-16"), "UTF-16", "iconv"),
+        ("The monkey\n".encode("utf-16-be"), "UTF-16", "utf-16be"),
+        (f'{_XML}<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4">\n', "TMX", "corpus.test: "),
+        ('<tmx version="1.4"><header/></tmx>', "TMX", "mtdata.tmx"),
+        ('<srcset setid="newstest2015" srclang="any">\n<doc docid="1">\n', "SGM", "<seg"),
+        ('<!DOCTYPE mteval SYSTEM "x.dtd">\n<mteval>\n<refset setid="a">\n', "SGM", "<seg"),
+        ('<DOC docid="1" genre="news">\n<seg id="1">The monkey.</seg>\n', "SGM", "<seg"),
+        (f'{_XML}<dataset id="wmt21"><doc origlang="en">\n', "XML", "corpus.test"),
+        ('<!doctype html>\n<html lang="en">\n<head>', "HTML", "one per line"),
+        ("<html><body>", "HTML", "one per line"),
+        ("<url>http://ted.com/1</url>\n<keywords>talks</keywords>\n", "text with tags of IWSLT", "docs/corpora"),
+        (f"# sent_id = 1\n# text = The monkey.\n1\tThe{_ROW}2\tmonkey{_ROW}", "CoNLL-U", "--parses"),
+        (f"1-2\tdu{_ROW}1\tde{_ROW}", "CoNLL-U", "source_parses"),
+        ('{"text": "The monkey."}\n{"text": "A banana."}\n', "JSON", "--jsonl"),
+        ('[\n  {\n    "source": "The monkey."', "JSON", "--jsonl"),
+        ('\ufeff["The monkey.", "A banana."]', "JSON", "--jsonl"),
+    ],
+)
+def test_what_is_not_plain_text_is_recognized_by_its_beginning(tmp_path, monkeypatch, text, name, advice):
+    text = text if isinstance(text, bytes) else text.encode()
+    (tmp_path / "text").write_bytes(text)
+    with pytest.raises(UsageError, match=f"text: this is {name}, not one sentence per line") as raised:
+        list(read_lines(tmp_path / "text"))
+    assert advice in str(raised.value)
+    with open(tmp_path / "text") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        with pytest.raises(UsageError, match=f"standard input: this is {name}, "):
+            list(read_lines("-"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<html> is the first tag of a page.\n",
+        "<doc> The monkey eats. </doc>\n<doc> It sleeps. </doc>\n",
+        '<doc id="12" title="Monkey">\nThe monkey eats.\n',
+        "<2de> The monkey eats.\n",
+        "<url> shows a monkey.\n",
+        "{ The monkey } eats.\n",
+        '{"The monkey", he says}\n',
+        "[Music]\n[1] The monkey eats.\n",
+        "# The monkey\n# A banana\n",
+        "1\tThe monkey\tDer Affe\n",
+        "PK is a name, BZh another one.\n",
+        "<?php is not XML\n",
+        "XML begins with <?xml version='1.0'?>\n<tmx version='1.4'>\n",
+    ],
+)
+def test_plain_text_with_marks_at_its_beginning_is_read(tmp_path, text):
+    (tmp_path / "text").write_text(text)
+    assert list(read_lines(tmp_path / "text")) == text.splitlines()
 
 
 def test_the_cache_is_where_the_platform_keeps_caches_unless_the_user_says_otherwise(monkeypatch):

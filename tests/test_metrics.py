@@ -10,13 +10,13 @@ from synmt.evaluation.metrics import (
     METRICS,
     MetricOptions,
     looks_tokenized,
-    looks_unspaced,
     make_metric,
     read_aligned,
     score,
     score_system,
 )
 from synmt.evaluation.significance import bootstrap_differences, paired_bootstrap
+from synmt.evaluation.spaces import looks_unspaced, warn_of_unspaced
 from synmt.files.reading import read_lines
 
 COUNTED_HERE = [name for name in METRICS if name not in ("comet", "beer")]
@@ -246,12 +246,61 @@ def test_an_empty_file_and_two_standard_inputs_are_refused(tmp_path):
         read_aligned(["-", "-"])
 
 
-def test_tokenised_text_and_text_without_spaces_between_words_are_recognised():
-    assert looks_unspaced(["猿がバナナを一本食べています。", "はい"])
-    chinese = ["我昨天在北京看见了一只猴子。", "北京 奥运会开幕式在哪里举行？", "他今天睡了很长时间，是吗？"]
-    assert looks_unspaced(chinese)
-    assert not looks_unspaced(["원숭이가 바나나를 먹고 있습니다.", "Ja."])
-    assert not looks_unspaced(["Ja.", "Nein."])
-    assert not looks_unspaced(["", " "])
+_JAPANESE, _CHINESE, _SOUTH = "ja-mecab or char", "zh or char", "char, or flores200, which downloads a model"
+
+
+@pytest.mark.parametrize(
+    ("lines", "advice"),
+    [
+        (["猿がバナナを一本食べています。", "はい"], _JAPANESE),
+        (["少年は犬を見ます。", "私は学生です。"], _JAPANESE),
+        (["猫", "はい", "そうですか"], _JAPANESE),
+        (["こんにちは\u3000世界の皆さん", "PyTorch 2.0をリリースしました"], _JAPANESE),
+        (["TransformerモデルをGPU A100で学習する"], _JAPANESE),
+        (["我昨天在北京看见了一只猴子。", "北京 奥运会开幕式在哪里举行？", "他今天睡了很长时间，是吗？"], _CHINESE),
+        (["เด็กผู้ชายเห็นสุนัข", "ฉันเป็นนักเรียน"], _SOUTH),
+        (["ຂ້ອຍເປັນນັກຮຽນ"], _SOUTH),
+        (["ខ្ញុំជាសិស្ស"], _SOUTH),
+        (["ကျွန်တော် ကျောင်းသား ဖြစ်ပါတယ်"], _SOUTH),
+        (["བཀྲ་ཤིས་བདེ་ལེགས།"], _SOUTH),
+    ],
+)
+def test_a_script_without_spaces_is_recognized_in_any_amount_and_the_advice_finds_words(lines, advice, caplog):
+    assert looks_unspaced(lines)
+    warn_of_unspaced("text", lines, ["bleu", "chrf", "ter"], "13a")
+    assert [message.rpartition("; ")[2] for message in caplog.messages] == [
+        f"BLEU needs `--tokenize` {advice}",
+        "ter would need them",
+    ]
+    caplog.clear()
+    for name in ("char", *(["ja-mecab"] if advice == _JAPANESE else ["zh"] if advice == _CHINESE else [])):
+        warn_of_unspaced("text", lines, ["bleu"], name)
+    assert not caplog.messages
+
+
+def test_a_tokenization_for_another_script_gives_the_warning(caplog):
+    warn_of_unspaced("text", ["เด็กผู้ชายเห็นสุนัข"], ["bleu"], "zh", option="`evaluation.tokenize`")
+    assert caplog.messages == [f"text has no spaces between words; BLEU needs `evaluation.tokenize` {_SOUTH}"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["원숭이가 바나나를 먹고 있습니다.", "Ja."],
+        ["Ja.", "Nein."],
+        ["", " "],
+        [],
+        ["猿 が バナナ を 食べ る 。", "は い"],
+        ["我 爱 机器 翻译"],
+        ["เด็ก ผู้ชาย เห็น สุนัข"],
+        ["The word 猫 means cat."],
+        ["GPU", "A100"],
+    ],
+)
+def test_text_with_spaces_between_its_words_is_recognized(lines):
+    assert not looks_unspaced(lines)
+
+
+def test_tokenised_text_is_recognised():
     assert looks_tokenized(["the monkey eats .", "it sleeps."])
     assert not looks_tokenized(["the monkey eats.", "it sleeps."])

@@ -523,7 +523,7 @@ def test_text_that_is_not_utf_8_is_named_by_file_and_line(tmp_path, corpus):
 def test_text_in_utf_16_is_named_before_its_number_of_lines(tmp_path, corpus):
     text = corpus.train.source.read_text(encoding="utf-8")
     corpus.train.source.write_text(text + "Ċ\n", encoding="utf-16")
-    with pytest.raises(SynmtError, match=r"train\.en: line 1 is not UTF-8 .* Convert the file with `iconv -f utf-16"):
+    with pytest.raises(SynmtError, match=r"train\.en: this is UTF-16, .* Convert it with `iconv -f utf-16"):
         list(prepare(recipe_of(), corpus, tmp_path / "prepared"))
 
 

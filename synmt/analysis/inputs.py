@@ -210,9 +210,15 @@ def say_left_out(*, too_long: int, empty: int) -> None:
         _logger.info(f"sentences left out: {', '.join(counts)}")
 
 
-def scoring_options(outputs: Outputs, tokenize: str | None, lowercase: bool | None) -> MetricOptions:
-    """Choose how to score: as the user says, else as the run's recipe does."""
-    return outputs.scoring.updated(tokenize=tokenize, lowercase=lowercase)
+def scoring_options(
+    outputs: Outputs, tokenize: str | None, lowercase: bool | None, metric: str = "bleu"
+) -> MetricOptions:
+    """Choose how to score: as the user says, else as the run's recipe does; warns if the metric finds no words."""
+    from synmt.evaluation.spaces import warn_of_unspaced
+
+    options = outputs.scoring.updated(tokenize=tokenize, lowercase=lowercase)
+    warn_of_unspaced(outputs.system, outputs.reference, [metric], options.tokenize)
+    return options
 
 
 def score_outputs(metric: Metric, outputs: Outputs) -> Score:

@@ -121,7 +121,7 @@ def parse(
     else:
         steps = parse_file(source, file, parser, workers=workers, shard_lines=shard_lines or 2000, overwrite=overwrite)
         with using_cluster(cluster):
-            _to_file(source, file, steps)
+            _to_file(source, file, steps, language)
 
 
 def _check(output: Path | None, device: str, cluster: str | None, values: Mapping[str, object]) -> None:
@@ -166,9 +166,12 @@ def _to_stream(source: str, output: Path | None, parser: StanzaParser) -> None:
             out.flush()
 
 
-def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, None]) -> None:
+def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, None], language: str) -> None:
+    from synmt.files.language import warn_of_file
     from synmt.files.reading import known_lines
 
+    if source != "-":
+        warn_of_file(Path(source), language)
     total = known_lines(source)
     parsed, step = 0, None
     with closing(steps), console.progress("parse", total, "lines") as advance:

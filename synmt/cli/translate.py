@@ -176,7 +176,7 @@ def _results(
     from synmt.decode.remote import translate_windows
     from synmt.files.reading import decode_lines, open_binary, read_available_lines
 
-    with open_binary(arguments.source) as stream:
+    with open_binary(arguments.source, allowed=["JSON"] if arguments.jsonl else ()) as stream:
         if other and known:
             lines = windows_of(decode_lines(stream, where=arguments.where), other.window)
         else:
@@ -193,13 +193,14 @@ def _results(
 
 
 def _records(lines: Iterator[list[str]], arguments: options.TranslateArguments, translator: Translator) -> Windows:
-    from synmt.decode.records import add_trees, read_json, read_text
+    from synmt.decode.records import add_trees, checked_language, read_json, read_text
 
     trees, tokenizers = translator.reads_trees, translator.tokenizers
     if arguments.jsonl:
         records = read_json(lines, where=arguments.where, trees=trees, tokenizers=tokenizers)
     else:
         records = read_text(lines, arguments.prefixes, tokenizers=tokenizers)
+    records = checked_language(records, translator.models[0].recipe.source, where=arguments.where)
     if arguments.parses is not None and trees:
         records = add_trees(records, arguments.parses, "tree")
     if arguments.parse_override is not None:

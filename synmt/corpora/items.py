@@ -12,8 +12,8 @@ from synmt.corpora.download import RemoteFile, downloading, result_of
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.known_texts import files_of_known, finding_known
 from synmt.corpora.progress import Progress
-from synmt.errors import SynmtError, UsageError, all_in_one
-from synmt.files.reading import count_lines
+from synmt.errors import SynmtError, UsageError, all_in_one, one_file_for_both_sides
+from synmt.files.reading import count_lines, open_binary
 from synmt.recipe.corpus import CorpusItem, CorpusRecipe, SplitFiles
 
 
@@ -122,14 +122,29 @@ def _check_names(recipe: CorpusRecipe) -> None:
 
 
 def _check_files(items: Mapping[str, CorpusItem]) -> None:
+    given = {split: files for split, item in items.items() if (files := item.files())}
     missing: list[SynmtError] = [
         UsageError(f"the file of corpus.{split}.{field} is missing", where=str(path))
-        for split, item in items.items()
-        for field, path in item.files() or ()
+        for split, files in given.items()
+        for field, path in files
         if path is not None and not path.is_file()
     ]
     if missing:
         raise all_in_one(missing)
+    if wrong := [problem for split, files in given.items() for problem in _problems(split, files)]:
+        raise all_in_one(wrong)
+
+
+def _problems(split: str, files: SplitFiles) -> Iterator[SynmtError]:
+    """Yield why two files cannot be the sides of a text."""
+    if files.source.samefile(files.target):
+        yield one_file_for_both_sides(files.target, where=f"corpus.{split}: ")
+    for path in dict.fromkeys((files.source, files.target)):
+        try:
+            with open_binary(path):
+                pass
+        except SynmtError as error:
+            yield error
 
 
 def _names_of_test(key: str, item: CorpusItem) -> tuple[str, ...]:

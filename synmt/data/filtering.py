@@ -15,6 +15,7 @@ import numpy.typing as npt
 from synmt.data.pairs import Pair, PairChunk, read_chunks
 from synmt.data.vocabulary import is_punctuation
 from synmt.errors import UsageError
+from synmt.files.language import known_languages
 from synmt.parallel.processes import process_count
 from synmt.parallel.work import in_order
 from synmt.recipe.corpus import SplitFiles
@@ -147,7 +148,7 @@ def _contains(array: npt.NDArray[np.uint64], values: npt.NDArray[np.uint64]) -> 
 def _language_filter(languages: Pair) -> Callable[[Pair], bool]:
     import py3langid
 
-    known = {language for language, _ in py3langid.rank("")}
+    known = known_languages()
     for language in languages:
         if language not in known:
             raise UsageError(

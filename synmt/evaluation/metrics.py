@@ -230,12 +230,6 @@ def looks_tokenized(lines: Sequence[str]) -> bool:
     return sum(line.rstrip().endswith(" .") for line in lines) * 10 > len(lines)
 
 
-def looks_unspaced(lines: Sequence[str]) -> bool:
-    """Tell whether most lines of more than ten characters have no space, as in Chinese or Japanese."""
-    long = [words for words in map(str.split, lines) if sum(map(len, words)) > 10]
-    return sum(len(words) == 1 for words in long) * 2 > len(long)
-
-
 def display_name(path: str | Path) -> str:
     """Name a file in messages."""
     return "standard input" if str(path) == "-" else str(path)

@@ -14,7 +14,7 @@ from synmt.decode.pairs import score_pairs
 from synmt.decode.remote import remote_translator
 from synmt.decode.summary import too_long
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError, counted
+from synmt.errors import SynmtError, counted, one_file_for_both_sides
 from synmt.evaluation.report import Rows
 from synmt.files.reading import known_lines, read_lines
 from synmt.run import find_run
@@ -88,6 +88,8 @@ def _count_lines(source: Path, target: Path) -> int | None:
     sources, targets = known_lines(source), known_lines(target)
     if sources is None or targets is None:
         return None
+    if source.samefile(target):
+        raise one_file_for_both_sides(target)
     if sources != targets:
         raise SynmtError(
             f"{counted(targets, 'line')}, but {source} has {sources:,}",

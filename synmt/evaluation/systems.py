@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from synmt.errors import SynmtError, UsageError, all_in_one
-from synmt.evaluation.metrics import MetricOptions, looks_tokenized, looks_unspaced, read_aligned
+from synmt.evaluation.metrics import MetricOptions, looks_tokenized, read_aligned
 from synmt.evaluation.outputs import Outputs, from_run, tokens_folder
+from synmt.evaluation.spaces import warn_of_unspaced
 from synmt.evaluation.system_paths import check_existence, group_paths, printable, short_names, warn_of_single_seeds
 from synmt.files.reading import read_lines
 
@@ -18,12 +19,6 @@ _logger = logging.getLogger(__name__)
 
 _FEW = 30
 """With fewer sentences than this, a bootstrap interval is far too narrow; with one sentence it has no width."""
-
-_SPLIT_AT_SPACES, _FOR_UNSPACED = ("13a", "intl", "none"), "zh, ja-mecab, ko-mecab or char"
-"""BLEU tokenizations that find no words in text without spaces, and those for languages written without them."""
-
-_METRICS_OF_WORDS = ("chrf++", "ter", "ribes")
-"""Metrics that always split words at spaces."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +106,8 @@ def read_systems(
         source = _test_folder(*runs[0]) / "source.txt"
     folder = partial(_texts_folder, tokens=options.on_tokens)
     hypotheses = [folder(path, run) / "hypothesis.txt" if run else path for path, run in locations]
+    for path in {path for path, run in locations if run is None and path.exists() and path.samefile(reference)}:
+        _logger.warning(f"{printable(path)} is the reference itself")
     first, *texts = read_aligned([reference, *hypotheses, *([source] if source else [])])
     read = iter([_make_text(*location, lines) for location, lines in zip(locations, texts, strict=False)])
     names = short_names([name for name, _ in groups])
@@ -140,11 +137,7 @@ def warn_about_texts(inputs: ScoringInputs, metrics: Sequence[str], tokenize: st
     if len(reference.lines) < _FEW:
         _logger.warning(f"with fewer than {_FEW} sentences, intervals and p-values are unreliable")
     bleu = any(name.startswith("bleu") for name in metrics)
-    if looks_unspaced(reference.lines):
-        if bleu and tokenize in _SPLIT_AT_SPACES:
-            _logger.warning(f"{reference.name} has no spaces between words; BLEU needs `--tokenize` {_FOR_UNSPACED}")
-        if words := [name for name in metrics if name in _METRICS_OF_WORDS]:
-            _logger.warning(f"{reference.name} has no spaces between words; {', '.join(words)} would need them")
+    warn_of_unspaced(reference.name, reference.lines, metrics, tokenize)
     for text in (reference, *inputs.texts):
         if bleu and tokenize != "none" and looks_tokenized(text.lines):
             _logger.warning(f"{text.name} looks tokenized; BLEU expects plain text, or `--tokenize none`")

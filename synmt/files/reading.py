@@ -11,25 +11,30 @@ import os
 import sys
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from synmt.errors import SynmtError, not_utf8
+from synmt.files.other_formats import ANY_FORMAT, refuse_other_formats
 from synmt.files.writing import write_json
 
+_BEGINNING = 8192
+"""Bytes that tell what a file is."""
 _LARGE = 32 << 20
 """Bytes. Hashing a smaller file takes less time than finding its stored hash."""
 
 
-def read_lines(path: str | Path) -> Iterator[str]:
+def read_lines(path: str | Path, *, allowed: Collection[str] = ()) -> Iterator[str]:
     r"""Yield the lines of a UTF-8 text, without their ends; `-` is standard input, `.gz` is decompressed.
 
     Lines end at `\n`, or at `\r\n` as Windows writes it: U+2028, `\x85` and a `\r` elsewhere are ordinary characters.
     A byte order mark at the start is dropped.
+
+    allowed: the same as for `open_binary`.
     """
-    with open_binary(path) as stream:
+    with open_binary(path, allowed=allowed) as stream:
         yield from decode_lines(stream, where=str(path) if str(path) != "-" else "standard input")
 
 
@@ -61,10 +66,15 @@ def read_available_lines(stream: BinaryIO, size: int, *, where: str) -> Iterator
 
 
 @contextlib.contextmanager
-def open_binary(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file for reading bytes; `-` is standard input, `.gz` is decompressed."""
+def open_binary(path: str | Path, *, allowed: Collection[str] = ()) -> Iterator[BinaryIO]:
+    """Open a text for reading bytes; `-` is standard input, `.gz` is decompressed.
+
+    allowed: formats that it may have; any other is refused (see `synmt/files/other_formats.py`).
+    """
     if str(path) == "-":
-        yield sys.stdin.buffer
+        stream = sys.stdin.buffer
+        refuse_other_formats(_beginning(stream), where="standard input", allowed=allowed)
+        yield stream
         return
     try:
         stream = (gzip.open if str(path).endswith(".gz") else open)(path, "rb")
@@ -72,15 +82,22 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
         raise SynmtError(f"cannot read the file ({error.strerror})", where=str(path)) from None
     with stream:
         try:
-            yield io.BufferedReader(stream) if isinstance(stream, gzip.GzipFile) else stream  # type: ignore[misc]
+            text = io.BufferedReader(stream) if isinstance(stream, gzip.GzipFile) else stream  # type: ignore[type-var]
+            refuse_other_formats(_beginning(text), where=str(path), allowed=allowed)
+            yield text
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             do = "Copy it or compress it again; if it isn't compressed, take .gz off its name"
             raise SynmtError(f"not a complete gzip file ({error})", where=str(path), do=do) from None
 
 
+def _beginning(stream: Any) -> bytes:
+    """Look at the first bytes of a stream, as far as they have arrived, without consuming them."""
+    return stream.peek(_BEGINNING)[:_BEGINNING] if hasattr(stream, "peek") else b""
+
+
 def count_lines(path: str | Path) -> int:
     """Count the lines of a text as `read_lines` yields them."""
-    with open_binary(path) as stream:
+    with open_binary(path, allowed=ANY_FORMAT) as stream:
         return sum(1 for _ in stream)
 
 

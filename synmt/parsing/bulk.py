@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from synmt.errors import UsageError
+from synmt.files.language import watched
 from synmt.files.reading import read_available_lines, read_lines, sha256
 from synmt.files.writing import locked, write_atomically, write_json, write_output
 from synmt.parallel.packing import packed_in_blocks
@@ -106,7 +107,12 @@ def parse_file(
         return
     with _work_folder(target, parser.fingerprint, overwrite) as folder:
         digest = hashlib.sha256()
-        shards = shards_of(_hashed(read_lines(source), digest), shard_lines)
+        lines = read_lines(source)
+        if not Path(source).is_file():
+            # a file is checked before, and a pipe can be read only once
+            where = "standard input" if str(source) == "-" else str(source)
+            lines = watched(lines, lambda line: [line], _language_of(parser), where=where)
+        shards = shards_of(_hashed(lines, digest), shard_lines)
         count = processes = 0
         for state, manifest, processes in _parse_shards(parser, shards, folder, workers, fewer):
             count, parsed = count + 1, parsed + (state == "parsed")
@@ -119,11 +125,17 @@ def parse_file(
 def parse_stream(stream: BinaryIO, parser: Parser, *, where: str = "standard input") -> Iterator[str]:
     """Yield the CoNLL-U blocks of a stream as its lines arrive, several lines at once if several have arrived."""
     first = 1
-    for lines in read_available_lines(stream, _WINDOW, where=where):
+    groups = read_available_lines(stream, _WINDOW, where=where)
+    for lines in watched(groups, list, _language_of(parser), where=where):
         parses = parser.parse(lines, on_failure=partial(_warn, first))
         pairs = enumerate(zip(parses, lines, strict=True), start=first)
         yield "".join(format_conllu(parse, line, number) for number, (parse, line) in pairs)
         first += len(lines)
+
+
+def _language_of(parser: Parser) -> str:
+    """Return the code of the language that a parser reads; empty if it is not known."""
+    return str(parser.identity.get("language", ""))
 
 
 def _warn(first: int, index: int, reason: str) -> None:

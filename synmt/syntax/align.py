@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from itertools import takewhile, zip_longest
+from unicodedata import category, name, normalize
 
 import numpy as np
 
@@ -20,6 +22,29 @@ class MisplacedWordError(Exception):
     def __init__(self, word: int, found: str) -> None:
         self.word, self.found = word, found
         super().__init__(f"word {word}: the line continues with '{found}'")
+
+
+def unseen_difference(word: str, text: str) -> str:
+    """Name the characters in which a word differs from the text, if they may look alike; empty for plain ASCII."""
+    pairs = list(zip_longest(without_whitespace(word), without_whitespace(text), fillvalue=""))
+    at = next((place for place, (one, other) in enumerate(pairs) if one != other), 0)
+    ours, theirs = (_with_marks("".join(side)[at:]) for side in zip(*pairs, strict=True)) if pairs else ("", "")
+    if f"{ours}{theirs}".isascii() and f"{ours}{theirs}".isprintable():
+        return ""
+    named = f"{_named(ours)} against {_named(theirs)}" if ours and theirs else _named(ours or theirs)
+    if ours and normalize("NFC", ours) == normalize("NFC", theirs):
+        return f" (the same text in another Unicode normalization: {named}; `uconv -x nfc` normalizes both)"
+    return f" ({named})"
+
+
+def _with_marks(text: str) -> str:
+    """Return the first character with its combining marks."""
+    marks = takewhile(lambda character: category(character) == "Mn", text[1:])
+    return text[:1] + "".join(marks)
+
+
+def _named(text: str) -> str:
+    return " ".join(f"U+{ord(character):04X} {name(character, '')}".rstrip() for character in text)
 
 
 def place_words(line: str, words: Sequence[str], miscs: Sequence[str]) -> IntArray:

@@ -31,7 +31,7 @@ import numpy as np
 
 from synmt.errors import SynmtError
 from synmt.files.reading import read_lines
-from synmt.syntax.align import MisplacedWordError, place_words
+from synmt.syntax.align import MisplacedWordError, place_words, unseen_difference
 from synmt.syntax.arcs import format_arcs
 from synmt.syntax.conllu_blocks import Block, Paragraph, blocks_of, paragraphs_of, read_blocks
 from synmt.syntax.constituents import parse_brackets, without_dependencies
@@ -86,7 +86,7 @@ def read_unparsed(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadPars
     if is_brackets(path):
         yield from _unread_brackets(path, lines)
         return
-    blocks = paragraphs_of(read_lines(path))
+    blocks = paragraphs_of(read_lines(path, allowed=["CoNLL-U"]))
     block = next(blocks, None)
     lines = iter(lines)
     number = used = skipped = 0
@@ -199,10 +199,11 @@ def _joined_words(block: Block) -> str:
 
 def _mismatch_error(block: Block, error: MisplacedWordError, what: str) -> SynmtError:
     if error.word == len(block.words):
-        token = "after its last token"
+        word, token = "", "after its last token"
     else:
-        token = f"at token {error.word + 1} ('{block.words[error.word]}')"
-    next_text = f"continues with '{error.found}'" if error.found else "has ended"
+        word = block.words[error.word]
+        token = f"at token {error.word + 1} ('{word}')"
+    next_text = f"continues with '{error.found}'{unseen_difference(word, error.found)}" if error.found else "has ended"
     return SynmtError(
         f"the sentence does not match {what} {token}, where the text {next_text}",
         where=block.where,

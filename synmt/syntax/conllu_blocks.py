@@ -62,7 +62,7 @@ class _Row:
 
 def read_blocks(path: str | Path) -> Iterator[Block]:
     """Yield the sentences of a CoNLL-U file."""
-    return blocks_of(read_lines(path), where=str(path))
+    return blocks_of(read_lines(path, allowed=["CoNLL-U"]), where=str(path))
 
 
 def blocks_of(lines: Iterable[str], *, where: str) -> Iterator[Block]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError
-from synmt.syntax.align import MisplacedWordError, place_words
+from synmt.syntax.align import MisplacedWordError, place_words, unseen_difference
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import depths
 
@@ -74,11 +74,13 @@ def parse_brackets(brackets: str, line: str, *, where: str) -> Parse:
     """Read the tree of a line from brackets; it has constituents, but neither relations nor true parents."""
     try:
         words, spans = read_brackets(brackets)
-        places = _place(line, words)
     except ValueError as error:
         raise SynmtError(str(error), where=where, allowed=_FORMAT) from None
+    try:
+        places = _place(line, words)
     except MisplacedWordError as error:
-        found = f"the text continues with '{error.found}'" if error.found else "the text has ended"
+        hidden = unseen_difference((*words, "")[error.word], error.found)
+        found = f"the text continues with '{error.found}'{hidden}" if error.found else "the text has ended"
         raise SynmtError(
             f"the brackets do not match the text at word {error.word + 1}, where {found}",
             where=where,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,10 @@ from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
 from synmt.data.features import learn_features
 from synmt.data.stream import Reader
-from synmt.data.vocabulary import Vocabulary
-from synmt.decode.batch_translation import translate_batches
 from synmt.errors import adding_advice
-from synmt.evaluation.metrics import score_system
-from synmt.files.reading import read_lines
 from synmt.files.writing import locked
 from synmt.model.build import build_for
 from synmt.model.device import choose_device, device_name, keep_freed_memory
-from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.syntax.feature_signals import FeatureValues
@@ -42,7 +37,7 @@ from synmt.training.stages import Prepared, prepare_data
 from synmt.training.test_sets import find_tests, read_results, translate_tests
 from synmt.training.trainer import Trainer
 from synmt.training.trees.requirements import tree_requirements
-from synmt.words.word_tokenizer import RAW
+from synmt.training.validation import validation_bleu
 
 Record = Progress | Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order; Progress comes before Prepared and after the end of training."""
@@ -217,7 +212,7 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         train=train,
         valid=valid,
         device=choose_device(recipe.training.device),
-        score=_validation_bleu(recipe, prepared, valid, target) if recipe.training.validation_beam_size else None,
+        score=validation_bleu(recipe, prepared, valid, target) if recipe.training.validation_beam_size else None,
         processes=processes,
     )
 
@@ -232,24 +227,3 @@ def _features(run: Run, recipe: Recipe, data: PreparedCorpus, trees: Mapping[Sid
     if learned:
         run.write_features(learned)
     return learned
-
-
-def _validation_bleu(
-    recipe: Recipe, prepared: Prepared, valid: Reader, target: Vocabulary
-) -> Callable[[Seq2Seq], float]:
-    """Make the function that translates the validation text and computes its BLEU."""
-    on_tokens, tokenizer = recipe.evaluation.on == "tokens", prepared.tokenizers.get("target", RAW)
-    corpus = prepared.corpus if on_tokens else prepared.raw or prepared.corpus
-    text = list(read_lines(corpus.valid.target))
-    if tokenizer.recipe.already_cut and not on_tokens:
-        text = [tokenizer.join(line) for line in text]
-    references = [text[example.line] for example in valid.split.rows(range(len(valid.split)))]
-    settings = recipe.decoding.model_copy(update={"beam_size": recipe.training.validation_beam_size})
-    options = {"tokenize": recipe.evaluation.tokenize, "lowercase": recipe.evaluation.lowercase}
-
-    def score(model: Seq2Seq) -> float:
-        hypotheses = translate_batches(model, valid.once(), settings, target)
-        hypotheses = hypotheses if on_tokens else [tokenizer.join(line) for line in hypotheses]
-        return score_system(hypotheses, references, ("bleu",), **options)["bleu"].value
-
-    return score

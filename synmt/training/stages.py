@@ -13,11 +13,13 @@ from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus, local_texts, resolving
 from synmt.data.annotate import annotate
 from synmt.data.corpus import PreparedCorpus, is_complete
+from synmt.data.encoding import KEPT_FILE
 from synmt.data.inputs import Inputs, hash_files
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import describe_dropped, with_bracketings, with_trees, without_filters
 from synmt.data.vocabulary import Vocabularies
 from synmt.errors import SynmtError, all_in_one
+from synmt.files.language import warn_of_file
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arcs import without_arcs
@@ -90,13 +92,13 @@ def prepare_data(
         check_source_trees(recipe)
     sides = sides_with_trees(requirements, source_trees=source_trees)
     try:
-        raw = corpus = yield from find_text(recipe)
+        raw = yield from find_text(recipe)
     except SynmtError as error:
         # offline, one message names all that has to be copied from elsewhere
         parsers: list[Side] = [side for side in SIDES if side in sides or recipe.text_of(side).tokenizer == "stanza"]
         raise all_in_one([error, *filter(None, (missing_parser(recipe, side) for side in parsers))]) from error
     # a missing parser or tree file is reported before any long work
-    sources = yield from _find_sources(recipe, corpus, {side: requirements[side] for side in sides})
+    sources = yield from _find_sources(recipe, raw, {side: requirements[side] for side in sides})
     tokenizers = make_tokenizers(recipe, truecasers)
     if find_words(raw, tokenizers, data / "words") is None:
         check_lengths(raw.splits())
@@ -113,6 +115,7 @@ def prepare_data(
         check_lengths(corpus.test)
         _logger.info("prepare: %s exists already", folder)
     else:
+        _check_languages(raw, folder)
         yield from _labelled(prepare(prepared_by, corpus, folder, vocabularies))
     trees: dict[Side, str] = {}
     for side, source in sources.items():
@@ -126,6 +129,16 @@ def prepare_data(
     for text in (*relation_warnings(recipe, PreparedCorpus.open(folder), trees), *dropped):
         _logger.warning("%s", text)
     return prepared
+
+
+def _check_languages(corpus: Corpus, folder: Path) -> None:
+    """Warn of texts that are not in their language, unless an interrupted preparation has done so."""
+    if (folder / KEPT_FILE).exists():
+        return
+    languages = {"source": corpus.source, "target": corpus.target}
+    for files in corpus.splits().values():
+        for side, other in zip(SIDES, reversed(SIDES), strict=True):
+            warn_of_file(getattr(files, side), languages[side], other=languages[other])
 
 
 def _find_sources(

@@ -20,6 +20,7 @@ from synmt.evaluation.cache import cached_score
 from synmt.evaluation.cost import cost_line
 from synmt.evaluation.metrics import make_metric, options_of
 from synmt.evaluation.outputs import tokens_folder
+from synmt.evaluation.spaces import warn_of_unspaced
 from synmt.files.reading import read_lines
 from synmt.files.writing import write_atomically, write_json
 from synmt.recipe.corpus import SplitFiles
@@ -114,6 +115,8 @@ def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, text: _Texts, w
     shutil.rmtree(cache, ignore_errors=True)
     options = options_of(recipe.evaluation)
     values = {}
+    tokenize = recipe.evaluation.tokenize
+    warn_of_unspaced(files.target.name, references, recipe.evaluation.metrics, tokenize, option="`evaluation.tokenize`")
     for name in recipe.evaluation.metrics:
         score = cached_score(make_metric(name, options), hypotheses, references, sources=text.source, folder=cache)
         values[name] = {"score": score.value, "signature": score.signature, "details": score.details}

@@ -31,7 +31,7 @@ def analyze_compare(options: CompareOptions) -> AnalysisReport:
     if options.plot:
         check_svg(options.plot, "boxes of scores")
     outputs = _read_outputs(options)
-    settings = scoring_options(outputs[0], options.tokenize, options.lowercase)
+    settings = scoring_options(outputs[0], options.tokenize, options.lowercase, options.metric)
     metrics = make_metric(options.metric, settings), ranking_metric(options.metric, settings)
     scores, ranks = ([score_outputs(one, each) for each in outputs] for one in metrics)
     words = [one.as_read() for one in outputs]

@@ -26,7 +26,7 @@ def analyze_groups(options: GroupOptions) -> AnalysisReport:
     """Score every group of test sentences, by length, tree or label, and compare systems with a baseline."""
     check_options(options)
     sentences = read_sentences(options)
-    scoring = scoring_options(sentences.outputs, options.tokenize, options.lowercase)
+    scoring = scoring_options(sentences.outputs, options.tokenize, options.lowercase, options.metric)
     metric = make_metric(options.metric, scoring)
     groupings, trees = make_groupings(options, sentences)
 

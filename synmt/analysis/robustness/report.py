@@ -64,7 +64,7 @@ def analyze_robustness(options: RobustnessOptions) -> AnalysisReport:
     shares = parse_shares(options.shares)
     run = find_run(options.run)
     outputs = read_test(run.folder, options.test)
-    metric = make_metric(options.metric, scoring_options(outputs, options.tokenize, options.lowercase))
+    metric = make_metric(options.metric, scoring_options(outputs, options.tokenize, options.lowercase, options.metric))
     translator = Translator.load(run)
     check_translator(translator, str(run.folder), has_trees=options.parses is not None)
     # a missing parser should be reported before the test set is parsed

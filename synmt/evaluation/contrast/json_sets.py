@@ -42,7 +42,7 @@ class Entry:
 
 def read_entries(path: Path) -> Iterator[Entry]:
     """Read a set in either format."""
-    with open_binary(path) as stream:
+    with open_binary(path, allowed=["JSON"]) as stream:
         try:
             entries = json.load(stream)
         except RecursionError:
