@@ -64,6 +64,8 @@ def read_available_lines(stream: BinaryIO, size: int, *, where: str) -> Iterator
 def open_binary(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for reading bytes; `-` is standard input, `.gz` is decompressed."""
     if str(path) == "-":
+        if sys.stdin is None:
+            raise SynmtError("standard input is closed", do="Name a file, or let another command write into this one")
         yield sys.stdin.buffer
         return
     try:
