@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from synmt import __version__
 from synmt.cli import console
 from synmt.cli.analyze import analyze
-from synmt.cli.command import run, spelling
+from synmt.cli.command import AtOnce, run, spelling
 from synmt.cli.parse import parse
 from synmt.cli.prepare import prepare
 from synmt.cli.score import score
@@ -175,4 +175,7 @@ def options(
 
 def main() -> None:
     """Run the command line; every mistake becomes a message and an exit code."""
-    run(app)
+    try:
+        run(app)
+    except AtOnce:
+        os._exit(1)

@@ -23,7 +23,7 @@ import typer
 
 from synmt.cli import console
 from synmt.cli.streams import discard_unwritten, open_streams
-from synmt.errors import SynmtError, UsageError, given_value, plain_message
+from synmt.errors import OutOfMemory, SynmtError, UsageError, given_value, naming_lack_of_memory, plain_message
 
 INTERRUPTED = 130
 
@@ -134,9 +134,13 @@ def run(app: typer.Typer) -> None:
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, _interrupt)
     try:
-        code = _guarded(app)(prog_name="synmt", standalone_mode=False)
+        with naming_lack_of_memory():
+            code = _guarded(app)(prog_name="synmt", standalone_mode=False)
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
+    except OutOfMemory as error:
+        _show(f"error: {error}")
+        raise AtOnce(1) from None
     except SynmtError as error:
         _leave(error.exit_code, f"error: {error}")
     except (_Interrupted, KeyboardInterrupt, typer.Abort):
@@ -150,8 +154,6 @@ def run(app: typer.Typer) -> None:
         closed = error.errno == errno.EBADF
         where = "standard output is closed" if closed else f"{error.filename or 'output'}: {error.strerror or error}"
         _leave(1, f"error: {where}.")
-    except MemoryError:
-        _leave(1, "error: out of memory. Lower the batch size.")
     except _ClickException as error:
         _explain(error)
         with suppress(BrokenPipeError):
@@ -240,8 +242,16 @@ def _guarded(app: typer.Typer) -> Callable[..., Any]:
 
 
 def _leave(code: int, message: str) -> None:
+    _show(message)
+    sys.exit(code)
+
+
+def _show(message: str) -> None:
     if console.debug():
         traceback.print_exc()
     with suppress(BrokenPipeError):
         console.show_error(message)
-    sys.exit(code)
+
+
+class AtOnce(SystemExit):
+    """Leaves without the ends of libraries, which crash or wait for each other without memory."""

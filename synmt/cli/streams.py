@@ -11,7 +11,7 @@ from typing import Any
 def open_streams() -> None:
     """Prepare the standard streams; writing to a standard output that is closed then raises OSError.
 
-    Python has None for a closed stream. A file that is opened later must not get its number: it would get what libraries
+    Python has None for a closed stream. A file that is opened later must not get its number, and with it what libraries
     and other processes print.
     """
     for name in ("stdin", "stdout", "stderr"):
