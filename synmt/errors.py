@@ -65,7 +65,8 @@ def all_in_one(errors: list[SynmtError]) -> SynmtError:
 
 
 _NO_MEMORY = re.compile(
-    r"can(no|')t allocate memory|out of memory|not enough memory|bad_alloc|os error 12\b|can't start new thread"
+    r"can(no|')t allocate memory|out of memory|not enough memory|MemoryError|bad_alloc|os error 12\b"
+    r"|can't start new thread|resource temporarily unavailable$"
     r"|could not (create|execute) a primitive$|failed to map segment from shared object$",
     re.IGNORECASE,
 )
@@ -81,8 +82,8 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, MemoryError | OutOfMemory) or getattr(error, "errno", None) == errno.ENOMEM:
             return True
-        # a message of synmt's may quote a text
-        if not isinstance(error, SynmtError) and _NO_MEMORY.search(str(error)):
+        # an OSError has its number, and a message of synmt's may quote a text
+        if not isinstance(error, SynmtError | OSError) and _NO_MEMORY.search(f"{type(error).__name__}: {error}"):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -9,6 +9,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -175,7 +176,7 @@ def options(
 
 def main() -> None:
     """Run the command line; every mistake becomes a message and an exit code."""
-    try:
+    with suppress(AtOnce):
         run(app)
-    except AtOnce:
-        os._exit(1)
+    # by now, what the error held is gone, such as processes
+    os._exit(1)

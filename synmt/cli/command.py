@@ -22,8 +22,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from synmt.cli import console
-from synmt.cli.streams import discard_unwritten, open_streams
 from synmt.errors import OutOfMemory, SynmtError, UsageError, given_value, naming_lack_of_memory, plain_message
+from synmt.files.streams import discard_unwritten, open_streams
 
 INTERRUPTED = 130
 
