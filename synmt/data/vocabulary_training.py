@@ -138,11 +138,14 @@ def _train_pieces(
 def _check_threads() -> None:
     """Raise RuntimeError if the threads of SentencePiece cannot start: it would abort, or wait for them forever."""
     end = threading.Event()
+    threads = [threading.Thread(target=end.wait) for _ in range(_THREADS)]
     try:
-        for _ in range(_THREADS):
-            threading.Thread(target=end.wait).start()
+        for thread in threads:
+            thread.start()
     finally:
         end.set()
+    for thread in threads:
+        thread.join()
 
 
 def _explain(message: str, settings: VocabularyRecipe) -> SynmtError:
