@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import errno
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,6 +62,43 @@ def all_in_one(errors: list[SynmtError]) -> SynmtError:
         return errors[0]
     kind = UsageError if any(isinstance(error, UsageError) for error in errors) else SynmtError
     return kind("\n".join(str(error) for error in errors))
+
+
+_NO_MEMORY = re.compile(
+    r"can(no|')t allocate memory|out of memory|not enough memory|MemoryError|bad_alloc|os error 12\b"
+    r"|can't start new thread|resource temporarily unavailable$"
+    r"|could not (create|execute) a primitive$|failed to map segment from shared object$",
+    re.IGNORECASE,
+)
+"""What libraries say where they raise no MemoryError: PyTorch, oneDNN, safetensors, the loader of Linux, threads."""
+
+
+class OutOfMemory(SynmtError):
+    """Memory ran out."""
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Check whether memory ran out: in this error, or in one that led to it."""
+    while error is not None:
+        if isinstance(error, MemoryError | OutOfMemory) or getattr(error, "errno", None) == errno.ENOMEM:
+            return True
+        # an OSError has its number, and a message of synmt's may quote a text
+        if not isinstance(error, SynmtError | OSError) and _NO_MEMORY.search(f"{type(error).__name__}: {error}"):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+@contextmanager
+def naming_lack_of_memory() -> Iterator[None]:
+    """Raise OutOfMemory in place of an error that lack of memory led to: its message may blame a file."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, OutOfMemory) or not is_out_of_memory(error):
+            raise
+        do = "Free some, or raise the limit (ulimit -v); smaller batches and --threads 1 need less"
+        raise OutOfMemory("out of memory", do=do) from error
 
 
 RESTORE = "Restore the folder from a copy, or remove it, and prepare or train again"

@@ -76,14 +76,6 @@ def test_trees_go_through_a_named_pipe_as_they_come(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
-def test_a_closed_stream_is_empty(closed):
-    shell = f"{shlex.join([sys.executable, '-m', 'synmt', '--help'])} {closed}"
-    done = subprocess.run(["bash", "-c", shell], env=environment(), capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert ("Usage" in done.stdout) == (closed != ">&-")
-
-
 def test_one_failed_line_is_reported_in_the_singular(tmp_path):
     (tmp_path / "text.en").write_text(TEXT + "x" * 1500 + "\n")
     done = synmt("parse", tmp_path / "text.en", "-o", tmp_path / "trees.conllu", "--workers", 1)

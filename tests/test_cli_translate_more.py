@@ -47,13 +47,13 @@ def objects(*arguments, records):
 
 def test_objects_come_out_with_their_other_fields_in_order(runs):
     records = [
-        {"id": 7, "source": TEXT[0], "z": [1, {"a": None}], "translation": "old", "half": "\ud800"},
+        {"id": 7, "source": TEXT[0], "z": [1, {"a": None}], "half": "\ud800"},
         {"text": ""},
         {"source": TEXT[1], "text": "is not read", "prefix": None},
     ]
     plain = output("--run", runs / "plain", "--scores")
     made = objects("--run", runs / "plain", records=records)
-    assert list(made[0]) == [*records[0], "score", "log_probability", "dropped", "degenerate"]
+    assert list(made[0]) == [*records[0], "translation", "score", "log_probability", "dropped", "degenerate"]
     assert {name: made[0][name] for name in ("id", "z", "half")} == {n: records[0][n] for n in ("id", "z", "half")}
     assert [f"{one['translation']}\t{one['score']:.4f}" for one in made] == plain
     assert made[1] | {"text": ""} == made[1]
@@ -61,12 +61,26 @@ def test_objects_come_out_with_their_other_fields_in_order(runs):
     assert made[2]["text"] == "is not read"
 
 
-def test_an_object_comes_out_as_json_that_every_program_reads(runs):
-    [line] = output(
-        "--jsonl", "--run", runs / "plain", text='{"source": "A dog.", "x": [NaN, 1e999], "y": -Infinity}\n'
+def test_fields_come_out_as_they_were_written_and_those_of_the_output_under_another_name(runs):
+    kept = (
+        r'"x": [NaN, 1e400,-0, {"}": 0.10000000000000000001}], "a": 1, "a": 2, "\ud800": "\u00e9é", "n": ' + "1" * 5000
     )
-    made = json.loads(line, parse_constant=pytest.fail)
-    assert (made["x"], made["y"]) == ([None, None], None)
+    text = f'\t{{ "source" :"A dog.","score":1e400, {kept}, "input_score": 2 }}\r\n{{"source": "", "score": 3}}\n'
+    done = succeed("translate", "--jsonl", "--run", runs / "plain", text=text)
+    first, second = lines_of(done)
+    begin = f'{{"source": "A dog.", "input_input_score": 1e400, {kept}, "input_score": 2, "translation": "'
+    assert first.startswith(begin)
+    assert second.startswith('{"source": "", "input_score": 3, "translation": "", "score": 0.0, ')
+
+
+def test_fields_with_the_names_of_output_fields_cause_one_warning(runs):
+    records = [{"source": TEXT[0], "score": value, "degenerate": "?"} for value in range(9)]
+    done = succeed("translate", "--jsonl", "--run", runs / "plain", text=as_lines(records))
+    said = "the input already has `score` and `degenerate`: copied as `input_score` and `input_degenerate`"
+    assert done.stderr.decode().count("warning") == done.stderr.decode().count(said) == 1
+    again = succeed("translate", "--jsonl", "--run", runs / "plain", text=done.stdout.decode())
+    twice = [json.loads(line) for line in lines_of(again)]
+    assert [(one["input_score"], one["input_degenerate"]) for one in twice] == [(n, "?") for n in range(9)]
 
 
 def test_several_translations_of_an_object_are_a_list(runs):

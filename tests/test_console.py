@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -52,6 +53,23 @@ def raising(error):
     return go
 
 
+OUT_OF_MEMORY = (
+    "synmt: error: out of memory. "
+    "Free some, or raise the limit (ulimit -v); smaller batches and --threads 1 need less.\n"
+)
+
+
+def blamed(error):
+    """Blame a file for an error, and quote its text."""
+    try:
+        try:
+            raise error
+        except RuntimeError:
+            raise SynmtError("out of memory, says the text", where="/x", do="Download it again") from None
+    except SynmtError as blaming:
+        return blaming
+
+
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
@@ -59,7 +77,13 @@ def raising(error):
         (UsageError("no such key", allowed="a, b"), 2, "synmt: error: no such key. a, b.\n"),
         (OSError(28, "No space left on device", "/x"), 1, "synmt: error: /x: No space left on device.\n"),
         (OSError("odd"), 1, "synmt: error: output: odd.\n"),
-        (MemoryError(), 1, "synmt: error: out of memory. Lower the batch size.\n"),
+        (MemoryError(), 1, OUT_OF_MEMORY),
+        (OSError(12, "Cannot allocate memory", "/x"), 1, OUT_OF_MEMORY),
+        (RuntimeError("could not create a primitive"), 1, OUT_OF_MEMORY),
+        (ImportError("libtorch_cpu.so: failed to map segment from shared object"), 1, OUT_OF_MEMORY),
+        (blamed(RuntimeError("unable to mmap 9 bytes from file <x>: Cannot allocate memory (12)")), 1, OUT_OF_MEMORY),
+        (blamed(RuntimeError("can't start new thread")), 1, OUT_OF_MEMORY),
+        (blamed(RuntimeError("odd")), 1, "synmt: error: /x: out of memory, says the text. Download it again.\n"),
         (KeyboardInterrupt(), 130, "synmt: interrupted\n"),
         (typer.Exit(3), 3, ""),
     ],
@@ -243,6 +267,63 @@ def test_a_table_in_a_closed_pipe_is_no_error(tmp_path):
         errors = process.stderr.read()
     assert errors == b""
     assert process.returncode == 128 + signal.SIGPIPE
+
+
+CLOSED = "synmt: error: standard output is closed.\n"
+FULL = "synmt: error: output: No space left on device.\n"
+
+
+@pytest.mark.parametrize(
+    ("streams", "code", "said"),
+    [
+        (">&-", 1, CLOSED),
+        ("<&- >&-", 1, CLOSED),
+        (">/dev/full", 1, FULL),
+        (">&- 2>&-", 1, ""),
+        ("<&-", 0, ""),
+        ("2>&-", 0, ""),
+        ("2>/dev/full", 0, ""),
+    ],
+)
+@pytest.mark.parametrize("arguments", ["--help", "--version", "train --keys", "score --format tsv -r a a"])
+def test_lost_output_is_an_error_and_lost_messages_are_not(tmp_path, arguments, streams, code, said):
+    (tmp_path / "a").write_text("A dog.\n" * 30)
+    command = f"{shlex.join([sys.executable, '-m', 'synmt'])} {arguments} {streams}"
+    # with this variable, Python would write at once, and not when it ends
+    buffered = {name: value for name, value in environment().items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=buffered, capture_output=True, text=True)
+    assert done.returncode == code
+    assert bool(done.stdout) == (code == 0)
+    assert done.stderr.endswith(said)
+    assert "Exception" not in done.stderr
+
+
+@pytest.mark.parametrize("streams", ["2>&-", "2>/dev/full", "2> >(true)"])
+def test_wrong_usage_has_its_exit_code_without_its_message(streams):
+    command = f"sleep 0.1; {shlex.join([sys.executable, '-m', 'synmt'])} train {streams}"
+    assert subprocess.run(["bash", "-c", command], env=environment(), check=False).returncode == 2
+
+
+@pytest.mark.parametrize("standard_input", ["<&-", "0>/dev/null"])
+def test_a_standard_input_that_cannot_be_read_is_named(standard_input):
+    command = f"{shlex.join([sys.executable, '-m', 'synmt'])} score -r - {shlex.quote(__file__)} {standard_input}"
+    done = subprocess.run(["bash", "-c", command], env=environment(), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("synmt: error: standard input is closed. Name a file")
+
+
+def test_no_file_gets_the_number_of_a_closed_standard_output(tmp_path):
+    script = """
+import os
+from contextlib import suppress
+from synmt.files.streams import open_streams
+open_streams()
+with open("file", "w"), suppress(OSError):
+    os.write(1, b"printed by a library")
+"""
+    command = f"{shlex.join([sys.executable, '-c', script])} >&-"
+    assert subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment(), check=False).returncode == 0
+    assert (tmp_path / "file").read_text() == ""
 
 
 def test_quiet_says_nothing_and_warnings_are_said_all_the_same(monkeypatch, capfd):

@@ -10,14 +10,18 @@ import shlex
 import stat
 import subprocess
 import sys
+import tracemalloc
+from collections import deque
 from pathlib import Path
 
 import pytest
 from forked import Forked, wait_for
 from tiny import environment
 
+from synmt.corpora.archives import Packed
+from synmt.corpora.formats import read_side
 from synmt.errors import SynmtError, UsageError
-from synmt.files.reading import cache_folder, read_lines
+from synmt.files.reading import cache_folder, count_lines, open_binary, read_available_lines, read_lines
 from synmt.files.writing import write_atomically, write_folder_atomically, write_output
 
 TEXT = "".join(f"line {number} of a text\n" for number in range(2000)).encode()
@@ -260,3 +264,35 @@ def test_a_pipe_is_written_and_stays_one(tmp_path):
     os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert os.listdir(tmp_path) == ["pipe"]
+
+
+def _lines_of_a_pipe(path):
+    with open_binary(path) as stream:
+        yield from read_available_lines(stream, 10, where=str(path))
+
+
+@pytest.mark.parametrize(
+    "read", [read_lines, count_lines, _lines_of_a_pipe, lambda path: read_side(Packed((path,)), "txt")]
+)
+def test_a_line_that_would_fill_the_memory_is_named(tmp_path, read):
+    path = tmp_path / "text.gz"
+    with gzip.open(path, "wb", 1) as out:
+        out.write(b"A dog.\n")
+        for _ in range(200):
+            out.write(b" " * 1_000_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(SynmtError, match=r"text\.gz: line 2 is longer than 10 MB\. Check that"):
+            deque(read(path), maxlen=0)
+        assert tracemalloc.get_traced_memory()[1] < 90_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_longest_line_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("synmt.files.reading.LONGEST", 9)
+    (tmp_path / "text").write_bytes(b"12345678\n123456789\n")
+    lines = read_lines(tmp_path / "text")
+    assert next(lines) == "12345678"
+    with pytest.raises(SynmtError, match="line 2 is longer"):
+        next(lines)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small import all_trees, is_tree, stanza_sentence
 
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError, UsageError, is_out_of_memory
 from synmt.files.reading import read_lines
 from synmt.parsing import lines as stanza_lines
 from synmt.parsing import models as stanza_models
@@ -141,14 +141,16 @@ def test_a_failing_batch_is_halved_until_one_line_is_left_and_that_one_is_flat(m
     assert str(error) in failures[0][1]
 
 
-def test_a_parser_that_fails_on_every_line_stops(monkeypatch):
+@pytest.mark.parametrize("reason", ["device lost", "could not create a primitive"])
+def test_a_parser_that_fails_on_every_line_stops(monkeypatch, reason):
     def analyse(batch):
-        raise RuntimeError("device lost")
+        raise RuntimeError(reason)
 
     parser = StanzaParser("en", device="cpu")
     monkeypatch.setattr(parser, "_run", analyse)
-    with pytest.raises(SynmtError, match=r"fails on every line.*device lost"):
+    with pytest.raises(SynmtError, match=f"fails on every line.*{reason}") as raised:
         parser.parse([f"line {number}" for number in range(20)])
+    assert is_out_of_memory(raised.value) == (reason != "device lost")
 
 
 def test_a_ctrl_c_that_became_another_exception_is_not_a_failure_of_the_line(monkeypatch):

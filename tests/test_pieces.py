@@ -6,6 +6,7 @@ import itertools
 import pickle
 import re
 import sys
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -370,3 +371,9 @@ def test_punctuation_is_all_punctuation_and_symbols(text, expected):
 def test_the_pieces_of_punctuation_are_found(pieces, expected):
     words = Words(pieces)
     assert [words.pieces([number])[0] for number in punctuation_pieces(words)] == expected
+
+
+def test_pieces_are_not_learned_if_threads_cannot_start(monkeypatch):
+    monkeypatch.setattr("threading.Thread.start", Mock(side_effect=RuntimeError("can't start new thread")))
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        train_vocabulary(LINES, VocabularyRecipe(size=400))

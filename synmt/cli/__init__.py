@@ -10,6 +10,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from synmt import __version__
 from synmt.cli import console
 from synmt.cli.analyze import analyze
-from synmt.cli.command import run, spelling
+from synmt.cli.command import AtOnce, run, spelling
 from synmt.cli.parse import parse
 from synmt.cli.prepare import prepare
 from synmt.cli.score import score
@@ -201,4 +202,7 @@ def options(
 
 def main() -> None:
     """Run the command line; every mistake becomes a message and an exit code."""
-    run(app)
+    with suppress(AtOnce):
+        run(app)
+    # by now, what the error held is gone, such as processes
+    os._exit(1)

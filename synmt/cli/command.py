@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import errno
 import gc
 import os
 import signal
@@ -11,7 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from glob import escape, glob
 from pathlib import Path
@@ -21,7 +22,16 @@ from typing import Annotated, Any, Literal
 import typer
 
 from synmt.cli import console
-from synmt.errors import SynmtError, UsageError, given_value, plain_message, visible
+from synmt.errors import (
+    OutOfMemory,
+    SynmtError,
+    UsageError,
+    given_value,
+    naming_lack_of_memory,
+    plain_message,
+    visible,
+)
+from synmt.files.streams import discard_unwritten, open_streams
 
 INTERRUPTED = 130
 
@@ -132,11 +142,7 @@ def spelling(parameter: Any) -> str:
 
 def run(app: typer.Typer) -> None:
     """Run the app, then exit: 0 success, 1 failure, 2 wrong usage, 130 interrupted."""
-    _replace_closed_streams()
-    for stream in (sys.stdin, sys.stdout):
-        # the name of a file may be no UTF-8
-        errors = "surrogateescape" if stream is sys.stdout else "strict"
-        stream.reconfigure(encoding="utf-8", newline="\n", errors=errors)  # type: ignore[union-attr]
+    open_streams()
     sys.unraisablehook = _interrupt_again
     # SIGTERM ends the command as Ctrl-C does: it cleans up and exits with 130
     signal.signal(signal.SIGTERM, _interrupt)
@@ -144,41 +150,38 @@ def run(app: typer.Typer) -> None:
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, _interrupt)
     try:
-        code = _guarded(app)(prog_name="synmt", standalone_mode=False)
+        with naming_lack_of_memory():
+            code = _guarded(app)(prog_name="synmt", standalone_mode=False)
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
+    except OutOfMemory as error:
+        _show(f"error: {error}")
+        raise AtOnce(1) from None
     except SynmtError as error:
         _leave(error.exit_code, f"error: {error}")
     except (_Interrupted, KeyboardInterrupt, typer.Abort):
         _leave(INTERRUPTED, "interrupted")
     except (_PipeClosed, BrokenPipeError):
-        # the reader closed the pipe; without this Python reports an error when it flushes at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
     except SystemExit as leaving:
         # rich's answer to a closed pipe
         sys.exit(128 + signal.SIGPIPE if isinstance(leaving.__context__, BrokenPipeError) else leaving.code)
     except OSError as error:
-        _leave(1, f"error: {error.filename or 'output'}: {error.strerror or error}.")
-    except MemoryError:
-        _leave(1, "error: out of memory. Lower the batch size.")
+        closed = error.errno == errno.EBADF
+        where = "standard output is closed" if closed else f"{error.filename or 'output'}: {error.strerror or error}"
+        _leave(1, f"error: {where}.")
     except _ClickException as error:
         _explain(error)
         message = visible(error.format_message())  # type: ignore[attr-defined]
         error.format_message = lambda: message  # type: ignore[attr-defined]
-        error.show()  # type: ignore[attr-defined]
+        with suppress(BrokenPipeError):
+            error.show()  # type: ignore[attr-defined]
         console.log_error(message)
         sys.exit(error.exit_code)  # type: ignore[attr-defined]
     finally:
+        discard_unwritten()
         # Python would search all objects for garbage before the process ends, half a second after torch was loaded
         gc.freeze()
-
-
-def _replace_closed_streams() -> None:
-    """Let a stream that was closed by `<&-` or `>&-` be empty: Python has None in its place."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 # typer has its own copy of click
@@ -270,7 +273,16 @@ def _guarded(app: typer.Typer) -> Callable[..., Any]:
 
 
 def _leave(code: int, message: str) -> None:
+    _show(message)
+    sys.exit(code)
+
+
+def _show(message: str) -> None:
     if console.debug():
         traceback.print_exc()
-    console.show_error(message)
-    sys.exit(code)
+    with suppress(BrokenPipeError):
+        console.show_error(message)
+
+
+class AtOnce(SystemExit):
+    """Leaves without the ends of libraries, which crash or wait for each other without memory."""

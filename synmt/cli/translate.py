@@ -174,11 +174,11 @@ def _results(
     from synmt.decode.inputs import windows as windows_of
     from synmt.decode.records import joined_result
     from synmt.decode.remote import translate_windows
-    from synmt.files.reading import decode_lines, open_binary, read_available_lines
+    from synmt.files.reading import decode_lines, open_binary, raw_lines, read_available_lines
 
     with open_binary(arguments.source, allowed=["JSON"] if arguments.jsonl else ()) as stream:
         if other and known:
-            lines = windows_of(decode_lines(stream, where=arguments.where), other.window)
+            lines = windows_of(decode_lines(raw_lines(stream), where=arguments.where), other.window)
         else:
             lines = read_available_lines(stream, (other or translator).window, where=arguments.where)
         windows, again = tee(_records(lines, arguments, translator))

@@ -152,8 +152,8 @@ JsonLines = Annotated[
     bool,
     _output(
         "Read and write one JSON object per line. Input: `source` (or `text`), optionally `prefix` and `parse` (its "
-        "tree as CoNLL-U, or null). Output: `translation`, `score`, `log_probability`, `dropped`, `degenerate`; other "
-        "fields are copied.",
+        "tree as CoNLL-U, or null). Output: `translation`, `score`, `log_probability`, `dropped`, `degenerate`; "
+        "the fields of the input are copied as they are, an own `score` as `input_score`.",
         "--jsonl",
     ),
 ]

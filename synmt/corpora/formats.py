@@ -14,6 +14,7 @@ from xml.etree.ElementTree import ParseError
 from synmt.corpora.archives import Packed, reporting_damage
 from synmt.corpora.index import load_mtdata
 from synmt.errors import SynmtError, counted
+from synmt.files.reading import LONGEST, too_long
 
 FORMATS = ("txt", "tags", "titles", "tsv", "sgm", "xml", "tmx", "csvwithheader", "xlsx", "wmt21xml")
 """txt: a sentence a line. tags: IWSLT's training text, where lines that begin with `<` are not text; titles: the same
@@ -40,13 +41,13 @@ def read_side(text: Packed, form: str) -> Iterator[str]:
     own = _OWN.get(form.split(".")[0])
     assert own is not None, form
     with text.open() as stream:
-        yield from map(one_line, own(_decoded(stream)))
+        yield from map(one_line, own(_decoded(stream, text)))
 
 
 def read_fields(text: Packed, columns: tuple[int, int], *, separator: str = " ||| ") -> Iterator[tuple[str, str]]:
     """Yield two columns of a table without a header; they count from 0."""
     with text.open() as stream:
-        for number, line in enumerate(_decoded(stream), start=1):
+        for number, line in enumerate(_decoded(stream, text), start=1):
             cells = line.split(separator)
             if max(columns) >= len(cells):
                 raise SynmtError(
@@ -161,20 +162,33 @@ class _Text:
     def open(self, mode: str = "r", **_: Any) -> Any:
         stack = ExitStack()
         stream = stack.enter_context(self._text.open())
-        opened = io.BytesIO(stream.read()) if "b" in mode else _reader(stream)
+        opened = io.BytesIO(stream.read()) if "b" in mode else _Lines(stream, self._text)
         stack.callback(opened.close)
         # mtdata calls `close`, and knows nothing of the archive around the text
         opened.close = stack.close
         return opened
 
 
-def _reader(stream: Any) -> io.TextIOWrapper:
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="\n")
+class _Lines(io.TextIOWrapper):
+    """The lines of a text, which end at `\\n` only; bytes that are not UTF-8 become �, as in all tools for corpora."""
+
+    def __init__(self, stream: Any, text: Packed) -> None:
+        super().__init__(stream, encoding="utf-8-sig", errors="replace", newline="\n")
+        self._label, self._number = text.label, 0
+
+    def __next__(self) -> str:
+        self._number += 1
+        line = self.readline(LONGEST + 1)
+        if len(line) > LONGEST:
+            raise too_long(self._number, self._label)
+        if not line:
+            raise StopIteration
+        return line
 
 
-def _decoded(stream: Any) -> Iterator[str]:
-    """Decode lines, which end at `\\n` only; bytes that are not UTF-8 become �, as in all tools for these corpora."""
-    reader = _reader(stream)
+def _decoded(stream: Any, text: Packed) -> Iterator[str]:
+    """Decode lines, without their ends."""
+    reader = _Lines(stream, text)
     try:
         for line in reader:
             yield line.rstrip("\r\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -106,6 +107,7 @@ def _train_pieces(
     text: Sequence[str], settings: VocabularyRecipe, symbols: Sequence[str], *, input_format: str
 ) -> SentencePieces:
     model = io.BytesIO()
+    _check_threads()
     try:
         SentencePieceTrainer.Train(
             sentence_iterator=iter(text),
@@ -131,6 +133,19 @@ def _train_pieces(
     except (RuntimeError, OSError) as error:
         raise _explain(str(error), settings) from None
     return SentencePieces.from_bytes(model.getvalue())
+
+
+def _check_threads() -> None:
+    """Raise RuntimeError if the threads of SentencePiece cannot start: it would abort, or wait for them forever."""
+    end = threading.Event()
+    threads = [threading.Thread(target=end.wait) for _ in range(_THREADS)]
+    try:
+        for thread in threads:
+            thread.start()
+    finally:
+        end.set()
+    for thread in threads:
+        thread.join()
 
 
 def _explain(message: str, settings: VocabularyRecipe) -> SynmtError:

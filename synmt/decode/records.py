@@ -15,14 +15,18 @@ out   translation, score, log_probability
       override             with another tree: translation, score, log_probability, and own_log_probability, that of the
                            translation above
 
-Other fields are copied, in their order; input fields with the name of an output field are replaced.
+Fields of the input are copied as they are written, in their order, before those of the output. One with the name of an
+output field is kept as `input_NAME`: `input_score`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import tee
 from pathlib import Path
 from typing import Any, Literal
@@ -31,13 +35,18 @@ from synmt.arrays import SIDES, Side, json_text
 from synmt.decode.inputs import Request, zip_windows
 from synmt.decode.override import CounterfactualTranslation
 from synmt.decode.translation import Candidate, Translation, joined
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError, UsageError, listed
 from synmt.files.language import watched
 from synmt.files.reading import read_lines
 from synmt.syntax.conllu import parse_in, read_parses
 from synmt.words.word_tokenizer import RAW, WordTokenizer
 
 _DIGITS = 6
+
+_logger = logging.getLogger(__name__)
+_decoder = json.JSONDecoder(parse_int=float)
+# between two names or values of an object
+_between = re.compile(r"[ \t\r,:]*")
 
 Result = Translation | CounterfactualTranslation
 
@@ -51,11 +60,11 @@ _RAW: Tokenizers = {"source": RAW, "target": RAW}
 class Record:
     """An input line.
 
-    fields: of its JSON object; empty for plain text.
+    fields: of its JSON object: their names, and name and value as they are written; empty for plain text.
     request: with the words of the line, if the run tokenizes text.
     """
 
-    fields: dict[str, Any]
+    fields: Sequence[tuple[str, str, str]]
     request: Request
 
 
@@ -83,10 +92,10 @@ def read_text(windows: Iterable[list[str]], prefixes: Path | None = None, *, tok
     """Read windows of plain lines and tokenize them; `prefixes` has a prefix for each line."""
     tokenize, tokenize_prefixes = (tokenizers[side].tokenize_lines for side in SIDES)
     if prefixes is None:
-        yield from ([Record({}, Request(line)) for line in tokenize(window)] for window in windows)
+        yield from ([Record((), Request(line)) for line in tokenize(window)] for window in windows)
         return
     for window, some in zip_windows(windows, read_lines(prefixes), f"prefixes in {prefixes}"):
-        yield [Record({}, Request(*pair)) for pair in zip(tokenize(window), tokenize_prefixes(some), strict=True)]
+        yield [Record((), Request(*pair)) for pair in zip(tokenize(window), tokenize_prefixes(some), strict=True)]
 
 
 def read_json(
@@ -147,13 +156,13 @@ def format_number(value: float, sign: str = "") -> str:
 def format_json(record: Record, result: Result, *, n_best: bool = False) -> str:
     """Format an input object with its translation as a line; `n_best` lists all candidates."""
     own = own_translation(result)
-    fields = record.fields | _translation_fields(own, n_best)
+    fields = _translation_fields(own, n_best)
     if own.alignment and own.best.tokens:
         fields |= {"source_tokens": record.request.text, "translation_tokens": own.best.tokens}
     if isinstance(result, CounterfactualTranslation):
         other = _candidate_fields(result.other.best)
         fields["override"] = other | {"own_log_probability": round(result.own_rescored, _DIGITS)}
-    return _line(fields)
+    return f"{{{', '.join([*_copied(record, fields), json_text(fields, ensure_ascii=False)[1:-1]])}}}\n"
 
 
 def _column(text: str) -> str:
@@ -180,19 +189,52 @@ def _candidate_fields(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def _line(fields: dict[str, Any]) -> str:
-    text = json_text(fields, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        # a lone surrogate in a copied field has no UTF-8, but can be escaped
-        text = json_text(fields)
-    return f"{text}\n"
+def _copied(record: Record, output: Mapping[str, Any]) -> list[str]:
+    """Write the fields of an input object; one with the name of an output field gets a name that is free."""
+    taken = {*output, *(name for name, _, _ in record.fields)}
+    renamed = {name: _free(f"input_{name}", taken) for name, _, _ in record.fields if name in output}
+    if renamed:
+        _warn_renamed(*renamed.items())
+    return [
+        f'"{renamed[name]}": {value}' if name in renamed else f"{written}: {value}"
+        for name, written, value in record.fields
+    ]
+
+
+def _free(name: str, taken: set[str]) -> str:
+    return _free(f"input_{name}", taken) if name in taken else name
+
+
+@cache
+def _warn_renamed(*names: tuple[str, str]) -> None:
+    """Warn about fields with new names; the cache lets a stream of such objects cause one warning."""
+    old, new = ([f"`{name}`" for name in some] for some in zip(*names, strict=True))
+    _logger.warning("the input already has %s: copied as %s", listed(old), listed(new))
+
+
+def _fields(line: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the names of an object's fields, and name and value as they are written.
+
+    Numbers of Python have other digits and limits, and its dictionaries lose a name that is repeated.
+    """
+    at = _after(line, line.index("{") + 1)
+    while line[at] != "}":
+        name, end = _decoder.raw_decode(line, at)
+        start = _after(line, end)
+        _, stop = _decoder.raw_decode(line, start)
+        yield name, line[at:end], line[start:stop]
+        at = _after(line, stop)
+
+
+def _after(line: str, start: int) -> int:
+    found = _between.match(line, start)
+    assert found is not None
+    return found.end()
 
 
 def _record(line: str, where: str, tokenizers: Tokenizers, *, trees: bool) -> Record:
     try:
-        fields = json.loads(line)
+        fields = _decoder.decode(line)
     except (ValueError, RecursionError) as error:
         # the message of a JSONDecodeError counts lines too, and this is always line 1
         why = f"{error.msg}, at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else error
@@ -206,7 +248,7 @@ def _record(line: str, where: str, tokenizers: Tokenizers, *, trees: bool) -> Re
     words = tokenizers["source"].tokenize(text)
     tree = _optional_text(fields, "parse", where) if trees else None
     parse = None if tree is None else parse_in(tree, words, where=f"{where}, `parse`")
-    return Record(fields, Request(words, tokenizers["target"].tokenize(prefix or ""), parse))
+    return Record(tuple(_fields(line)), Request(words, tokenizers["target"].tokenize(prefix or ""), parse))
 
 
 def _optional_text(fields: dict[str, Any], name: str, where: str) -> str | None:

@@ -12,6 +12,7 @@ import sys
 import zlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,6 +23,10 @@ from synmt.files.writing import write_json
 
 _BEGINNING = 8192
 """Bytes that tell what a file is."""
+
+LONGEST = 10_000_000
+"""Bytes of a line. A small compressed file may have one that fills the memory."""
+
 _LARGE = 32 << 20
 """Bytes. Hashing a smaller file takes less time than finding its stored hash."""
 
@@ -35,17 +40,30 @@ def read_lines(path: str | Path, *, allowed: Collection[str] = ()) -> Iterator[s
     allowed: the same as for `open_binary`.
     """
     with open_binary(path, allowed=allowed) as stream:
-        yield from decode_lines(stream, where=str(path) if str(path) != "-" else "standard input")
+        yield from decode_lines(raw_lines(stream), where=str(path) if str(path) != "-" else "standard input")
+
+
+def raw_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a stream; of one that is too long, only a beginning that is also too long."""
+    return iter(partial(stream.readline, LONGEST + 1), b"")
 
 
 def decode_lines(stream: Iterable[bytes], *, where: str, first: int = 0) -> Iterator[str]:
-    """Decode raw lines that follow the `first` ones; raises SynmtError with the number of a line that is not UTF-8."""
+    """Decode raw lines that follow the `first` ones; raises SynmtError with the number of a line that is wrong."""
     for number, raw in enumerate(stream, start=first + 1):
+        if len(raw) > LONGEST:
+            raise too_long(number, where)
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise not_utf8(raw, number, error, where=where) from None
         yield line.removesuffix("\n").removesuffix("\r")
+
+
+def too_long(number: int, where: str) -> SynmtError:
+    """Make the error for a line, counted from 1, that is longer than LONGEST."""
+    do = "Check that the file is the right one, and that its text has one sentence per line"
+    return SynmtError(f"line {number:,} is longer than {LONGEST / 1e6:g} MB", where=where, do=do)
 
 
 def read_available_lines(stream: BinaryIO, size: int, *, where: str) -> Iterator[list[str]]:
@@ -60,6 +78,8 @@ def read_available_lines(stream: BinaryIO, size: int, *, where: str) -> Iterator
         waiting.extend(complete)
         while waiting:
             yield list(islice(lines, min(size, len(waiting))))
+        if len(rest) > LONGEST:
+            break
     if rest:
         waiting.append(rest)
         yield list(islice(lines, 1))
@@ -72,6 +92,8 @@ def open_binary(path: str | Path, *, allowed: Collection[str] = ()) -> Iterator[
     allowed: formats that it may have; any other is refused (see `synmt/files/other_formats.py`).
     """
     if str(path) == "-":
+        if sys.stdin is None:
+            raise SynmtError("standard input is closed", do="Name a file, or let another command write into this one")
         stream = sys.stdin.buffer
         refuse_other_formats(_beginning(stream), where="standard input", allowed=allowed)
         yield stream
@@ -97,8 +119,12 @@ def _beginning(stream: Any) -> bytes:
 
 def count_lines(path: str | Path) -> int:
     """Count the lines of a text as `read_lines` yields them."""
+    number = 0
     with open_binary(path, allowed=ANY_FORMAT) as stream:
-        return sum(1 for _ in stream)
+        for number, raw in enumerate(raw_lines(stream), start=1):
+            if len(raw) > LONGEST:
+                raise too_long(number, str(path))
+    return number
 
 
 def known_lines(path: str | Path) -> int | None:

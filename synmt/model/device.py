@@ -60,11 +60,6 @@ def keep_freed_memory() -> None:
         libc.mallopt(_MMAP_THRESHOLD, _HIGHEST_MMAP_THRESHOLD)
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Tell whether memory ran out; on a CPU only the message of PyTorch's error says so."""
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
-
-
 def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[object]:
     """Compute products in `bf16` or `fp16`; `float32` changes nothing."""
     if precision == "float32":

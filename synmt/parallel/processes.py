@@ -142,11 +142,10 @@ class Pool:
             with suppress(BrokenProcessPool):
                 for _ in range(workers):
                     self._submit(do_nothing)
-        except KeyboardInterrupt:
+        except BaseException as error:
             self.end()
-            raise
-        except OSError as error:
-            self.end()
+            if not isinstance(error, OSError):
+                raise
             raise SynmtError(f"no other process can start ({error.strerror})", do="Use fewer processes") from None
         self.busy = False
 

@@ -15,6 +15,7 @@ from multiprocessing.connection import wait as wait_for_end
 from multiprocessing.synchronize import Lock
 from typing import Any
 
+from synmt.errors import naming_lack_of_memory
 from synmt.parallel.relay import LoggedResult, detach_handlers, run_logged
 from synmt.parallel.threads import use_threads
 
@@ -57,7 +58,9 @@ def do(number: int, item: Any) -> LoggedResult:
     while _Worker.number < number:
         _read_work()
     assert _Worker.number == number
-    return run_logged(_Worker.task.result, item, _Worker.task.remarks)
+    # what led to an error stays here
+    with naming_lack_of_memory():
+        return run_logged(_Worker.task.result, item, _Worker.task.remarks)
 
 
 def do_nothing() -> None:

@@ -200,7 +200,7 @@ class StanzaParser:
                 raise SynmtError(
                     f"the parser fails on every line ({failures[batch[0]]})",
                     do="Fix the cause, or choose another --device, and run the same command again",
-                )
+                ) from RuntimeError(failures[batch[0]])
         for index, line in enumerate(lines):
             if on_failure and line in failures:
                 on_failure(index, failures[line])

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from synmt.corpora.download import result_of
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, naming_lack_of_memory
 from synmt.evaluation.comparison import ScoreOptions, SystemComparison, compare_systems
 from synmt.evaluation.outputs import tests_of, the_test_set
 from synmt.parallel.torchrun import started
@@ -156,7 +156,7 @@ def _train(
     last = None
     how = {"data": data, "overwrite": overwrite, "stop": stop, "processes": processes}
     try:
-        with closing(pipeline.train(run.recipe, runs=run.folder.parent, **how)) as records:
+        with naming_lack_of_memory(), closing(pipeline.train(run.recipe, runs=run.folder.parent, **how)) as records:
             for last in records:
                 yield last
     except Exception as error:

@@ -19,7 +19,7 @@ from typing import Any
 
 from synmt.corpora.download import result_of
 from synmt.corpora.progress import Progress
-from synmt.errors import SynmtError, adding_advice
+from synmt.errors import SynmtError, adding_advice, naming_lack_of_memory
 from synmt.files.own_code import HASHES
 from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.writing import locked
@@ -216,7 +216,7 @@ def _end_of(
     parser = portable.parser_folder
     how = {"parser": str(parser) if parser else None}
     try:
-        with adding_advice(advice):
+        with adding_advice(advice), naming_lack_of_memory():
             end = result_of(train_prepared(run, portable.recipe, portable.prepared, Processes(), stop, **how))
     except Exception as error:
         return failure_of(target, error)

@@ -20,8 +20,8 @@ from torch import Tensor
 from synmt.arrays import SIDES
 from synmt.data.batch import Batch
 from synmt.data.stream import Position, Reader, prefetch
-from synmt.errors import SynmtError
-from synmt.model.device import autocast, is_out_of_memory
+from synmt.errors import OutOfMemory, is_out_of_memory
+from synmt.model.device import autocast
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
@@ -252,7 +252,7 @@ def _reporting_full_memory(batch: Batch) -> Iterator[None]:
             raise
         sentences, source = batch.source.ids.shape
         target = batch.target_input.size(1)
-        raise SynmtError(
+        raise OutOfMemory(
             f"out of memory with a batch of {sentences} sentences, {source} source and {target} target pieces",
             do="Lower training.batch_tokens and raise training.accumulate by the same factor, or filter long lines "
             "(filters.max_pieces)",
