@@ -214,7 +214,7 @@ _FIRST = {
     "prepare": ("synmt.recipe.load", "load_recipe", ["prepare", "x.yaml"]),
     "train": ("synmt.recipe.load", "load_recipe", ["train", "x.yaml"]),
     "translate": ("synmt.run", "find_run", ["translate"]),
-    "score": ("synmt.evaluation.cache", "cached_score", ["score", "-r", "text", "text"]),
+    "score": ("synmt.evaluation.cache", "cached_score", ["score", "-r", "text", "other"]),
     "analyze": ("synmt.run", "find_run", ["analyze", "--by-length"]),
 }
 
@@ -236,7 +236,8 @@ def wait_in(module, function, arguments):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_ctrl_c_and_sigterm_end_every_command_with_130(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "text").write_text("A dog.\n" * 40)
+    for name_of_text in ("text", "other"):
+        (tmp_path / name_of_text).write_text("A dog.\n" * 40)
     log = tmp_path / "log"
     process = Forked(wait_in, *_FIRST[name], log=log)
     wait_for(lambda: log.exists() and log.read_bytes() == b"ready\n")
@@ -260,8 +261,9 @@ main()
 
 
 def test_a_table_in_a_closed_pipe_is_no_error(tmp_path):
-    (tmp_path / "text").write_text("A dog.\n" * 40)
-    command, pipe = [sys.executable, "-m", "synmt", "score", "-r", "text", "text"], subprocess.PIPE
+    for name in ("text", "other"):
+        (tmp_path / name).write_text("A dog.\n" * 40)
+    command, pipe = [sys.executable, "-m", "synmt", "score", "-r", "text", "other"], subprocess.PIPE
     with subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=pipe, stderr=pipe) as process:
         process.stdout.close()
         errors = process.stderr.read()

@@ -106,7 +106,8 @@ def read_systems(
         source = _test_folder(*runs[0]) / "source.txt"
     folder = partial(_texts_folder, tokens=options.on_tokens)
     hypotheses = [folder(path, run) / "hypothesis.txt" if run else path for path, run in locations]
-    for path in {path for path, run in locations if run is None and path.exists() and path.samefile(reference)}:
+    files = {path for path, run in locations if run is None and path.exists()} if reference.exists() else set()
+    for path in filter(reference.samefile, files):
         _logger.warning(f"{printable(path)} is the reference itself")
     first, *texts = read_aligned([reference, *hypotheses, *([source] if source else [])])
     read = iter([_make_text(*location, lines) for location, lines in zip(locations, texts, strict=False)])

@@ -125,10 +125,16 @@ def prepare_data(
     costs |= _parse_costs(sources, trees, corpus, data)
     prepared = Prepared(corpus, folder, trees, made_by, identity, tokenizers, raw, costs, inputs)
     yield prepared
-    dropped = describe_dropped(recipe, corpus, folder)
-    for text in (*relation_warnings(recipe, PreparedCorpus.open(folder), trees), *dropped):
-        _logger.warning("%s", text)
+    _warn_of_losses(recipe, corpus, folder, trees)
     return prepared
+
+
+def _warn_of_losses(recipe: Recipe, corpus: Corpus, folder: Path, trees: Mapping[Side, str]) -> None:
+    """Warn of relations that a variant does not know, and of what filters have dropped."""
+    for text in relation_warnings(recipe, PreparedCorpus.open(folder), trees):
+        _logger.warning("%s", text)
+    for text in describe_dropped(recipe, corpus, folder):
+        _logger.warning("%s", text)
 
 
 def _check_languages(corpus: Corpus, folder: Path) -> None:
