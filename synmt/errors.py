@@ -65,6 +65,9 @@ def all_in_one(errors: list[SynmtError]) -> SynmtError:
 RESTORE = "Restore the folder from a copy, or remove it, and prepare or train again"
 """What to do about a damaged file that prepared corpora and runs have."""
 
+RETRANSLATE = "Remove this folder, and run the same `synmt train` command again, which translates the test set again"
+"""What to do about a damaged file in the folder of a test set's translations."""
+
 
 def broken_run(path: Path, what: str) -> SynmtError:
     """Make the error for a file of a run folder that cannot be used."""
@@ -189,6 +192,8 @@ _MUST_BE = {
     "literal_error": "{expected}",
 }
 """What a value must be, for pydantic's types of errors."""
+_IS = {"missing": "missing", "unexpected_keyword_argument": "unknown"}
+"""What a key is, for other types."""
 
 
 def plain_message(problem: Mapping[str, Any]) -> str:
@@ -196,6 +201,8 @@ def plain_message(problem: Mapping[str, Any]) -> str:
     if words := _MUST_BE.get(problem["type"]):
         limits = {name: f"{one:g}" if isinstance(one, float) else one for name, one in problem.get("ctx", {}).items()}
         return f"must be {words.format(**limits)}"
+    if what := _IS.get(problem["type"]):
+        return f"is {what}"
     message = str(problem["msg"]).removeprefix("Value error, ")
     return message[0].lower() + message[1:]
 
