@@ -65,7 +65,7 @@ def all_in_one(errors: list[SynmtError]) -> SynmtError:
 RESTORE = "Restore the folder from a copy, or remove it, and prepare or train again"
 """What to do about a damaged file that prepared corpora and runs have."""
 
-RETRANSLATE = "Remove this folder, and run the same `synmt train` command again, which translates the test set again"
+RETRANSLATE = "Remove the folder of this test set, and run the same `synmt train` again: it translates the test set"
 """What to do about a damaged file in the folder of a test set's translations."""
 
 

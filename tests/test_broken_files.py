@@ -24,6 +24,8 @@ from synmt.data.corpus import PreparedCorpus
 from synmt.data.encoding import summarize
 from synmt.data.features import learn_features
 from synmt.data.summary import corpus_table
+from synmt.data.vocabulary import Vocabulary
+from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.finished_windows import FinishedWindows
 from synmt.decode.inputs import Request
 from synmt.decode.translation import Candidate, Translation, WordAlignment
@@ -35,6 +37,7 @@ from synmt.parsing import models, rates, shards
 from synmt.parsing.cache import _HEADER, decode_parse, encode_parse
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
+from synmt.recipe.data import VocabularyRecipe
 from synmt.run import Run, find_run
 from synmt.syntax.parse import flat_parse
 from synmt.training.checkpoint import read_progress
@@ -45,6 +48,7 @@ from synmt.training.meter import Meter
 from synmt.training.test_sets import read_results
 from synmt.training.trees.label_warnings import relation_warnings
 from synmt.training.trees.parse_text import read_parse_cost
+from synmt.words.casing import Truecaser
 from synmt.words.word_tokenizer import load_tokenizers
 
 WRONG = [
@@ -369,3 +373,28 @@ def test_a_broken_list_of_models_is_named(tmp_path):
         "is": lambda: StanzaParser("en", model=str(path.parent)).identity,
     }
     assert not failures(path, mutations(json.dumps({"en": {"alias": "de"}, "resources_version": "1"})), readers)
+
+
+def test_damaged_vocabularies_and_truecase_models_are_named(tmp_path):
+    text = ["The monkey eats a banana.", "Der Affe isst eine Banane."]
+    vocabulary = train_vocabulary(text, VocabularyRecipe(size=300))
+    stored = vocabulary.to_bytes()
+    piece = stored.index("▁".encode())
+    for broken in (b"", stored[:-9], stored[:piece] + b"\xff" + stored[piece + 1 :]):
+        (tmp_path / "source.model").write_bytes(broken)
+        with pytest.raises(SynmtError, match=r"source\.model: not a SentencePiece model"):
+            Vocabulary.load(tmp_path, "source")
+    for broken in (b"monkey", b"monk\xff (3/3)\n"):
+        (tmp_path / "source.truecase").write_bytes(broken)
+        with pytest.raises(SynmtError, match=r"source\.truecase: broken"):
+            Truecaser(tmp_path / "source.truecase").truecase(["Monkey"])
+
+
+def test_values_of_a_recipe_that_json_does_not_have_are_no_traceback(old):
+    path = run_of(old).folder / "recipe.yaml"
+    original = path.read_text()
+    path.write_text(original.replace("evaluation:", "evaluation:\n  moon: !!timestamp 2020-01-01"))
+    with pytest.raises(SynmtError, match=r"recipe\.yaml.*moon"):
+        run_of(old).evaluation()
+    path.write_text(original)
+    assert run_of(old).evaluation() == run_of(old).recipe().evaluation

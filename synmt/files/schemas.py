@@ -17,7 +17,7 @@ _open = with_config(ConfigDict(extra="allow"))
 _Name = Annotated[str, Field(pattern=r"^[^/\x00]+$", max_length=250)]
 """The name of a file or folder."""
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
-_Pair = tuple[Count, Count]
+_Pair = Annotated[list[Count], Field(min_length=2, max_length=2)]
 """A number for the source, and one for the target."""
 
 
