@@ -104,6 +104,9 @@ def naming_lack_of_memory() -> Iterator[None]:
 RESTORE = "Restore the folder from a copy, or remove it, and prepare or train again"
 """What to do about a damaged file that prepared corpora and runs have."""
 
+RETRANSLATE = "Remove the folder of this test set, and run the same `synmt train` again: it translates the test set"
+"""What to do about a damaged file in the folder of a test set's translations."""
+
 
 def broken_run(path: Path, what: str) -> SynmtError:
     """Make the error for a file of a run folder that cannot be used."""
@@ -227,6 +230,8 @@ _MUST_BE = {
     "literal_error": "{expected}",
 }
 """What a value must be, for pydantic's types of errors."""
+_IS = {"missing": "missing", "unexpected_keyword_argument": "unknown"}
+"""What a key is, for other types."""
 
 
 def plain_message(problem: Mapping[str, Any]) -> str:
@@ -234,6 +239,8 @@ def plain_message(problem: Mapping[str, Any]) -> str:
     if words := _MUST_BE.get(problem["type"]):
         limits = {name: f"{one:g}" if isinstance(one, float) else one for name, one in problem.get("ctx", {}).items()}
         return f"must be {words.format(**limits)}"
+    if what := _IS.get(problem["type"]):
+        return f"is {what}"
     message = str(problem["msg"]).removeprefix("Value error, ")
     return message[0].lower() + message[1:]
 

@@ -19,6 +19,7 @@ runs/NAME/run.json            what the run is, and whether it has finished
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 from contextlib import suppress
@@ -30,6 +31,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from synmt.errors import SynmtError, UsageError, broken_run, did_you_mean_path, unknown_name
+from synmt.files.json_files import read_json, read_json_if_there
+from synmt.files.schemas import RunInfo, State, Versioned
 from synmt.files.writing import UNFINISHED, write_atomically, write_json
 from synmt.recipe.data import parser_model
 from synmt.recipe.load import check_recipe, recipe_values
@@ -38,6 +41,8 @@ from synmt.recipe.yaml_text import dump_yaml, load_yaml
 
 if TYPE_CHECKING:
     from synmt.syntax.feature_signals import FeatureValues
+
+_logger = logging.getLogger(__name__)
 
 FORMAT = 1
 """Version of the run folder's format; it changes when older versions of synmt could not read the folder."""
@@ -86,32 +91,32 @@ class Run:
         runs = sorted(other.parent for other in self.folder.parent.glob("*/run.json"))
         return SynmtError("no such folder", where=str(self.folder), do=did_you_mean_path(self.folder, runs))
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> RunInfo:
         """Read run.json; raises SynmtError if it is missing, damaged or in another format."""
         path = self.folder / "run.json"
-        try:
-            info = json.loads(path.read_text(encoding="utf-8"))
-            version = info["format"]
-        except (FileNotFoundError, NotADirectoryError):
-            raise self._missing() from None
-        except (ValueError, KeyError, TypeError):
-            raise broken_run(path, "run.json cannot be read") from None
-        except OSError as error:
-            what = f"cannot read the file ({error.strerror})"
-            raise SynmtError(what, where=str(path), do="Check its permissions") from None
-        if version != FORMAT:
+        found = read_json_if_there(path, Versioned)
+        if found is None:
+            raise self._missing()
+        if found["format"] != FORMAT:
             raise SynmtError(
-                f"was written in format {version}; this synmt reads format {FORMAT}",
+                f"was written in format {found['format']}; this synmt reads format {FORMAT}",
                 where=str(self.folder),
-                do=f"Use the synmt that made it ({info.get('synmt', 'unknown')})",
+                do=f"Use the synmt that made it ({found.get('synmt', 'unknown')})",
             )
-        return info
+        return read_json(path, RunInfo)
+
+    def steps(self) -> int:
+        """Read after how many steps the run has finished."""
+        steps = self.info().get("steps")
+        if steps is None:
+            raise broken_run(self.folder / "run.json", "steps is missing")
+        return steps
 
     def write_info(self, **values: Any) -> None:
         """Set values of run.json."""
         path = self.folder / "run.json"
-        old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"format": FORMAT}
-        write_json(path, old | values, indent=1, ensure_ascii=False)
+        old = self.info() if path.exists() else {"format": FORMAT}
+        write_json(path, {**old, **values}, indent=1, ensure_ascii=False)
 
     def recipe(self) -> Recipe:
         """Read the recipe of the run."""
@@ -126,7 +131,8 @@ class Run:
     def evaluation(self) -> EvaluationRecipe:
         """Read how the recipe scores test sets, without checking the model and data that scores do not need."""
         with suppress(ValidationError, AttributeError):
-            return EvaluationRecipe.model_validate_json(json.dumps(self._recipe_values().get("evaluation", {})))
+            values = self._recipe_values().get("evaluation", {})
+            return EvaluationRecipe.model_validate_json(json.dumps(values, default=str))
         # raises an error that explains what is wrong
         return self.recipe().evaluation
 
@@ -143,13 +149,7 @@ class Run:
 
     def features(self) -> FeatureValues:
         """Read the values of learned features; empty if the run has none."""
-        path = self.folder / "features.json"
-        try:
-            return {name: tuple(values) for name, values in json.loads(path.read_text(encoding="utf-8")).items()}
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError, AttributeError, TypeError):
-            raise broken_run(path, "features.json cannot be read") from None
+        return read_json_if_there(self.folder / "features.json", dict[str, tuple[str, ...]]) or {}
 
     def write_features(self, values: FeatureValues) -> None:
         """Store the values of learned features."""
@@ -157,7 +157,8 @@ class Run:
 
     def checkpoints(self) -> list[Path]:
         """List the checkpoint folders, oldest first."""
-        return sorted((self.folder / "checkpoints").glob("step-*"))
+        folders = (self.folder / "checkpoints").glob("step-*")
+        return sorted(folder for folder in folders if folder.name.removeprefix("step-").isdecimal())
 
     def reached(self) -> int:
         """Read the step of the newest checkpoint; 0 without one."""
@@ -224,10 +225,13 @@ def find_run(path: Path | None, root: Path = Path("runs")) -> Run:
 def _newest_finished(root: Path) -> Path:
     finished = []
     for path in sorted(root.glob("*/run.json")):
-        with suppress(ValueError):
-            info = json.loads(path.read_text(encoding="utf-8"))
-            if isinstance(info, dict) and info.get("status") == "finished":
-                finished.append((str(info.get("finished_at")), path.parent))
+        try:
+            info = Run(path.parent).info()
+        except SynmtError as error:
+            _logger.warning("this run is left out: %s", error)
+            continue
+        if info.get("status") == "finished":
+            finished.append((info.get("finished_at") or "", path.parent))
     if not finished:
         raise SynmtError(
             f"there is no finished run in {root}/",
@@ -252,12 +256,9 @@ def check_folder(path: Path) -> None:
         ) from None
 
 
-def read_state(checkpoint: Path) -> dict[str, Any]:
+def read_state(checkpoint: Path) -> State:
     """Read the training state of a checkpoint."""
-    try:
-        return dict(**json.loads((checkpoint / "state.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        raise broken_run(checkpoint, "state.json cannot be read") from None
+    return read_json(checkpoint / "state.json", State)
 
 
 def remove_leftovers(run: Run) -> None:

@@ -148,6 +148,7 @@ def test_a_file_without_blocks_for_empty_lines_is_read(tmp_path):
         (row("1-1", "The", "_") + row(1, "T", 0), r"the range '1-1' is empty"),
         (row(1, "", 0), r"token 1 has an empty column"),
         ("# raw = [1]\n" + row(1, "a", 0), r"`# raw` is not a JSON string"),
+        (f"# raw = {'[' * 100_000}\n" + row(1, "a", 0), r"`# raw` is not a JSON string"),
     ],
 )
 def test_a_malformed_tree_is_named_by_file_sentence_line_and_token(tmp_path, rows, message):

@@ -259,5 +259,5 @@ def test_vocabularies_are_stored_in_a_run(tmp_path):
     assert Run(tmp_path).features() == values
     assert Run(tmp_path / "other").features() == {}
     (tmp_path / "features.json").write_text("[1]")
-    with pytest.raises(SynmtError, match="features\\.json cannot be read"):
+    with pytest.raises(SynmtError, match="features\\.json: broken: "):
         Run(tmp_path).features()

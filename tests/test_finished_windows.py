@@ -12,7 +12,7 @@ from synmt.decode.translation import Candidate, Translation, WordAlignment
 _SPANS = np.array([[0, 1], [2, 5]])
 _PLAIN = Translation(
     7,
-    (Candidate("Ein \u2028 Hund\ud800", -0.1, -1 / 3, (4, 5)), Candidate("", -2.5e-17, -3.0, (), "ein")),
+    (Candidate("Ein \u2028 Hund", -0.1, -1 / 3, (4, 5)), Candidate("", -2.5e-17, -3.0, (), "ein")),
     2,
     ("ß",),
     "loop",

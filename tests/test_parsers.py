@@ -357,7 +357,7 @@ def test_a_folder_without_a_model_or_with_a_broken_one_is_named(tmp_path):
     with pytest.raises(SynmtError, match=r"compact.pt.*not found"):
         StanzaParser("en", model=str(tmp_path / "broken")).parse(["a"])
     (tmp_path / "broken" / "resources.json").write_text("{")
-    with pytest.raises(SynmtError, match=r"not a list of models"):
+    with pytest.raises(SynmtError, match=r"resources.json: broken: not JSON"):
         StanzaParser("en", model=str(tmp_path / "broken"))
 
 

@@ -163,14 +163,14 @@ def test_a_checkpoint_that_has_been_damaged_is_named(saved, name, damage):
         path.unlink()
     else:
         path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(SynmtError, match=r"step-00000002.*the run folder is broken"):
+    with pytest.raises(SynmtError, match=r"step-00000002.*(broken|missing)"):
         load_checkpoint(run.checkpoint(2), model, optimizer)
 
 
 @pytest.mark.parametrize("state", ["[]", "null", "3", "{"])
 def test_a_state_that_is_none_is_a_broken_checkpoint(saved, state):
     (saved[0].checkpoint(2) / "state.json").write_text(state)
-    with pytest.raises(SynmtError, match=r"step-00000002: the run folder is broken: state.json cannot be read"):
+    with pytest.raises(SynmtError, match=r"step-00000002/state.json: broken: "):
         saved[0].weights_of("best")
 
 
@@ -185,8 +185,7 @@ def test_lines_of_the_log_that_are_no_records_go_with_those_after_the_checkpoint
 def test_a_state_of_another_version_is_refused(tmp_path):
     trainer = make_trainer(tmp_path)
     save_checkpoint(trainer.run, 2, trainer.model, trainer.optimizer, {"step": 2, "moon": "full"})
-    message = r"step-00000002: the run folder is broken: state.json was written by another version"
-    with pytest.raises(SynmtError, match=message):
+    with pytest.raises(SynmtError, match=r"step-00000002/state.json: broken: moon is unknown"):
         trainer.resume()
 
 

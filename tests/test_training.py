@@ -379,7 +379,7 @@ def test_the_newest_finished_run_is_found(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("{", "cannot be read"), ('{"format": 99}', "format 99"), ("[]", "cannot be read")],
+    [("{", "broken: not JSON"), ('{"format": 99}', "format 99"), ("[]", "broken: ")],
 )
 def test_a_broken_run_folder_is_named(tmp_path, text, said):
     (tmp_path / "run.json").write_text(text, encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from synmt.evaluation.cost import cost_rows, run_cost
+from synmt.files.schemas import RunParser
 from synmt.recipe.model import ModelRecipe
 from synmt.recipe.schema import Recipe, VariantRecipe
 from synmt.run import Run
@@ -73,7 +74,7 @@ def _variant(one: VariantRecipe) -> str:
     return f"{one.name} ({', '.join(parts)})"
 
 
-def _parser(recipe: Recipe, identity: dict[str, object] | None) -> str:
+def _parser(recipe: Recipe, identity: RunParser | None) -> str:
     """Name the parser of the trees that the model reads, and how they were changed."""
     section = recipe.parser
     changed = [f"{section.control} trees"] * (section.control != "none")

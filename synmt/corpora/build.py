@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import tempfile
@@ -10,6 +9,8 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
+
+from typing_extensions import TypedDict
 
 from synmt.corpora.corpus import side_names
 from synmt.corpora.download import RemoteFile, alone, local_path
@@ -20,6 +21,7 @@ from synmt.corpora.parts import CorpusPart
 from synmt.corpora.progress import Progress
 from synmt.corpora.sacrebleu_sets import files_of_test_set, pairs_of_test_set, test_sets
 from synmt.errors import SynmtError, UsageError, counted, did_you_mean
+from synmt.files.json_files import Count, read_cached_json, read_json
 from synmt.files.reading import cache_folder, count_lines, fingerprint, read_lines, stored_sha256
 from synmt.files.writing import write_folder_atomically, write_json
 from synmt.recipe.corpus import CorpusItem, SplitFiles
@@ -173,14 +175,24 @@ def building_mixture(
     ]
     folder = cache_folder() / "corpora" / f"mix-{fingerprint(drawing, stem, languages)}"
     paths = [folder / file for file in side_names(stem, *languages)]
-    if not folder.is_dir():
+    if not _is_mixed(folder, items):
         if not build:
             raise NotBuilt
         with alone(folder, "puts this text together"):
-            if not folder.is_dir():
+            if not _is_mixed(folder, items):
                 yield from _mix(items, texts, folder, [path.name for path in paths])
-    counts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))["parts"]
+    counts = read_json(folder / _FACTS, _Facts)["parts"]
     return BuiltText(folder.name, SplitFiles(source=paths[0], target=paths[1]), parts_of(items, counts))
+
+
+class _Facts(TypedDict):
+    parts: list[Count]
+
+
+def _is_mixed(folder: Path, items: Sequence[CorpusItem]) -> bool:
+    """Tell whether a folder has the text of some items, and the number of lines of each."""
+    facts = read_cached_json(folder / _FACTS, _Facts)
+    return facts is not None and len(facts["parts"]) == len(items)
 
 
 def parts_of(items: Sequence[CorpusItem], counts: Sequence[int]) -> tuple[CorpusPart, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import shutil
 import time
@@ -14,8 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from synmt import __version__
 from synmt.errors import SynmtError
+from synmt.files.json_files import read_cached_json
 from synmt.files.writing import reporting_os_errors, write_json
 
 PAUSES = (1.0, 4.0, 15.0)
@@ -178,6 +180,11 @@ def _check_room(partial: Path, needed: int) -> None:
         )
 
 
+class _Version(TypedDict, total=False):
+    version: str
+    size: int | None
+
+
 def _note_version(partial: Path, headers: Any, total: int | None) -> None:
     """Store what the server calls this version of the file; without it a download cannot be continued."""
     tag = headers.get("ETag", "")
@@ -189,12 +196,8 @@ def _note(partial: Path) -> Path:
     return partial.with_name(f"{partial.name}.json")
 
 
-def _version(partial: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(_note(partial).read_text())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+def _version(partial: Path) -> _Version:
+    return read_cached_json(_note(partial), _Version) or {}
 
 
 def _size(path: Path) -> int:

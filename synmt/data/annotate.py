@@ -23,6 +23,7 @@ from synmt.data.corpus import FORMAT, PreparedCorpus, shard_name
 from synmt.data.encoding import missing_shards, remove_unfinished, write_shards
 from synmt.data.stored_arcs import mean_mass
 from synmt.files.reading import fingerprint, read_lines, stored_sha256
+from synmt.files.schemas import TreeFacts
 from synmt.files.writing import locked, write_json
 from synmt.syntax.conllu import UnreadParse, read_unparsed
 
@@ -107,7 +108,7 @@ def _finish(
 ) -> None:
     shards = {split: range(prepared.facts["splits"][split]["shards"]) for split in splits}
     tables = {
-        split: [ArrowTable(annotation / shard_name(split, shard)) for shard in numbers]
+        split: [ArrowTable(annotation / shard_name(split, shard), TreeFacts) for shard in numbers]
         for split, numbers in shards.items()
     }
     facts = {split: [table.facts for table in each] for split, each in tables.items()}

@@ -14,6 +14,7 @@ from pyarrow import ipc
 
 from synmt.arrays import Array
 from synmt.errors import RESTORE, SynmtError
+from synmt.files.json_files import parse_json
 from synmt.files.writing import write_atomically
 
 
@@ -62,18 +63,22 @@ def table_bytes(columns: Mapping[str, pa.Array], facts: Mapping[str, Any]) -> by
 
 
 class ArrowTable:
-    """An Arrow file written by `write_table`, mapped into memory."""
+    """An Arrow file written by `write_table`, mapped into memory.
 
-    def __init__(self, path: Path) -> None:
+    schema: of its facts.
+    """
+
+    def __init__(self, path: Path, schema: Any = dict[str, Any]) -> None:
         self.path = path
         try:
             # the views of numpy keep the mapping alive
             reader = ipc.open_file(pa.memory_map(str(path)))
             self._batch = reader.get_batch(0)
-            self.facts: dict[str, Any] = json.loads((reader.schema.metadata or {})[b"synmt"])
+            facts = (reader.schema.metadata or {})[b"synmt"]
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             what = f"not a complete file of a prepared corpus ({error})"
             raise SynmtError(what, where=str(path), do=RESTORE) from None
+        self.facts = parse_json(facts, schema, where=str(path))
 
     def __len__(self) -> int:
         return self._batch.num_rows

@@ -14,12 +14,11 @@ parse-source-1a2b3c4d5e6f/          an annotation: the trees of the same rows, i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +28,10 @@ from synmt.data.arrow import ArrowTable
 from synmt.data.stored_trees import StoredTrees, Tree, WholeTree, open_trees
 from synmt.data.vocabulary import IdArray, Vocabulary
 from synmt.errors import SynmtError
+from synmt.files.json_files import read_json, read_json_if_there
+from synmt.files.schemas import AnnotationFacts, PreparedFacts, Versioned
+
+T = TypeVar("T")
 
 FORMAT = 2
 
@@ -53,24 +56,25 @@ class Example:
 class PreparedCorpus:
     """A complete prepared corpus."""
 
-    def __init__(self, folder: Path, facts: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, facts: PreparedFacts) -> None:
         self.folder, self.facts = folder, facts
 
     @classmethod
     def open(cls, folder: Path) -> PreparedCorpus:
         """Open a complete prepared corpus; raises SynmtError for any other folder."""
-        return cls(folder, _read_json(folder / "corpus.json"))
+        return cls(folder, _read_facts(folder / "corpus.json", PreparedFacts))
 
     @cached_property
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
         """The vocabularies of source and target; the same object if the vocabulary is joint."""
         names = self.facts["vocabularies"]
-        loaded = {name: Vocabulary.load(self.folder, name) for name in set(names.values())}
+        loaded = {name: Vocabulary.load(self.folder, name) for name in {names["source"], names["target"]}}
         return loaded[names["source"]], loaded[names["target"]]
 
-    def annotations(self) -> dict[str, dict[str, Any]]:
+    def annotations(self) -> dict[str, AnnotationFacts]:
         """Return all complete annotations by name: side, parser, relations, statistics."""
-        return {path.parent.name: _read_json(path) for path in sorted(self.folder.glob("parse-*/annotation.json"))}
+        paths = sorted(self.folder.glob("parse-*/annotation.json"))
+        return {path.parent.name: _read_facts(path, AnnotationFacts) for path in paths}
 
     def split(self, name: str, trees: Mapping[Side, str] | None = None) -> Split:
         """Return the rows of `train` or `valid`; `trees` names the annotation of each side that needs one."""
@@ -88,7 +92,7 @@ class PreparedCorpus:
 def is_complete(folder: Path) -> bool:
     """Tell whether a folder is a complete prepared corpus in this format."""
     try:
-        _read_json(folder / "corpus.json")
+        PreparedCorpus.open(folder)
     except SynmtError:
         return False
     return True
@@ -149,22 +153,18 @@ def shard_name(split: str, shard: int) -> str:
     return f"{split}-{shard:05d}.arrow"
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+def _read_facts(path: Path, schema: type[T]) -> T:
+    do = "Remove the folder, and prepare again"
+    found = read_json_if_there(path, Versioned, do=do)
+    if found is None:
         raise SynmtError(
             "not a complete prepared corpus", where=str(path.parent), do="Run `synmt prepare` with its recipe"
-        ) from None
-    except (OSError, ValueError) as error:
+        )
+    if found["format"] != FORMAT:
         raise SynmtError(
-            f"cannot be read ({error})", where=str(path), do="Remove the folder, and prepare again"
-        ) from None
-    if facts.get("format") != FORMAT:
-        raise SynmtError(
-            f"prepared in format {facts.get('format')}",
+            f"prepared in format {found['format']}",
             where=str(path),
             allowed=f"This synmt reads format {FORMAT}",
             do="Prepare again into another folder",
         )
-    return facts
+    return read_json(path, schema, do=do)

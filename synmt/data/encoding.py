@@ -21,6 +21,7 @@ from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS
 from synmt.data.pairs import Pair, PairChunk, read_chunks
 from synmt.data.vocabulary import UNK, Vocabulary, truncate
+from synmt.files.schemas import TextFacts
 from synmt.files.writing import write_atomically
 from synmt.parallel.processes import process_count
 from synmt.parallel.work import in_shards, with_number
@@ -172,7 +173,7 @@ def _shards(lines: int) -> int:
 
 def summarize(folder: Path, split: str, lines: int) -> dict[str, Any]:
     """Add up the counts of all shards of a split."""
-    tables = [ArrowTable(folder / shard_name(split, shard)) for shard in range(_shards(lines))]
+    tables = [ArrowTable(folder / shard_name(split, shard), TextFacts) for shard in range(_shards(lines))]
     reasons = Counter[str]()
     if split == "train":
         codes = np.bincount(ArrowTable(folder / KEPT_FILE).numbers("reason"), minlength=len(REASONS))

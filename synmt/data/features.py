@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from synmt.data.arrow import ArrowTable
 from synmt.data.corpus import PreparedCorpus, shard_name
+from synmt.files.schemas import TreeFacts
 from synmt.syntax.feature_signals import FeatureValues
 from synmt.syntax.parse import FEATURES
 
@@ -21,7 +22,8 @@ def learn_features(prepared: PreparedCorpus, annotation: str) -> FeatureValues:
     """Collect the values of features in the trees of the training text, as far as the annotation stores them."""
     counts: dict[str, Counter[str]] = {}
     for shard in range(prepared.facts["splits"]["train"]["shards"]):
-        facts = ArrowTable(prepared.folder / annotation / shard_name("train", shard)).facts.get("features", {})
+        table = ArrowTable(prepared.folder / annotation / shard_name("train", shard), TreeFacts)
+        facts = table.facts.get("features", {})
         for name in facts.keys() & set(FEATURES):
             own = dict(zip(facts[name]["values"], facts[name]["counts"], strict=True))
             counts.setdefault(name, Counter()).update(own)

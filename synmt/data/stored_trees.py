@@ -16,6 +16,7 @@ from synmt.data.stored_constituents import StoredConstituents, open_constituents
 from synmt.data.stored_features import StoredFeatures, open_features
 from synmt.data.vocabulary import word_of
 from synmt.errors import SynmtError
+from synmt.files.schemas import TreeFacts
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import Parse
 
@@ -96,7 +97,7 @@ class StoredTrees(NamedTuple):
 
 def open_trees(path: Path, rows: int) -> StoredTrees:
     """Open one shard of an annotation; `rows` is the number of rows of its text."""
-    table = ArrowTable(path)
+    table = ArrowTable(path, TreeFacts)
     if len(table) != rows:
         raise SynmtError(f"has {len(table)} rows, but its text has {rows}", where=str(path), do="Prepare again")
     whole = table.facts.get("whole", False)

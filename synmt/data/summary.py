@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from synmt.arrays import SIDES
 from synmt.corpora.parts import CorpusPart, rows_of_parts
 from synmt.data.corpus import PreparedCorpus
+from synmt.files.schemas import SplitFacts, TreeCounts
 
 COLUMNS = ["", "train", "valid"]
 
@@ -27,7 +28,7 @@ def corpus_table(
         rows += _side_rows(f"{name} ({prepared.facts[name]})", side, splits)
     for annotation in annotations:
         facts = prepared.annotations()[annotation]
-        rows += _tree_rows(facts["side"], [facts["counts"].get(name) for name in ("train", "valid")])
+        rows += _tree_rows(facts["side"], [facts["counts"][name] for name in ("train", "valid")])
         # corpora that were prepared earlier do not know it
         mass = [facts.get("arc_mass", {}).get(name) for name in ("train", "valid")]
         if any(mass):
@@ -36,7 +37,7 @@ def corpus_table(
     sizes = prepared.facts["vocabulary_sizes"]
     if prepared.facts["vocabularies"]["source"] == prepared.facts["vocabularies"]["target"]:
         return [*rows, ["joint vocabulary, pieces", _count(sizes["source"]), ""]]
-    return [*rows, *([f"{side} vocabulary, pieces", _count(size), ""] for side, size in sizes.items())]
+    return [*rows, *([f"{side} vocabulary, pieces", _count(sizes[side]), ""] for side in SIDES)]
 
 
 def _part_rows(prepared: PreparedCorpus, parts: Sequence[CorpusPart]) -> list[list[str]]:
@@ -47,16 +48,16 @@ def _part_rows(prepared: PreparedCorpus, parts: Sequence[CorpusPart]) -> list[li
     ]
 
 
-def _dropped(splits: list[dict[str, Any]]) -> list[list[str]]:
+def _dropped(splits: list[SplitFacts]) -> list[list[str]]:
     reasons = [reason for reason in splits[0]["reasons"] if reason != "kept"]
     return [
-        [f"dropped: {reason}", *(_count(split["reasons"][reason]) for split in splits)]
+        [f"dropped: {reason}", *(_count(split["reasons"].get(reason, 0)) for split in splits)]
         for reason in reasons
-        if any(split["reasons"][reason] for split in splits)
+        if any(split["reasons"].get(reason, 0) for split in splits)
     ]
 
 
-def _side_rows(name: str, side: int, splits: list[dict[str, Any]]) -> list[list[str]]:
+def _side_rows(name: str, side: int, splits: list[SplitFacts]) -> list[list[str]]:
     return [
         [f"{name}: pieces per word", *(_ratio(s["pieces"][side], s["words"][side]) for s in splits)],
         [f"{name}: unknown pieces", *(_share(s["unknown"][side], s["pieces"][side]) for s in splits)],
@@ -64,14 +65,14 @@ def _side_rows(name: str, side: int, splits: list[dict[str, Any]]) -> list[list[
     ]
 
 
-def _tree_rows(side: str, counts: list[dict[str, int] | None]) -> list[list[str]]:
+def _tree_rows(side: str, counts: list[TreeCounts]) -> list[list[str]]:
     rows = {
         "pieces per word of the tree": lambda c: _ratio(c["pieces"], c["words"]),
         "pieces that span two words": lambda c: _share(c["straddling"], c["pieces"]),
         "characters outside any word or piece": lambda c: _share(c["unowned"], c["characters"]),
         "words merged into a neighbour (no separate piece)": lambda c: _share(c["merged"], c["words"]),
     }
-    return [[f"{side} trees: {name}", *(show(c) if c else "" for c in counts)] for name, show in rows.items()]
+    return [[f"{side} trees: {name}", *map(show, counts)] for name, show in rows.items()]
 
 
 def _count(number: int) -> str:

@@ -18,13 +18,12 @@ It translates plain text, so validation and test sources are plain. With `mixed_
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from synmt.corpora.corpus import Corpus, side_names
 from synmt.data.corpus import PreparedCorpus
@@ -32,7 +31,9 @@ from synmt.data.filtering import KEPT, judge_pairs
 from synmt.data.pairs import Pair, read_pairs
 from synmt.data.tasks import PARSING, TRANSLATION, tagged
 from synmt.errors import SynmtError, UsageError
+from synmt.files.json_files import read_json
 from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
+from synmt.files.schemas import MixedFacts
 from synmt.files.writing import locked, write_folder_atomically, write_json
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import FilterRecipe, ParserRecipe
@@ -124,8 +125,8 @@ def describe_dropped(recipe: Recipe, corpus: Corpus, prepared: Path) -> list[str
     return [f"{said}; their plain sources stay unless they are too long themselves"] * bool(dropped)
 
 
-def _facts(corpus: Corpus) -> dict[str, Any]:
-    return json.loads((corpus.train.source.parent / _FACTS).read_text(encoding="utf-8"))
+def _facts(corpus: Corpus) -> MixedFacts:
+    return read_json(corpus.train.source.parent / _FACTS, MixedFacts)
 
 
 def _write_corpus(

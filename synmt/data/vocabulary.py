@@ -108,11 +108,12 @@ class SentencePieces(Vocabulary):
 
     @classmethod
     def from_bytes(cls, stored: bytes, *, where: str = "") -> SentencePieces:
-        """Read a SentencePiece model."""
+        """Read a SentencePiece model and all of its pieces, since wrong bytes are only noticed then."""
         processor = SentencePieceProcessor()
         try:
             processor.LoadFromSerializedProto(stored)
-        except (RuntimeError, OSError):
+            processor.IdToPiece(list(range(processor.GetPieceSize())))
+        except (RuntimeError, OSError, ValueError, LookupError):
             raise SynmtError("not a SentencePiece model", where=where, do=RESTORE) from None
         specials = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if specials != (PAD, UNK, BOS, EOS):

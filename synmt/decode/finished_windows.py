@@ -6,19 +6,21 @@ import json
 import pickle
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from itertools import tee
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from synmt.arrays import IntArray
 from synmt.decode.inputs import Request
 from synmt.decode.override import CounterfactualTranslation
 from synmt.decode.records import Result
-from synmt.decode.translation import Candidate, Translation, WordAlignment
+from synmt.decode.translation import Candidate, Reason, Translation, WordAlignment
+from synmt.files.json_files import Count, read_cached_json
 from synmt.files.reading import fingerprint, stored_sha256
 from synmt.files.writing import is_stream, write_atomically
 from synmt.parallel.kit import versions
@@ -61,32 +63,49 @@ def _plain(value: Any) -> Any:
     return vars(value) if is_dataclass(value) else value.tolist()
 
 
+_Pairs = list[tuple[Count, Count]]
+
+
+class _Alignment(TypedDict):
+    pairs: _Pairs
+    source_words: _Pairs
+    target_words: _Pairs
+
+
+class _Translation(TypedDict):
+    line: Count
+    candidates: tuple[Candidate, ...]
+    dropped: Count
+    unknown: tuple[str, ...]
+    degenerate: Reason | None
+    alignment: _Alignment | None
+
+
+class _Counterfactual(TypedDict):
+    own: _Translation
+    other: _Translation
+    own_rescored: float
+
+
 def _read(path: Path) -> Sequence[Result] | None:
     # a disk may damage what was written completely
-    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        return [_result(one) for one in json.loads(path.read_bytes())]
-    return None
+    found = read_cached_json(path, list[_Translation | _Counterfactual])
+    return None if found is None else list(map(_result, found))
 
 
-def _result(fields: dict[str, Any]) -> Result:
+def _result(fields: _Translation | _Counterfactual) -> Result:
     if "own" not in fields:
         return _translation(fields)
     return CounterfactualTranslation(_translation(fields["own"]), _translation(fields["other"]), fields["own_rescored"])
 
 
-def _translation(fields: dict[str, Any]) -> Translation:
-    candidates = (Candidate(**{**one, "pieces": tuple(one["pieces"])}) for one in fields.pop("candidates"))
-    alignment, unknown = fields.pop("alignment"), tuple(fields.pop("unknown"))
-    return Translation(
-        candidates=tuple(candidates), unknown=unknown, alignment=alignment and _alignment(**alignment), **fields
-    )
+def _translation(fields: _Translation) -> Translation:
+    found = fields["alignment"]
+    alignment = found and WordAlignment(found["pairs"], _spans(found["source_words"]), _spans(found["target_words"]))
+    return Translation(**{**fields, "alignment": alignment})
 
 
-def _alignment(pairs: list[list[int]], source_words: list[list[int]], target_words: list[list[int]]) -> WordAlignment:
-    return WordAlignment([(source, target) for source, target in pairs], _spans(source_words), _spans(target_words))
-
-
-def _spans(rows: list[list[int]]) -> IntArray:
+def _spans(rows: _Pairs) -> IntArray:
     return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
 

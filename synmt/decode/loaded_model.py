@@ -13,6 +13,7 @@ from synmt.arrays import SIDES, Side
 from synmt.data.tasks import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
 from synmt.errors import UsageError, naming
+from synmt.files.schemas import RunParser
 from synmt.model.build import build_for
 from synmt.model.device import choose_device, keep_freed_memory
 from synmt.model.inference.fast_decoder import FastDecoder, fast_decoder
@@ -44,7 +45,7 @@ class LoadedModel:
     target: Vocabulary
     device: torch.device
     reading: Reading
-    parser: dict[str, Any] | None = None
+    parser: RunParser | None = None
     decoder: FastDecoder | None = None
     tokenizers: Mapping[Side, WordTokenizer] = field(default_factory=lambda: {"source": RAW, "target": RAW})
 
@@ -94,7 +95,7 @@ def load_model(
         model = build_for(recipe, source, target, run.features(), run.folder / "code").to(choose_device(device)).eval()
     load_weights(run.weights_of(checkpoint), model)
     if identity is not None and parser is not None:
-        identity = {**identity, "model": parser}
+        identity["model"] = parser
     reading = reading_of(model.reads("source"), recipe.parser)
     tokenizers = load_tokenizers(recipe, run.folder, info.get("text", {}))
     own_device = next(model.parameters()).device

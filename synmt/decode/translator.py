@@ -6,7 +6,7 @@ Everything below `translate` and `translate_windows` works on words: raw text to
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -135,7 +135,7 @@ class Translator:
         return self.models[0].reading
 
     @property
-    def parser_identity(self) -> dict[str, Any] | None:
+    def parser_identity(self) -> Mapping[str, Any] | None:
         """The parser that made the training trees of the first model; None if its run does not record one."""
         return self.models[0].parser
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,9 @@ from typing import Any
 from synmt.decode.inputs import Trees
 from synmt.decode.loaded_model import LoadedModel
 from synmt.errors import SynmtError, UsageError
+from synmt.files.json_files import read_cached_json
 from synmt.files.reading import fingerprint
+from synmt.files.schemas import MadeByParser, ParserIdentity
 from synmt.parsing.cache import CachedParser
 from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.models import ADDED
@@ -110,7 +111,7 @@ class _LazyParser:
         return trees
 
 
-def recorded_parser(identity: dict[str, Any] | None, device: str, *, arcs: bool) -> StanzaParser:
+def recorded_parser(identity: Mapping[str, Any] | None, device: str, *, arcs: bool) -> StanzaParser:
     """Load the parser that made the training trees, and warn if it has changed since.
 
     arcs: whether the model reads arc probabilities.
@@ -134,7 +135,7 @@ def unknown_parser(*, where: str = "", do: str) -> UsageError:
     )
 
 
-def parser_difference(recorded: dict[str, Any], present: dict[str, Any]) -> str:
+def parser_difference(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> str:
     """Describe how the trees of two parsers may differ; empty if the parsers are the same, in whatever folders."""
     names = sorted((recorded.keys() | present.keys()) - _NOT_IN_TREES)
     return ", ".join(
@@ -154,7 +155,7 @@ def _other_files(recorded: dict[str, str], present: dict[str, str]) -> str:
 _NOT_IN_TREES = NOT_IN_TREES | ADDED
 
 
-def _parser_key(identity: dict[str, Any] | None) -> str:
+def _parser_key(identity: Mapping[str, Any] | None) -> str:
     """Return equal keys for parsers with equal trees."""
     return fingerprint(sorted(item for item in (identity or {}).items() if item[0] not in _NOT_IN_TREES))
 
@@ -165,10 +166,7 @@ def _check_arcs(trees: Trees, number: int) -> None:
             raise without_arcs("the tree", f"line {line}")
 
 
-def parser_of_trees(facts: Path) -> dict[str, Any] | None:
+def parser_of_trees(facts: Path) -> ParserIdentity | None:
     """Read which parser made trees from the file next to them; None if the file is about something else."""
-    try:
-        parser = json.loads(facts.read_bytes())["parser"]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return None
-    return parser if isinstance(parser, dict) else None
+    found = read_cached_json(facts, MadeByParser)
+    return found["parser"] if found else None

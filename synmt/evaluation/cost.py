@@ -6,19 +6,19 @@ the table are empty.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from synmt.errors import UsageError
+from synmt.errors import RETRANSLATE, UsageError
 from synmt.evaluation.comparison import SystemComparison
 from synmt.evaluation.report import Rows, remarks, tables
 from synmt.evaluation.system_paths import check_existence, matching
 from synmt.evaluation.systems import System
+from synmt.files.json_files import read_json, read_json_lines
+from synmt.files.schemas import CostOfTest, LogLine
 from synmt.run import Run
 
 
@@ -66,44 +66,37 @@ def first_step(validation: Sequence[tuple[int, float]], loss: float) -> int | No
 
 def run_cost(run: Run) -> RunCost:
     """Read what a run cost."""
-    records = list(_log(run.log))
+    records = read_json_lines(run.log, LogLine)
     validations = [one for one in records if one["kind"] == "validation"]
     parsing = list(run.info().get("parsing", {}).values())
+    timed = [(one["words"], one["processor_seconds"]) for one in parsing if "processor_seconds" in one]
     # old versions kept the wall clock only
-    known = parsing and all("processor_seconds" in one for one in parsing)
-    costs = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(run.folder.glob("tests/*/cost.json"))]
+    known = parsing and len(timed) == len(parsing)
+    costs = [read_json(path, CostOfTest, do=RETRANSLATE) for path in sorted(run.folder.glob("tests/*/cost.json"))]
     return RunCost(
         weights=_weights(run.weights),
         steps=run.info().get("steps"),
-        # a loss that is not finite is null
-        validation=[(one["step"], one["loss"]) for one in validations if one["loss"] is not None],
+        validation=[(one["step"], loss) for one in validations if (loss := one.get("loss")) is not None],
         **_training(records),
-        parsed_words=sum(one["words"] for one in parsing) if known else None,
-        parse_processor_seconds=sum(one["processor_seconds"] for one in parsing) if known else None,
+        parsed_words=sum(words for words, _ in timed) if known else None,
+        parse_processor_seconds=sum(seconds for _, seconds in timed) if known else None,
         sentences=sum(one["sentences"] for one in costs) if costs else None,
         translation_processor_seconds=sum(one["processor_seconds"] for one in costs) if costs else None,
     )
 
 
-def _log(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        # a process that was killed may leave half a line
-        with contextlib.suppress(ValueError):
-            yield json.loads(line)
-
-
-def _training(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _training(records: Sequence[LogLine]) -> dict[str, Any]:
     """Sum the log; the steps after its last record cost what the others do."""
     steps = [one for one in records if one["kind"] == "step"]
     sums: dict[str, Any] = dict.fromkeys(("seconds", "processor_seconds", "tokens", "joules"))
     if not steps:
         return {**sums, "memory": None}
-    share = records[-1]["step"] / steps[-1]["step"]
+    share = records[-1]["step"] / max(steps[-1]["step"], 1)
     for key in sums:
         values = [one[key] for one in steps if one.get(key) is not None]
         sums[key] = share * sum(values) if len(values) == len(steps) else None
     sums["tokens"] = None if sums["tokens"] is None else round(sums["tokens"])
-    return {**sums, "memory": max(one["memory"] for one in steps)}
+    return {**sums, "memory": max(one.get("memory") or 0 for one in steps)}
 
 
 def _weights(path: Path) -> int | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
-import json
 import logging
 import os
 import sys
@@ -248,11 +247,10 @@ def _check_hash(copies: Path, package: str, code: OwnCode) -> None:
 
 
 def _hashes(copies: Path) -> dict[str, str]:
-    path = copies / HASHES
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
-    except (ValueError, TypeError):
-        raise broken_run(path, f"{HASHES} cannot be read") from None
+    # pydantic, which `synmt --help` does not need
+    from synmt.files.json_files import read_json_if_there
+
+    return read_json_if_there(copies / HASHES, dict[str, str]) or {}
 
 
 @cache

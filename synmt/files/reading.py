@@ -6,7 +6,6 @@ import contextlib
 import gzip
 import hashlib
 import io
-import json
 import os
 import sys
 import zlib
@@ -157,8 +156,11 @@ def stored_sha256(path: Path, *, unpacked: bool = False) -> str:
         raise SynmtError(f"cannot read the file ({error.strerror})", where=str(path)) from None
     name = fingerprint(str(path.resolve()), state.st_size, state.st_mtime_ns, *["unpacked"] * unpacked)
     stored = cache_folder() / "hashes" / f"{name}.json"
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        return json.loads(stored.read_text())["sha256"]
+    # pydantic, which `synmt --help` does not need
+    from synmt.files.json_files import read_cached_json
+
+    if known := (read_cached_json(stored, dict[str, str]) or {}).get("sha256"):
+        return known
     digest = sha256(path, unpacked=unpacked)
     # without a writable cache, hashing only takes longer
     with contextlib.suppress(SynmtError):

@@ -151,7 +151,7 @@ def _work_folder(target: Path, fingerprint: str, overwrite: bool) -> Iterator[Pa
         raise not_overwritten(FOREIGN, target)
     with locked(folder, "these trees"):
         finished = list(folder.glob("[0-9]*"))
-        if finished and state.exists() and state.read_text() != fingerprint:
+        if finished and state.exists() and state.read_bytes() != fingerprint.encode():
             if not overwrite:
                 raise not_overwritten("contains trees of another parser, from an interrupted run", folder)
             for file in finished:

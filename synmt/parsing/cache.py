@@ -23,7 +23,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import NotRequired, TypedDict
 
+from synmt.errors import SynmtError
+from synmt.files.json_files import parse_json
 from synmt.files.reading import cache_folder
 from synmt.parsing.parser import OnFailure, Parser
 from synmt.syntax.parse import Arcs, Parse
@@ -130,14 +133,21 @@ def decode_parse(tree: bytes, line: str) -> Parse | None:
         if tree[0] != _FORMAT:
             return None
         return _read(zlib.decompress(tree[1:]), line)
-    except (zlib.error, struct.error, ValueError, KeyError, IndexError, TypeError):
+    except (zlib.error, struct.error, SynmtError, ValueError, IndexError, TypeError):
         return None
+
+
+class _Names(TypedDict):
+    relations: list[str]
+    tags: list[str]
+    names: list[str] | None
+    features: NotRequired[dict[str, list[str]]]
 
 
 def _read(stored: bytes, line: str) -> Parse:
     length, count, entries = _HEADER.unpack_from(stored)
     at = _HEADER.size + length
-    names = json.loads(stored[_HEADER.size : at])
+    names = parse_json(stored[_HEADER.size : at], _Names, where="cache")
 
     def take(kind: str, count: int) -> npt.NDArray[Any]:
         nonlocal at

@@ -8,7 +8,6 @@ computed again.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Collection, Iterable, Mapping
@@ -19,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.files.json_files import read_cached_json, read_json_if_there
 from synmt.files.reading import cache_folder, fingerprint, offline
+from synmt.files.schemas import ParserFacts, StoredParser
 from synmt.files.writing import write_json
 from synmt.parsing.stanza_internals import SUPPORTED
 from synmt.recipe.data import COMPACT, parser_model
@@ -143,34 +144,27 @@ def folder_of(model: str) -> Path:
 
 
 def _resources(folder: Path, model: str, language: str) -> dict[str, Any]:
-    try:
-        resources = json.loads((folder / "resources.json").read_text(encoding="utf-8"))
-        return resources if isinstance(resources, dict) else {}
-    except OSError:
-        raise missing(model, folder, language, "resources.json") from None
-    except ValueError as error:
-        raise SynmtError(
-            f"not a list of models ({error})",
-            where=str(folder / "resources.json"),
-            do="Copy or download the models again",
-        ) from None
+    do = "Copy or download the models again"
+    resources = read_json_if_there(folder / "resources.json", dict[str, Any], do=do)
+    if resources is None:
+        raise missing(model, folder, language, "resources.json")
+    return resources
 
 
 def listed_version(folder: Path) -> str:
     """Read the version of the list of models that a folder was filled from; empty if Stanza filled it."""
-    try:
-        return str(json.loads((folder / "resources.json").read_text(encoding="utf-8")).get("resources_version", ""))
-    except (OSError, ValueError, AttributeError):
-        return ""
+    return str(known_resources(folder).get("resources_version", ""))
 
 
 def _has(folder: Path, language: str) -> bool:
     # an alias in resources.json points to the folder of another language
-    try:
-        entry = json.loads((folder / "resources.json").read_text(encoding="utf-8")).get(language)
-        return isinstance(entry, dict) and (folder / entry.get("alias", language)).is_dir()
-    except (OSError, ValueError, AttributeError):
-        return False
+    entry = known_resources(folder).get(language)
+    return isinstance(entry, dict) and os.path.isdir(folder / str(entry.get("alias", language)))
+
+
+def known_resources(folder: Path) -> dict[str, Any]:
+    """Read the list of models in a folder; empty if there is none, or it cannot be read."""
+    return read_cached_json(folder / "resources.json", dict[str, Any]) or {}
 
 
 States = dict[str, list[int]]
@@ -189,14 +183,14 @@ class StoredFacts:
     language: str
     package: str
 
-    def load(self) -> tuple[Path, dict[str, Any]] | None:
+    def load(self) -> tuple[Path, ParserFacts] | None:
         """Read the folder of the models and the facts; None if they were never stored, or a file has changed since."""
-        with suppress(OSError, ValueError, LookupError, TypeError):
-            stored = json.loads(self._path.read_bytes())
-            stanza = sys.modules.get("stanza")
-            same = stanza is None or stanza.__version__ == stored["facts"]["stanza"]
-            if same and stored["files"] == _states(stored["files"]):
-                return Path(stored["folder"]), stored["facts"]
+        # a file that is gone has no state
+        with suppress(OSError, ValueError):
+            stored, stanza = read_cached_json(self._path, StoredParser), sys.modules.get("stanza")
+            if stored and (stanza is None or stanza.__version__ == stored["facts"]["stanza"]):
+                same = stored["files"] == _states(stored["files"])
+                return (Path(stored["folder"]), stored["facts"]) if same else None
         return None
 
     def store(self, folder: Path, facts: dict[str, Any], files: States) -> None:

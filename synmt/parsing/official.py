@@ -9,7 +9,6 @@ nothing here asks the network.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -21,9 +20,10 @@ from typing import Any
 from synmt.corpora.download import RemoteFile, alone, bytes_to_fetch, downloading
 from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, UsageError, counted, did_you_mean
+from synmt.files.json_files import read_cached_json
 from synmt.files.reading import offline
 from synmt.files.writing import write_atomically, write_json
-from synmt.parsing.models import PROCESSORS, by_hand, check_code, folder_of, missing, no_package
+from synmt.parsing.models import PROCESSORS, by_hand, check_code, folder_of, known_resources, missing, no_package
 from synmt.parsing.pipeline import model_files
 
 _logger = logging.getLogger(__name__)
@@ -88,13 +88,10 @@ def _read_list(folder: Path, language: str) -> Generator[Progress, None, dict[st
         where = error.where or f"Stanza's list of models, for '{language}'"
         what = error.what.splitlines()[0].rstrip(":")
         raise error.with_(what=what, where=where, allowed=by_hand(folder, language), do="") from error
-    try:
-        resources = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        resources = None
+    resources = read_cached_json(path, dict[str, Any])
     # the next download of a model reads the newest list
     path.unlink()
-    if not isinstance(resources, dict):
+    if resources is None:
         raise SynmtError("this is not a list of Stanza's models", where=file.address)
     return resources
 
@@ -175,10 +172,6 @@ def _move(source: Path, target: Path) -> None:
 def _write_list(folder: Path, resources: dict[str, Any], code: str, version: str) -> None:
     """Write the list; languages that are there already keep what the old list says of their files."""
     path = folder / "resources.json"
-    try:
-        old = dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        # there is none, or it cannot be read
-        old = {}
+    old = known_resources(folder)
     kept = {name: entry for name, entry in old.items() if name != code and (folder / name).is_dir()}
     write_json(path, {**resources, **kept, "resources_version": version}, indent=1, ensure_ascii=False)

@@ -83,7 +83,7 @@ class StanzaParser:
         self.features: list[str] = []
         self._stored = StoredFacts(model, language, package)
         if stored := self._stored.load():
-            self.folder, self._facts = stored
+            self.folder, self._facts = stored[0], dict(stored[1])
             return
         if download and model == "official":
             result_of(fetching(language, package))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import platform
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from synmt.errors import SynmtError
+from synmt.files.json_files import read_cached_json
 from synmt.files.reading import cache_folder, fingerprint
 from synmt.files.writing import write_json
 from synmt.parsing.parser import Parser
 
 REFERENCE = 4_500
 """Words that the compact English parser parses in a second on one core of an AMD Zen 5 (docs/results.md)."""
+_Rate = Annotated[float, Field(gt=0, le=1e18)]
 _ENOUGH = 200_000
 """Words. Fewer may have been parsed in one process, and loading the models took a good part of the time."""
 
@@ -32,9 +36,7 @@ def remember_rate(parser: Parser, words: int, seconds: float, processes: int) ->
 
 def measured_rate(parser: Parser) -> float | None:
     """Return how many words a second one process of this parser parsed here the last time; None if it never did."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        return float(json.loads(_path(parser).read_text(encoding="utf-8"))["words_per_second"])
-    return None
+    return (read_cached_json(_path(parser), dict[str, _Rate]) or {}).get("words_per_second")
 
 
 def _path(parser: Parser) -> Path:

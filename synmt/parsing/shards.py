@@ -8,7 +8,6 @@ the result is always the same, byte for byte.
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -17,6 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from synmt.errors import SynmtError
+from synmt.files.json_files import Amount, Count, read_json
 from synmt.files.reading import sha256
 from synmt.files.writing import write_atomically, write_json
 from synmt.parsing.parser import Parser
@@ -78,13 +79,13 @@ class Manifest:
     processor_seconds: that it took to parse the shard; None if an old version made it.
     """
 
-    lines: int
-    words: int
+    lines: Count
+    words: Count
     fingerprint: str
     input: str
     output: str
     failures: dict[int, str]
-    processor_seconds: float | None = None
+    processor_seconds: Amount | None = None
 
 
 def shards_of(lines: Iterable[str], size: int) -> Iterator[Shard]:
@@ -151,15 +152,14 @@ def finished_shard(shard: Shard, folder: Path, fingerprint: str) -> Manifest | N
     try:
         manifest = read_manifest(folder, shard.number)
         is_complete = sha256(_file(folder, shard.number)) == manifest.output
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, SynmtError):
         return None
     return manifest if is_complete and (manifest.input, manifest.fingerprint) == (shard.digest(), fingerprint) else None
 
 
 def read_manifest(folder: Path, number: int) -> Manifest:
     """Read the manifest of a shard."""
-    values = json.loads(_file(folder, number).with_suffix(".json").read_text(encoding="utf-8"))
-    return Manifest(**{**values, "failures": {int(line): reason for line, reason in values["failures"].items()}})
+    return read_json(_file(folder, number).with_suffix(".json"), Manifest)
 
 
 @dataclass(frozen=True)

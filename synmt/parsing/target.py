@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from synmt.errors import SynmtError, UsageError
+from synmt.files.json_files import Count, read_cached_json
 from synmt.files.writing import is_stream, wrong_compression
 
 FOREIGN = "exists, and is not a finished file of `synmt parse`"
@@ -22,19 +22,16 @@ class Summary:
 
     parser: dict[str, Any]
     fingerprint: str
-    lines: int
-    words: int
-    failures: int
+    lines: Count
+    words: Count
+    failures: Count
     input: str
     output: str
 
 
 def read_summary(target: Path) -> Summary | None:
     """Read how trees were made; None if `synmt parse` has not finished them."""
-    try:
-        return Summary(**json.loads(summary_path(target).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
+    return read_cached_json(summary_path(target), Summary)
 
 
 def summary_path(target: Path) -> Path:

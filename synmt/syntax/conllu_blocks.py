@@ -162,7 +162,7 @@ def _text(where: str, comments: dict[str, str]) -> str | None:
         text = json.loads(comments["raw"])
         if isinstance(text, str):
             return text
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     raise SynmtError("the comment `# raw` is not a JSON string", where=where, do="Parse the text again")
 

@@ -11,16 +11,30 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import ConfigDict, with_config
 from torch import Tensor, nn
+from typing_extensions import TypedDict
 
 from synmt.errors import broken_run
+from synmt.files.json_files import Amount, Count, read_json
 from synmt.files.writing import reporting_os_errors, write_folder_atomically
 from synmt.model.weights import load_tensors, load_weights, save_tensors, save_weights
 from synmt.recipe.schema import TrainingRecipe
 from synmt.run import Run, read_state
+from synmt.training.meter import Step
 from synmt.training.optimizer import local_part, states_of
 
 
+class UnloggedCost(TypedDict, total=False):
+    """What `Meter.cost` returns."""
+
+    tokens: Count
+    seconds: Amount
+    processor_seconds: Amount
+    joules: Amount | None
+
+
+@with_config(ConfigDict(extra="forbid"))
 @dataclass
 class TrainingState:
     """The progress of training, as a checkpoint stores it.
@@ -33,16 +47,16 @@ class TrainingState:
     unlogged_cost: what they have cost, as `Meter.cost` says it; old checkpoints do not say it.
     """
 
-    step: int = 0
-    epoch: int = 0
-    batch: int = 0
-    best_step: int = 0
+    step: Count = 0
+    epoch: Count = 0
+    batch: Count = 0
+    best_step: Count = 0
     best_value: float | None = None
-    waited: int = 0
-    decays: int = 0
-    scaler: dict[str, Any] = field(default_factory=dict)
-    unlogged: list[dict[str, Any]] = field(default_factory=list)
-    unlogged_cost: dict[str, Any] = field(default_factory=dict)
+    waited: Count = 0
+    decays: Count = 0
+    scaler: dict[str, float] = field(default_factory=dict)
+    unlogged: list[Step] = field(default_factory=list)
+    unlogged_cost: UnloggedCost = field(default_factory=UnloggedCost)
 
 
 def save_checkpoint(
@@ -75,15 +89,15 @@ def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optim
         # a frozen parameter has no state
         if name in states and parameter in updated:
             own.state[parameter] = {key: tensor.to(parameter.device) for key, tensor in states[name].items()}
-    return read_state(folder)
+    return dict(read_state(folder))
 
 
-def parse_state(values: Mapping[str, Any], checkpoint: Path) -> TrainingState:
-    """Check the values of a checkpoint's state.json."""
-    try:
-        return TrainingState(**values)
-    except TypeError:
-        raise broken_run(checkpoint, "state.json was written by another version of synmt") from None
+def read_progress(checkpoint: Path) -> TrainingState:
+    """Read the progress of training that a checkpoint stores."""
+    state = read_json(checkpoint / "state.json", TrainingState)
+    if checkpoint.name != f"step-{state.step:08d}":
+        raise broken_run(checkpoint, f"state.json is that of step {state.step}")
+    return state
 
 
 def regular_checkpoints(run: Run, settings: TrainingRecipe) -> list[Path]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from synmt.corpora.items import named_tests
 from synmt.corpora.resolve import local_tests, test_names
+from synmt.errors import RETRANSLATE
+from synmt.files.json_files import read_json_if_there
 from synmt.files.reading import stored_sha256
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
@@ -54,11 +55,8 @@ def missing_tests(run: Run, recipe: Recipe) -> dict[str, bool]:
 
 def _has_changed(record: Path, now: Mapping[str, str]) -> bool:
     """Compare hashes with those on record; earlier versions recorded none, and files that are gone have no hash."""
-    try:
-        before = json.loads(record.read_text(encoding="utf-8"))
-        return any(before.get(field, digest) != digest for field, digest in now.items())
-    except (OSError, ValueError, AttributeError):
-        return False
+    before = read_json_if_there(record, dict[str, str], do=RETRANSLATE) or {}
+    return any(before.get(field, digest) != digest for field, digest in now.items())
 
 
 def hashes_of(files: SplitFiles) -> dict[str, str]:

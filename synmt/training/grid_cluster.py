@@ -7,7 +7,6 @@ folder, it goes on from the last checkpoint there.
 
 from __future__ import annotations
 
-import json
 import shutil
 import threading
 import uuid
@@ -20,8 +19,10 @@ from typing import Any
 from synmt.corpora.download import result_of
 from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, adding_advice, naming_lack_of_memory
+from synmt.files.json_files import parse_json
 from synmt.files.own_code import HASHES
 from synmt.files.reading import cache_folder, fingerprint, stored_sha256
+from synmt.files.schemas import RunInfo
 from synmt.files.writing import locked
 from synmt.parallel.cluster import Cluster
 from synmt.parallel.kit import driver_waits, ending_with_driver
@@ -199,11 +200,12 @@ def _train(state: RunsToTrain, item: _Item) -> TrainedRun:
 
 def _name(recipe: Recipe, target: Path, content: Content, attempt: str) -> str:
     """Name a run by what its result depends on."""
-    reads = json.loads(content["run.json"])
+    reads = parse_json(content["run.json"], RunInfo, where=str(target / "run.json"))
     begins_with = Run(recipe.model.init).weights if recipe.model.init else None
     weights = stored_sha256(begins_with) if begins_with and begins_with.exists() else ""
     code = [content[name] for name in (f"code/{HASHES}",) if name in content]
-    return fingerprint(attempt, target.name, content["recipe.yaml"], reads["prepared"], reads["trees"], weights, *code)
+    made_from = reads.get("prepared"), reads.get("trees")
+    return fingerprint(attempt, target.name, content["recipe.yaml"], *made_from, weights, *code)
 
 
 def _end_of(

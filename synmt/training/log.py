@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from synmt.arrays import json_text
+from synmt.errors import SynmtError
+from synmt.files.json_files import parse_json
+from synmt.files.reading import open_binary
+from synmt.files.schemas import LogLine
 from synmt.files.writing import reporting_os_errors, write_atomically
 from synmt.training.records import EndRecord, LogRecord, ValidationRecord
 
@@ -47,10 +50,12 @@ def _drop_after(path: Path, step: int) -> None:
     if not path.exists():
         return
     kept = []
-    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+    with open_binary(path) as stream:
+        lines = stream.read().decode(errors="replace").split("\n")
+    for line in lines:
         # an incomplete line, of a process that was killed or a machine that lost its power, is not a record
-        with suppress(ValueError, TypeError, KeyError):
-            record = json.loads(line)
+        with suppress(SynmtError):
+            record = parse_json(line, LogLine, where=str(path))
             if record["step"] <= step and record["kind"] != "end":
                 kept.append(line)
     with write_atomically(path) as out:

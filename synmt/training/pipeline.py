@@ -99,7 +99,7 @@ def train(
     if finished:
         if processes.rank == 0:
             yield from _complete(run, loaded)
-        _logger.info("%s has finished already, after %s steps", run.folder, f"{run.info()['steps']:,}")
+        _logger.info("%s has finished already, after %s steps", run.folder, f"{run.steps():,}")
     else:
         with ExitStack() as stack:
             with processes.first_alone():
@@ -117,7 +117,7 @@ def train(
             return
     if processes.rank == 0:
         yield from read_results(run)
-        yield RunRecord(run.folder, "finished", run.info()["steps"])
+        yield RunRecord(run.folder, "finished", run.steps())
 
 
 def _complete(run: Run, recipe: Recipe) -> Iterator[Progress]:

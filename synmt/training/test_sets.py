@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import time
@@ -16,12 +15,15 @@ from synmt.corpora.resolve import resolve_corpus
 from synmt.data.prepare import check_lengths
 from synmt.decode.inputs import windows
 from synmt.decode.translator import Translator
+from synmt.errors import RETRANSLATE
 from synmt.evaluation.cache import cached_score
 from synmt.evaluation.cost import cost_line
 from synmt.evaluation.metrics import make_metric, options_of
 from synmt.evaluation.outputs import tokens_folder
 from synmt.evaluation.spaces import warn_of_unspaced
+from synmt.files.json_files import read_json
 from synmt.files.reading import read_lines
+from synmt.files.schemas import ScoreOfTest
 from synmt.files.writing import write_atomically, write_json
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
@@ -131,6 +133,6 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 def read_results(run: Run) -> Iterator[ScoreRecord]:
     """Read the scores of all test sets; logs what the run cost."""
     for path in sorted(run.folder.glob("tests/*/scores.json")):
-        for metric, values in json.loads(path.read_text(encoding="utf-8")).items():
+        for metric, values in read_json(path, dict[str, ScoreOfTest], do=RETRANSLATE).items():
             yield ScoreRecord(path.parent.name, metric, values["score"], values["signature"])
     _logger.info("cost: %s", cost_line(run))

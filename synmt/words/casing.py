@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from synmt.errors import RESTORE, SynmtError
 from synmt.files.reading import stored_sha256
 from synmt.files.writing import write_atomically
 
@@ -40,7 +41,10 @@ class Truecaser:
     def _model(self) -> tuple[dict[str, str], Any]:
         from sacremoses import MosesTruecaser
 
-        model: Any = MosesTruecaser(load_from=str(self.path)).model
+        try:
+            model: Any = MosesTruecaser(load_from=str(self.path)).model
+        except ValueError:
+            raise SynmtError("broken: not a truecase model", where=str(self.path), do=RESTORE) from None
         return model["best"], model["known"]
 
     def truecase(self, words: Sequence[str]) -> list[str]:

@@ -150,7 +150,7 @@ def load_tokenizers(recipe: Recipe, folder: Path, recorded: Mapping[str, Any]) -
     for side in SIDES:
         before = recorded.get(side) or {}
         # older runs were tokenized with ▁ for every vocabulary
-        space = before.get("space", SPACE) if before else ""
+        space = str(before.get("space", SPACE)) if before else ""
         tokenizers[side] = make_tokenizer(recipe, side, truecasers.get(side), space=space)
         now = tokenizers[side].identity
         if different := [

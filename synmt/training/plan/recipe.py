@@ -109,7 +109,7 @@ def _plan_run(
     if finished:
         missing = missing_tests(run, recipe)
         text = _plan_once(recipe, texts) if missing else PlannedText(None)
-        trained = PlannedStep(f"train {run.folder}", "done", f"{run.info()['steps']:,} steps")
+        trained = PlannedStep(f"train {run.folder}", "done", f"{run.steps():,} steps")
         return text.steps, [trained, *_tests(run, recipe, text, missing)]
     text = _plan_once(recipe, texts)
     case = adopt_case(recipe, run, overwrite=overwrite)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from synmt.arrays import Side
 from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
 from synmt.errors import counted
+from synmt.files.json_files import read_cached_json
 from synmt.files.reading import count_lines
+from synmt.files.schemas import ParseCost
 from synmt.files.writing import write_json
 from synmt.parsing.bulk import parse_file
 from synmt.parsing.parser import StanzaParser
@@ -56,10 +56,9 @@ def parse_text(
     return target
 
 
-def read_parse_cost(trees: Path) -> dict[str, Any] | None:
+def read_parse_cost(trees: Path) -> ParseCost | None:
     """Read what it took to parse a text into a file of trees, if that is known."""
-    path = _cost(trees)
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    return read_cached_json(_cost(trees), ParseCost)
 
 
 def _cost(trees: Path) -> Path:

@@ -1,0 +1,94 @@
+"""Reads JSON that synmt wrote earlier, by a schema: the types of its keys and values, which pydantic checks."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from synmt.errors import RESTORE, SynmtError, plain_message
+
+T = TypeVar("T")
+
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+Amount = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
+"""Seconds, joules or the like: sums of them stay finite."""
+
+_logger = logging.getLogger(__name__)
+
+
+def read_json(path: Path, schema: type[T], *, do: str = RESTORE) -> T:
+    """Read a JSON file; raises SynmtError if it is missing, or with the first key that does not fit the schema.
+
+    do: what to do about a broken file.
+    """
+    value = read_json_if_there(path, schema, do=do)
+    if value is None:
+        raise SynmtError("is missing", where=str(path), do=do)
+    return value
+
+
+def read_json_if_there(path: Path, schema: type[T], *, do: str = RESTORE) -> T | None:
+    """Read a JSON file as `read_json` does; None if there is no such file."""
+    content = _content(path)
+    return None if content is None else parse_json(content, schema, where=str(path), do=do)
+
+
+def read_cached_json(path: Path, schema: type[T]) -> T | None:
+    """Read a JSON file whose content can be made again; None if it is missing, or broken in any way."""
+    try:
+        return read_json_if_there(path, schema)
+    except SynmtError as error:
+        _logger.debug("left out: %s", error)
+        return None
+
+
+def read_json_lines(path: Path, schema: type[T]) -> list[T]:
+    """Read a file with JSON on each line as `read_json` does; an empty list if there is no such file."""
+    lines = [(number, line) for number, line in enumerate((_content(path) or b"").split(b"\n"), start=1) if line]
+    # a process that was killed may leave half a line
+    if lines and not _is_json(lines[-1][1]):
+        lines.pop()
+    return [parse_json(line, schema, where=f"{path}, line {number}") for number, line in lines]
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        what = f"cannot read the file ({error.strerror})"
+        raise SynmtError(what, where=str(path), do="Check its permissions") from None
+
+
+def _is_json(text: bytes) -> bool:
+    with suppress(ValueError):
+        from_json(text)
+        return True
+    return False
+
+
+def parse_json(text: str | bytes, schema: type[T], *, where: str, do: str = RESTORE) -> T:
+    """Parse a JSON text; raises SynmtError with the first key that does not fit the schema."""
+    try:
+        # strict JSON turns lists into tuples, but never "3" or true into a number
+        return _adapter(schema).validate_json(text, strict=True)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        if problem["type"] == "json_invalid":
+            what = f"not JSON ({problem['ctx']['error']})"  # type: ignore[typeddict-item]
+        else:
+            key = ".".join(map(str, problem["loc"])) or "the content"
+            what = f"{key} {plain_message(problem)}"
+        raise SynmtError(f"broken: {what}", where=where, do=do) from None
+
+
+@cache
+def _adapter(schema: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(schema)
