@@ -19,11 +19,17 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --di
 .PHONY: quickstart test unit gpu example results clean
 
 quickstart: $(VENV)/.plot
+	@echo "1. Generate English-German text, parse the English, learn a vocabulary: synmt prepare quickstart"
+	@$(BIN)/python -m synmt -q prepare quickstart > /dev/null
+	@echo "2. Train a Transformer whose attention reads the trees, translate a test set: synmt train quickstart"
 	@$(BIN)/python -m synmt train quickstart
-	@echo; echo "A new sentence, parsed and translated:"
-	@echo "The boy next to the girls sees the dog." | tee -a /dev/stderr | $(BIN)/python -m synmt -q translate --run runs/quickstart
-	@echo; $(BIN)/python -m synmt analyze --run runs/quickstart --by-length --plot runs/quickstart/by-length.png
-	@echo; $(BIN)/python -m synmt analyze --run runs/quickstart --by-label --label attractors --where 'split!=length'
+	@echo; echo "3. Parse and translate new sentences: synmt translate < docs/quickstart.en"
+	@$(BIN)/python -m synmt -q translate --run runs/quickstart < docs/quickstart.en > runs/quickstart/new.de
+	@head -n 1 docs/quickstart.en; head -n 1 runs/quickstart/new.de
+	@diff docs/quickstart.de runs/quickstart/new.de > runs/quickstart/new.diff && echo "All 11 translations are right." \
+		|| { echo "Some translations are wrong (<: what is right; >: the model's):"; cat runs/quickstart/new.diff; exit 1; }
+	@echo; echo "4. See where the model fails: synmt analyze --by-label --label attractors"
+	@$(BIN)/python -m synmt analyze --by-label --label attractors --run runs/quickstart
 	@cat docs/after-quickstart.txt
 
 test: $(VENV)/.dev
