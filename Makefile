@@ -19,11 +19,17 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --di
 .PHONY: quickstart test unit gpu example results clean
 
 quickstart: $(VENV)/.plot
+	@echo "1. synmt prepare: generate 6,000 sentence pairs, parse the English (a minute)"
+	@$(BIN)/python -m synmt -q prepare quickstart > /dev/null
+	@echo; echo "2. synmt train: a Transformer whose attention reads the trees; test it"
 	@$(BIN)/python -m synmt train quickstart
-	@echo; echo "A new sentence, parsed and translated:"
-	@echo "The boy next to the girls sees the dog." | tee -a /dev/stderr | $(BIN)/python -m synmt -q translate --run runs/quickstart
-	@echo; $(BIN)/python -m synmt analyze --run runs/quickstart --by-length --plot runs/quickstart/by-length.png
-	@echo; $(BIN)/python -m synmt analyze --run runs/quickstart --by-label --label attractors --where 'split!=length'
+	@echo; echo "3. synmt translate: parse and translate 11 new sentences, such as"
+	@$(BIN)/python -m synmt -q translate --run runs/quickstart < docs/quickstart.en > runs/quickstart/new.de
+	@head -n 1 docs/quickstart.en; head -n 1 runs/quickstart/new.de
+	@diff docs/quickstart.de runs/quickstart/new.de && echo "All 11 translations are right." \
+		|| { echo "Wrong: the lines after >; they should be those after <"; exit 1; }
+	@echo; echo "4. synmt analyze: where the model fails"
+	@$(BIN)/python -m synmt analyze --run runs/quickstart --by-label --label attractors
 	@cat docs/after-quickstart.txt
 
 test: $(VENV)/.dev

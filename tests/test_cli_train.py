@@ -452,6 +452,12 @@ def test_a_plain_system_needs_no_parser(place):
     assert b"parse:" not in train(place, "tiny.yaml", *plain).stderr
 
 
+def test_the_table_of_prepared_text_is_drawn_once(place):
+    plain = ("syntax.variants=[]", "parser.control=none", "filters.max_words=99", "training.max_steps=1")
+    assert b"kept" in train(place, "tiny.yaml", "name=first", *plain).stderr
+    assert b"kept" not in train(place, "tiny.yaml", "name=second", *plain).stderr
+
+
 def test_a_finished_run_scores_a_test_set_again_whose_text_has_changed(finished):
     run, reference = finished / "runs" / "tiny", finished / "text" / "test.de"
     recipe = write_finished(finished, finished / "text", "test")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from small import is_tree
@@ -29,6 +30,7 @@ from synmt.syntax.trees import depths
 
 pytestmark = pytest.mark.journey
 
+DOCS = Path(__file__).parents[1] / "docs"
 NOUN = {noun.english: noun for noun in lexicon.NOUNS}
 VERB = {verb.name: verb for verb in lexicon.VERBS}
 NOUN_OF_FORM = {
@@ -226,6 +228,32 @@ WRITTEN_BY_HAND = {
 @pytest.mark.parametrize("sentences", WRITTEN_BY_HAND)
 def test_a_meaning_is_said_as_a_person_would_say_it(sentences):
     assert said(WRITTEN_BY_HAND[sentences]) == sentences
+
+
+QUICKSTART = [
+    clause(np_("the boy", pp("next to", np_("the girls"))), "present", does("see", np_("the dog"))),
+    clause(np_("the girls", pp("next to", np_("the boy"))), "present", does("see", np_("the dogs"))),
+    clause(np_("the teacher", pp("behind", np_("the cars"))), "present", does("hear", np_("the horses"))),
+    clause(np_("the students", pp("near", np_("the doctor"))), "present", does("visit", np_("the queen"))),
+    clause(np_("the aunt", pp("with", np_("the cats"))), "present", does("find", np_("the letter"))),
+    clause(np_("the dogs", pp("behind", np_("the window"))), "present", does("follow", np_("the man"))),
+    clause(np_("the princes", pp("without", np_("the horse"))), "present", does("call", np_("the woman"))),
+    clause(np_("the old neighbour", pp("with", np_("the birds"))), "past", does("love", np_("my sister"))),
+    clause(np_("the cats", pp("near", np_("the small child"))), "can", does("hear", np_("a bird"))),
+    clause(np_("the child", pp("next to", np_("the lamps"))), "present", does("turn on", np_("the radio"))),
+    clause(np_("the women", pp("behind", np_("the house"))), "past", does("help", np_("the doctor"))),
+]
+
+
+def test_make_quickstart_compares_translations_with_the_german_of_the_grammar(corpus):
+    english_lines, german_lines = (
+        (DOCS / f"quickstart.{side}").read_text("utf-8").splitlines() for side in ("en", "de")
+    )
+    assert [f"{source} = {target}" for source, target in zip(english_lines, german_lines, strict=True)] == [
+        said(meaning) for meaning in QUICKSTART
+    ]
+    assert {attractors(english.tree(Sentence(meaning))) for meaning in QUICKSTART} == {1}
+    assert not {example.source for example in every(corpus)} & set(english_lines)
 
 
 def test_an_adverb_in_front_turns_the_main_clause_around():

@@ -93,23 +93,22 @@ def show_keys(words: Sequence[str]) -> None:
     print("\n".join(key.text() for key in found))
 
 
-def draw_progress(records: Iterable[Progress | Prepared | T], shown: set[str] | None = None) -> Iterator[Prepared | T]:
+def draw_progress(records: Iterable[Progress | Prepared | T], *, new_only: bool = False) -> Iterator[Prepared | T]:
     """Draw a bar for each stage and the table of the prepared corpus; pass on all other records.
 
-    shown: the data whose table was drawn before; the function adds its own.
+    new_only: draw no table of a corpus that was there already.
     """
-    shown = set() if shown is None else shown
     from synmt.corpora.progress import Progress
     from synmt.training.stages import Prepared
 
     with ExitStack() as bar:
-        last, advance = None, None
+        last, advance, made = None, None, False
         for record in records:
+            made = made or isinstance(record, Progress)
             if not isinstance(record, Progress):
                 bar.close()
                 last = None
-                if isinstance(record, Prepared) and (data := f"{record.folder} {record.trees}") not in shown:
-                    shown.add(data)
+                if isinstance(record, Prepared) and (made or not new_only):
                     _show_corpus(record)
                 yield record
                 continue

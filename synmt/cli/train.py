@@ -130,11 +130,10 @@ def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, agai
     """Show the runs with their records, then the tables and failures; `again` names the command that resumes."""
     from synmt.training.grid import ClusterStarted, FailedRun, GridRecord, GridStep, NextRun
 
-    shown: set[str] = set()
     with ExitStack() as stack:
         for of_grid, group in groupby(records, lambda record: isinstance(record, GridStep)):
             if not of_grid:
-                _draw(cast("Iterator[Record]", group), stop, again, shown)
+                _draw(cast("Iterator[Record]", group), stop, again)
                 continue
             for record in group:
                 if isinstance(record, NextRun):
@@ -167,15 +166,13 @@ def _end_grid(record: GridRecord, again: Callable[[], str]) -> None:
         raise SynmtError("\n".join([f"{what}. Run {again()} to try them again", *record.reasons()]))
 
 
-def _draw(
-    records: Iterator[Record], stop: threading.Event, again: Callable[[], str], shown: set[str] | None = None
-) -> None:
+def _draw(records: Iterator[Record], stop: threading.Event, again: Callable[[], str]) -> None:
     """Show every record as it comes; a signal sets `stop`, and `again` names the command that then resumes."""
     from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 
     with ExitStack() as training:
         step, first, began, settings, advance = 0, 0, 0.0, None, None
-        for record in draw_progress(records, shown):
+        for record in draw_progress(records, new_only=True):
             if isinstance(record, StartRecord):
                 step, settings = record.step, record.settings
                 first, began = step, time.monotonic()
