@@ -24,6 +24,8 @@ from synmt.cli import console
 from synmt.errors import SynmtError, UsageError, given_value, plain_message
 
 INTERRUPTED = 130
+_PIPE_CLOSED = 128 + 13
+"""SIGPIPE is 13, where there is one."""
 
 
 def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
@@ -146,10 +148,10 @@ def run(app: typer.Typer) -> None:
     except (_PipeClosed, BrokenPipeError):
         # the reader closed the pipe; without this Python reports an error when it flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + signal.SIGPIPE)
+        sys.exit(_PIPE_CLOSED)
     except SystemExit as leaving:
         # rich's answer to a closed pipe
-        sys.exit(128 + signal.SIGPIPE if isinstance(leaving.__context__, BrokenPipeError) else leaving.code)
+        sys.exit(_PIPE_CLOSED if isinstance(leaving.__context__, BrokenPipeError) else leaving.code)
     except OSError as error:
         _leave(1, f"error: {error.filename or 'output'}: {error.strerror or error}.")
     except MemoryError:
@@ -209,7 +211,15 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _send_later(number: int) -> None:
     time.sleep(0.01)
-    os.kill(os.getpid(), number)
+    _send(number)
+
+
+def _send(number: int) -> None:
+    # on Windows, `os.kill` ends the process; elsewhere, only a signal from outside wakes up a thread that waits
+    if os.name == "nt":
+        signal.raise_signal(number)
+    else:
+        os.kill(os.getpid(), number)
 
 
 def _imports(frame: FrameType | None) -> bool:
@@ -224,7 +234,7 @@ def _imports(frame: FrameType | None) -> bool:
 def _interrupt_again(ignored: Any) -> None:
     """Repeat a Ctrl-C that arrived in a finalizer, where Python drops exceptions."""
     if isinstance(ignored.exc_value, KeyboardInterrupt):
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+        threading.Timer(0.05, _send, (signal.SIGINT,)).start()
     else:
         sys.__unraisablehook__(ignored)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import gzip
 import io
 import json
@@ -22,6 +21,9 @@ from synmt.errors import SynmtError, UsageError
 
 UNFINISHED = ".unfinished"
 """The end of the names of temporary files and folders, which begin with a dot and the name of the finished one."""
+
+_WINDOWS = os.name == "nt"
+"""Windows neither renames nor removes a file that a process has open, so that it needs no lock."""
 
 _logger = logging.getLogger(__name__)
 
@@ -106,6 +108,9 @@ def _replace_file(path: Path, *, keep: bool) -> Iterator[BinaryIO]:
                 os.fsync(raw.fileno())
                 set_usual_mode(temporary)
                 # before it is closed, which ends its lock
+                if not _WINDOWS:
+                    os.replace(temporary, path)
+            if _WINDOWS:
                 os.replace(temporary, path)
             if keep:
                 with contextlib.suppress(OSError):
@@ -145,14 +150,16 @@ def _make_unfinished(path: Path) -> tuple[int, str]:
 def _remove_abandoned(path: Path) -> None:
     """Remove unfinished files of `path` that no process has open."""
     for left in path.parent.glob(f".{escape(path.name)}.*{UNFINISHED}"):
-        with contextlib.suppress(OSError), open(left, "rb+") as stream:
-            if _lock(stream.fileno(), wait=False):
+        with contextlib.suppress(OSError), contextlib.nullcontext() if _WINDOWS else open(left, "rb+") as stream:
+            if stream is None or _lock(stream.fileno(), wait=False):
                 left.unlink()
 
 
 def _lock(handle: int, *, wait: bool) -> bool:
     """Lock an open file; False if another process has locked it, and where the disk has no locks."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ImportError):
+        import fcntl
+
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
     return False
@@ -242,7 +249,9 @@ def locked(folder: Path, what: str) -> Iterator[None]:
 
 
 def sync(path: Path) -> None:
-    """Flush a file, or the entries of a folder, to disk."""
+    """Flush a file, or the entries of a folder, to disk; Windows does so with neither."""
+    if _WINDOWS:
+        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
