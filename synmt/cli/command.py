@@ -24,8 +24,7 @@ from synmt.cli import console
 from synmt.errors import SynmtError, UsageError, given_value, plain_message
 
 INTERRUPTED = 130
-_PIPE_CLOSED = 128 + 13
-"""SIGPIPE is 13, where there is one."""
+_PIPE_CLOSED = 128 + 13  # SIGPIPE, which Windows lacks
 
 
 def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
@@ -211,10 +210,6 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _send_later(number: int) -> None:
     time.sleep(0.01)
-    _send(number)
-
-
-def _send(number: int) -> None:
     # on Windows, `os.kill` ends the process; elsewhere, only a signal from outside wakes up a thread that waits
     if os.name == "nt":
         signal.raise_signal(number)
@@ -234,7 +229,7 @@ def _imports(frame: FrameType | None) -> bool:
 def _interrupt_again(ignored: Any) -> None:
     """Repeat a Ctrl-C that arrived in a finalizer, where Python drops exceptions."""
     if isinstance(ignored.exc_value, KeyboardInterrupt):
-        threading.Timer(0.05, _send, (signal.SIGINT,)).start()
+        threading.Thread(target=_send_later, args=(signal.SIGINT,)).start()
     else:
         sys.__unraisablehook__(ignored)
 

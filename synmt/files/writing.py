@@ -22,9 +22,8 @@ from synmt.errors import SynmtError, UsageError
 UNFINISHED = ".unfinished"
 """The end of the names of temporary files and folders, which begin with a dot and the name of the finished one."""
 
+# where a file that a process has open can neither be renamed nor removed, and needs no lock
 _WINDOWS = os.name == "nt"
-"""Windows neither renames nor removes a file that a process has open, so that it needs no lock."""
-
 _logger = logging.getLogger(__name__)
 
 Packer = Callable[[IO[bytes]], contextlib.AbstractContextManager[IO[bytes]]]
@@ -83,14 +82,10 @@ def _open_stream(path: Path) -> Iterator[BinaryIO]:
 
 
 def _number_of_open_stream(path: Path) -> int | None:
-    if str(path) == "/dev/stdout":
-        return 1
-    if str(path) == "/dev/stderr":
-        return 2
     # a number of more digits is that of no stream, and too large for `dup`
     if str(path.parent) == "/dev/fd" and path.name.isdecimal() and len(path.name) < 10:
         return int(path.name)
-    return None
+    return {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(path))
 
 
 @contextlib.contextmanager
@@ -107,10 +102,9 @@ def _replace_file(path: Path, *, keep: bool) -> Iterator[BinaryIO]:
                 raw.flush()
                 os.fsync(raw.fileno())
                 set_usual_mode(temporary)
-                # before it is closed, which ends its lock
-                if not _WINDOWS:
-                    os.replace(temporary, path)
-            if _WINDOWS:
+                # elsewhere, it stays locked until it has its name
+                if _WINDOWS:
+                    raw.close()
                 os.replace(temporary, path)
             if keep:
                 with contextlib.suppress(OSError):
