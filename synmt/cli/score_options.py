@@ -130,4 +130,4 @@ Parses = Annotated[
     Path | None, _model("Trees of --source; default: the model's parser makes them.", metavar="FILE.conllu")
 ]
 BatchSize = Annotated[int | None, _model("Sentences in a batch.", min=1, show_default="the recipe's")]
-Device = Annotated[str, _model("Device: auto, cpu, cuda, cuda:1 …")]
+Device = Annotated[str, _model("Device: auto, cpu, cuda, cuda:1 …, mps")]

@@ -102,7 +102,7 @@ def same_language(one: str, other: str) -> bool:
     """Tell whether two codes mean one language: `pt` and `por_BR` do, `zho` and `zho_Hant` do not."""
     try:
         return load_mtdata("mtdata.iso.bcp47").BCP47Tag.are_compatible(one, other)
-    except ValueError:
+    except (ValueError, AssertionError):
         # a code that is in no standard
         return False
 
