@@ -73,7 +73,7 @@ ClusterAddress = Annotated[
         "--cluster",
         metavar="ADDRESS",
         envvar="SYNMT_CLUSTER",
-        help="Let a Dask cluster do the work: tcp://HOST:PORT, a scheduler file, or slurm (docs/scale.md).",
+        help="Let a Dask cluster do the work: tcp://HOST:PORT, a scheduler file, or slurm (`synmt --docs scale`).",
     ),
 ]
 

@@ -98,7 +98,7 @@ class CorpusRecipe(StrictModel):
     """
 
     name: str | None = None
-    """A known corpus, such as controlled, multi30k, nc11 or iwslt14-deen (all: docs/corpora.md)."""
+    """A known corpus, such as controlled, multi30k, nc11 or iwslt14-deen (all: `synmt --docs corpora`)."""
     folder: Path | None = None
     """A folder with train, valid and test files, each ending in the language: train.en, train.de, …"""
     train: tuple[CorpusItem, ...] = ()
