@@ -129,7 +129,7 @@ class Trainer:
         """Update the weights once with the gradients of a few batches, which are on the device already."""
         self.state.step += 1
         seed = np.random.SeedSequence((self.settings.seed, self.state.step, self.processes.rank))
-        torch.manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
+        torch.manual_seed(int(seed.generate_state(1, np.uint64)[0]) >> 1)
         self._enter_step(self.state.step)
         mine = sum(len(batch.target_positions) for batch in batches)
         tokens = self._sum_tokens(mine)
