@@ -24,3 +24,6 @@ if not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
 # when torch is loaded.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "512")
 os.environ.setdefault("LRU_CACHE_CAPACITY", "64")
+
+# operators that Apple's GPUs lack run on the CPU, with a warning of torch, which reads this when it is loaded
+os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")

@@ -7,6 +7,7 @@ import lzma
 import tarfile
 import zipfile
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 from public_archives import parts, sgml, talk_xml, tgz, zipped
@@ -219,11 +220,51 @@ def test_tables_and_memories_are_read_by_mtdata(place):
     assert list(read_pairs((memory,), "tmx", entry=entry)) == [("Tag & Nacht", "Day")]
 
 
-@pytest.mark.parametrize(("form", "content"), [("tsv", "one column\n"), ("tmx", "<tmx><body>"), ("xlsx", "no")])
-def test_a_text_in_another_format_is_refused(place, form, content):
+WMT21 = """<?xml version="1.0"?><dataset id="newstest2021"><collection>
+<doc id="one"><src lang="en"><p><seg id="1">A &amp;
+cat</seg></p><p><seg id="2">Two</seg></p></src>
+<ref lang="de" translator="A"><p><seg id="1">Eine Katze</seg><seg id="2">Zwei</seg></p></ref>
+<ref lang="de" translator="B"><p><seg id="1">Katze</seg><seg id="2">2</seg></p></ref></doc>
+<doc id="two"><src lang="en"><seg>Three</seg></src><ref lang="de"><seg>Drei</seg></ref></doc>
+</collection></dataset>"""
+
+
+def test_a_test_set_of_wmt21_is_read_with_its_first_reference(place):
+    entry = find_entry("Statmt-newsdev_enis-2021-eng-isl")
+    assert entry.form == "wmt21xml"
+    pairs = read_pairs((Packed((place("test.xml", WMT21),)),), entry.form, entry=entry.entry)
+    assert list(pairs) == [("A & cat", "Eine Katze"), ("Two", "Zwei"), ("Three", "Drei")]
+
+
+@pytest.mark.parametrize(
+    ("form", "content", "read", "why"),
+    [
+        ("tsv", "one column\n", 0, "list index"),
+        ("tsv", "Tag\tday\nonly\n", 1, "list index"),
+        ("tmx", "<tmx><body>", 0, "no element found"),
+        ("tmx", '<tmx><body><tu><tuv xml:lang="xx-"><seg>x</seg></tuv></tu></body></tmx>', 0, ""),
+        ("tmx", "<tmx><body></body></tmx>", 0, "Empty TMX"),
+        ("tmx", '<tmx><body><tu><tuv xml:lang="fr"><seg>x</seg></tuv></tu></body></tmx>', 0, "Nothing for deu-eng"),
+        ("xlsx", "no", 0, "not a zip file|openpyxl"),
+        ("csvwithheader", "a,b\nc,d\n" + "x" * 200_000 + ",y\n", 1, "field larger"),
+        ("wmt21xml", WMT21.replace('<seg id="2">Zwei</seg>', ""), 0, "document one: the source has 2 segments, its"),
+        ("wmt21xml", WMT21.partition("<doc id='two")[0][:-40], 2, "no element found|unclosed|mismatched"),
+        ("wmt21xml", WMT21.replace("<ref ", "<hyp ").replace("</ref>", "</hyp>"), 0, "its reference 0"),
+        ("another", "text", 0, "Not supported another"),
+    ],
+)
+def test_what_mtdata_cannot_read_is_an_error_with_advice(place, form, content, read, why):
     entry = find_entry("Statmt-news_commentary-16-deu-eng").entry
-    with pytest.raises(SynmtError, match=rf"text: {form} cannot be read after 0 sentences"):
+    counted = "1 sentence" if read == 1 else f"{read} sentences"
+    advice = r"remove .*text; otherwise, write its sentences into two files"
+    with pytest.raises(SynmtError, match=rf"text: {form} cannot be read after {counted} \(.*(?:{why}).*\)\..*{advice}"):
         list(read_pairs((Packed((place("text", content),)),), form, entry=entry))
+
+
+def test_two_texts_of_one_language_are_an_error_of_the_entry(place):
+    entry = SimpleNamespace(did=SimpleNamespace(langs=("pt", "por_BR")), meta=None, cols=None)
+    with pytest.raises(SynmtError, match=r"tmx cannot be read after 0 sentences .*expected to be different"):
+        list(read_pairs((Packed((place("text", "<tmx/>"),)),), "tmx", entry=entry))
 
 
 def test_sides_of_different_length_are_refused(place):

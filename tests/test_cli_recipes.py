@@ -305,11 +305,31 @@ def test_parsing_a_text_measures_the_rate(recipe, monkeypatch):
 # the wheel
 
 
-def test_a_wheel_brings_the_recipes_along(tmp_path):
+def test_pages_of_the_documentation_are_listed_and_shown(tmp_path):
+    listed = succeed("--docs").stdout.decode().splitlines()
+    titles = {name: title for name, title in (line.split(maxsplit=1) for line in listed)}
+    assert titles["scale"] == "Beyond one machine"
+    assert len(titles) == len(list((ROOT / "docs").rglob("*.md")))
+    for name in ("scale", "docs/scale.md", "systems/pascal", "pascal"):
+        assert succeed("--docs", name).stdout.decode().startswith("# ")
+    done = synmt("--docs", "scael")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"there is no page 'scael'. Did you mean 'scale'?" in done.stderr
+    # what messages and help texts name
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "synmt").rglob("*.py"))
+    assert not re.findall(r"docs/[\w/-]+\.md", source)
+    named = {
+        f"systems/{name}" if f"systems/{name}" in titles else name for name in re.findall(r"--docs ([\w/-]+)", source)
+    }
+    assert named >= {"scale", "corpora"}
+    assert named <= titles.keys()
+
+
+def test_a_wheel_brings_recipes_and_documentation_along(tmp_path):
     pytest.importorskip("setuptools")
     source, empty = tmp_path / "source", tmp_path / "empty"
     ignored = shutil.ignore_patterns("__pycache__", "*.pt")
-    for name in ("synmt", "recipes"):
+    for name in ("synmt", "recipes", "docs"):
         shutil.copytree(ROOT / name, source / name, ignore=ignored)
     for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -331,6 +351,9 @@ def test_a_wheel_brings_the_recipes_along(tmp_path):
     [wheel] = (source / "out").glob("*.whl")
     zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
     assert not (tmp_path / "installed" / "recipes").exists()
+    assert len(list((tmp_path / "installed" / "synmt" / "docs").rglob("*.md"))) == len(
+        list((ROOT / "docs").rglob("*.md"))
+    )
     empty.mkdir()
     script = "import json\nfrom synmt.recipe import catalogue, load\n"
     script += "print(json.dumps({name: load.load_recipe(name).name for name in catalogue.shipped_recipes()}))"

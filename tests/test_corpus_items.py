@@ -442,6 +442,12 @@ def test_two_test_sets_of_one_name_are_refused(own):
 # mtdata
 
 
+def test_an_id_without_mtdata_names_the_extra(server, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mtdata", None)
+    with pytest.raises(SynmtError, match=r"need mtdata, which cannot be imported.*pip install 'synmt\[mtdata\]'`$"):
+        resolve_corpus(recipe(train=COMMENTARY, valid="wmt17"), "en", "de")
+
+
 def test_mtdata_leaves_no_trace(tmp_path):
     """It would configure the root logger, write into the home folder and run files of the working directory."""
     (tmp_path / "mtdata_surprise.py").write_text("raise SystemExit('it was run')\n")

@@ -8,8 +8,12 @@ import sys
 
 import pytest
 import torch
+from test_training import make_trainer
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from synmt.model.device import choose_device
+from synmt.errors import UsageError
+from synmt.model.device import choose_device, drawing_type, sum_type
+from synmt.training import loss
 
 BATCH = """
 import pathlib, resource, sys, torch
@@ -36,6 +40,41 @@ def test_memory_that_has_been_freed_stays_with_the_process():
     )
     assert kept > 180 << 20
     assert returned < 20 << 20
+
+
+def test_mps_is_chosen_by_its_name_with_a_warning_where_there_is_one(monkeypatch, caplog):
+    with pytest.raises(UsageError, match=r"^device mps: PyTorch sees 0 GPUs\. Use auto\.$"):
+        choose_device("mps")
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert choose_device("mps") == torch.device("mps")
+    assert "not been tested on mps" in caplog.text
+    assert choose_device("auto").type != "mps"
+    with pytest.raises(UsageError, match="device mps:1: PyTorch sees 1 GPU"):
+        choose_device("mps:1")
+
+
+def test_samples_are_refused_where_there_is_no_float64():
+    assert drawing_type(torch.device("cpu")) == torch.float64
+    with pytest.raises(UsageError, match="samples need float64, which mps does not have"):
+        drawing_type(torch.device("mps"))
+
+
+class WithoutFloat64(TorchDispatchMode):
+    """Refuses operators that make float64, as mps does."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        for one in made if isinstance(made, tuple | list) else [made]:
+            assert not isinstance(one, torch.Tensor) or one.dtype != torch.float64, func
+        return made
+
+
+@pytest.mark.journey
+def test_training_needs_no_float64(tmp_path, monkeypatch):
+    monkeypatch.setattr(loss, "sum_type", lambda device: sum_type(torch.device("mps")))
+    trained = make_trainer(tmp_path)
+    with WithoutFloat64():
+        assert len(list(trained.train())) > 4
 
 
 def test_to_choose_a_device_restrains_cudnn():

@@ -14,6 +14,7 @@ import torch
 from small_run import PASCAL, TEXT, make_run
 from tiny import write_corpus, write_recipe
 
+import synmt
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.loaded_model import load_model
 from synmt.files.reading import cache_folder, stored_sha256
@@ -48,6 +49,50 @@ def loaded_by(arguments: list[str], cache: Path, given: str = "") -> tuple[str, 
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, input=given, stdout=pipe, stderr=pipe, text=True, env=environment, check=True)
     return done.stdout, set(done.stderr.splitlines()[-1].split())
+
+
+WITHOUT_POSIX = """
+import os, signal, sys
+sys.modules.update(dict.fromkeys(["fcntl", "grp", "pwd", "resource", "termios"]))
+# of sacreBLEU; it imports fcntl because this system is no Windows
+sys.modules["portalocker"] = type(sys)("portalocker")
+for owner, names in (
+    (os, "fork getloadavg killpg mkfifo O_NOFOLLOW sched_getaffinity sysconf"),
+    (signal, "SIGALRM SIGHUP SIGKILL SIGPIPE SIGUSR1 alarm pthread_sigmask setitimer"),
+):
+    for name in names.split():
+        delattr(owner, name)
+"""
+"""What Windows does not have. Python runs it at its start, also in processes of processes."""
+
+
+@pytest.mark.journey
+def test_every_module_works_without_what_only_posix_has(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_POSIX)
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import importlib, pathlib, pkgutil, sys\n"
+        "import synmt\n"
+        "def twice(state, item):\n    return state * item\n"
+        "if __name__ == '__main__':\n"
+        "    for found in pkgutil.walk_packages(synmt.__path__, 'synmt.'):\n"
+        "        found.name == 'synmt.__main__' or importlib.import_module(found.name)\n"
+        "    from synmt.files import writing\n"
+        "    from synmt.parallel.processes import in_processes\n"
+        "    writing._WINDOWS = True\n"
+        "    here = pathlib.Path(sys.argv[1])\n"
+        "    with writing.write_output(here / 'out') as stream:\n"
+        "        stream.write(str(sorted(in_processes(twice, 2, iter([1, 2]), 2, where=here))))\n"
+        "    with writing.write_folder_atomically(here / 'folder') as folder:\n"
+        "        writing.write_json(folder / 'one.json', 1)\n"
+    )
+    out = tmp_path / "here"
+    out.mkdir()
+    (out / ".out.abcdefgh.unfinished").touch()
+    path = os.pathsep.join([str(tmp_path), str(Path(synmt.__file__).parents[1])])
+    subprocess.run([sys.executable, script, out], env={**os.environ, "PYTHONPATH": path}, check=True)
+    assert (out / "out").read_text() == "[2, 4]"
+    assert {found.name for found in out.iterdir()} == {"out", "folder"}
 
 
 @pytest.mark.journey

@@ -26,7 +26,7 @@ from synmt.cli.prepare import prepare
 from synmt.cli.score import score
 from synmt.cli.train import train
 from synmt.cli.translate import translate
-from synmt.errors import UsageError
+from synmt.errors import UsageError, did_you_mean
 from synmt.evaluation.progress import show_progress_with
 from synmt.files.own_code import ALLOW, allowing_code
 from synmt.parallel.threads import use_threads
@@ -103,6 +103,10 @@ class _PlainHelp:
 
 class Group(_PlainHelp, TyperGroup):
     """synmt itself."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; `--docs` may lack its value."""
+        return super().parse_args(ctx, [*args, ""] if args[-1:] == ["--docs"] else args)
 
 
 class StrictCommand(_PlainHelp, TyperCommand):
@@ -183,11 +187,42 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _show_page(name: str | None) -> None:
+    if name is None:
+        return
+    from synmt.recipe.catalogue import shipped_folder
+
+    folder = shipped_folder("docs")
+    pages = {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob("*.md"))}
+    wanted = name.removeprefix("docs/").removesuffix(".md")
+    path = pages.get(wanted) or pages.get(f"systems/{wanted}")
+    if name and not path:
+        raise UsageError(
+            f"there is no page '{name}'", where="--docs", do=did_you_mean(wanted, pages) or "`synmt --docs` lists all"
+        )
+    if path:
+        print(path.read_text(encoding="utf-8"), end="")
+    else:
+        for page in sorted(pages, key=lambda page: ("/" in page, page)):
+            print(f"{page:32}{pages[page].read_text(encoding='utf-8').partition(chr(10))[0].lstrip('# ')}")
+    raise typer.Exit
+
+
 @app.callback(epilog="Example: [bold]synmt train quickstart[/]")
 def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
+    docs: Annotated[
+        str | None,
+        typer.Option(
+            "--docs",
+            callback=_show_page,
+            is_eager=True,
+            metavar="PAGE",
+            help="Show a page of the documentation; without PAGE, list all.",
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only warnings and errors.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show more details.")] = False,
     log_file: Annotated[

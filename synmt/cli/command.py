@@ -34,6 +34,7 @@ from synmt.errors import (
 from synmt.files.streams import discard_unwritten, open_streams
 
 INTERRUPTED = 130
+_PIPE_CLOSED = 128 + 13  # SIGPIPE, which Windows lacks
 
 
 def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
@@ -85,7 +86,7 @@ ClusterAddress = Annotated[
         "--cluster",
         metavar="ADDRESS",
         envvar="SYNMT_CLUSTER",
-        help="Let a Dask cluster do the work: tcp://HOST:PORT, a scheduler file, or slurm (docs/scale.md).",
+        help="Let a Dask cluster do the work: tcp://HOST:PORT, a scheduler file, or slurm (`synmt --docs scale`).",
     ),
 ]
 
@@ -162,10 +163,10 @@ def run(app: typer.Typer) -> None:
     except (_Interrupted, KeyboardInterrupt, typer.Abort):
         _leave(INTERRUPTED, "interrupted")
     except (_PipeClosed, BrokenPipeError):
-        sys.exit(128 + signal.SIGPIPE)
+        sys.exit(_PIPE_CLOSED)
     except SystemExit as leaving:
         # rich's answer to a closed pipe
-        sys.exit(128 + signal.SIGPIPE if isinstance(leaving.__context__, BrokenPipeError) else leaving.code)
+        sys.exit(_PIPE_CLOSED if isinstance(leaving.__context__, BrokenPipeError) else leaving.code)
     except OSError as error:
         closed = error.errno == errno.EBADF
         where = "standard output is closed" if closed else f"{error.filename or 'output'}: {error.strerror or error}"
@@ -235,7 +236,11 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _send_later(number: int) -> None:
     time.sleep(0.01)
-    os.kill(os.getpid(), number)
+    # on Windows, `os.kill` ends the process; elsewhere, only a signal from outside wakes up a thread that waits
+    if os.name == "nt":
+        signal.raise_signal(number)
+    else:
+        os.kill(os.getpid(), number)
 
 
 def _imports(frame: FrameType | None) -> bool:
@@ -250,7 +255,7 @@ def _imports(frame: FrameType | None) -> bool:
 def _interrupt_again(ignored: Any) -> None:
     """Repeat a Ctrl-C that arrived in a finalizer, where Python drops exceptions."""
     if isinstance(ignored.exc_value, KeyboardInterrupt):
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+        threading.Thread(target=_send_later, args=(signal.SIGINT,)).start()
     else:
         sys.__unraisablehook__(ignored)
 

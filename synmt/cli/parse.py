@@ -78,7 +78,7 @@ def parse(
     arcs: Arcs = False,
     features: Features = False,
     pretokenized: Pretokenized = False,
-    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda, cuda:1 …")] = "auto",
+    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda, cuda:1 …, mps")] = "auto",
     batch_words: Annotated[int, typer.Option(min=1, help="Words in a batch.")] = 640,
     workers: Workers = None,
     shard_lines: ShardLines = None,

@@ -139,4 +139,4 @@ Parses = Annotated[
 ]
 Parser = Annotated[str | None, _model("New location of the runs' parser, if it has moved.", metavar=PARSERS)]
 BatchSize = Annotated[int | None, _model("Sentences in a batch.", min=1, show_default="the recipe's")]
-Device = Annotated[str, _model("Device: auto, cpu, cuda, cuda:1 …")]
+Device = Annotated[str, _model("Device: auto, cpu, cuda, cuda:1 …, mps")]

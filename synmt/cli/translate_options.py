@@ -35,7 +35,7 @@ RunFolders = Annotated[
 Checkpoint = Annotated[
     str, option(None, "The weights; final: those that the recipe uses.", metavar="final|best|last|average")
 ]
-Device = Annotated[str, option(None, "Device: auto, cpu, cuda, cuda:1 …")]
+Device = Annotated[str, option(None, "Device: auto, cpu, cuda, cuda:1 …, mps")]
 Precision = Annotated[
     Literal["float32", "bf16", "int8"],
     option(

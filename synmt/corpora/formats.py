@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from html import unescape
 from itertools import zip_longest
 from typing import Any
-from xml.etree.ElementTree import ParseError
+from xml.etree.ElementTree import iterparse
 
 from synmt.corpora.archives import Packed, reporting_damage
 from synmt.corpora.index import load_mtdata
@@ -33,7 +33,7 @@ def read_pairs(texts: tuple[Packed, ...], form: str, *, entry: Any = None) -> It
         yield from _zipped(texts, [read_side(text, form) for text in texts])
         return
     for text in [texts] if len(texts) == 2 else [(text,) for text in texts]:
-        yield from _by_mtdata(text, form, entry)
+        yield from _reporting(text, form, _wmt21(text[0]) if form == "wmt21xml" else _by_mtdata(text, form, entry))
 
 
 def read_side(text: Packed, form: str) -> Iterator[str]:
@@ -129,16 +129,44 @@ def _by_mtdata(texts: tuple[Packed, ...], form: str, entry: Any) -> Iterator[tup
     not notice that a compressed file is cut off.
     """
     parser = load_mtdata("mtdata.parser").Parser([_Text(text) for text in texts], ext=form, ent=entry or _Unnamed())
+    for record in parser.read_segs(show_pbar=False):
+        yield one_line(record[0]), one_line(record[1])
+
+
+def _wmt21(text: Packed) -> Iterator[tuple[str, str]]:
+    """Yield the source and the first reference of each document of a test set of WMT since 2021."""
+    with text.open() as stream:
+        for _, document in iterparse(stream):
+            if document.tag != "doc":
+                continue
+            source, reference = (
+                [one_line("".join(segment.itertext())) for side in sides[:1] for segment in side.iter("seg")]
+                for sides in (document.findall("src"), document.findall("ref"))
+            )
+            if len(source) != len(reference):
+                counts = f"{counted(len(source), 'segment')}, its reference {len(reference)}"
+                raise ValueError(f"document {document.get('id')}: the source has {counts}")
+            yield from zip(source, reference, strict=True)
+            document.clear()
+
+
+def _reporting(texts: tuple[Packed, ...], form: str, pairs: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield pairs; turn anything that is raised where they are read into a SynmtError."""
     number = 0
     try:
         with reporting_damage(texts[0]):
-            for record in parser.read_segs(show_pbar=False):
-                yield one_line(record[0]), one_line(record[1])
+            for pair in pairs:
+                yield pair
                 number += 1
-    except (ParseError, IndexError, ImportError, ValueError) as error:
+    except (SynmtError, OSError, MemoryError):
+        raise
+    # mtdata raises AssertionError, csv.Error, plain Exception and others
+    except Exception as error:
         raise SynmtError(
-            f"{form} cannot be read after {counted(number, 'sentence')} ({error})",
+            f"{form} cannot be read after {counted(number, 'sentence')} ({error or type(error).__name__})",
             where=", ".join(text.label for text in texts),
+            do=f"If the file is not the right one, remove {texts[0].files[0]}; otherwise, write its sentences into two "
+            "files, and give them as source and target",
         ) from error
 
 

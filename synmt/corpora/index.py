@@ -98,30 +98,28 @@ def looks_like_id(name: str) -> bool:
     return len(name.split("-")) == 5
 
 
-def language_code(language: str) -> str:
-    """Return mtdata's code of a language: `de` and `deu` are `deu`; raises UsageError if it has none."""
-    bcp47 = load_mtdata("mtdata.iso.bcp47").bcp47
-    try:
-        return str(bcp47(language))
-    except Exception as error:
-        raise UsageError(
-            f"mtdata does not know the language '{language}'", allowed="Codes of ISO 639, such as de or deu"
-        ) from error
-
-
 def same_language(one: str, other: str) -> bool:
     """Tell whether two codes mean one language: `pt` and `por_BR` do, `zho` and `zho_Hant` do not."""
     try:
         return load_mtdata("mtdata.iso.bcp47").BCP47Tag.are_compatible(one, other)
-    except ValueError:
+    except (ValueError, AssertionError):
         # a code that is in no standard
         return False
 
 
 def load_mtdata(module: str) -> Any:
-    """Import a module of mtdata without its effects on logging, files and the screen."""
+    """Import a module of mtdata without its effects on logging, files and the screen.
+
+    Raises SynmtError if it is not installed.
+    """
     with _root_logger_kept():
-        mtdata: Any = importlib.import_module("mtdata")
+        try:
+            mtdata: Any = importlib.import_module("mtdata")
+        except ImportError as error:
+            raise SynmtError(
+                f"ids such as Statmt-news_commentary-16-deu-eng need mtdata, which cannot be imported ({error})",
+                do="Install it with `pip install 'synmt[mtdata]'`",
+            ) from None
         # its modules take `log` and the place of the index from here
         mtdata.log = _silent_logger()
         if getattr(mtdata, "cached_index_file", None) is not None and not _index_is_loaded():
@@ -161,8 +159,9 @@ def _silent_logger() -> logging.Logger:
 
 
 def _parse(name: str) -> Any:
+    dataset_id = load_mtdata("mtdata.entry").DatasetId
     try:
-        return load_mtdata("mtdata.entry").DatasetId.parse(name)
+        return dataset_id.parse(name)
     except Exception as error:
         raise UsageError(
             f"'{name}' is not an id of mtdata",

@@ -6,13 +6,15 @@ Layouts and order are those of the scripts that the authors of PASCAL released (
 from __future__ import annotations
 
 from synmt.corpora.plan import KnownCorpus, Plan, texts_at, texts_in
-from synmt.corpora.sources import Columns, FromIndex, FromSacrebleu, PackedText
+from synmt.corpora.sources import Columns, FromSacrebleu, PackedText, Texts
 
 _PASCAL = "Bugliarello & Okazaki (2020)"
 _SA_NMT = "Tran & Bisk (2018)"
 _TASK = "http://data.statmt.org/wmt{}/translation-task/{}"
 _PREPROCESSED = "statmt's preprocessed text: its owners normalized punctuation, tokenized and true-cased it"
 
+_TASK_13 = "http://www.statmt.org/wmt13/training-parallel-{}.tgz"
+_EUROPARL_7 = texts_in(_TASK_13.format("europarl-v7"), "training/europarl-v7.de-en.{}", "de en")
 _COMMENTARY_11 = texts_in(
     _TASK.format(16, "training-parallel-nc-v11.tgz"),
     "training-parallel-nc-v11/news-commentary-v11.de-en.{}",
@@ -21,8 +23,22 @@ _COMMENTARY_11 = texts_in(
 _COMMENTARY_12 = texts_in(
     _TASK.format(17, "training-parallel-nc-v12.tgz"), "training/news-commentary-v12.ru-en.{}", "ru en"
 )
+_YANDEX = tuple(
+    Columns(
+        PackedText(
+            ("https://github.com/mashashma/WMT2022-data/archive/refs/heads/main.zip",),
+            (f"WMT2022-data-main/en-ru/en-ru.1m_{part}.tsv",),
+        ),
+        {"en": 0, "ru": 1},
+    )
+    for part in range(1, 11)
+)
 _CASED_17 = texts_at(_TASK.format(17, "preprocessed/de-en/corpus.tc.{}.gz"), "de en")
 _CASED_18 = Columns(PackedText((_TASK.format(18, "preprocessed/tr-en/corpus.gz"),)), {"tr": 0, "en": 1})
+
+
+def _crawl(other: str) -> Texts:
+    return texts_in(_TASK_13.format("commoncrawl"), f"commoncrawl.{other}-en.{{}}", f"{other} en")
 
 
 def _newstest(year: int, direction: str) -> Plan:
@@ -54,14 +70,7 @@ NEWS: dict[str, KnownCorpus] = {
         "the parallel training data of WMT16 (Europarl v7, Common Crawl, News Commentary v11), newstest2015 and "
         "newstest2016",
         (
-            Plan(
-                ("train",),
-                (
-                    FromIndex("Statmt-europarl_wmt13-7-deu-eng"),
-                    FromIndex("Statmt-commoncrawl_wmt13-1-deu-eng"),
-                    _COMMENTARY_11,
-                ),
-            ),
+            Plan(("train",), (_EUROPARL_7, _crawl("de"), _COMMENTARY_11)),
             _newstest(2015, "en-de"),
             _newstest(2016, "en-de"),
         ),
@@ -100,14 +109,7 @@ NEWS: dict[str, KnownCorpus] = {
         "Common Crawl, News Commentary v12 and Yandex' corpus, the parallel training data of WMT17 without Wikipedia's "
         "titles and the UN corpus; newstest2016 and newstest2017",
         (
-            Plan(
-                ("train",),
-                (
-                    FromIndex("Statmt-commoncrawl_wmt13-1-rus-eng"),
-                    _COMMENTARY_12,
-                    FromIndex("Statmt-yandex-wmt22-eng-rus"),
-                ),
-            ),
+            Plan(("train",), (_crawl("ru"), _COMMENTARY_12, *_YANDEX)),
             _newstest(2016, "en-ru"),
             _newstest(2017, "en-ru"),
         ),

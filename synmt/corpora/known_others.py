@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from synmt.corpora.cleaning import first_pairs, without_dates
 from synmt.corpora.plan import KnownCorpus, Plan, texts_at, texts_in
-from synmt.corpora.sources import FromIndex, FromOwners, ParallelText
+from synmt.corpora.sources import FromOwners, ParallelText
 
 _MULTI30K = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
 _TANAKA = "https://raw.githubusercontent.com/odashi/small_parallel_enja/master"
@@ -12,6 +12,8 @@ _NATIONS = tuple(
     f"https://www.un.org/dgacm/sites/www.un.org.dgacm/files/files/UNCORPUS/UNv1.0.6way.tar.gz.{part:02}"
     for part in range(4)
 )
+
+_NATIONS_SETS = "https://drive.google.com/uc?export=download&id=13GI1F1hvwpMUGBSa0QC6ov4eE57GC_Zx"
 
 
 def _captions(split: str) -> Plan:
@@ -68,8 +70,8 @@ OTHERS: dict[str, KnownCorpus] = {
         "development and test sets",
         (
             Plan(("train",), (texts_in(_NATIONS, "6way/UNv1.0.6way.{}", "ru ar"),)),
-            Plan(("dev",), (FromIndex("UN-un_dev-1-ara-rus"),)),
-            Plan(("test",), (FromIndex("UN-un_test-1-ara-rus"),)),
+            Plan(("dev",), (texts_in(_NATIONS_SETS, "testsets/devset/UNv1.0.devset.{}", "ru ar"),)),
+            Plan(("test",), (texts_in(_NATIONS_SETS, "testsets/testset/UNv1.0.testset.{}", "ru ar"),)),
         ),
         valid="dev",
         paper="Tran & Bisk (2018)",

@@ -1,4 +1,4 @@
-"""Where known corpora come from: texts in public archives, mtdata's index, sacreBLEU's test sets, folders of owners."""
+"""Where known corpora come from: texts in public archives, sacreBLEU's test sets, folders of owners."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from synmt.corpora.archives import Packed
 from synmt.corpora.cleaning import Pair
 from synmt.corpora.download import RemoteFile, local_path
 from synmt.corpora.formats import read_fields, read_pairs
-from synmt.corpora.index import find_entry, language_code
 from synmt.corpora.sacrebleu_sets import files_of_test_set, test_sets
-from synmt.corpora.sums import FILES, remote_file
+from synmt.corpora.sums import remote_file
 from synmt.files.reading import cache_folder
 
 
@@ -84,26 +83,6 @@ class Columns:
     def pairs(self, languages: Pair) -> Iterator[Pair]:
         """Read two columns."""
         return read_fields(self.table.packed(), _pick(self.columns, languages), separator="\t")
-
-
-@dataclass(frozen=True)
-class FromIndex:
-    """A data set of mtdata's index, by its id."""
-
-    id: str
-
-    def files(self, languages: Pair) -> list[RemoteFile]:
-        """List the files to download."""
-        # mtdata has no sums, and some are known
-        return [FILES.get(file.address, file) for file in find_entry(self.id).files]
-
-    def pairs(self, languages: Pair) -> Iterator[Pair]:
-        """Read the pairs; they are turned if the index has the languages in the other order."""
-        entry = find_entry(self.id)
-        texts = entry.texts([local_path(file) for file in entry.files])
-        turned = entry.languages[0] != language_code(languages[0])
-        for first, second in read_pairs(texts, entry.form, entry=entry.entry):
-            yield (second, first) if turned else (first, second)
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,10 @@ FILES: dict[str, RemoteFile] = {
             "2b45f30ef1d550d302fd17dd3a5cbe19134ccc4c2cf50c2dae534aee600101a2",
             168_591_139,
         ),
+        RemoteFile(
+            "https://drive.google.com/uc?export=download&id=13GI1F1hvwpMUGBSa0QC6ov4eE57GC_Zx",
+            name="UNv1.0.testsets.tar.gz",
+        ),
         # to which the page wit3.fbk.eu/2015-01 links
         RemoteFile(
             "https://drive.usercontent.google.com/download?id=1Mz-iiRxRqbCVbsYfKZQ6yuAxHNzYTMnI&export=download&confirm=t",

@@ -92,7 +92,7 @@ def piece_log_probabilities(states: Tensor, weight: Tensor, targets: Tensor) -> 
 def _rows(logs: Tensor, targets: Tensor) -> list[DoubleArray]:
     """Remove the padding of (B, T): B arrays."""
     lengths = (targets != PAD).sum(1).tolist()
-    return [row[:length] for row, length in zip(logs.double().cpu().numpy(), lengths, strict=True)]
+    return [row[:length] for row, length in zip(logs.cpu().double().numpy(), lengths, strict=True)]
 
 
 def _of_sentences(memory: Memory, rows: Tensor) -> Memory:
@@ -108,5 +108,5 @@ def _of_sentences(memory: Memory, rows: Tensor) -> Memory:
 
 def cross_by_head(captured: Activations) -> dict[tuple[int, int], DoubleArray]:
     """Split the attention to the source by layer and head: (B, T, S) each."""
-    arrays = {layer: weights.double().cpu().numpy() for layer, weights in captured.cross.items()}  # (B, H, T, S) each
+    arrays = {layer: weights.cpu().double().numpy() for layer, weights in captured.cross.items()}  # (B, H, T, S) each
     return {(layer, head + 1): array[:, head] for layer, array in arrays.items() for head in range(array.shape[1])}

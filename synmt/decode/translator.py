@@ -87,7 +87,7 @@ class Translator:
         """Load a run, or several as an ensemble; raises SynmtError if they do not exist or do not fit together.
 
         run, others: run folders.
-        device: `auto`, `cpu`, `cuda` or `cuda:1`; auto takes a GPU if there is one.
+        device: `auto`, `cpu`, `cuda`, `cuda:1` or `mps`; auto takes a GPU if there is one.
         checkpoint: the weights, `final`, `best`, `last` or `average`.
         parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
         alignment: whether each translation has its word alignment.

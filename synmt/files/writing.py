@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import gzip
 import io
 import json
@@ -23,6 +22,8 @@ from synmt.errors import SynmtError, UsageError
 UNFINISHED = ".unfinished"
 """The end of the names of temporary files and folders, which begin with a dot and the name of the finished one."""
 
+# where a file that a process has open can neither be renamed nor removed, and needs no lock
+_WINDOWS = os.name == "nt"
 _logger = logging.getLogger(__name__)
 
 Packer = Callable[[IO[bytes]], contextlib.AbstractContextManager[IO[bytes]]]
@@ -81,14 +82,10 @@ def _open_stream(path: Path) -> Iterator[BinaryIO]:
 
 
 def _number_of_open_stream(path: Path) -> int | None:
-    if str(path) == "/dev/stdout":
-        return 1
-    if str(path) == "/dev/stderr":
-        return 2
     # a number of more digits is that of no stream, and too large for `dup`
     if str(path.parent) == "/dev/fd" and path.name.isdecimal() and len(path.name) < 10:
         return int(path.name)
-    return None
+    return {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(path))
 
 
 @contextlib.contextmanager
@@ -105,7 +102,9 @@ def _replace_file(path: Path, *, keep: bool) -> Iterator[BinaryIO]:
                 raw.flush()
                 os.fsync(raw.fileno())
                 set_usual_mode(temporary)
-                # before it is closed, which ends its lock
+                # elsewhere, it stays locked until it has its name
+                if _WINDOWS:
+                    raw.close()
                 os.replace(temporary, path)
             if keep:
                 with contextlib.suppress(OSError):
@@ -145,14 +144,16 @@ def _make_unfinished(path: Path) -> tuple[int, str]:
 def _remove_abandoned(path: Path) -> None:
     """Remove unfinished files of `path` that no process has open."""
     for left in path.parent.glob(f".{escape(path.name)}.*{UNFINISHED}"):
-        with contextlib.suppress(OSError), open(left, "rb+") as stream:
-            if _lock(stream.fileno(), wait=False):
+        with contextlib.suppress(OSError), contextlib.nullcontext() if _WINDOWS else open(left, "rb+") as stream:
+            if stream is None or _lock(stream.fileno(), wait=False):
                 left.unlink()
 
 
 def _lock(handle: int, *, wait: bool) -> bool:
     """Lock an open file; False if another process has locked it, and where the disk has no locks."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ImportError):
+        import fcntl
+
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
     return False
@@ -242,7 +243,9 @@ def locked(folder: Path, what: str) -> Iterator[None]:
 
 
 def sync(path: Path) -> None:
-    """Flush a file, or the entries of a folder, to disk."""
+    """Flush a file, or the entries of a folder, to disk; Windows does so with neither."""
+    if _WINDOWS:
+        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import logging
 import platform
 import sys
 from functools import cache
@@ -14,13 +15,15 @@ from synmt.errors import UsageError, counted
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
+_logger = logging.getLogger(__name__)
+
 # names and numbers of glibc's malloc.h
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _KEPT, _HIGHEST_MMAP_THRESHOLD = 1 << 30, 32 << 20
 
 
 def choose_device(name: str) -> torch.device:
-    """Turn `auto`, `cpu`, `cuda` or `cuda:1` into a device; auto takes a GPU if there is one."""
+    """Turn `auto`, `cpu`, `cuda`, `cuda:1` or `mps` into a device; auto takes a GPU of CUDA if there is one."""
     restrain_cudnn()
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -28,12 +31,35 @@ def choose_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         device = torch.device("meta")
-    if device.type not in ("cpu", "cuda"):
-        raise UsageError(f"there is no device '{name}'", allowed="Devices: auto, cpu, cuda, cuda:1 and so on")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        gpus = counted(torch.cuda.device_count(), "GPU")
-        raise UsageError(f"PyTorch sees {gpus}", where=f"device {name}", do="Use auto")
+    if device.type not in ("cpu", "cuda", "mps"):
+        allowed = "Devices: auto, cpu, cuda, cuda:1 and so on, mps (Apple's GPUs)"
+        raise UsageError(f"there is no device '{name}'", allowed=allowed)
+    gpus = int(torch.backends.mps.is_available()) if device.type == "mps" else torch.cuda.device_count()
+    if device.type != "cpu" and (device.index or 0) >= gpus:
+        raise UsageError(f"PyTorch sees {counted(gpus, 'GPU')}", where=f"device {name}", do="Use auto")
+    if device.type == "mps":
+        _warn_of_mps()
     return device
+
+
+@cache
+def _warn_of_mps() -> None:
+    _logger.warning(
+        "synmt has not been tested on mps. There is no float64: losses are summed in float32, sums over trees are "
+        "computed on the CPU, and nothing can be sampled. PyTorch warns of operators that run on the CPU"
+    )
+
+
+def sum_type(device: torch.device) -> torch.dtype:
+    """Return the type of sums over many numbers: float64, or float32 where there is none."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+def drawing_type(device: torch.device) -> torch.dtype:
+    """Return the type of the numbers that draw samples, float64; raises UsageError if the device has none."""
+    if device.type == "mps":
+        raise UsageError("samples need float64, which mps does not have", where="device mps", do="Use the device cpu")
+    return torch.float64
 
 
 def restrain_cudnn() -> None:
@@ -46,8 +72,8 @@ def restrain_cudnn() -> None:
 
 
 def device_name(device: torch.device) -> str:
-    """Name a device for people: the model of a GPU, or `cpu`."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+    """Name a device for people: the model of a GPU, `mps` or `cpu`."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 def keep_freed_memory() -> None:

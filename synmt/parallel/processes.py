@@ -104,13 +104,15 @@ def _ctrl_c_later() -> Iterator[None]:
         yield
         return
     seen: list[int] = []
-    # the mask is for the processes, which inherit it; here, another thread may get the signal
     before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # the mask is for the processes, which inherit it; here, another thread may get the signal. Windows has no masks
+    change_mask = getattr(signal, "pthread_sigmask", None)
+    mask = change_mask and change_mask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if change_mask:
+            change_mask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGINT, before)
         if seen:
             signal.raise_signal(signal.SIGINT)

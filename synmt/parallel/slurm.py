@@ -16,7 +16,7 @@ from synmt.parallel.worker_errors import INSTALL
 _logger = logging.getLogger(__name__)
 
 _WHERE = "--cluster slurm"
-_DESCRIBE = "the section jobqueue.slurm of ~/.config/dask/jobqueue.yaml, as in docs/scale.md"
+_DESCRIBE = "the section jobqueue.slurm of ~/.config/dask/jobqueue.yaml, as `synmt --docs scale` shows it"
 _FIX = f"press Ctrl-C and correct {_DESCRIBE}"
 
 

@@ -16,7 +16,7 @@ from synmt.files.writing import write_json
 from synmt.parsing.parser import Parser
 
 REFERENCE = 4_500
-"""Words that the compact English parser parses in a second on one core of an AMD Zen 5 (docs/results.md)."""
+"""Words that the compact English parser parses in a second on one core of an AMD Zen 5 (`synmt --docs results`)."""
 _Rate = Annotated[float, Field(gt=0, le=1e18)]
 _ENOUGH = 200_000
 """Words. Fewer may have been parsed in one process, and loading the models took a good part of the time."""

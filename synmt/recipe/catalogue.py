@@ -54,11 +54,11 @@ def no_such_recipe(given: Path, folder: Path = Path(), extended_by: Path | None 
     )
 
 
-def shipped_folder() -> Path:
-    """Name the folder of the shipped recipes: in the package if it was installed, in a checkout next to it."""
+def shipped_folder(name: str = "recipes") -> Path:
+    """Name the folder of the shipped recipes, or `docs`: in the package if it was installed, else next to it."""
     package = Path(__file__).parents[1]
-    installed = package / "recipes"
-    return installed if installed.is_dir() else package.parent / "recipes"
+    installed = package / name
+    return installed if installed.is_dir() else package.parent / name
 
 
 @cache

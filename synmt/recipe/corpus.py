@@ -99,7 +99,7 @@ class CorpusRecipe(StrictModel):
     """
 
     name: str | None = None
-    """A known corpus, such as controlled, multi30k, nc11 or iwslt14-deen (all: docs/corpora.md)."""
+    """A known corpus, such as controlled, multi30k, nc11 or iwslt14-deen (all: `synmt --docs corpora`)."""
     folder: Path | None = None
     """A folder with files that end in the language: train.en, train.de, valid.* (or val.*, dev.*), and test*.* for each
     test set."""

@@ -103,7 +103,7 @@ class ParserRecipe(StrictModel):
     package: str = "default"
     """The Stanza package, for example `ewt` or `combined`."""
     device: str = "auto"
-    """auto, cpu, cuda, cuda:1, …"""
+    """auto, cpu, cuda, cuda:1, …, mps"""
     workers: int = Field(default=0, ge=0)
     """Number of parser processes; 0 means one per core, or one on a GPU."""
     control: Literal["none", "random", "left", "right", "shuffled", "gold"] = "none"

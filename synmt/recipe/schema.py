@@ -111,7 +111,7 @@ class TrainingRecipe(StrictModel):
     compile: bool = False
     """Compile the model with `torch.compile`."""
     device: str = "auto"
-    """auto, cpu, cuda, cuda:1, …"""
+    """auto, cpu, cuda, cuda:1, …, mps"""
     seed: int = Field(default=1, ge=0, lt=SEEDS)
     """Seed of the initial weights, the dropout and the order of the data."""
     log_every: int = Field(default=50, ge=1)

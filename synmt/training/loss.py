@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from synmt.data.batch import Batch
+from synmt.model.device import sum_type
 from synmt.model.linear import add_outer_product, pad_rows, product
 from synmt.model.seq2seq import Seq2Seq
 
@@ -30,15 +31,15 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
         states_, weight_ = states.to(dtype), weight.to(dtype)  # (N, D), (V, D)
         exact = torch.promote_types(dtype, torch.float32)
-        pieces, most = weight.size(0), _rows_of_block(BLOCKS[kind] // weight.size(0))
-        total = states.new_zeros((), dtype=torch.float64)
-        likelihood = states.new_zeros((), dtype=torch.float64)
+        pieces, most = weight.size(0), _rows_of_block(BLOCKS.get(kind, BLOCKS["cuda"]) // weight.size(0))
+        total = states.new_zeros((), dtype=sum_type(states.device))
+        likelihood = states.new_zeros((), dtype=sum_type(states.device))
         mean = weight.mean(0, dtype=exact)  # (D,)
         to_states = torch.empty_like(states_) if wants_gradient else None  # (N, D)
         to_weight = torch.zeros_like(weight, dtype=exact) if wants_gradient else None  # (V, D)
         # memory for all blocks: new one takes three times as long
         converted, slopes = (torch.empty(0, dtype=kept, device=states.device) for kept in (exact, dtype))
-        for group in _blocks(len(states), most if dtype == exact else most * TOGETHER[kind]):
+        for group in _blocks(len(states), most if dtype == exact else most * TOGETHER.get(kind, 1)):
             rows, target = pad_rows(states_[group], dtype), targets[group, None]  # (p, D), (m, 1)
             slopes.resize_(len(rows) if wants_gradient else 0, pieces)  # (p, V)
             for block in _blocks(len(target), most):

@@ -98,7 +98,7 @@ class Meter:
     def read(self) -> None:
         """Read the numbers of the updates from the device, all at once; raises SynmtError if one is not finite."""
         updates, self._updates = self._updates, []
-        tensors = [tensor.detach().double() for update in updates for tensor in update.numbers()]
+        tensors = [tensor.detach() for update in updates for tensor in update.numbers()]
         numbers: Iterator[float] = iter(torch.stack(tensors).tolist() if tensors else [])
         for update in updates:
             losses = [{name: next(numbers) for name in batch} for batch in update.losses]

@@ -130,7 +130,7 @@ class Trainer:
         """Update the weights once with the gradients of a few batches, which are on the device already."""
         self.state.step += 1
         seed = np.random.SeedSequence((self.settings.seed, self.state.step, self.processes.rank))
-        torch.manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
+        torch.manual_seed(int(seed.generate_state(1, np.uint64)[0]) >> 1)
         self._enter_step(self.state.step)
         mine = sum(len(batch.target_positions) for batch in batches)
         tokens = self._sum_tokens(mine)
@@ -148,7 +148,7 @@ class Trainer:
     def validate(self) -> float:
         """Compute the mean negative log-likelihood of a target piece of the validation text, in nats."""
         self.model.eval()
-        total, tokens = torch.zeros((), dtype=torch.float64, device=self.device), 0
+        total, tokens = torch.zeros((), device=self.device), 0
         with torch.inference_mode(), self._autocast:
             for batch in self.valid_reader.once():
                 with _reporting_full_memory(batch):
@@ -188,7 +188,7 @@ class Trainer:
             group["lr"] = rate
         if not self.scaler.is_enabled():
             # the fused optimizer then leaves the weights alone; the error is raised when the numbers are read
-            finite = torch.stack([norm.double(), *(batch["loss"].detach() for batch in losses)]).isfinite().all()
+            finite = torch.stack([norm, *(batch["loss"].detach() for batch in losses)]).isfinite().all()
             local_part(self.optimizer).found_inf = (~finite).float()  # type: ignore[attr-defined]
         self.scaler.step(self.optimizer)
         self.scaler.update()

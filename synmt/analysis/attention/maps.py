@@ -121,8 +121,8 @@ def _panels(
         edits = edits_of(forward.captured, kind, content, heads)
         if not edits:
             raise _no_edit(forward, heads, heads_of(translator.model, kind), kind, content)
-        return {head: edit[0].double().cpu().numpy() for head, edit in edits.items()}
-    weights = weights_of(forward, kind, heads)[0].double().cpu().numpy()  # (S, Tq, Tk)
+        return {head: edit[0].cpu().double().numpy() for head, edit in edits.items()}
+    weights = weights_of(forward, kind, heads)[0].cpu().double().numpy()  # (S, Tq, Tk)
     if kind == "parents":
         pieces = len(forward.sentences[0].source)
         weights = weights[:, :pieces, :pieces]

@@ -88,7 +88,7 @@ def read_gates(
     text = ParsedText("target", sources, targets, parses)
     for forward in run_with_progress(translator, text, "reading gates"):
         assert forward.captured.gates is not None
-        rows = gate_norms(forward.captured.gates).double().cpu().numpy()  # (B, T)
+        rows = gate_norms(forward.captured.gates).cpu().double().numpy()  # (B, T)
         for row, sentence in zip(rows, forward.sentences, strict=True):
             index, spans = sentence.index, sentence.target
             too_long += sentence.dropped > 0

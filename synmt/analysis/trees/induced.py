@@ -55,7 +55,7 @@ def induce_trees(translator: Translator, sources: Sequence[TreeSource], text: Pa
     found: dict[int, list[tuple[IntArray, IntArray]]] = {}
     too_long = 0
     for forward in run_with_progress(translator, text, "inducing trees"):
-        weights_of_sources = [source.weights(forward).double().cpu().numpy() for source in sources]  # S of (B, T, T)
+        weights_of_sources = [source.weights(forward).cpu().double().numpy() for source in sources]  # S of (B, T, T)
         for row, sentence in enumerate(forward.sentences):
             words = len(text.gold[sentence.index])
             too_long += sentence.dropped > 0

@@ -53,7 +53,9 @@ def tree_marginals(scores: Tensor, roots: Tensor, mask: Tensor, may_be_parent: T
     """
     potentials, words, parents = _join(scores, roots, mask, may_be_parent)  # (..., T, T), (..., T), (..., T)
     marginals = _marginals(*_flat(potentials, words, parents)) if potentials.numel() else potentials
-    return marginals.view(potentials.shape).to(torch.promote_types(scores.dtype, torch.float32))  # (..., T, T)
+    return marginals.view(potentials.shape).to(
+        scores.device, torch.promote_types(scores.dtype, torch.float32)
+    )  # (..., T, T)
 
 
 def possible_parents(words: Tensor, allowed: Tensor) -> Tensor:
@@ -67,6 +69,10 @@ def _join(scores: Tensor, roots: Tensor, mask: Tensor, may_be_parent: Tensor | N
     parents = mask if may_be_parent is None else possible_parents(mask, may_be_parent)  # (..., T)
     shape = torch.broadcast_shapes(scores.shape[:-1], roots.shape, parents.shape)
     assert scores.shape[-2:] == (*roots.shape[-1:], *mask.shape[-1:]), (scores.shape, roots.shape, mask.shape)
+    # Apple's GPUs have no float64
+    mask, parents, scores, roots = (
+        one.cpu() if one.device.type == "mps" else one for one in (mask, parents, scores, roots)
+    )
     scores, roots = scores.double().expand(*shape, -1), roots.double().expand(shape)  # (..., T, T), (..., T)
     return scores.diagonal_scatter(roots, dim1=-2, dim2=-1), mask.expand(shape), parents.expand(shape)
 

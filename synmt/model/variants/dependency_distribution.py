@@ -74,7 +74,7 @@ GROUPS: dict[str, tuple[Groups, tuple[str, ...]]] = {
 class DependencyDistribution(Variant):
     """Scale the scores of each head by the probability of an arc with a relation of its group.
 
-    kind: matrix P and its use; docs/systems/dependency-distribution.md has a table.
+    kind: matrix P and its use; `synmt --docs dependency-distribution` has a table.
     groups: groups of relations, one for each head: `universal`, the paper's 16 groups for Universal Dependencies,
         `stanford`, the paper's own, or lists of names. A name includes its subtypes, and `rest` means all relations
         that no group names. Only for labelled kinds.
