@@ -46,10 +46,8 @@ def test_masks_are_independent_of_those_of_other_seeds_and_of_earlier_ones():
     first = kept(1) - 0.9
     later = scaled_mask(SHAPE, 0.1, torch.float64)[0] - 0.9
     # seeds of neighbouring steps and processes, as the trainer makes them
-    seeds = [
-        int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]) >> 1
-        for key in ((1, 7, 0), (1, 8, 0), (1, 7, 1))
-    ]
+    keys = ((1, 7, 0), (1, 8, 0), (1, 7, 1))
+    seeds = [int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]) >> 1 for key in keys]
     masks = [kept(int(seed)) - 0.9 for seed in seeds]
     for one, other in ((first, later), (masks[0], masks[1]), (masks[0], masks[2])):
         assert abs(float((one * other).mean())) / (0.1 * 0.9) < 4 / one.numel() ** 0.5

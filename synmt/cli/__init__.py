@@ -47,7 +47,7 @@ _AllowCode = Annotated[
     typer.Option(
         "--allow-code",
         envvar=ALLOW,
-        help="Allow the code of modules that a recipe or run names, until it changes (docs/security.md).",
+        help="Allow the code of modules that a recipe or run names, until it changes (synmt --docs security).",
         show_default=False,
     ),
 ]

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from synmt.errors import UsageError
 
 _PROLOGUE = r"\s*(?:<\?xml\s[^>]*>\s*)?(?:<!DOCTYPE[^>]*>\s*|<!--.*?-->\s*)*"
-_BY_ID = "A recipe reads public corpora by their id, such as `corpus.test: [wmt17]` (docs/corpora.md)"
+_BY_ID = "A recipe reads public corpora by their id, such as `corpus.test: [wmt17]` (synmt --docs corpora)"
 _TAKE_OUT = "Take out its sentences, one per line"
 _TMX = "`python -m mtdata.tmx -i FILE -l en-de` writes a column for each language"
 _SEGMENTS = r"such as with `sed -n 's:.*<seg[^>]*>\(.*\)</seg>.*:\1:p'`"

@@ -206,7 +206,7 @@ def _client(scheduler: Any, address: str) -> Iterator[Any]:
             f"no Dask scheduler answers ({str(error).strip() or type(error).__name__})",
             where=f"--cluster {address}",
             do="Start one with `dask scheduler`, and give the address that it shows"
-            + ". Check the certificates in Dask's configuration (docs/scale.md)" * encrypted,
+            + ". Check the certificates in Dask's configuration (synmt --docs scale)" * encrypted,
         ) from None
     try:
         yield client

@@ -159,7 +159,7 @@ def _check_names(content: Content, run: Run) -> None:
     for name in content:
         if not _OF_A_RUN.fullmatch(name):
             what = f"a worker of the cluster sent a file that no run has, {name!r}: nothing was written"
-            raise SynmtError(what, where=str(run.folder), do="Use only workers that you trust (docs/security.md)")
+            raise SynmtError(what, where=str(run.folder), do="Use only workers that you trust (synmt --docs security)")
 
 
 def _checkpoints(content: Content) -> dict[str, dict[str, bytes]]:
