@@ -13,13 +13,13 @@ runs/NAME/run.json            what the run is, and whether it has finished
                               has any, and the statistics of every segment (segments/)
           analysis/           drawings of `synmt analyze --trees --draw`
           tensorboard/        the log for TensorBoard, if it is installed
+          checksums.sha256    of the files here; each checkpoint and test set has its own
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from synmt.errors import SynmtError, UsageError, broken_run, did_you_mean_path, unknown_name
-from synmt.files.writing import UNFINISHED, write_atomically, write_json
+from synmt.files.checksums import changed, verify
+from synmt.files.links import own_folder
+from synmt.files.reading import fingerprint
+from synmt.files.writing import write_atomically, write_json
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import EvaluationRecipe, Recipe
 from synmt.recipe.yaml_text import dump_yaml, load_yaml
@@ -48,6 +51,9 @@ class Run:
     """One run folder."""
 
     folder: Path
+
+    def __post_init__(self) -> None:
+        own_folder(self.folder)
 
     @property
     def name(self) -> str:
@@ -102,13 +108,15 @@ class Run:
                 where=str(self.folder),
                 do=f"Use the synmt that made it ({info.get('synmt', 'unknown')})",
             )
+        if info.pop("checksum", None) not in (None, fingerprint(json.dumps(info))):
+            raise changed(path, "`checksum` from it")
         return info
 
     def write_info(self, **values: Any) -> None:
         """Set values of run.json."""
-        path = self.folder / "run.json"
-        old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"format": FORMAT}
-        write_json(path, old | values, indent=1, ensure_ascii=False)
+        info = (self.info() if self.exists() else {"format": FORMAT}) | values
+        checksum = fingerprint(json.dumps(info))
+        write_json(self.folder / "run.json", {**info, "checksum": checksum}, indent=1, ensure_ascii=False)
 
     def recipe(self) -> Recipe:
         """Read the recipe of the run."""
@@ -209,6 +217,7 @@ def find_run(path: Path | None, root: Path = Path("runs")) -> Run:
     """Open a run folder; without a path, the most recently finished one under `root`."""
     run = Run(path or _newest_finished(root))
     run.info()
+    verify(run.folder)
     return run
 
 
@@ -245,12 +254,3 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
         return dict(**json.loads((checkpoint / "state.json").read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         raise broken_run(checkpoint, "state.json cannot be read") from None
-
-
-def remove_leftovers(run: Run) -> None:
-    """Remove the unfinished files of a killed process."""
-    for path in run.folder.rglob(f".*{UNFINISHED}"):
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()

@@ -26,6 +26,7 @@ from synmt.cli.train import train
 from synmt.cli.translate import translate
 from synmt.errors import UsageError
 from synmt.evaluation.progress import show_progress_with
+from synmt.files.checksums import verify_large_files
 from synmt.parallel.threads import use_threads
 
 _Threads = Annotated[
@@ -37,20 +38,33 @@ _Threads = Annotated[
         show_default=False,
     ),
 ]
+_Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify",
+        help="Compare large files of runs and prepared corpora with their checksums, and not only small ones.",
+    ),
+]
 
 
-def _with_threads(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the option `--threads`, which takes effect before the command loads torch."""
+def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command `--verify`, and `--threads`, which takes effect before the command loads torch."""
 
     @functools.wraps(command)
-    def computing(*args: Any, threads: int | None = None, **values: Any) -> None:
+    def computing(*args: Any, threads: int | None = None, verify: bool = False, **values: Any) -> None:
         use_threads(threads)
+        verify_large_files(verify)
         command(*args, **values)
 
     own = inspect.signature(command, eval_str=True)
-    option = inspect.Parameter("threads", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_Threads)
-    computing.__signature__ = own.replace(parameters=[*own.parameters.values(), option])  # type: ignore[attr-defined]
-    computing.__annotations__ = {**command.__annotations__, "threads": _Threads}
+    kinds: dict[str, Any] = {"threads": _Threads} if command is parse else {"threads": _Threads, "verify": _Verify}
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name])
+        for name, default in (("threads", None), ("verify", False))
+        if name in kinds
+    ]
+    computing.__signature__ = own.replace(parameters=[*own.parameters.values(), *options])  # type: ignore[attr-defined]
+    computing.__annotations__ = {**command.__annotations__, **kinds}
     # the help wraps paragraphs to the width of the terminal, but keeps line breaks
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     computing.__doc__ = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
@@ -147,7 +161,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for subcommand in (parse, prepare, train, translate, score, analyze):
-    app.command(cls=StrictCommand)(_with_threads(subcommand))
+    app.command(cls=StrictCommand)(_with_shared_options(subcommand))
 
 
 def _show_version(wanted: bool) -> None:

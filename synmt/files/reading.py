@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from synmt.errors import SynmtError, not_utf8
+from synmt.files.links import own_folder
 from synmt.files.writing import write_json
 
 _LARGE = 32 << 20
@@ -128,7 +129,8 @@ def cache_folder() -> Path:
     import platformdirs
 
     chosen = os.environ.get("SYNMT_CACHE")
-    return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("synmt", appauthor=False))
+    default = platformdirs.user_cache_dir("synmt", appauthor=False)
+    return own_folder(Path(chosen).expanduser() if chosen else Path(default))
 
 
 def offline() -> bool:

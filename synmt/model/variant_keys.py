@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter
 
 from synmt.model.build import variant_class, variant_names
-from synmt.model.variant_options import option_defaults
+from synmt.model.variant_options import REQUIRED, option_defaults
 from synmt.recipe.keys import RecipeKey, allowed_values, yaml_text
 
 
@@ -31,4 +31,5 @@ def _keys(name: str) -> Iterator[RecipeKey]:
     for option, default in option_defaults(kind).items():
         values = allowed_values(TypeAdapter(hints.get(option, Any)).json_schema())
         meaning = meanings.get(option, "")
-        yield RecipeKey(f"{path}.{option}", yaml_text(default), values, meaning[:1].upper() + meaning[1:])
+        shown = "(has no default)" if default is REQUIRED else yaml_text(default)
+        yield RecipeKey(f"{path}.{option}", shown, values, meaning[:1].upper() + meaning[1:])

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from pydantic import NonNegativeInt, TypeAdapter, ValidationError
+from torch import nn
 
-from synmt.errors import broken_run
+from synmt.errors import broken_run, plain_message
+from synmt.files.checksums import RECORD, as_text, hashes
+from synmt.files.links import remove
 from synmt.files.writing import reporting_os_errors, write_folder_atomically
-from synmt.model.weights import load_tensors, load_weights, save_tensors, save_weights
+from synmt.model.weights import load_checked, load_weights, save_tensors, save_weights
 from synmt.recipe.schema import TrainingRecipe
 from synmt.run import Run, read_state
-from synmt.training.optimizer import local_part, states_of
+from synmt.training.meter import Step
+from synmt.training.optimizer import first_state, local_part, states_of
+
+_Cost = Literal["tokens", "seconds", "processor_seconds", "joules"]
 
 
 @dataclass
@@ -33,16 +37,20 @@ class TrainingState:
     unlogged_cost: what they have cost, as `Meter.cost` says it; old checkpoints do not say it.
     """
 
-    step: int = 0
-    epoch: int = 0
-    batch: int = 0
-    best_step: int = 0
+    step: NonNegativeInt = 0
+    epoch: NonNegativeInt = 0
+    batch: NonNegativeInt = 0
+    best_step: NonNegativeInt = 0
     best_value: float | None = None
-    waited: int = 0
-    decays: int = 0
-    scaler: dict[str, Any] = field(default_factory=dict)
-    unlogged: list[dict[str, Any]] = field(default_factory=list)
-    unlogged_cost: dict[str, Any] = field(default_factory=dict)
+    waited: NonNegativeInt = 0
+    decays: NonNegativeInt = 0
+    scaler: dict[str, int | float] = field(default_factory=dict)
+    unlogged: list[Step] = field(default_factory=list)
+    unlogged_cost: dict[_Cost, int | float | None] = field(default_factory=dict)
+
+
+_ALWAYS = ("step", "epoch", "batch", "best_step", "best_value", "waited")
+"""What old checkpoints have as well."""
 
 
 def save_checkpoint(
@@ -53,37 +61,52 @@ def save_checkpoint(
     tensors = {
         f"{name}/{key}": tensor
         for name, parameter in model.named_parameters()
-        for key, tensor in states.get(parameter, {}).items()
+        # a weight that no loss has used yet has no state
+        for key, tensor in (states.get(parameter) or first_state(parameter, "cpu")).items()
     }
     with write_folder_atomically(run.checkpoint(step)) as folder:
         save_weights(model, folder / "model.safetensors")
         save_tensors(tensors, folder / "optimizer.safetensors")
         with reporting_os_errors(folder):
             (folder / "state.json").write_text(json.dumps(dict(state), indent=1), encoding="utf-8")
+            (folder / RECORD).write_text(as_text(hashes(folder, "*")), encoding="utf-8")
 
 
 def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """Restore weights and optimizer, and return the state."""
     load_weights(folder / "model.safetensors", model)
-    states = defaultdict[str, dict[str, Tensor]](dict)
-    for path, tensor in load_tensors(folder / "optimizer.safetensors").items():
-        name, _, key = path.rpartition("/")
-        states[name][key] = tensor
+    parameters = dict(model.named_parameters())
+    expected = {
+        f"{name}/{key}": tensor
+        for name, parameter in parameters.items()
+        for key, tensor in first_state(parameter, "meta").items()
+    }
     own = local_part(optimizer)
     updated = {weight for group in own.param_groups for weight in group["params"]}
-    for name, parameter in model.named_parameters():
-        # a frozen parameter has no state
-        if name in states and parameter in updated:
-            own.state[parameter] = {key: tensor.to(parameter.device) for key, tensor in states[name].items()}
+    for path, tensor in load_checked(folder / "optimizer.safetensors", expected).items():
+        name, _, key = path.rpartition("/")
+        if parameters[name] in updated:
+            own.state[parameters[name]][key] = tensor.to(parameters[name].device)
     return read_state(folder)
 
 
-def parse_state(values: Mapping[str, Any], checkpoint: Path) -> TrainingState:
-    """Check the values of a checkpoint's state.json."""
+def parse_state(values: Mapping[str, Any], checkpoint: Path, scaler: Mapping[str, Any]) -> TrainingState:
+    """Check the values of a checkpoint's state.json; `scaler` is the state that a gradient scaler begins with."""
+    if unknown := values.keys() - TrainingState.__dataclass_fields__.keys():
+        raise broken_run(checkpoint, f"state.json was written by another version of synmt ({min(unknown)})")
+    if missing := [name for name in _ALWAYS if name not in values]:
+        raise broken_run(checkpoint, f"state.json has no {missing[0]}")
     try:
-        return TrainingState(**values)
-    except TypeError:
-        raise broken_run(checkpoint, "state.json was written by another version of synmt") from None
+        state = TypeAdapter(TrainingState).validate_json(json.dumps(dict(values)), strict=True)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = ".".join(map(str, problem["loc"]))
+        raise broken_run(checkpoint, f"state.json: {key} {plain_message(problem)}") from None
+    if state.step != int(checkpoint.name.removeprefix("step-")):
+        raise broken_run(checkpoint, f"state.json is that of step {state.step}")
+    if state.scaler.keys() != scaler.keys():
+        raise broken_run(checkpoint, "state.json has no scaler that fits training.precision")
+    return state
 
 
 def regular_checkpoints(run: Run, settings: TrainingRecipe) -> list[Path]:
@@ -97,9 +120,9 @@ def drop_checkpoints(run: Run, settings: TrainingRecipe, *, best_step: int) -> N
     """Remove the checkpoints that are no longer needed, and the optimizer of all but the newest."""
     steps = run.checkpoints()
     for folder in steps[:-1]:
-        (folder / "optimizer.safetensors").unlink(missing_ok=True)
+        remove(folder / "optimizer.safetensors")
     last = regular_checkpoints(run, settings)[-max(settings.keep, settings.average) :]
     needed = {steps[-1], run.checkpoint(best_step), *last}
     for folder in steps:
         if folder not in needed:
-            shutil.rmtree(folder)
+            remove(folder)

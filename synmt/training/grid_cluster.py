@@ -8,7 +8,6 @@ folder, it goes on from the last checkpoint there.
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 import uuid
 from collections.abc import Generator, Iterator, Sequence
@@ -20,20 +19,21 @@ from typing import Any
 from synmt.corpora.download import result_of
 from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, adding_advice
+from synmt.files.links import remove
 from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.writing import locked
 from synmt.parallel.cluster import Cluster
 from synmt.parallel.kit import driver_waits, ending_with_driver
 from synmt.parallel.sent_items import LongWork
 from synmt.recipe.schema import Recipe
-from synmt.run import Run, remove_leftovers
+from synmt.run import Run
 from synmt.training.checks import check_run_folder, check_values
 from synmt.training.distributed import Processes
 from synmt.training.finished import has_finished
 from synmt.training.grid_runs import ClusterStarted, Ends, FailedRun, GridRun, NextRun, failure_of, starts_from
 from synmt.training.initial import adopt_case
-from synmt.training.lifecycle import RESUME_ADVICE
-from synmt.training.pipeline import Record, begin, train, train_prepared
+from synmt.training.lifecycle import RESUME_ADVICE, begin_run, remove_leftovers
+from synmt.training.pipeline import Record, train, train_prepared
 from synmt.training.portable_run import Content, PortableRun, newest_step, pack, unpack
 from synmt.training.records import RunRecord
 from synmt.training.stages import Prepared, prepare_data
@@ -174,7 +174,7 @@ def _begin(
     parses = needs.to_run and prepared.corpus.test and not all_given_trees(recipe, prepared.corpus, "source", needs)
     parser = make_parser(recipe, "source", arcs=bool(needs.arcs)) if parses else None
     stack.enter_context(locked(run.folder, "this run"))
-    begin(folder, recipe, prepared, overwrite=overwrite)
+    begin_run(folder, recipe, prepared, overwrite=overwrite)
     return PortableRun(recipe, prepared, parser)
 
 
@@ -190,7 +190,7 @@ def _train(state: RunsToTrain, item: _Item) -> TrainedRun:
             content = pack(run)
             # otherwise what has been trained would be lost; a new attempt to overwrite would not look for it
             if driver_waits() or state.attempt:
-                shutil.rmtree(place)
+                remove(place)
     except SynmtError as error:
         return TrainedRun(number, failure_of(target, error))
     return TrainedRun(number, end, content)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.arrays import json_text
+from synmt.files.links import in_place, place_of
 from synmt.files.writing import reporting_os_errors, write_atomically
 from synmt.training.records import EndRecord, LogRecord, ValidationRecord
 
@@ -44,9 +45,10 @@ def _numbers(record: dict[str, Any]) -> list[tuple[str, float]]:
 
 
 def _drop_after(path: Path, step: int) -> None:
-    if not path.exists():
-        return
     kept = []
+    if not path.exists():
+        in_place(path)
+        return
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         # an incomplete line, of a process that was killed or a machine that lost its power, is not a record
         with suppress(ValueError, TypeError, KeyError):
@@ -62,4 +64,4 @@ def _tensorboard(folder: Path) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    return SummaryWriter(str(folder))
+    return SummaryWriter(str(place_of(folder / "events").parent))

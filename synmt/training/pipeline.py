@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ from synmt.data.vocabulary import Vocabulary
 from synmt.decode.batch_translation import translate_batches
 from synmt.errors import adding_advice
 from synmt.evaluation.metrics import score_system
-from synmt.files.reading import read_lines, stored_sha256
+from synmt.files.checksums import recording
+from synmt.files.reading import read_lines
 from synmt.files.writing import locked
 from synmt.model.build import build_for
 from synmt.model.device import choose_device, device_name, keep_freed_memory
@@ -45,6 +46,9 @@ from synmt.words.word_tokenizer import RAW
 
 Record = Progress | Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order; Progress comes before Prepared and after the end of training."""
+
+_FIXED = ("recipe.yaml", "*.model", "*.words", "*.truecase", "features.json")
+"""Files of a run that do not change while it is trained."""
 
 _logger = logging.getLogger(__name__)
 
@@ -110,7 +114,7 @@ def train(
                 prepared = yield from prepare_data(loaded, requirements, Path(data), **taken)
                 if processes.rank == 0:
                     stack.enter_context(locked(run.folder, "this run"))
-                    begin(run, loaded, prepared, overwrite=overwrite)
+                    begin_run(run, loaded, prepared, overwrite=overwrite)
                     processes.note(f"overwrite {run.folder}")
             with adding_advice(advice):
                 end = yield from train_prepared(run, loaded, prepared, processes, stop)
@@ -120,14 +124,6 @@ def train(
     if processes.rank == 0:
         yield from read_results(run)
         yield RunRecord(run.folder, "finished", run.info()["steps"])
-
-
-def begin(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) -> None:
-    """Set up a run folder that `check_run_folder` accepted; the caller holds its lock."""
-    begin_run(run, recipe, prepared, overwrite=overwrite)
-    if recipe.model.init is not None and not run.checkpoints():
-        other = Run(recipe.model.init.expanduser())
-        run.write_info(init={"run": str(other.folder), "weights": stored_sha256(other.weights_of("final"))})
 
 
 def _complete(run: Run, recipe: Recipe) -> Iterator[Progress]:
@@ -144,7 +140,8 @@ def _complete(run: Run, recipe: Recipe) -> Iterator[Progress]:
             _logger.info("%s was missing and has been written again", run.weights)
         yield from translate_tests(run, recipe, tests)
         # only now: after an interruption the same test sets are still missing
-        run.write_recipe(recipe)
+        with recording(run.folder, "recipe.yaml"):
+            run.write_recipe(recipe)
 
 
 def train_prepared(
@@ -194,10 +191,13 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     keep_freed_memory()
     data = PreparedCorpus.open(prepared.folder)
     source, target = data.vocabularies
-    for name, vocabulary in (("source", source), ("target", target)):
-        vocabulary.save(run.folder, name)
+    # the other processes write the same bytes
+    with recording(run.folder, *_FIXED) if processes.rank == 0 else nullcontext():
+        for name, vocabulary in (("source", source), ("target", target)):
+            vocabulary.save(run.folder, name)
+        features = _features(run, recipe, data, prepared.trees)
     torch.manual_seed(recipe.training.seed)
-    model = build_for(recipe, source, target, _features(run, recipe, data, prepared.trees))
+    model = build_for(recipe, source, target, features)
     if recipe.model.init is not None and not run.checkpoints():
         take_weights(model, recipe)
     freeze(model, recipe)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -20,6 +19,8 @@ from synmt.evaluation.cache import cached_score
 from synmt.evaluation.cost import cost_line
 from synmt.evaluation.metrics import make_metric, options_of
 from synmt.evaluation.outputs import tokens_folder
+from synmt.files.checksums import recording
+from synmt.files.links import remove
 from synmt.files.reading import read_lines
 from synmt.files.writing import write_atomically, write_json
 from synmt.recipe.corpus import SplitFiles
@@ -69,10 +70,12 @@ def translate_tests(
             yield Progress(f"translate {name}", len(done), len(words.source))
         cost = {"seconds": time.monotonic() - began, "processor_seconds": time.process_time() - processor_began}
         text = text._replace(hypothesis=[translator.tokenizers["target"].join(line) for line in done])
-        _write_test(run.test_folder(name), recipe, files, text, words._replace(hypothesis=done))
-        write_json(run.test_folder(name) / "cost.json", {"sentences": len(done), **cost}, indent=1)
-        # last: if this is interrupted, files that have changed are still known as such
-        write_json(run.test_folder(name) / MADE_FROM, hashes[name], indent=1)
+        folder = run.test_folder(name)
+        with recording(folder, "*.txt", "*.tsv", "*.json", "tokens/*.txt"):
+            _write_test(folder, recipe, files, text, words._replace(hypothesis=done))
+            write_json(folder / "cost.json", {"sentences": len(done), **cost}, indent=1)
+            # last: if this is interrupted, files that have changed are still known as such
+            write_json(folder / MADE_FROM, hashes[name], indent=1)
 
 
 class _Texts(NamedTuple):
@@ -103,7 +106,7 @@ def _read_texts(files: SplitFiles, translator: Translator) -> tuple[_Texts, _Tex
 
 def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, text: _Texts, words: _Texts) -> None:
     text.write(folder)
-    shutil.rmtree(tokens_folder(folder), ignore_errors=True)
+    remove(tokens_folder(folder))
     if any(recipe.text_of(side).changes for side in SIDES):
         words.write(tokens_folder(folder))
     if files.labels:
@@ -111,7 +114,7 @@ def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, text: _Texts, w
     _, references, hypotheses = words if recipe.evaluation.on == "tokens" else text
     cache = folder / "segments"
     # it belongs to the translations that were here before
-    shutil.rmtree(cache, ignore_errors=True)
+    remove(cache)
     options = options_of(recipe.evaluation)
     values = {}
     for name in recipe.evaluation.metrics:

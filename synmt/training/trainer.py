@@ -28,7 +28,7 @@ from synmt.run import Run
 from synmt.training.checkpoint import TrainingState, drop_checkpoints, load_checkpoint, parse_state, save_checkpoint
 from synmt.training.distributed import Processes
 from synmt.training.loss import Objective
-from synmt.training.meter import Meter, Step, Update, perplexity
+from synmt.training.meter import Meter, Update, perplexity
 from synmt.training.optimizer import gather_state, learning_rate, local_part, make_optimizer
 from synmt.training.records import EndRecord, LogRecord, ValidationRecord
 
@@ -77,14 +77,15 @@ class Trainer:
         """Continue from the newest checkpoint if there is one; returns the step."""
         checkpoints = self.run.checkpoints()
         if checkpoints:
-            self.state = parse_state(load_checkpoint(checkpoints[-1], self.model, self.optimizer), checkpoints[-1])
+            values = load_checkpoint(checkpoints[-1], self.model, self.optimizer)
+            self.state = parse_state(values, checkpoints[-1], self.scaler.state_dict())
             self.scaler.load_state_dict(self.state.scaler)
-            self._meter.steps = [Step(**step) for step in self.state.unlogged]
+            self._meter.steps = list(self.state.unlogged)
         return self.state.step
 
     def train(self) -> Generator[LogRecord, None, None]:
         """Train until max_steps, patience, the last decay or a request to stop."""
-        self._meter.start(**self.state.unlogged_cost)
+        self._meter.start(**self.state.unlogged_cost)  # type: ignore[arg-type]
         stream = self._batches()
         try:
             while (reason := self._reason_to_stop()) is None:
