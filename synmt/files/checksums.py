@@ -62,7 +62,7 @@ def verify(folder: Path, *, large: bool = False) -> None:
     """
     records = [path for path in sorted(folder.rglob(RECORD)) if UNFINISHED not in str(path.relative_to(folder))]
     if _options["verify"] and not records:
-        _logger.warning("%s has no checksums to verify: an earlier version of synmt wrote it", folder)
+        _warn(f"{folder} has no checksums to verify: an earlier version of synmt wrote it")
     for record in records:
         for name in _read(record.parent):
             if large or _options["verify"] or not name.endswith(_LARGE):
@@ -89,7 +89,7 @@ def _compare(folder: Path, name: str) -> None:
     if expected is None or not path.is_file() or _digest(path, path.stat().st_mtime_ns) == expected:
         return
     if name == _EDITABLE:
-        _warn(path)
+        _warn(f"{path} has changed since the run was written, and is used as it is now")
         return
     raise changed(path, f"its line from {folder / RECORD}")
 
@@ -101,8 +101,8 @@ def _digest(path: Path, mtime: int) -> str:
 
 
 @cache
-def _warn(path: Path) -> None:
-    _logger.warning("%s has changed since the run was written, and is used as it is now", path)
+def _warn(text: str) -> None:
+    _logger.warning("%s", text)
 
 
 def hashes(folder: Path, *patterns: str) -> dict[str, str]:
