@@ -18,7 +18,7 @@ pytestmark = pytest.mark.journey
 FILES = (
     *("run.json", "source.words", "target.words", "log.jsonl", "model.safetensors", "average.safetensors"),
     *(f"tests/test/{name}" for name in ("source.txt", "reference.txt", "hypothesis.txt")),
-    *(f"tests/test/{name}" for name in ("scores.json", "cost.json", "made_from.json")),
+    *(f"tests/test/{name}" for name in ("scores.json", "made_from.json")),
     *(f"checkpoints/step-00000008/{name}" for name in ("model.safetensors", "optimizer.safetensors", "state.json")),
 )
 SHARDS = ("train-00000.arrow", "valid-00000.arrow", "kept.arrow", "vocabulary.words", "corpus.json")
