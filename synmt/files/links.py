@@ -46,7 +46,7 @@ def place_of(path: Path) -> Path:
 def in_place(path: Path) -> Path:
     """Find where a file that is not replaced is written; a link that is there, also a hard one, is removed."""
     place = place_of(path)
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError, NotADirectoryError):
         there = os.lstat(place)
         if is_own(path) and (stat.S_ISLNK(there.st_mode) or (stat.S_ISREG(there.st_mode) and there.st_nlink > 1)):
             os.unlink(place)
