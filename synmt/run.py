@@ -14,6 +14,7 @@ runs/NAME/run.json            what the run is, and whether it has finished
                               has any, and the statistics of every segment (segments/)
           analysis/           drawings of `synmt analyze --trees --draw`
           tensorboard/        the log for TensorBoard, if it is installed
+          checksums.sha256    of the files here; each checkpoint and test set has its own
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,9 +32,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from synmt.errors import SynmtError, UsageError, broken_run, did_you_mean_path, unknown_name
+from synmt.files.checksums import changed, verify
 from synmt.files.json_files import read_json, read_json_if_there
+from synmt.files.links import own_folder
+from synmt.files.reading import fingerprint
 from synmt.files.schemas import RunInfo, State, Versioned
-from synmt.files.writing import UNFINISHED, write_atomically, write_json
+from synmt.files.writing import write_atomically, write_json
 from synmt.recipe.data import parser_model
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import EvaluationRecipe, Recipe
@@ -56,6 +60,9 @@ class Run:
     """One run folder."""
 
     folder: Path
+
+    def __post_init__(self) -> None:
+        own_folder(self.folder)
 
     @property
     def name(self) -> str:
@@ -103,7 +110,11 @@ class Run:
                 where=str(self.folder),
                 do=f"Use the synmt that made it ({found.get('synmt', 'unknown')})",
             )
-        return read_json(path, RunInfo)
+        info = read_json(path, RunInfo)
+        stored = read_json(path, dict[str, Any])
+        if stored.pop("checksum", None) not in (None, _checksum(stored)):
+            raise changed(path, "`checksum` from it")
+        return info
 
     def steps(self) -> int:
         """Read after how many steps the run has finished."""
@@ -114,9 +125,9 @@ class Run:
 
     def write_info(self, **values: Any) -> None:
         """Set values of run.json."""
-        path = self.folder / "run.json"
-        old = self.info() if path.exists() else {"format": FORMAT}
-        write_json(path, {**old, **values}, indent=1, ensure_ascii=False)
+        info: dict[str, Any] = {**(self.info() if self.exists() else {"format": FORMAT}), **values}
+        info.pop("checksum", None)
+        write_json(self.folder / "run.json", {**info, "checksum": _checksum(info)}, indent=1, ensure_ascii=False)
 
     def recipe(self) -> Recipe:
         """Read the recipe of the run."""
@@ -219,6 +230,7 @@ def find_run(path: Path | None, root: Path = Path("runs")) -> Run:
     """Open a run folder; without a path, the most recently finished one under `root`."""
     run = Run(path or _newest_finished(root))
     run.info()
+    verify(run.folder)
     return run
 
 
@@ -261,10 +273,5 @@ def read_state(checkpoint: Path) -> State:
     return read_json(checkpoint / "state.json", State)
 
 
-def remove_leftovers(run: Run) -> None:
-    """Remove the unfinished files of a killed process."""
-    for path in run.folder.rglob(f".*{UNFINISHED}"):
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+def _checksum(info: Mapping[str, Any]) -> str:
+    return fingerprint(json.dumps(info, sort_keys=True))

@@ -202,7 +202,7 @@ def test_another_file_of_a_run(old, tmp_path, monkeypatch, name):
         Log(tmp_path, 99)
 
     def resume():
-        Meter(torch.device("cpu")).start(**read_progress(checkpoint).unlogged_cost)
+        Meter(torch.device("cpu")).start(**read_progress(checkpoint, {}).unlogged_cost)
 
     readers = {
         "log.jsonl": {"cost": lambda: show_cost(run), "log": log},

@@ -9,6 +9,7 @@ from small import model_recipe, small_model
 
 from synmt.errors import UsageError
 from synmt.model.build import place_variants, variant_class, variant_names
+from synmt.model.variant_keys import variant_keys
 from synmt.model.variants.pascal import Pascal
 from synmt.recipe.schema import SyntaxRecipe
 
@@ -219,3 +220,31 @@ def test_two_signals_of_one_name_are_refused(write_module):
     small_model(far)
     with pytest.raises(UsageError, match=r"two different signals are called 'distance', one of them by far"):
         small_model({"name": "deps_san", "layers": [1], "heads": 2}, far)
+
+
+WIDTH = """
+from synmt.model.variant import Variant
+
+
+class Wide(Variant):
+    \"\"\"Widens nothing.
+
+    width: of nothing.
+    \"\"\"
+
+    def __init__(self, place, *, width: int, factor: float = 1.0):
+        super().__init__(place)
+        self.width = width
+"""
+
+
+def test_an_option_without_a_default_has_to_be_set(write_module):
+    write_module("needy.wide", WIDTH)
+    with pytest.raises(UsageError, match=r"syntax\.variants\.0 lacks 'width', which has no default\. Add `width: …`"):
+        place({"name": "needy.wide", "factor": 2.0})
+    with pytest.raises(UsageError, match=r"(?s)lacks 'width'.*no option 'widht'.*Did you mean 'width'"):
+        place({"name": "needy.wide", "widht": 3})
+    first, _ = place({"name": "needy.wide", "width": 3})
+    assert first[0].width == 3
+    _, width, factor = variant_keys("needy.wide")
+    assert (width.default, width.meaning, factor.default) == ("", "(Has no default.) Of nothing.", "1.0")

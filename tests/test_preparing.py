@@ -246,8 +246,9 @@ def test_a_text_with_the_line_ends_of_windows_is_prepared_as_any_other(tmp_path,
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     prepared(tmp_path / "other", corpus, vocabulary=settings)
     one, other = (snapshot(tmp_path / name / "prepared") for name in ("one", "other"))
-    # it has the hashes of the files
-    assert one.pop("corpus.json") != other.pop("corpus.json")
+    # one has the hashes of the files, and the other its own hash
+    for name in ("corpus.json", "checksums.sha256"):
+        assert one.pop(name) != other.pop(name)
     assert one == other
 
 
@@ -438,8 +439,8 @@ own.annotated(Path(sys.argv[1]))
 def test_a_run_that_is_killed_before_any_file_takes_its_name_ends_as_one_that_is_not(tmp_path, small_shards):
     whole = snapshot(annotated(tmp_path / "whole")[0].folder)
     names = [name for name in whole if not name.endswith("lock")]
-    # kept, vocabulary, 3 + 1 shards, corpus; 3 + 1 shards of trees, annotation
-    assert len(names) == 12
+    # kept, vocabulary, 3 + 1 shards, checksums, corpus; 3 + 1 shards of trees, checksums, annotation
+    assert len(names) == 14
     for moment in range(len(names)):
         folder = tmp_path / f"killed-{moment}"
         command = [sys.executable, "-c", _KILLED, str(folder), str(moment)]

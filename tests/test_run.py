@@ -22,11 +22,10 @@ from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import TrainingRecipe
 from synmt.recipe.yaml_text import dump_yaml
-from synmt.run import Run, find_run, read_state, remove_leftovers
-from synmt.training import checkpoint
+from synmt.run import Run, find_run, read_state
 from synmt.training.checkpoint import drop_checkpoints, load_checkpoint, save_checkpoint
 from synmt.training.finished import has_finished
-from synmt.training.lifecycle import begin_run, check_run, finish_run, write_final_weights
+from synmt.training.lifecycle import begin_run, check_run, finish_run, remove_leftovers, write_final_weights
 from synmt.training.log import Log
 from synmt.training.stages import Prepared
 
@@ -84,9 +83,11 @@ def test_the_tensors_of_an_optimiser_are_gone_through_once(saved, monkeypatch):
             scans.append("keys")
             return super().__iter__()
 
-    monkeypatch.setattr(checkpoint, "load_tensors", lambda path: Counted(weights.load_tensors(path)))
+    load_tensors = weights.load_tensors
+    monkeypatch.setattr(weights, "load_tensors", lambda path: Counted(load_tensors(path)))
     load_checkpoint(run.checkpoint(2), model, optimizer)
-    assert len(scans) == 1
+    # the weights once, the states to check and to restore them
+    assert len(scans) == 3
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o027])
@@ -99,7 +100,8 @@ def test_weights_have_the_mode_of_every_other_file(tmp_path, mask):
     finally:
         os.umask(before)
     modes = {path.name: path.stat().st_mode & 0o777 for path in [*run.checkpoint(2).iterdir(), run.weights]}
-    assert modes == dict.fromkeys(["model.safetensors", "optimizer.safetensors", "state.json"], 0o666 & ~mask)
+    names = ["model.safetensors", "optimizer.safetensors", "state.json", "checksums.sha256"]
+    assert modes == dict.fromkeys(names, 0o666 & ~mask)
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])

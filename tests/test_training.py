@@ -85,7 +85,8 @@ def make_trainer(folder, recipe=None, score=None, processes=None):
 
 def make_exact(trainer, momentum=0.0):
     """Leave out what would blow rounding up: dropout, and Adam's division by gradients near zero."""
-    trainer.optimizer = torch.optim.SGD(trainer.model.parameters(), momentum=momentum, fused=True)
+    betas = (momentum, 0.9)
+    trainer.optimizer = torch.optim.AdamW(trainer.model.parameters(), betas=betas, eps=1.0, weight_decay=0, fused=True)
     for module in trainer.model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0

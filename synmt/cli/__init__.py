@@ -28,6 +28,7 @@ from synmt.cli.train import train
 from synmt.cli.translate import translate
 from synmt.errors import UsageError, did_you_mean
 from synmt.evaluation.progress import show_progress_with
+from synmt.files.checksums import verify_large_files
 from synmt.files.own_code import ALLOW, allowing_code
 from synmt.parallel.threads import use_threads
 
@@ -38,6 +39,13 @@ _Threads = Annotated[
         metavar="N",
         help="Number of CPU threads. Default: $SYNMT_THREADS, else all cores that the process may use.",
         show_default=False,
+    ),
+]
+_Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify",
+        help="Compare large files of runs and prepared corpora with their checksums, and not only small ones.",
     ),
 ]
 
@@ -54,16 +62,20 @@ _AllowCode = Annotated[
 
 
 def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command `--threads`, before it loads torch, and `--allow-code` if it reads recipes or runs."""
+    """Give a command `--threads`, before it loads torch; and what all need that read recipes or runs."""
 
     @functools.wraps(command)
-    def computing(*args: Any, threads: int | None = None, allow_code: bool = False, **values: Any) -> None:
+    def computing(
+        *args: Any, threads: int | None = None, allow_code: bool = False, verify: bool = False, **values: Any
+    ) -> None:
         use_threads(threads)
+        verify_large_files(verify)
         with allowing_code(allow_code):
             command(*args, **values)
 
     own = inspect.signature(command, eval_str=True)
-    shared = {"threads": (None, _Threads)} | ({} if command is parse else {"allow_code": (False, _AllowCode)})
+    of_runs = {"allow_code": (False, _AllowCode), "verify": (False, _Verify)}
+    shared = {"threads": (None, _Threads)} | ({} if command is parse else of_runs)
     options = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
         for name, (default, kind) in shared.items()

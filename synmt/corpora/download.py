@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from synmt.corpora.progress import Progress
 from synmt.corpora.transfer import NotTheFile, Unavailable, forget, head, read_into
 from synmt.errors import SynmtError
+from synmt.files.links import in_place
 from synmt.files.reading import cache_folder, fingerprint, offline, sha256, stored_sha256
 from synmt.files.writing import reporting_os_errors
 
@@ -126,7 +127,7 @@ def alone(path: Path, doing: str) -> Iterator[None]:
 
     with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path.with_name(f".{path.name}.lock"))
+        lock = FileLock(in_place(path.with_name(f".{path.name}.lock")))
         try:
             lock.acquire(timeout=0)
         except Timeout:

@@ -18,6 +18,7 @@ from typing_extensions import TypedDict
 from synmt import __version__
 from synmt.errors import SynmtError
 from synmt.files.json_files import read_cached_json
+from synmt.files.links import in_place
 from synmt.files.writing import reporting_os_errors, write_json
 
 PAUSES = (1.0, 4.0, 15.0)
@@ -49,6 +50,7 @@ def read_into(partial: Path, address: str, *, size: int = 0) -> Iterator[tuple[i
     size: what the whole file must have, if known.
     Raises Gone or Refused; what has arrived stays for the next time, with the version of the file next to it.
     """
+    in_place(partial)
     furthest, attempts = _size(partial), 0
     if furthest and furthest == _version(partial).get("size"):
         yield furthest, furthest

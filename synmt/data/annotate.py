@@ -22,9 +22,10 @@ from synmt.data.arrow import ArrowTable
 from synmt.data.corpus import FORMAT, PreparedCorpus, shard_name
 from synmt.data.encoding import missing_shards, remove_unfinished, write_shards
 from synmt.data.stored_arcs import mean_mass
+from synmt.files.checksums import write_last
 from synmt.files.reading import fingerprint, read_lines, stored_sha256
 from synmt.files.schemas import TreeFacts
-from synmt.files.writing import locked, write_json
+from synmt.files.writing import locked
 from synmt.syntax.conllu import UnreadParse, read_unparsed
 
 
@@ -127,7 +128,8 @@ def _finish(
             for split, shards in facts.items()
         },
     }
-    write_json(annotation / "annotation.json", described, indent=1, ensure_ascii=False, sort_keys=True)
+    options: dict[str, Any] = {"indent": 1, "ensure_ascii": False, "sort_keys": True}
+    write_last(annotation, "annotation.json", described, "*.arrow", **options)
 
 
 def _relation_counts(shards: list[dict[str, Any]]) -> dict[str, int]:

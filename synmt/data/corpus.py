@@ -1,11 +1,13 @@
 """The prepared corpus on disk: the pieces of both sides, and annotations with the trees of a side.
 
 corpus.json                         format, languages, filters, counts; written last
+checksums.sha256                    of all these files
 vocabulary.model                    or source.model and target.model; `.words` for a vocabulary of words
 train-00000.arrow, valid-00000.arrow, …
                                     columns: line, source pieces, target pieces, without BOS and EOS
 parse-source-1a2b3c4d5e6f/          an annotation: the trees of the same rows, in files of the same names
     annotation.json                 parser, relations, counts; written last
+    checksums.sha256                of the files in this folder
     train-00000.arrow, …            columns: parents, relations, tags, word_of; with probabilities of arcs also
                                     arc_counts, arc_parents, arc_relations, arc_probabilities; train for BPE dropout
                                     has starts, ends and before in place of word_of; case, lemma, fine_tag and
@@ -28,7 +30,9 @@ from synmt.data.arrow import ArrowTable
 from synmt.data.stored_trees import StoredTrees, Tree, WholeTree, open_trees
 from synmt.data.vocabulary import IdArray, Vocabulary
 from synmt.errors import SynmtError
+from synmt.files.checksums import verify
 from synmt.files.json_files import read_json, read_json_if_there
+from synmt.files.links import own_folder
 from synmt.files.schemas import AnnotationFacts, PreparedFacts, Versioned
 
 T = TypeVar("T")
@@ -57,12 +61,14 @@ class PreparedCorpus:
     """A complete prepared corpus."""
 
     def __init__(self, folder: Path, facts: PreparedFacts) -> None:
-        self.folder, self.facts = folder, facts
+        self.folder, self.facts = own_folder(folder), facts
 
     @classmethod
     def open(cls, folder: Path) -> PreparedCorpus:
         """Open a complete prepared corpus; raises SynmtError for any other folder."""
-        return cls(folder, _read_facts(folder / "corpus.json", PreparedFacts))
+        facts = _read_facts(folder / "corpus.json", PreparedFacts)
+        verify(folder)
+        return cls(folder, facts)
 
     @cached_property
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
@@ -92,7 +98,7 @@ class PreparedCorpus:
 def is_complete(folder: Path) -> bool:
     """Tell whether a folder is a complete prepared corpus in this format."""
     try:
-        PreparedCorpus.open(folder)
+        _read_facts(folder / "corpus.json", Versioned)
     except SynmtError:
         return False
     return True

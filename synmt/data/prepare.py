@@ -29,8 +29,10 @@ from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.data.vocabulary_training import add_counts, count_words, needs_lines, train_on_counts, train_vocabulary
 from synmt.errors import SynmtError, all_in_one
+from synmt.files.checksums import write_last
+from synmt.files.links import own_folder
 from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
-from synmt.files.writing import locked, write_json
+from synmt.files.writing import locked
 from synmt.parallel.work import in_order, in_shards, started_workers
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import VocabularyRecipe
@@ -63,7 +65,7 @@ def prepare(
     """
     if is_complete(folder):
         return
-    with locked(folder, "this corpus"):
+    with locked(own_folder(folder), "this corpus"):
         remove_unfinished(folder)
         lines = check_lengths(corpus.splits())
         check_parts(corpus.parts, lines["train"])
@@ -202,7 +204,7 @@ def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int],
         "vocabulary_sizes": sizes,
         "splits": splits,
     }
-    write_json(folder / "corpus.json", facts, indent=1, ensure_ascii=False)
+    write_last(folder, "corpus.json", facts, "*.arrow", "*.model", "*.words", indent=1, ensure_ascii=False)
 
 
 def _input_hashes(corpus: Corpus) -> dict[str, str]:

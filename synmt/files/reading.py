@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from synmt.errors import SynmtError, not_utf8
+from synmt.files.links import own_folder
 from synmt.files.other_formats import ANY_FORMAT, refuse_other_formats
 from synmt.files.writing import write_json
 
@@ -133,7 +134,7 @@ def known_lines(path: str | Path) -> int | None:
 
 def sha256(path: str | Path, *, unpacked: bool = False) -> str:
     """Hash the bytes of a file; `unpacked` decompresses those of `.gz`."""
-    with open_binary(path) if unpacked else open(path, "rb") as stream:
+    with open_binary(path, allowed=ANY_FORMAT) if unpacked else open(path, "rb") as stream:
         digest = hashlib.sha256()
         for block in iter(lambda: stream.read(1 << 20), b""):
             digest.update(block)
@@ -174,7 +175,8 @@ def cache_folder() -> Path:
     import platformdirs
 
     chosen = os.environ.get("SYNMT_CACHE")
-    return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("synmt", appauthor=False))
+    default = platformdirs.user_cache_dir("synmt", appauthor=False)
+    return own_folder(Path(chosen).expanduser() if chosen else Path(default))
 
 
 def offline() -> bool:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from synmt.errors import SynmtError, UsageError
+from synmt.files.links import in_place, is_own, place_of, remove
 
 UNFINISHED = ".unfinished"
 """The end of the names of temporary files and folders, which begin with a dot and the name of the finished one."""
@@ -36,13 +37,13 @@ def write_atomically(
     r"""Open a file that gets its name only if the block ends without an error (write, fsync, rename).
 
     Text is UTF-8 with `\n` line ends; `.gz` is compressed, without a time stamp. A symbolic link stays, and its target
-    is replaced. A pipe, a device and `/dev/stdout` are written directly.
+    is replaced, but not in a folder that synmt makes. A pipe, a device and `/dev/stdout` are written directly.
 
     pack: compresses into `.gz`, in place of the gzip module.
     keep: what an error interrupts stays, under another name, until the file is complete.
     """
     path = Path(path)
-    opened = _open_stream(path) if is_stream(path) else _replace_file(path, keep=keep)
+    opened = _open_stream(path) if is_stream(path) and not is_own(path) else _replace_file(path, keep=keep)
     with opened as raw, _compressed(raw, path, pack) as target:
         if binary:
             yield target
@@ -68,7 +69,7 @@ def write_output(
     if path is None:
         return contextlib.nullcontext(sys.stdout)
     if not is_stream(path):
-        _remove_abandoned(Path(os.path.realpath(path)))
+        _remove_abandoned(place_of(path))
     return write_atomically(path, pack=pack, keep=keep)
 
 
@@ -90,7 +91,7 @@ def _number_of_open_stream(path: Path) -> int | None:
 
 @contextlib.contextmanager
 def _replace_file(path: Path, *, keep: bool) -> Iterator[BinaryIO]:
-    path = Path(os.path.realpath(path))
+    path = place_of(path)
     # gunzip wants the ending
     kept = path.with_suffix(f"{UNFINISHED}.gz") if path.suffix == ".gz" else Path(f"{path}{UNFINISHED}")
     with reporting_os_errors(path):
@@ -187,7 +188,7 @@ def write_json(path: Path, values: Any, **options: Any) -> None:
 @contextlib.contextmanager
 def write_folder_atomically(path: str | Path) -> Iterator[Path]:
     """Provide a folder to fill. It replaces an older one, or the one behind a link, if the block ends without error."""
-    path = Path(os.path.realpath(path))
+    path = place_of(Path(path))
     with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=UNFINISHED, dir=path.parent))
@@ -196,8 +197,7 @@ def write_folder_atomically(path: str | Path) -> Iterator[Path]:
             for file in filter(Path.is_file, temporary.rglob("*")):
                 sync(file)
             set_usual_mode(temporary)
-            if path.exists():
-                shutil.rmtree(path)
+            remove(path)
             os.replace(temporary, path)
             sync(path.parent)
         except BaseException:
@@ -229,7 +229,7 @@ def locked(folder: Path, what: str) -> Iterator[None]:
     # `synmt --help` does not need it
     from filelock import FileLock, Timeout
 
-    lock = FileLock(folder / "lock", timeout=0)
+    lock = FileLock(in_place(folder / "lock"), timeout=0)
     try:
         with reporting_os_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)

@@ -78,7 +78,7 @@ class Syntax:
 class Variant(nn.Module):
     """Edit the model in one place. Override the one of `embed`, `edit`, `observe` and `annotate` that your paper needs.
 
-    Options are keyword-only arguments of `__init__` with a type and a default. The type can limit the values:
+    Options are keyword-only arguments of `__init__` with a type and usually a default. The type can limit the values:
     `variance: PositiveFloat = 1.0` (pydantic), `ignore: Probability = 0.0`, `kind: Literal["global", "deep"] = "deep"`.
     """
 

@@ -10,17 +10,17 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter
 
 from synmt.model.build import variant_class, variant_names
-from synmt.model.variant_options import option_defaults
+from synmt.model.variant_options import REQUIRED, option_defaults
 from synmt.recipe.keys import RecipeKey, allowed_values, yaml_text
 
 
 def list_options(words: Iterable[str] = ()) -> list[RecipeKey]:
     """List the variants and their options that match all words; the path of each is `syntax.variants[NAME].OPTION`."""
     words = list(words)
-    return [key for name in variant_names() for key in _keys(name) if key.matches(words)]
+    return [key for name in variant_names() for key in variant_keys(name) if key.matches(words)]
 
 
-def _keys(name: str) -> Iterator[RecipeKey]:
+def variant_keys(name: str) -> Iterator[RecipeKey]:
     kind, path = variant_class(name), f"syntax.variants[{name}]"
     text = inspect.getdoc(kind) or ""
     yield RecipeKey(path, "", "", text.partition("\n")[0])
@@ -31,4 +31,7 @@ def _keys(name: str) -> Iterator[RecipeKey]:
     for option, default in option_defaults(kind).items():
         values = allowed_values(TypeAdapter(hints.get(option, Any)).json_schema())
         meaning = meanings.get(option, "")
-        yield RecipeKey(f"{path}.{option}", yaml_text(default), values, meaning[:1].upper() + meaning[1:])
+        meaning = meaning[:1].upper() + meaning[1:]
+        if default is REQUIRED:
+            default, meaning = None, f"(Has no default.) {meaning}"
+        yield RecipeKey(f"{path}.{option}", yaml_text(default), values, meaning)

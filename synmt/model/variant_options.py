@@ -14,9 +14,12 @@ from synmt.model.variant import Variant
 from synmt.recipe.model import WIDEST
 from synmt.recipe.schema import VariantRecipe
 
+REQUIRED: Any = inspect.Parameter.empty
+"""In place of the default of an option that every recipe has to set."""
+
 
 def option_defaults(kind: type[Variant]) -> dict[str, Any]:
-    """List the options of a variant, with their defaults."""
+    """List the options of a variant, with their defaults; `REQUIRED` for one without."""
     parameters = inspect.signature(kind).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
@@ -28,7 +31,12 @@ def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dic
     """
     defaults = option_defaults(kind)
     hints = get_type_hints(kind.__init__, include_extras=True)
-    options, errors = dict(defaults), list[SynmtError]()
+    options = dict(defaults)
+    errors: list[SynmtError] = [
+        UsageError(f"{where} lacks '{name}', which has no default", do=f"Add `{name}: …` to {recipe.name}")
+        for name, default in defaults.items()
+        if default is REQUIRED and name not in recipe.options
+    ]
     for name, value in recipe.options.items():
         if name not in defaults:
             errors.append(_unknown_option(name, sorted(defaults), recipe.name, where))

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from synmt.errors import SynmtError, broken_run
+from synmt.files.checksums import verify_file
 from synmt.files.writing import reporting_os_errors, set_usual_mode, write_atomically
 
 
@@ -25,15 +26,29 @@ def save_weights(model: nn.Module, path: Path) -> None:
 
 def load_weights(path: Path, model: nn.Module) -> None:
     """Read every parameter; raises SynmtError if the file does not fit the model."""
-    tensors, parameters = load_tensors(path), dict(model.named_parameters())
-    if odd := sorted(tensors.keys() ^ parameters.keys()):
-        raise broken_run(path, f"its weights are not those of the recipe's model ({odd[0]}, …)")
+    parameters = dict(model.named_parameters())
+    tensors = load_checked(path, parameters)
     with torch.no_grad():
         for name, parameter in parameters.items():
-            if tensors[name].shape != parameter.shape:
-                shapes = f"{tuple(tensors[name].shape)}, but the model's is {tuple(parameter.shape)}"
-                raise broken_run(path, f"{name} has the shape {shapes}")
             parameter.copy_(tensors[name])
+
+
+def load_checked(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Read tensors; raises SynmtError unless they have the names, shapes and types of `expected`, and are finite."""
+    tensors = load_tensors(path)
+    for name in sorted(tensors.keys() ^ expected.keys()):
+        what = "is missing" if name in expected else "is not part of it"
+        raise broken_run(path, f"it does not fit the recipe's model: {name} {what}")
+    for name, tensor in tensors.items():
+        for what, here, there in (
+            ("shape", tuple(tensor.shape), tuple(expected[name].shape)),
+            ("type", tensor.dtype, expected[name].dtype),
+        ):
+            if here != there:
+                raise broken_run(path, f"{name} has the {what} {here}, but the model's is {there}")
+        if not tensor.isfinite().all():
+            raise broken_run(path, f"{name} has values that are not finite")
+    return tensors
 
 
 class WithoutInitialValues(TorchFunctionMode):
@@ -52,8 +67,9 @@ class WithoutInitialValues(TorchFunctionMode):
 def average_weights(paths: Sequence[Path], target: Path) -> None:
     """Write the mean of several files of weights."""
     total: dict[str, Tensor] = {}
+    first = load_tensors(paths[0])
     for path in paths:
-        for name, tensor in load_tensors(path).items():
+        for name, tensor in load_checked(path, first).items():
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
     mean = {name: (tensor / len(paths)).float() for name, tensor in total.items()}
     with write_atomically(target, binary=True) as out:
@@ -78,6 +94,7 @@ def _of_the_system(error: SafetensorError) -> OSError:
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """Read the tensors of a file onto the CPU; raises SynmtError if it is missing or damaged."""
+    verify_file(path)
     try:
         return load_file(path)
     except FileNotFoundError:

@@ -27,6 +27,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from synmt.errors import SynmtError
 from synmt.files.json_files import parse_json
+from synmt.files.links import in_place
 from synmt.files.reading import cache_folder
 from synmt.parsing.parser import OnFailure, Parser
 from synmt.syntax.parse import Arcs, Parse
@@ -95,12 +96,13 @@ class CachedParser:
             return None
         path = self.path
         try:
+            in_place(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             # a new connection for each call, since a process may fork, and threads may not share a connection
             with closing(sqlite3.connect(path, timeout=_TIMEOUT, isolation_level="IMMEDIATE")) as database:
                 _set_up(database)
                 return action(database)
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, SynmtError) as error:
             self._unusable = True
             reason = error.strerror if isinstance(error, OSError) else error
             _logger.info(f"the cache of trees cannot be used: {path}: {reason}")

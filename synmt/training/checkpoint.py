@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,17 +10,19 @@ from typing import Any
 
 import torch
 from pydantic import ConfigDict, with_config
-from torch import Tensor, nn
+from torch import nn
 from typing_extensions import TypedDict
 
 from synmt.errors import broken_run
+from synmt.files.checksums import RECORD, as_text, hashes
 from synmt.files.json_files import Amount, Count, read_json
+from synmt.files.links import remove
 from synmt.files.writing import reporting_os_errors, write_folder_atomically
-from synmt.model.weights import load_tensors, load_weights, save_tensors, save_weights
+from synmt.model.weights import load_checked, load_weights, save_tensors, save_weights
 from synmt.recipe.schema import TrainingRecipe
 from synmt.run import Run, read_state
 from synmt.training.meter import Step
-from synmt.training.optimizer import local_part, states_of
+from synmt.training.optimizer import first_state, local_part, states_of
 
 
 class UnloggedCost(TypedDict, total=False):
@@ -59,6 +59,10 @@ class TrainingState:
     unlogged_cost: UnloggedCost = field(default_factory=UnloggedCost)
 
 
+_ALWAYS = ("step", "epoch", "batch", "best_step", "best_value", "waited")
+"""What old checkpoints have as well."""
+
+
 def save_checkpoint(
     run: Run, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]
 ) -> None:
@@ -67,36 +71,47 @@ def save_checkpoint(
     tensors = {
         f"{name}/{key}": tensor
         for name, parameter in model.named_parameters()
-        for key, tensor in states.get(parameter, {}).items()
+        # a weight that no loss has used yet has no state
+        for key, tensor in (states.get(parameter) or first_state(parameter, "cpu")).items()
     }
     with write_folder_atomically(run.checkpoint(step)) as folder:
         save_weights(model, folder / "model.safetensors")
         save_tensors(tensors, folder / "optimizer.safetensors")
         with reporting_os_errors(folder):
             (folder / "state.json").write_text(json.dumps(dict(state), indent=1), encoding="utf-8")
+            (folder / RECORD).write_text(as_text(hashes(folder, "*")), encoding="utf-8")
 
 
 def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """Restore weights and optimizer, and return the state."""
     load_weights(folder / "model.safetensors", model)
-    states = defaultdict[str, dict[str, Tensor]](dict)
-    for path, tensor in load_tensors(folder / "optimizer.safetensors").items():
-        name, _, key = path.rpartition("/")
-        states[name][key] = tensor
+    parameters = dict(model.named_parameters())
+    expected = {
+        f"{name}/{key}": tensor
+        for name, parameter in parameters.items()
+        for key, tensor in first_state(parameter, "meta").items()
+    }
     own = local_part(optimizer)
     updated = {weight for group in own.param_groups for weight in group["params"]}
-    for name, parameter in model.named_parameters():
-        # a frozen parameter has no state
-        if name in states and parameter in updated:
-            own.state[parameter] = {key: tensor.to(parameter.device) for key, tensor in states[name].items()}
+    for path, tensor in load_checked(folder / "optimizer.safetensors", expected).items():
+        name, _, key = path.rpartition("/")
+        if parameters[name] in updated:
+            own.state[parameters[name]][key] = tensor.to(parameters[name].device)
     return dict(read_state(folder))
 
 
-def read_progress(checkpoint: Path) -> TrainingState:
-    """Read the progress of training that a checkpoint stores."""
-    state = read_json(checkpoint / "state.json", TrainingState)
+def read_progress(checkpoint: Path, scaler: Mapping[str, Any]) -> TrainingState:
+    """Read the progress of training that a checkpoint stores.
+
+    scaler: the state that a gradient scaler begins with.
+    """
+    state, stored = read_json(checkpoint / "state.json", TrainingState), read_state(checkpoint)
+    if missing := [name for name in _ALWAYS if name not in stored]:
+        raise broken_run(checkpoint, f"state.json has no {missing[0]}")
     if checkpoint.name != f"step-{state.step:08d}":
         raise broken_run(checkpoint, f"state.json is that of step {state.step}")
+    if state.scaler.keys() != scaler.keys():
+        raise broken_run(checkpoint, "state.json has no scaler that fits training.precision")
     return state
 
 
@@ -111,9 +126,9 @@ def drop_checkpoints(run: Run, settings: TrainingRecipe, *, best_step: int) -> N
     """Remove the checkpoints that are no longer needed, and the optimizer of all but the newest."""
     steps = run.checkpoints()
     for folder in steps[:-1]:
-        (folder / "optimizer.safetensors").unlink(missing_ok=True)
+        remove(folder / "optimizer.safetensors")
     last = regular_checkpoints(run, settings)[-max(settings.keep, settings.average) :]
     needed = {steps[-1], run.checkpoint(best_step), *last}
     for folder in steps:
         if folder not in needed:
-            shutil.rmtree(folder)
+            remove(folder)

@@ -11,6 +11,7 @@ from synmt.arrays import Side
 from synmt.data.vocabulary import Vocabularies
 from synmt.errors import UsageError, naming
 from synmt.evaluation.metrics import make_metric, options_of
+from synmt.files.links import place_of
 from synmt.model.build import place_variants
 from synmt.model.device import choose_device, multiplies
 from synmt.parallel.work import cluster_in_use
@@ -51,6 +52,8 @@ def check_run_folder(run: Run, recipe: Recipe, *, overwrite: bool) -> tuple[Reci
     if not finished:
         # now, and not after hours of preparation
         check_folder(run.folder)
+        for path in [] if overwrite else filter(Path.is_dir, run.folder.rglob("*")):
+            place_of(path / "file")
         check_parts(recipe, vocabularies, continued=bool(run.checkpoints()) and not overwrite)
     return recipe, vocabularies, finished
 

@@ -7,7 +7,6 @@ folder, it goes on from the last checkpoint there.
 
 from __future__ import annotations
 
-import shutil
 import threading
 import uuid
 from collections.abc import Generator, Iterator, Sequence
@@ -20,6 +19,7 @@ from synmt.corpora.download import result_of
 from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, adding_advice, naming_lack_of_memory
 from synmt.files.json_files import parse_json
+from synmt.files.links import remove
 from synmt.files.own_code import HASHES
 from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.schemas import RunInfo
@@ -28,13 +28,13 @@ from synmt.parallel.cluster import Cluster
 from synmt.parallel.kit import driver_waits, ending_with_driver
 from synmt.parallel.sent_items import LongWork
 from synmt.recipe.schema import Recipe
-from synmt.run import Run, remove_leftovers
+from synmt.run import Run
 from synmt.training.checks import check_run_folder, check_values
 from synmt.training.distributed import Processes
 from synmt.training.finished import has_finished
 from synmt.training.grid_runs import ClusterStarted, Ends, FailedRun, GridRun, NextRun, failure_of, starts_from
 from synmt.training.initial import adopt_case
-from synmt.training.lifecycle import RESUME_ADVICE, begin_run
+from synmt.training.lifecycle import RESUME_ADVICE, begin_run, remove_leftovers
 from synmt.training.pipeline import Record, train, train_prepared
 from synmt.training.portable_run import Content, PortableRun, newest_step, pack, unpack
 from synmt.training.records import RunRecord
@@ -192,7 +192,7 @@ def _train(state: RunsToTrain, item: _Item) -> TrainedRun:
             content = pack(run)
             # otherwise what has been trained would be lost; a new attempt to overwrite would not look for it
             if driver_waits() or state.attempt:
-                shutil.rmtree(place)
+                remove(place)
     except SynmtError as error:
         return TrainedRun(number, failure_of(target, error))
     return TrainedRun(number, end, content)

@@ -14,6 +14,7 @@ from synmt.arrays import SIDES, Side
 from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.errors import SynmtError, UsageError, listed
+from synmt.files.checksums import verify, verify_file
 from synmt.model.build import build, build_for
 from synmt.model.parts import named_weights, weights_in
 from synmt.model.seq2seq import Seq2Seq
@@ -94,6 +95,7 @@ def _has_weights(own: Run, init: Path) -> bool:
 def _recipe_of(run: Run) -> Recipe:
     try:
         run.info()
+        verify(run.folder)
         return run.recipe()
     except SynmtError as error:
         near = Path("runs") / run.folder
@@ -190,6 +192,7 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
     assert recipe.model.init is not None
     run = Run(recipe.model.init.expanduser())
     other = _model_of(run)
+    verify_file(run.weights_of("final"), large=True)
     load_weights(run.weights_of("final"), other)
     shared = _shared(model, other, recipe)
     with torch.no_grad():

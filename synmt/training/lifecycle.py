@@ -5,20 +5,23 @@ from __future__ import annotations
 import datetime
 import logging
 import shutil
+from pathlib import Path
 
 import torch
 
 from synmt import __version__
 from synmt.decode.tree_provider import parser_difference
 from synmt.errors import UsageError, counted, listed
+from synmt.files.checksums import RECORD, recording, verify, verify_file
+from synmt.files.links import remove
 from synmt.files.own_code import changed_code, keep_code
 from synmt.files.reading import stored_sha256
-from synmt.files.writing import write_atomically
+from synmt.files.writing import UNFINISHED, write_atomically
 from synmt.model.weights import average_weights
 from synmt.recipe.differences import recipe_differences
 from synmt.recipe.load import recipe_values
-from synmt.recipe.schema import Recipe
-from synmt.run import Run, remove_leftovers
+from synmt.recipe.schema import Recipe, TrainingRecipe
+from synmt.run import Run
 from synmt.training.changed_inputs import another_run
 from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.finished import has_finished
@@ -49,6 +52,7 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
     run.info()
     if overwrite:
         return
+    verify(run.folder)
     before = run.recipe()
     changed = recipe_differences(recipe_values(before), recipe_values(recipe), _MAY_CHANGE)
     differences = [f"{key} was {old}, is {new}" for key, old, new in changed]
@@ -91,6 +95,9 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
     if overwrite:
         _empty(run)
     remove_leftovers(run)
+    if run.checkpoints():
+        verify(run.folder, large=True)
+        verify(prepared.folder, large=True)
     # both names are hashes of the contents
     reads = {"prepared": prepared.folder.name, "trees": dict(prepared.made_by)}
     before = run.info() if run.exists() else {}
@@ -107,6 +114,8 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
         run.write_info(name=recipe.name, status="training", synmt=__version__, torch=torch.__version__)
     if not (run.folder / "code").exists():
         keep_code(_variants(recipe), run.folder / "code")
+    # weights and log are going to change
+    remove(run.folder / RECORD)
     for side, tokenizer in prepared.tokenizers.items():
         if tokenizer.truecaser is not None:
             with write_atomically(case_model(run.folder, side), binary=True) as out:
@@ -120,28 +129,40 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
         run.write_info(init={"run": str(other.folder), "weights": stored_sha256(other.weights_of("final"))})
 
 
+def remove_leftovers(run: Run) -> None:
+    """Remove the unfinished files of a killed process."""
+    for path in run.folder.rglob(f".*{UNFINISHED}"):
+        remove(path)
+
+
 def _empty(run: Run) -> None:
     # run.json goes last: if this is interrupted, the folder is still a run
     for path in sorted(run.folder.iterdir(), key=lambda path: path.name == "run.json"):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        elif path.name != "lock":
-            path.unlink()
+        if path.name != "lock":
+            remove(path)
 
 
 def write_final_weights(run: Run, recipe: Recipe) -> None:
     """Write the weights used for translation: the best, the last, or the mean of the last ones."""
-    settings, average = recipe.training, run.folder / "average.safetensors"
+    with recording(run.folder, "*.safetensors", run.log.name):
+        _write_weights(run, recipe.training, run.folder / "average.safetensors")
+
+
+def _write_weights(run: Run, settings: TrainingRecipe, average: Path) -> None:
     # the checkpoints of a finished run may have been removed by hand
     if settings.average > 1 and (last := regular_checkpoints(run, settings)[-settings.average :]):
         if len(last) < settings.average:
             what = "only %s averaged: there are no more, but training.average is %d"
             _logger.warning(what, counted(len(last), "checkpoint is", "checkpoints are"), settings.average)
+        for folder in last:
+            verify(folder, large=True)
         average_weights([folder / "model.safetensors" for folder in last], average)
     elif settings.average == 1:
         # it is that of fewer steps
         average.unlink(missing_ok=True)
-    with write_atomically(run.weights, binary=True) as out, open(run.weights_of(settings.use), "rb") as weights:
+    used = run.weights_of(settings.use)
+    verify_file(used, large=True)
+    with write_atomically(run.weights, binary=True) as out, open(used, "rb") as weights:
         shutil.copyfileobj(weights, out)
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from synmt.arrays import json_text
 from synmt.errors import SynmtError
 from synmt.files.json_files import parse_json
+from synmt.files.links import in_place, place_of
+from synmt.files.other_formats import ANY_FORMAT
 from synmt.files.reading import open_binary
 from synmt.files.schemas import LogLine
 from synmt.files.writing import reporting_os_errors, write_atomically
@@ -47,10 +49,11 @@ def _numbers(record: dict[str, Any]) -> list[tuple[str, float]]:
 
 
 def _drop_after(path: Path, step: int) -> None:
-    if not path.exists():
-        return
     kept = []
-    with open_binary(path) as stream:
+    if not path.exists():
+        in_place(path)
+        return
+    with open_binary(path, allowed=ANY_FORMAT) as stream:
         lines = stream.read().decode(errors="replace").split("\n")
     for line in lines:
         # an incomplete line, of a process that was killed or a machine that lost its power, is not a record
@@ -67,4 +70,4 @@ def _tensorboard(folder: Path) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    return SummaryWriter(str(folder))
+    return SummaryWriter(str(place_of(folder / "events").parent))

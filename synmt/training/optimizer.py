@@ -72,6 +72,14 @@ def states_of(optimizer: Any) -> dict[Tensor, dict[str, Tensor]]:
     return {weights[index]: state for index, state in optimizer.state_dict()["state"].items()}
 
 
+def first_state(parameter: nn.Parameter, device: str) -> dict[str, Tensor]:
+    """Make the state of a weight before its first update; a frozen one has none."""
+    if not parameter.requires_grad:
+        return {}
+    moments = {name: torch.zeros_like(parameter, device=device) for name in ("exp_avg", "exp_avg_sq")}
+    return {"step": torch.zeros((), device=device), **moments}
+
+
 def _is_divided(optimizer: Any) -> bool:
     return hasattr(optimizer, "consolidate_state_dict")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from synmt.data.dropout import BpeDropout
 from synmt.data.features import learn_features
 from synmt.data.stream import Reader
 from synmt.errors import adding_advice
+from synmt.files.checksums import recording
 from synmt.files.writing import locked
 from synmt.model.build import build_for
 from synmt.model.device import choose_device, device_name, keep_freed_memory
@@ -41,6 +42,9 @@ from synmt.training.validation import validation_bleu
 
 Record = Progress | Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order; Progress comes before Prepared and after the end of training."""
+
+_FIXED = ("recipe.yaml", "*.model", "*.words", "*.truecase", "features.json")
+"""Files of a run that do not change while it is trained."""
 
 _logger = logging.getLogger(__name__)
 
@@ -134,7 +138,8 @@ def _complete(run: Run, recipe: Recipe) -> Iterator[Progress]:
             _logger.info("%s was missing and has been written again", run.weights)
         yield from translate_tests(run, recipe, tests)
         # only now: after an interruption the same test sets are still missing
-        run.write_recipe(recipe)
+        with recording(run.folder, "recipe.yaml"):
+            run.write_recipe(recipe)
 
 
 def train_prepared(
@@ -184,10 +189,12 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     keep_freed_memory()
     data = PreparedCorpus.open(prepared.folder)
     source, target = data.vocabularies
-    for name, vocabulary in (("source", source), ("target", target)):
-        vocabulary.save(run.folder, name)
+    # the other processes write the same bytes
+    with recording(run.folder, *_FIXED) if processes.rank == 0 else nullcontext():
+        for name, vocabulary in (("source", source), ("target", target)):
+            vocabulary.save(run.folder, name)
+        features = _features(run, recipe, data, prepared.trees)
     torch.manual_seed(recipe.training.seed)
-    features = _features(run, recipe, data, prepared.trees)
     model = build_for(recipe, source, target, features, run.folder / "code")
     if recipe.model.init is not None and not run.checkpoints():
         take_weights(model, recipe)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
@@ -12,6 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from synmt.errors import SynmtError
+from synmt.files.checksums import RECORD
+from synmt.files.links import remove
 from synmt.files.reading import fingerprint
 from synmt.files.writing import write_atomically, write_folder_atomically
 from synmt.parsing.parser import StanzaParser
@@ -138,12 +139,16 @@ def unpack(run: Run, content: Content) -> None:
         with write_folder_atomically(run.folder / "checkpoints" / step) as folder:
             for name, data in files.items():
                 (folder / name).write_bytes(data)
-    for name, data in content.items():
+    # they come after what they are of
+    for record in run.folder.rglob(RECORD):
+        if record.relative_to(run.folder).parts[0] != "checkpoints":
+            remove(record)
+    for name, data in sorted(content.items(), key=lambda item: item[0].endswith(RECORD)):
         if not name.startswith("checkpoints/") and name != "run.json":
             with write_atomically(run.folder / name, binary=True) as out:
                 out.write(data)
     for path in _others(run, content):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        remove(path)
     if "run.json" in content:
         with write_atomically(run.folder / "run.json", binary=True) as out:
             out.write(content["run.json"])

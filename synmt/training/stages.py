@@ -20,6 +20,7 @@ from synmt.data.task_corpus import describe_dropped, with_bracketings, with_tree
 from synmt.data.vocabulary import Vocabularies
 from synmt.errors import SynmtError, all_in_one
 from synmt.files.language import warn_of_file
+from synmt.files.links import own_folder
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arcs import without_arcs
@@ -102,7 +103,7 @@ def prepare_data(
     tokenizers = make_tokenizers(recipe, truecasers)
     if find_words(raw, tokenizers, data / "words") is None:
         check_lengths(raw.splits())
-    corpus, tokenizers = yield from tokenize_corpus(raw, tokenizers, data / "words")
+    corpus, tokenizers = yield from tokenize_corpus(raw, tokenizers, own_folder(data / "words"))
     prepared_by, identity = recipe, None
     costs: _ParseCosts = {}
     if recipe.tasks.trees != "none":
@@ -231,15 +232,15 @@ def _with_task(
     """Make the corpus of a task; returns the parser of what is translated, if it is parsed, and what parsing took."""
     check_lengths(corpus.splits())
     if recipe.tasks.trees == "bracketings":
-        return with_bracketings(recipe, corpus, data / "tasks"), None, {}
+        return with_bracketings(recipe, corpus, own_folder(data / "tasks")), None, {}
     if not recipe.tasks.mixed_only:
         [trees] = yield from _trees_of(recipe, corpus, [corpus.train], data)
-        return with_trees(recipe, corpus, trees, data / "tasks"), None, _cost_of(trees, "source")
+        return with_trees(recipe, corpus, trees, own_folder(data / "tasks")), None, _cost_of(trees, "source")
     if not all_given_trees(recipe, corpus, "source", requirements["source"]):
         yield from fetch_parser(recipe, "source")
     identity = find_parse_source(recipe, corpus, "source", requirements["source"]).identity
     train, valid = yield from _trees_of(recipe, corpus, [corpus.train, corpus.valid], data)
-    return with_trees(recipe, corpus, train, data / "tasks", valid), identity, _cost_of(train, "source")
+    return with_trees(recipe, corpus, train, own_folder(data / "tasks"), valid), identity, _cost_of(train, "source")
 
 
 def _cost_of(trees: Path, side: Side) -> _ParseCosts:

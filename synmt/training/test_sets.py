@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,7 +20,9 @@ from synmt.evaluation.cost import cost_line
 from synmt.evaluation.metrics import make_metric, options_of
 from synmt.evaluation.outputs import tokens_folder
 from synmt.evaluation.spaces import warn_of_unspaced
+from synmt.files.checksums import recording
 from synmt.files.json_files import read_json
+from synmt.files.links import remove
 from synmt.files.reading import read_lines
 from synmt.files.schemas import ScoreOfTest
 from synmt.files.writing import write_atomically, write_json
@@ -72,10 +73,13 @@ def translate_tests(
             yield Progress(f"translate {name}", len(done), len(words.source))
         cost = {"seconds": time.monotonic() - began, "processor_seconds": time.process_time() - processor_began}
         text = text._replace(hypothesis=[translator.tokenizers["target"].join(line) for line in done])
-        _write_test(run.test_folder(name), recipe, files, text, words._replace(hypothesis=done))
-        write_json(run.test_folder(name) / "cost.json", {"sentences": len(done), **cost}, indent=1)
-        # last: if this is interrupted, files that have changed are still known as such
-        write_json(run.test_folder(name) / MADE_FROM, hashes[name], indent=1)
+        folder = run.test_folder(name)
+        # without the cost: the same translations have the same checksums
+        with recording(folder, "*.txt", "*.tsv", "scores.json", MADE_FROM, "tokens/*.txt"):
+            _write_test(folder, recipe, files, text, words._replace(hypothesis=done))
+            write_json(folder / "cost.json", {"sentences": len(done), **cost}, indent=1)
+            # last: if this is interrupted, files that have changed are still known as such
+            write_json(folder / MADE_FROM, hashes[name], indent=1)
 
 
 class _Texts(NamedTuple):
@@ -106,7 +110,7 @@ def _read_texts(files: SplitFiles, translator: Translator) -> tuple[_Texts, _Tex
 
 def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, text: _Texts, words: _Texts) -> None:
     text.write(folder)
-    shutil.rmtree(tokens_folder(folder), ignore_errors=True)
+    remove(tokens_folder(folder))
     if any(recipe.text_of(side).changes for side in SIDES):
         words.write(tokens_folder(folder))
     if files.labels:
@@ -114,7 +118,7 @@ def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, text: _Texts, w
     _, references, hypotheses = words if recipe.evaluation.on == "tokens" else text
     cache = folder / "segments"
     # it belongs to the translations that were here before
-    shutil.rmtree(cache, ignore_errors=True)
+    remove(cache)
     options = options_of(recipe.evaluation)
     values = {}
     tokenize = recipe.evaluation.tokenize

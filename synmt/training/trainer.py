@@ -78,14 +78,14 @@ class Trainer:
         checkpoints = self.run.checkpoints()
         if checkpoints:
             load_checkpoint(checkpoints[-1], self.model, self.optimizer)
-            self.state = read_progress(checkpoints[-1])
+            self.state = read_progress(checkpoints[-1], self.scaler.state_dict())
             self.scaler.load_state_dict(self.state.scaler)
             self._meter.steps = list(self.state.unlogged)
         return self.state.step
 
     def train(self) -> Generator[LogRecord, None, None]:
         """Train until max_steps, patience, the last decay or a request to stop."""
-        self._meter.start(**self.state.unlogged_cost)
+        self._meter.start(**self.state.unlogged_cost)  # type: ignore[arg-type]
         stream = self._batches()
         try:
             while (reason := self._reason_to_stop()) is None:

@@ -10,6 +10,7 @@ from synmt.arrays import SIDES, Side
 from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
 from synmt.errors import SynmtError, UsageError
+from synmt.files.links import own_folder
 from synmt.files.reading import fingerprint, offline, stored_sha256
 from synmt.model.build import place_variants
 from synmt.model.placement import Layers, PlacedVariant
@@ -247,4 +248,4 @@ def make_analysis_parser(recipe: Recipe, side: Side, *, model: str | None = None
 def trees_path(data: Path, corpus: Corpus, text: Path, parser: StanzaParser) -> Path:
     """Name the file for the trees of a text, the same for the same text and parser."""
     key = fingerprint(stored_sha256(text), parser.fingerprint)
-    return data / "parses" / f"{corpus.name}-{text.name.removesuffix('.gz')}-{key}.conllu.gz"
+    return own_folder(data / "parses") / f"{corpus.name}-{text.name.removesuffix('.gz')}-{key}.conllu.gz"

@@ -1,0 +1,130 @@
+"""Checksums of the files of a folder, in a file that `sha256sum -c checksums.sha256` reads as well."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from synmt.errors import SynmtError
+from synmt.files.reading import sha256
+from synmt.files.writing import UNFINISHED, write_atomically
+
+RECORD = "checksums.sha256"
+
+_LARGE = (".safetensors", ".arrow")
+"""Files that may be large: they are compared when training resumes and with `--verify`."""
+_QUICK = 32 << 20
+"""Bytes. Hashing a smaller file takes little of the time of a command that reads it as a whole."""
+_EDITABLE = "recipe.yaml"
+"""The user may edit it, for example its `decoding`, so a change is only reported."""
+
+_logger = logging.getLogger(__name__)
+_options = {"verify": False}
+
+
+def verify_large_files(wanted: bool) -> None:
+    """Choose whether this process compares large files as well: the option `--verify`."""
+    _options["verify"] = wanted
+
+
+@contextmanager
+def recording(folder: Path, *patterns: str) -> Iterator[None]:
+    """Record the files that the block writes; while it runs, and if it is interrupted, they have no checksums."""
+    before = _read(folder)
+    others = {name: digest for name, digest in before.items() if not any(fnmatch(name, one) for one in patterns)}
+    if others != before:
+        _write(folder, others)
+    yield
+    _write(folder, others | hashes(folder, *patterns))
+
+
+def write_last(folder: Path, name: str, values: Any, *patterns: str, **options: Any) -> None:
+    """Record the files of a folder, then write the JSON file that makes it complete, with options of `json.dumps`."""
+    text = json.dumps(values, **options) + "\n"
+    _write(folder, hashes(folder, *patterns) | {name: hashlib.sha256(text.encode()).hexdigest()})
+    with write_atomically(folder / name) as out:
+        out.write(text)
+
+
+def verify(folder: Path, *, large: bool = False) -> None:
+    """Compare the files of a folder, and of the folders in it, with their checksums.
+
+    Raises SynmtError for a file that has changed. What earlier versions wrote has no checksums.
+
+    large: also files that may be large.
+    """
+    records = [path for path in sorted(folder.rglob(RECORD)) if UNFINISHED not in str(path.relative_to(folder))]
+    if _options["verify"] and not records:
+        _warn(f"{folder} has no checksums to verify: an earlier version of synmt wrote it")
+    for record in records:
+        for name in _read(record.parent):
+            if large or _options["verify"] or not name.endswith(_LARGE):
+                _compare(record.parent, name)
+
+
+def verify_file(path: Path, *, large: bool = False) -> None:
+    """Compare one file that is going to be read with its checksum, as `verify` does, unless it takes long."""
+    if path.is_file() and (large or _options["verify"] or path.stat().st_size <= _QUICK):
+        _compare(path.parent, path.name)
+
+
+def changed(path: Path, checksum: str) -> SynmtError:
+    """Make the error for a file that differs from its checksum."""
+    return SynmtError(
+        "broken: its content has changed since it was written",
+        where=str(path),
+        do=f"Restore it from a copy. If the change is intended, remove {checksum}",
+    )
+
+
+def _compare(folder: Path, name: str) -> None:
+    path, expected = folder / name, _read(folder).get(name)
+    if expected is None or not path.is_file() or _digest(path, path.stat().st_mtime_ns) == expected:
+        return
+    if name == _EDITABLE:
+        _warn(f"{path} has changed since the run was written, and is used as it is now")
+        return
+    raise changed(path, f"its line from {folder / RECORD}")
+
+
+@cache
+def _digest(path: Path, mtime: int) -> str:
+    """Hash a file; once in a process, unless it changes."""
+    return sha256(path)
+
+
+@cache
+def _warn(text: str) -> None:
+    _logger.warning("%s", text)
+
+
+def hashes(folder: Path, *patterns: str) -> dict[str, str]:
+    """Hash the files of a folder that match."""
+    paths = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
+    return {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
+
+
+def _read(folder: Path) -> dict[str, str]:
+    path = folder / RECORD
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    except (OSError, ValueError) as error:
+        raise SynmtError(f"broken: cannot be read ({error})", where=str(path), do="Remove it") from None
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+
+
+def as_text(digests: Mapping[str, str]) -> str:
+    """Write checksums by file as the text of a record."""
+    return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
+
+
+def _write(folder: Path, digests: Mapping[str, str]) -> None:
+    with write_atomically(folder / RECORD) as out:
+        out.write(as_text(digests))
