@@ -204,7 +204,8 @@ def test_what_began_with_other_weights_is_left_alone(place, gone, tmp_path):
     write(place, "tuned", syntax={}, vocabulary={}, model=model)
     with pytest.raises(KeyboardInterrupt):
         list(steps_of(place, "tuned", "tuned"))
-    # another run of the same name
+    # another run of the same name, whose checksums would be others
+    (first / "checksums.sha256").unlink()
     weights = load_file(first / "model.safetensors")
     save_file({name: 2 * weight for name, weight in weights.items()}, first / "model.safetensors")
     list(steps_of(place, "tuned", "tuned"))
