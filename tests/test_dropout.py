@@ -47,7 +47,8 @@ def test_masks_are_independent_of_those_of_other_seeds_and_of_earlier_ones():
     later = scaled_mask(SHAPE, 0.1, torch.float64)[0] - 0.9
     # seeds of neighbouring steps and processes, as the trainer makes them
     seeds = [
-        int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]) >> 1 for key in ((1, 7, 0), (1, 8, 0), (1, 7, 1))
+        int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]) >> 1
+        for key in ((1, 7, 0), (1, 8, 0), (1, 7, 1))
     ]
     masks = [kept(int(seed)) - 0.9 for seed in seeds]
     for one, other in ((first, later), (masks[0], masks[1]), (masks[0], masks[2])):
