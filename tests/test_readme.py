@@ -2,15 +2,19 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import yaml
 from shipped import ROOT
 from small import MONKEY, MONKEY_WORD_OF
 from test_architecture import ORDER
 
+from synmt import __version__
 from synmt.model.variants.pascal import gaussian
 from synmt.parsing.parser import StanzaParser
 from synmt.syntax.signals import parent_middle
@@ -26,6 +30,29 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 def test_every_file_that_a_page_names_exists(page):
     names = re.findall(r"`((?:synmt|tests|benchmarks|recipes|docs)/[\w/.-]+)`", page.read_text(encoding="utf-8"))
     assert not [name for name in names if "NAME" not in name and not (ROOT / name).exists()]
+
+
+def build_site(place, source):
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-n", "-c", ROOT / "docs", source, place]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_site_has_every_page_and_no_broken_link(tmp_path):
+    pytest.importorskip("sphinx")
+    pytest.importorskip("myst_parser")
+    done = build_site(tmp_path / "site", ROOT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all((tmp_path / "site" / page.relative_to(ROOT).with_suffix(".html")).exists() for page in PAGES)
+    (tmp_path / "small").mkdir()
+    for link in ("nowhere.md", "nowhere.py", "#nothing", "README.md#nothing"):
+        (tmp_path / "small" / "README.md").write_text(f"# One\n\n[two]({link})\n")
+        done = build_site(tmp_path / "smaller", tmp_path / "small")
+        assert done.returncode, link
+        assert "WARNING" in done.stderr
+
+
+def test_the_citation_names_this_version():
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == __version__
 
 
 def test_every_file_that_the_architecture_names_exists():

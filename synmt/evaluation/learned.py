@@ -68,13 +68,13 @@ def _comet_package() -> Any:
         package = import_module("comet")
     except ImportError as error:
         raise SynmtError(
-            f"COMET is not installed ({error})", do="Install it with `pip install unbabel-comet`"
+            f"COMET is not installed ({error})", do="Install it with `pip install 'synmt[comet]'`"
         ) from None
     # another package has the same name
     if not hasattr(package, "download_model"):
         raise SynmtError(
             "the installed package 'comet' is not the metric",
-            do="Install it, in a separate environment, with `pip install unbabel-comet`",
+            do="Install it, in a separate environment, with `pip install 'synmt[comet]'`",
         )
     return package
 
