@@ -79,7 +79,10 @@ class OutOfMemory(SynmtError):
 
 def is_out_of_memory(error: BaseException | None) -> bool:
     """Check whether memory ran out: in this error, or in one that led to it."""
-    while error is not None:
+    seen: set[int] = set()
+    # an error raised from itself is its own cause
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         if isinstance(error, MemoryError | OutOfMemory) or getattr(error, "errno", None) == errno.ENOMEM:
             return True
         # an OSError has its number, and a message of synmt's may quote a text

@@ -377,3 +377,9 @@ def test_trees_are_those_of_a_plain_pipeline_called_line_by_line(parser, data_fo
         total += len(words)
         same += int((parse.parents == expected).sum())
     assert same >= 0.995 * total, f"{same} of {total} parents are those of the pipeline"
+
+
+def test_an_error_that_is_its_own_cause_has_an_end():
+    error = SynmtError("no text")
+    error.__cause__ = error
+    assert not is_out_of_memory(error)
