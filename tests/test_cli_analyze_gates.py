@@ -8,10 +8,9 @@ from small_run import LSTM, TEXT, make_run, write_tests
 from tiny import analyze
 
 from synmt.analysis.gates.plot import draw_gates
-from synmt.errors import UsageError
 from synmt.parsing.models import COMPACT
 from synmt.run import Run
-from synmt.training.trees.requirements import make_analysis_parser, make_parser
+from synmt.training.trees.requirements import make_analysis_parser
 
 pytestmark = pytest.mark.journey
 
@@ -126,9 +125,6 @@ def test_a_language_without_a_compact_parser_is_parsed_by_stanzas_official_one(t
     assert (source.language, source.model, source.device) == ("en", "compact", "auto")
     assert (target.language, target.model, target.device) == ("de", "official", "cpu")
     assert target.folder == tmp_path
-    # for training, the parser is always that of the recipe
-    with pytest.raises(UsageError, match="no compact model for the language 'de'"):
-        make_parser(recipe, "target")
 
 
 def test_a_language_without_a_parser_is_an_error_with_its_purpose(tmp_path, monkeypatch):

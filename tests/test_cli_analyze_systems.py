@@ -135,11 +135,6 @@ def test_a_run_that_is_given_twice_counts_once(place):
     assert (printed, said.count("counts once")) == (both, 2)
 
 
-def test_a_run_that_is_taken_for_labels_is_an_error(place):
-    said = analyze("--by-length", "--run", PLAIN, "--baseline", PASCAL, "runs/alone", code=2)[1]
-    assert "runs/alone: a folder is no file of labels. Give all systems to `--run`; `--baseline` takes one." in said
-
-
 def test_two_runs_are_a_run_and_its_baseline(place):
     by_baseline, _ = analyze("--by-length", "--run", PASCAL, "--baseline", PLAIN)
     assert analyze("--by-length", "--run", PLAIN, PASCAL)[0] == by_baseline

@@ -239,6 +239,7 @@ def test_a_folder_has_its_splits_by_name(tmp_path, valid):
     folder = tmp_path / "my corpus"
     names = ["train.en.gz", "train.de", f"{valid}.en", f"{valid}.de", "test.en", "test.de", "test_2.en", "test_2.de"]
     write(folder, *names, "train.en.conllu", "test_2.labels.tsv")
+    (folder / "train.en.gz").write_bytes(gzip.compress(b"a\n"))
     corpus = resolve_corpus(CorpusRecipe(folder=folder), "en", "de")
     assert corpus.name == "my_corpus"
     assert corpus.train.source_parses == folder / "train.en.conllu"

@@ -256,6 +256,8 @@ def test_a_variant_of_the_target_cannot_learn_from_lemmas(tmp_path, monkeypatch,
     (tmp_path / lab).mkdir()
     (tmp_path / lab / "lemmas.py").write_text(module, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("SYNMT_ALLOW_CODE", "1")
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     small_model({"name": f"{lab}.lemmas"})
     with pytest.raises(UsageError, match="whose values are known for the source only"):
         small_model({"name": f"{lab}.lemmas", "side": "target"})

@@ -164,6 +164,7 @@ def test_a_run_that_starts_from_another_takes_its_values(place):
     values = Run(origin).features()
     values = {**values, "lemma": values["lemma"][::-1]}
     (origin / "features.json").write_text(json.dumps(values))
+    (origin / "checksums.sha256").unlink()
     overrides = ("model.init=origin", "vocabulary={}", "training.max_steps=1", "name=second")
     succeed("train", "tags.yaml", *overrides, cwd=place)
     assert Run(place / "runs" / "second").features() == values
@@ -212,6 +213,7 @@ def test_with_bpe_dropout_the_places_of_pieces_follow_their_words(name, place):
 def test_the_trees_of_another_parser_have_the_features_that_the_model_reads(place):
     run = Run(place / "runs" / "tags")
     write_tests(run, TEXT.splitlines(), ["a", "b", "c"])
+    (run.folder / "tests/test/checksums.sha256").unlink(missing_ok=True)
     asked = ("--robustness", "--run", run.folder, "--parser", place / "models", "--shares", "0.5", "--json")
     *_, same = json.loads(analyze(*asked)[0])["conditions"]
     assert (same["kind"], same["uas"], same["changed"]) == ("parser", 1, 0)

@@ -69,7 +69,7 @@ _XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
         (f'{_XML}<dataset id="wmt21"><doc origlang="en">\n', "XML", "corpus.test"),
         ('<!doctype html>\n<html lang="en">\n<head>', "HTML", "one per line"),
         ("<html><body>", "HTML", "one per line"),
-        ("<url>http://ted.com/1</url>\n<keywords>talks</keywords>\n", "text with tags of IWSLT", "docs/corpora"),
+        ("<url>http://ted.com/1</url>\n<keywords>talks</keywords>\n", "text with tags of IWSLT", "--docs corpora"),
         (f"# sent_id = 1\n# text = The monkey.\n1\tThe{_ROW}2\tmonkey{_ROW}", "CoNLL-U", "--parses"),
         (f"1-2\tdu{_ROW}1\tde{_ROW}", "CoNLL-U", "source_parses"),
         ('{"text": "The monkey."}\n{"text": "A banana."}\n', "JSON", "--jsonl"),

@@ -347,7 +347,7 @@ def test_two_variants_that_annotate_the_source_are_refused(monkeypatch):
     class Other(LatentTree):
         pass
 
-    monkeypatch.setattr("synmt.model.build.variant_class", lambda name, where: {"other": Other}.get(name, LatentTree))
+    monkeypatch.setattr("synmt.model.build.variant_class", lambda name, *_: {"other": Other}.get(name, LatentTree))
     with pytest.raises(UsageError, match="both annotate the source"):
         small_model({"name": "latent_tree"}, {"name": "other"}, architecture="lstm")
     # the annotation of one that edits the states is made from the edited states

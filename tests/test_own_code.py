@@ -150,7 +150,7 @@ def test_a_run_travels_with_its_code_and_runs_it_only_if_it_is_allowed(lab, tmp_
 def test_an_unreadable_record_of_hashes_is_an_error(lab):
     shutil.copytree("mylab", "code/mylab")
     Path("code/hashes.json").write_text("[1]")
-    with pytest.raises(SynmtError, match=r"hashes\.json cannot be read"):
+    with pytest.raises(SynmtError, match=r"hashes\.json: broken"):
         variant_class("mylab.pascal", code=Path("code"))
 
 

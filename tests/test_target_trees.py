@@ -81,7 +81,8 @@ def test_gold_trees_of_the_target_that_are_not_there_are_named(place):
     assert "valid.de: target_parser.control is gold, but this text comes without trees" in message
 
 
-def test_a_variant_that_reads_trees_on_the_target_is_refused(place):
+def test_a_variant_that_reads_trees_on_the_target_is_refused(place, monkeypatch):
+    monkeypatch.setenv("SYNMT_ALLOW_CODE", "1")
     (place / "mine").mkdir()
     (place / "mine/lab.py").write_text(
         "from synmt.model.variant import Variant\nfrom synmt.syntax.signals import WORD\n\n\n"

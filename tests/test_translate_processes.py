@@ -39,6 +39,7 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("many")
     make_run(folder / "run", PASCAL, max_pieces=40, decoding=SHORT)
     write_lines(folder / "text", LINES)
+    write_lines(folder / "target", LINES)
     (folder / "trees").write_text(flat_conllu(LINES))
     return folder
 
@@ -92,7 +93,7 @@ def test_processes_write_what_one_writes(place, works, start, options):
 
 
 def test_processes_score_what_one_scores(place, works, start):
-    options = ["--model", "run", "--source", "text", "--target", "text", "--parses", "trees", "--json"]
+    options = ["--model", "run", "--source", "text", "--target", "target", "--parses", "trees", "--json"]
     alone = run(place, "score", *options, threads=1)
     assert not works
     assert run(place, "score", *options, threads=2) == alone
@@ -105,7 +106,7 @@ def test_two_models_score_by_turns(place, works, monkeypatch):
     monkeypatch.setattr(remote, "can_fork", lambda: next(forks))
     monkeypatch.setattr(remote, "_LINES", COUNT // 2)
     make_run(place / "other", max_pieces=40)
-    files = {"source": place / "text", "target": place / "text", "parses": place / "trees"}
+    files = {"source": place / "text", "target": place / "target", "parses": place / "trees"}
     pairs = [PairOptions(model=place / name, **files, batch_size=1) for name in ("run", "other")]
 
     def scores(threads):

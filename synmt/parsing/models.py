@@ -33,6 +33,7 @@ ADDED = frozenset({"arcs", "features"})
 
 def locate(model: str, language: str) -> Path:
     """Find the folder with the models of a language."""
+    model = parser_model(model, language)
     folder = folder_of(model)
     if not _has(folder, language):
         check_code(language)
