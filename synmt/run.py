@@ -61,9 +61,6 @@ class Run:
 
     folder: Path
 
-    def __post_init__(self) -> None:
-        own_folder(self.folder)
-
     @property
     def name(self) -> str:
         """The name of the run, which is the name of its folder."""
@@ -104,6 +101,7 @@ class Run:
         found = read_json_if_there(path, Versioned)
         if found is None:
             raise self._missing()
+        own_folder(self.folder)
         if found["format"] != FORMAT:
             raise SynmtError(
                 f"was written in format {found['format']}; this synmt reads format {FORMAT}",

@@ -284,7 +284,11 @@ def test_data_that_are_missing_are_named_file_by_file(place, monkeypatch):
         (["corpus.folder=nowhere"], 2, "nowhere: corpus.folder: there is no such folder."),
         (["filters.max_words=1"], 1, "the filters remove the whole training text"),
         (["parser.control=none", "parser.model=nowhere"], 1, "nowhere"),
-        (["parser.control=none", "source=de", "target=en"], 2, "no compact model for the language 'de'"),
+        (
+            ["parser.control=none", "parser.model=compact", "source=de", "target=en"],
+            2,
+            "no compact model for the language 'de'",
+        ),
         (["training.device=toaster"], 2, "there is no device 'toaster'"),
     ],
 )

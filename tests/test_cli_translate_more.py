@@ -222,11 +222,13 @@ def test_an_invalid_tree_is_reported_with_its_object(runs, tree, message):
 
 
 def test_a_pipe_is_written_and_stays_a_pipe(runs, tmp_path):
+    # a folder that was only taken for a run stays the user's
+    synmt("--run", tmp_path, text=INPUT)
     os.mkfifo(tmp_path / "pipe")
     reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE)
     synmt("--run", runs / "plain", "-o", tmp_path / "pipe", text=INPUT)
-    assert reader.communicate()[0].decode().split("\n")[:-1] == output("--run", runs / "plain", "-o", "-")
     assert (tmp_path / "pipe").is_fifo()
+    assert reader.communicate()[0].decode().split("\n")[:-1] == output("--run", runs / "plain", "-o", "-")
 
 
 @pytest.mark.parametrize("facts", ["{", "[]", '{"parser": 3}'])

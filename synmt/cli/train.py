@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -246,9 +246,9 @@ def _stopping(stop: threading.Event) -> Iterator[None]:
     def request(number: int, frame: Any) -> None:
         stop.set()
         signal.signal(number, old[number])
-        # a signal may arrive while another message is being written, where Python allows no second one
-        with suppress(RuntimeError):
-            console.remark("stopping after this step (a second signal: at once) ...")
+        # a signal may arrive while another message is being written: a thread waits for its end
+        said = "stopping after this step (a second signal: at once) ..."
+        threading.Thread(target=console.remark, args=(said,)).start()
 
     old: dict[int, Any] = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

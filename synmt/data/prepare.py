@@ -30,7 +30,6 @@ from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.data.vocabulary_training import add_counts, count_words, needs_lines, train_on_counts, train_vocabulary
 from synmt.errors import SynmtError, all_in_one
 from synmt.files.checksums import write_last
-from synmt.files.links import own_folder
 from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
 from synmt.files.writing import locked
 from synmt.parallel.work import in_order, in_shards, started_workers
@@ -65,7 +64,7 @@ def prepare(
     """
     if is_complete(folder):
         return
-    with locked(own_folder(folder), "this corpus"):
+    with locked(folder, "this corpus"):
         remove_unfinished(folder)
         lines = check_lengths(corpus.splits())
         check_parts(corpus.parts, lines["train"])

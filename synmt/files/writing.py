@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from synmt.errors import SynmtError, UsageError
-from synmt.files.links import in_place, is_own, place_of, remove
+from synmt.files.links import in_place, is_own, own_folder, place_of, remove
 
 UNFINISHED = ".unfinished"
 """The end of the names of temporary files and folders, which begin with a dot and the name of the finished one."""
@@ -225,11 +225,11 @@ def reporting_os_errors(path: str | Path, *, do: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(folder: Path, what: str) -> Iterator[None]:
-    """Make a folder and lock it against other processes; raises SynmtError if one has locked it already."""
+    """Make a folder of synmt's own and lock it against other processes; raises SynmtError if one has done so already."""
     # `synmt --help` does not need it
     from filelock import FileLock, Timeout
 
-    lock = FileLock(in_place(folder / "lock"), timeout=0)
+    lock = FileLock(in_place(own_folder(folder) / "lock"), timeout=0)
     try:
         with reporting_os_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
