@@ -225,7 +225,7 @@ def reporting_os_errors(path: str | Path, *, do: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(folder: Path, what: str) -> Iterator[None]:
-    """Make a folder of synmt's own and lock it against other processes; raises SynmtError if one has done so already."""
+    """Make a folder of synmt's own, and lock it against other processes; raises SynmtError if one has locked it."""
     # `synmt --help` does not need it
     from filelock import FileLock, Timeout
 
