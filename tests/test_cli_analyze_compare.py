@@ -264,7 +264,7 @@ def test_trees_and_alignments_are_computed_only_for_json_and_pages(runs, tmp_pat
 
 
 def test_letters_without_a_font_are_warned_of_except_for_svg(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr("synmt.analysis.plots.FONTS", ())
+    monkeypatch.setattr("synmt.reporting.figures.FONTS", ())
     run = shutil.copytree(runs[0], tmp_path / "猿")
     for ending, warns in (("png", True), ("svg", False)):
         plot = tmp_path / f"plot.{ending}"

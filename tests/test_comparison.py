@@ -9,13 +9,13 @@ from tiny import write_lines
 
 from synmt import evaluation
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation import progress as progress_module
 from synmt.evaluation.comparison import ScoreOptions
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import tokens_folder
 from synmt.evaluation.report import to_json
 from synmt.evaluation.significance import paired_bootstrap
 from synmt.evaluation.systems import read_systems
+from synmt.reporting import progress as progress_module
 
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft heute lange.", "Ja."]
 FIRST = ["Der Affe isst die Banane.", "Er schläft lange.", "Nein."]

@@ -22,7 +22,7 @@ from synmt import __version__
 from synmt.analysis.report import TextTable
 from synmt.cli import app, command, console
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation import progress
+from synmt.reporting import progress
 
 pytestmark = pytest.mark.journey
 

@@ -481,7 +481,7 @@ def some_set():
 
 def test_a_contrast_is_decided_by_the_scores_of_its_pairs(tmp_path, monkeypatch):
     translator, given = Translator.load(make_run(tmp_path / "plain", parser=False)), some_set()
-    monkeypatch.setattr("synmt.evaluation.progress._display", lambda *job: nullcontext(advanced.append))
+    monkeypatch.setattr("synmt.reporting.progress._display", lambda *job: nullcontext(advanced.append))
     advanced = []
     for contrast, decision in zip(given.contrasts, decide(translator, given), strict=True):
         texts = [contrast.correct, *contrast.incorrect]

@@ -16,7 +16,6 @@ from synmt.analysis.groups.group_score import Gain, GroupScore
 from synmt.analysis.groups.grouping import Grouping
 from synmt.analysis.groups.plot import draw_groups
 from synmt.analysis.groups.scores import GroupRow, GroupTable
-from synmt.analysis.plots import STYLE
 from synmt.analysis.robustness.plot import draw_robustness
 from synmt.analysis.robustness.translations import Outcome
 from synmt.analysis.words.counts import WordCounts, WordGroups
@@ -24,6 +23,7 @@ from synmt.analysis.words.plot import draw_words
 from synmt.analysis.words.table import tabulate_words
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.significance import Comparison
+from synmt.reporting.figures import STYLE
 
 pytestmark = pytest.mark.journey
 

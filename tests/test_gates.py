@@ -278,7 +278,7 @@ def test_a_pair_that_is_too_long_is_left_out_and_counted(monkeypatch):
     sources = ["der Affe isst eine", "der Affe isst eine Banane", "der Affe", "", "isst"]
     targets = ["the monkey eats a", "the monkey", "the monkey eats a banana", "a banana", "eats"]
     done = []
-    monkeypatch.setattr("synmt.evaluation.progress._display", lambda *job: nullcontext(done.append))
+    monkeypatch.setattr("synmt.reporting.progress._display", lambda *job: nullcontext(done.append))
     found = read_gates(system, sources, targets, [parsed(line) for line in targets])
     assert [one.line for one in found.sentences] == [1, 5]
     assert (found.too_long, found.empty) == (2, 1)

@@ -20,8 +20,8 @@ from synmt.analysis.gates.page import (
 )
 from synmt.analysis.gates.plot import draw_gates
 from synmt.analysis.gates.table import COLUMNS, tabulate
-from synmt.analysis.html import make_page
-from synmt.analysis.plots import save_figure
+from synmt.reporting.figures import save_figure
+from synmt.reporting.page import make_page
 from synmt.syntax.parse import Parse, flat_parse
 
 pytestmark = pytest.mark.journey

@@ -11,10 +11,10 @@ from synmt.analysis.groups.grouping import Grouping
 from synmt.analysis.groups.plot import MOST_TABLES, check_table_count, draw_groups
 from synmt.analysis.groups.scores import FEW_SENTENCES, GroupRow, GroupTable
 from synmt.analysis.groups.systems_plot import names_height
-from synmt.analysis.plots import check_plot, save_figure, series_style
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.significance import Comparison
+from synmt.reporting.figures import check_plot, save_figure, series_style
 
 pytestmark = pytest.mark.journey
 

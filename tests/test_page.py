@@ -6,8 +6,8 @@ import re
 import pytest
 from pages import HOSTILE, Reader, contrast
 
-from synmt.analysis.html import Section, check_page, code, figure, make_page, paragraph, picture, table
 from synmt.errors import UsageError
+from synmt.reporting.page import Section, check_page, code, figure, make_page, paragraph, picture, table
 
 SECTIONS = [
     Section("Words", paragraph("Some words."), ".words { color: red; }\n"),

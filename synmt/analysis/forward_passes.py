@@ -12,9 +12,9 @@ from synmt.arrays import IntArray, Side
 from synmt.data.batch import collate
 from synmt.decode.inputs import Source
 from synmt.decode.translator import Translator
-from synmt.evaluation.progress import progress
 from synmt.model.attention import Memory
 from synmt.model.capture import ActivationKind, Activations, capture
+from synmt.reporting.progress import progress
 from synmt.syntax.parse import Parse
 
 

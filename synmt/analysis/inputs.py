@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from synmt.errors import SynmtError, unknown_name
-from synmt.evaluation.progress import progress
+from synmt.reporting.progress import progress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -187,7 +187,7 @@ def as_read(control: Control) -> str:
 
 def save_plot(path: Path, draw: Callable[[], Figure], *, grid: str = "y") -> None:
     """Draw a figure into a file as `plots.save_figure` does, log its path, and warn of characters without a font."""
-    from synmt.analysis.plots import save_figure
+    from synmt.reporting.figures import save_figure
 
     replaced = path.exists()
     missing = save_figure(draw, path, grid=grid)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import date
 
 from synmt import __version__
-from synmt.analysis.html import code, make_page, paragraph, table
 from synmt.analysis.report import AnalysisReport
 from synmt.analysis.run_facts import facts_table
+from synmt.reporting.page import code, make_page, paragraph, table
 from synmt.run import Run
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from synmt.evaluation.table_formats import without_repeats
 
 if TYPE_CHECKING:
-    from synmt.analysis.html import Section
+    from synmt.reporting.page import Section
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,10 @@ from synmt.cli.score import score
 from synmt.cli.train import train
 from synmt.cli.translate import translate
 from synmt.errors import UsageError, did_you_mean
-from synmt.evaluation.progress import show_progress_with
 from synmt.files.checksums import verify_large_files
 from synmt.files.own_code import ALLOW, allowing_code
 from synmt.parallel.threads import use_threads
+from synmt.reporting.progress import show_progress_with
 
 _Threads = Annotated[
     int | None,

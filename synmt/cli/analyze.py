@@ -204,8 +204,8 @@ def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path |
     if plot and len(_drawing(questions)) > 1:
         raise UsageError("several analyses would draw into one file", where=str(plot), do="Make one at a time")
     if page:
-        from synmt.analysis.html import check_page
-        from synmt.analysis.plots import has_matplotlib
+        from synmt.reporting.figures import has_matplotlib
+        from synmt.reporting.page import check_page
 
         check_page(page)
         if any(one.figures for one in questions) and not has_matplotlib():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 from synmt import __version__
 from synmt.analysis.report import TextTable
 from synmt.errors import visible
-from synmt.evaluation.progress import Advance, plain_lines, rate_text
 from synmt.evaluation.table_formats import table_as
 from synmt.files.writing import reporting_os_errors
 from synmt.parallel.relay import DropRepeated
+from synmt.reporting.progress import Advance, plain_lines, rate_text
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from synmt.reporting.formats import Format
+    from synmt.reporting.values import Report
 
 
 _NAME_WIDTH = 20
@@ -147,6 +150,17 @@ def print_json(values: dict[str, Any]) -> None:
     from synmt.arrays import json_text
 
     print(json_text(values, ensure_ascii=False, indent=2))
+
+
+def show_reports(reports: Mapping[str, Report], kind: Format = "text") -> None:
+    """Print reports, given by name, to stdout; what TSV has no place for goes to stderr."""
+
+    if kind == "tsv":
+        for line in remarks(reports):
+            remark(line)
+    is_terminal = sys.stdout.isatty()
+    width = printer(None, to_stdout=True).width if is_terminal else None
+    print(render(reports, kind, width=width, bold=is_terminal), end="")
 
 
 def print_tables(tables: Iterable[Sequence[list[str]]], remarks: Iterable[str], kind: str = "text") -> None:

@@ -16,7 +16,7 @@ from synmt.errors import SynmtError, all_in_one, listed
 
 if TYPE_CHECKING:
     from synmt.corpora.progress import Progress
-    from synmt.evaluation.progress import Advance
+    from synmt.reporting.progress import Advance
     from synmt.training.plan.step import PlannedStep
     from synmt.training.stages import Prepared
 

@@ -200,7 +200,7 @@ def _start_line(record: StartRecord) -> str:
 
 
 def _line(record: LogRecord, settings: TrainingRecipe, seconds_left: float) -> str:
-    from synmt.evaluation.progress import duration
+    from synmt.reporting.progress import duration
     from synmt.training.records import END_REASONS, StepRecord, ValidationRecord
 
     if isinstance(record, StepRecord):

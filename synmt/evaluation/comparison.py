@@ -20,9 +20,9 @@ from synmt.errors import UsageError, one_text
 from synmt.evaluation.bootstrap import SEED
 from synmt.evaluation.cache import cached_score
 from synmt.evaluation.metrics import Metric, Score, check_texts, make_metric
-from synmt.evaluation.progress import progress
 from synmt.evaluation.results import SignificancePlan, SystemResult, check_tests, compare_scores
 from synmt.evaluation.systems import ScoringInputs, Text, read_systems, systems_from_lines, warn_about_texts
+from synmt.reporting.progress import progress
 
 
 @dataclass(frozen=True, kw_only=True)

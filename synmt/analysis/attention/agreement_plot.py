@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synmt.analysis.plots import GRID, INK, OTHER, fit_text
+from synmt.reporting.figures import GRID, INK, OTHER, fit_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from synmt.analysis.attention.agreement_plot import colour_map, frame, write_values
-from synmt.analysis.plots import fit_text
 from synmt.analysis.trees.drawing import display_width
 from synmt.data.vocabulary import SPECIALS, is_punctuation
 from synmt.errors import UsageError
+from synmt.reporting.figures import fit_text
 from synmt.syntax.parse import without_breaks
 
 if TYPE_CHECKING:

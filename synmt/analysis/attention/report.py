@@ -15,7 +15,6 @@ from synmt.analysis.attention.summary import AttentionContext, AttentionSummary,
 from synmt.analysis.attention.tables import summary_as_html, summary_as_text
 from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.options import AttentionOptions
-from synmt.analysis.plots import check_plot
 from synmt.analysis.report import AnalysisReport
 from synmt.analysis.trees.sources import annotation_sources
 from synmt.arrays import SIDES
@@ -23,6 +22,7 @@ from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.outputs import Outputs
+from synmt.reporting.figures import check_plot
 from synmt.run import Run, find_run
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse

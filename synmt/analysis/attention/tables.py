@@ -9,10 +9,10 @@ from synmt.analysis.attention.agreement_plot import draw_agreement
 from synmt.analysis.attention.map_plot import draw_maps, is_legible
 from synmt.analysis.attention.maps import AttentionMap
 from synmt.analysis.attention.summary import AttentionSummary, HeadRow
-from synmt.analysis.html import Section, figure, paragraph, table
 from synmt.analysis.report import TextTable
 from synmt.evaluation.bootstrap import Proportion
 from synmt.evaluation.outputs import the_test_set
+from synmt.reporting.page import Section, figure, paragraph, table
 
 _MANY_HEADS, _BEST_HEADS = 16, 12
 """With more heads than the first number, the terminal's table has only the best ones, as many as the second."""

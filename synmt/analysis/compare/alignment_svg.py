@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from synmt.analysis.svg import svg_document, svg_text
 from synmt.analysis.trees.drawing import display_width
 from synmt.arrays import DoubleArray
+from synmt.reporting.svg import svg_document, svg_text
 
 MIN_WEIGHT = 0.1
 """Lower weights are not drawn, unless they are the highest of the word."""

@@ -11,9 +11,9 @@ from math import ceil, floor, log10
 
 import numpy as np
 
-from synmt.analysis.svg import svg_document, svg_text
 from synmt.analysis.trees.drawing import display_width
 from synmt.arrays import DoubleArray
+from synmt.reporting.svg import svg_document, svg_text
 
 _PLOT, _ROW, _HALF, _LETTER, _MARGIN = 520, 34, 10, 8.6, 14
 """Pixels: width of the plot, height of a row, half the height of a box, width of a letter, margin."""

@@ -14,11 +14,11 @@ from synmt.analysis.compare.sentences import ComparedSentence, ComparedSystems
 from synmt.analysis.compare.text import headings, marks, systems_table
 from synmt.analysis.compare.word_difference import WordKind, classify_all, stretches, word_spans
 from synmt.analysis.compare.words import SentenceWords, WordDetails
-from synmt.analysis.html import Section, paragraph, picture, table
 from synmt.analysis.trees.svg import draw_parse
 from synmt.arrays import DoubleArray
 from synmt.errors import listed
 from synmt.evaluation.outputs import the_test_set
+from synmt.reporting.page import Section, paragraph, picture, table
 
 
 def comparison_as_html(compared: ComparedSystems, details: WordDetails) -> Section:

@@ -15,13 +15,13 @@ from synmt.analysis.compare.words import WordDetails, find_words
 from synmt.analysis.inputs import score_outputs, scoring_options
 from synmt.analysis.options import CompareOptions
 from synmt.analysis.report import AnalysisReport
-from synmt.analysis.svg import check_svg
 from synmt.analysis.systems import read_translations
 from synmt.errors import UsageError, counted, did_you_mean_path, listed
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.system_paths import match_paths
 from synmt.files.writing import write_atomically
+from synmt.reporting.svg import check_svg
 
 _logger = logging.getLogger(__name__)
 

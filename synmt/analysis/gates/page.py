@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synmt.analysis.gates.table import COLUMNS, MIN_WORDS
-from synmt.analysis.html import Section
 from synmt.arrays import DoubleArray
 from synmt.evaluation.outputs import the_test_set
+from synmt.reporting.page import Section
 
 if TYPE_CHECKING:
     from synmt.analysis.gates.norms import GatedSentence

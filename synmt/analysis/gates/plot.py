@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from synmt.analysis.gates.table import MIN_WORDS
-from synmt.analysis.plots import INK, ONE, OTHER, fit_text
+from synmt.reporting.figures import INK, ONE, OTHER, fit_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,10 +19,10 @@ from synmt.analysis.inputs import (
     say_left_out,
 )
 from synmt.analysis.options import GateOptions
-from synmt.analysis.plots import check_plot
 from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.decode.translator import Translator
 from synmt.evaluation.outputs import the_test_set
+from synmt.reporting.figures import check_plot
 from synmt.run import find_run
 
 _logger = logging.getLogger(__name__)

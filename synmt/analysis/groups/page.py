@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from synmt.analysis import html
 from synmt.analysis.groups.plot import draw_groups
 from synmt.analysis.groups.scores import GroupTable
 from synmt.analysis.report import TextTable
+from synmt.reporting import page as html
 
 
 def table_section(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from synmt.analysis.groups.scores import FEW_SENTENCES, GroupRow, GroupTable
 from synmt.analysis.groups.systems_plot import add_names, direction, draw_differences, draw_scores, names_height
-from synmt.analysis.plots import INK, ONE, fit_text
 from synmt.errors import UsageError
+from synmt.reporting.figures import INK, ONE, fit_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

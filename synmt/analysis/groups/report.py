@@ -18,8 +18,8 @@ from synmt.evaluation.metrics import Metric, make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
 
 if TYPE_CHECKING:
-    from synmt.analysis import html
     from synmt.analysis.options import GroupOptions
+    from synmt.reporting import page as html
 
 
 def analyze_groups(options: GroupOptions) -> AnalysisReport:

@@ -20,9 +20,9 @@ from synmt.analysis.groups.grouping import Grouping
 from synmt.arrays import BoolArray, IntArray
 from synmt.evaluation.bootstrap import SAMPLES
 from synmt.evaluation.metrics import Metric, Score, score_counted
-from synmt.evaluation.progress import progress
 from synmt.evaluation.seeds import compare_on_resamples
 from synmt.evaluation.significance import Comparison, holm
+from synmt.reporting.progress import progress
 
 FEW_SENTENCES = 10
 """A smaller group gets no interval: its resamples are too similar to show any uncertainty."""

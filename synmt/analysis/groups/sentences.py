@@ -198,7 +198,7 @@ def check_options(options: GroupOptions) -> None:
     if options.buckets is not None:
         _check_buckets(options, options.buckets)
     if options.plot:
-        from synmt.analysis.plots import check_plot
+        from synmt.reporting.figures import check_plot
 
         check_plot(options.plot)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from synmt.analysis.groups.group_score import GroupScore
 from synmt.analysis.groups.scores import FEW_SENTENCES, GroupRow, GroupTable
-from synmt.analysis.plots import INK, fit_names, fit_text, series_style
+from synmt.reporting.figures import INK, fit_names, fit_text, series_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from synmt.analysis.plots import INK, ONE, OTHER, fit_text
 from synmt.analysis.robustness.translations import Outcome
 from synmt.evaluation.metrics import Metric
+from synmt.reporting.figures import INK, ONE, OTHER, fit_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,10 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from synmt.analysis.html import Section, figure, paragraph, table
 from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_test, save_plot, scoring_options
 from synmt.analysis.options import RobustnessOptions
-from synmt.analysis.plots import check_plot
 from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.analysis.robustness.conditions import (
     ModelTrees,
@@ -25,8 +23,10 @@ from synmt.analysis.robustness.translations import Outcome, corrected, measure
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
-from synmt.evaluation.progress import progress
 from synmt.parsing.parser import StanzaParser
+from synmt.reporting.figures import check_plot
+from synmt.reporting.page import Section, figure, paragraph, table
+from synmt.reporting.progress import progress
 from synmt.run import find_run
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse

@@ -10,10 +10,8 @@ from typing import cast
 
 from synmt.analysis import inputs
 from synmt.analysis.forward_passes import ParsedText
-from synmt.analysis.html import Section, picture
 from synmt.analysis.options import TreeOptions
 from synmt.analysis.report import AnalysisReport, TextTable
-from synmt.analysis.svg import check_svg
 from synmt.analysis.trees.drawing import LEGEND, draw_tree
 from synmt.analysis.trees.induced import InducedTrees, induce_trees
 from synmt.analysis.trees.results import GoldTrees, TreeResults, compare_induced, results_as_json
@@ -25,6 +23,8 @@ from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.outputs import Outputs
 from synmt.files.writing import write_atomically
+from synmt.reporting.page import Section, picture
+from synmt.reporting.svg import check_svg
 from synmt.run import Run, find_run
 from synmt.syntax.align import locate_words
 from synmt.syntax.conllu import read_conllu, read_parses

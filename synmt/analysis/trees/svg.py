@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from synmt.analysis.svg import svg_document, svg_text
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.trees.drawing import display_width
 from synmt.arrays import IntArray
+from synmt.reporting.svg import svg_document, svg_text
 from synmt.syntax.parse import Parse
 
 _WORD, _LABEL = 8.6, 7.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from synmt.analysis.html import paragraph, table
 from synmt.analysis.report import TextTable
 from synmt.analysis.trees.results import TreeResults, TreeRow
+from synmt.reporting.page import paragraph, table
 
 _MOST_RELATIONS = 12
 """Number of relations in the terminal's table, the most frequent ones."""

@@ -13,8 +13,8 @@ from synmt.arrays import Side
 from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.vocabulary import UNK
 from synmt.evaluation.metrics import MetricOptions
-from synmt.evaluation.progress import progress
 from synmt.files.reading import read_lines
+from synmt.reporting.progress import progress
 from synmt.run import Run
 from synmt.words.word_tokenizer import RAW, load_tokenizers
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from synmt.analysis.plots import INK, fit_names, fit_text, series_style
 from synmt.analysis.words.rendering import shown_rows
 from synmt.analysis.words.table import WordTable
+from synmt.reporting.figures import INK, fit_names, fit_text, series_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synmt.analysis import html
 from synmt.analysis.groups.report import with_legends
 from synmt.analysis.groups.sentences import read_systems
 from synmt.analysis.inputs import check_name, save_plot, scoring_options
@@ -28,6 +27,7 @@ from synmt.arrays import SIDES, Side
 from synmt.errors import UsageError, did_you_mean, listed
 from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.outputs import the_test_set
+from synmt.reporting import page as html
 
 if TYPE_CHECKING:
     from synmt.analysis.options import WordOptions
@@ -75,7 +75,7 @@ def _check_options(options: WordOptions) -> list[str]:
     if options.side is not None:
         check_name(options.side, SIDES, "side")
     if options.plot:
-        from synmt.analysis.plots import check_plot
+        from synmt.reporting.figures import check_plot
 
         check_plot(options.plot)
         if not kinds:

@@ -22,8 +22,8 @@ from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.evaluation.bootstrap import SAMPLES, SEED, ratio_intervals, sum_by_sentence, wilson
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet
-from synmt.evaluation.progress import progress
 from synmt.evaluation.significance import Comparison
+from synmt.reporting.progress import progress
 from synmt.syntax.parse import Parse
 
 MOST_GROUPS = 40

@@ -1,7 +1,6 @@
-"""A web page of analyses: one file without scripts or external resources.
+"""A web page of reports: one file without scripts or external resources.
 
-An analysis makes `Section`s from the elements below; they share a style for light and dark screens, narrow screens and
-paper. All text is escaped here.
+Its parts share a style for light and dark screens, narrow screens and paper. All text is escaped here.
 """
 
 from __future__ import annotations
@@ -10,14 +9,19 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synmt import __version__
 from synmt.errors import UsageError
+from synmt.files.writing import write_output
+from synmt.reporting.cells import is_text, shown_rows
+from synmt.reporting.values import Figure, Part, Picture, Report, Shown, Table, TextBlock
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Drawing
 
 
 _MINIMUM_WIDTH = 0.6
@@ -62,6 +66,73 @@ def make_page(title: str, sections: Sequence[Section], *, about: str = "", made_
     )
 
 
+def page_of(reports: Sequence[Report], *, about: Table | None = None, command: str = "") -> str:
+    """Write reports one below the other.
+
+    about: a table below the title.
+    command: the command line that made them.
+    """
+    title = ", ".join(dict.fromkeys(report.system or report.title for report in reports))
+    made_by = ""
+    if command:
+        made_by = paragraph(f"Made by synmt {__version__} on {date.today().isoformat()}:", faint=True) + code(command)
+    sections = [section for report in reports for section in _sections(report)]
+    return make_page(title, sections, about=_element(about) if about else "", made_by=made_by)
+
+
+def save_page(reports: Sequence[Report], path: Path) -> None:
+    """Write the page of reports into a file; raises UsageError unless its name is that of a web page."""
+    check_page(path)
+    with write_output(path) as out:
+        out.write(page_of(reports))
+
+
+def fragment(parts: Sequence[Shown]) -> str:
+    """Write parts as they stand in a page, for a notebook."""
+    return "".join(map(_fragment, parts))
+
+
+def _fragment(part: Shown) -> str:
+    if isinstance(part, Report):
+        return "".join(f"<h3>{escape(one.title)}</h3>\n{one.body}" for one in _sections(part))
+    return _element(part)  # type: ignore[arg-type]
+
+
+def _sections(report: Report) -> list[Section]:
+    """Begin a section with each part that has a title; what comes before has the title of the report."""
+    sections, said = [Section(report.title, "")], set[str]()
+    for part in report.parts:
+        if part.title and (sections[-1].body or sections[-1].title != report.title):
+            sections.append(Section(part.title, ""))
+        elif part.title:
+            sections[-1] = Section(part.title, "")
+        style = part.style if isinstance(part, TextBlock) else ""
+        before = sections[-1]
+        sections[-1] = Section(before.title, before.body + _element(part, said), before.style + style)
+    notes = "".join(paragraph(note, faint=True) for note in report.notes)
+    sections[-1] = Section(sections[-1].title, sections[-1].body + notes, sections[-1].style)
+    return sections
+
+
+def _element(part: Part, said: set[str] | None = None) -> str:
+    """Write one part; explanations that are in `said` are left out, and the others join it."""
+    if isinstance(part, Figure):
+        return figure(part.draw, caption=part.caption)
+    if isinstance(part, Picture):
+        return picture(part.svg, caption=part.caption)
+    if isinstance(part, TextBlock):
+        lines = "".join(paragraph(line) for line in part.lines)
+        return lines if part.html is None else part.html
+    said = set() if said is None else said
+    notes = [note for note in part.explanations() if note not in said]
+    said.update(notes)
+    titles = [column.title for column in part.columns]
+    # the first column names the rows
+    words = all(is_text(part.columns)[1:])
+    drawn = table(titles, shown_rows(part), caption=part.title, words=words)
+    return drawn + "".join(paragraph(note, faint=True) for note in notes)
+
+
 def _section(number: int, one: Section) -> str:
     return f'<section id="part-{number}">\n<h2>{escape(one.title)}</h2>\n{one.body}\n</section>'
 
@@ -98,13 +169,13 @@ def code(text: str) -> str:
     return f"<pre><code>{escape(text)}</code></pre>\n"
 
 
-def figure(draw: Callable[[], Figure], *, caption: str, shrinks: bool = True) -> str:
+def figure(draw: Callable[[], Drawing], *, caption: str, shrinks: bool = True) -> str:
     """Draw a matplotlib figure into the page; it keeps its light background on dark screens.
 
     Without matplotlib, the page has only the caption.
     shrinks: whether it shrinks on narrow screens, as long as its text is legible, before it scrolls.
     """
-    from synmt.analysis.plots import has_matplotlib, svg_of
+    from synmt.reporting.figures import has_matplotlib, svg_of
 
     if not has_matplotlib():
         return paragraph(f"{caption} (no figure: matplotlib is not installed)", faint=True)

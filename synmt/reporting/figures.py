@@ -11,9 +11,9 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from synmt.analysis.svg import for_xml
 from synmt.errors import SynmtError, UsageError
 from synmt.files.writing import write_atomically
+from synmt.reporting.svg import for_xml
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

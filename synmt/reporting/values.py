@@ -1,0 +1,195 @@
+"""Tables and reports as values; no cell is text before a renderer writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval of numbers, such as a confidence interval."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A value with a sign that a note explains, such as `*`; programs get the value alone."""
+
+    value: str | float
+    mark: str
+
+
+Value = str | float | Interval | Marked | None
+"""A cell. None is an empty one; a number that is no quantity, such as a step, is an int."""
+
+Kind = Literal["text", "number", "share", "seconds", "bytes", "p"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column of a table.
+
+    kind: what its values are. A share is between 0 and 1 and shown in percent; `p` is a p-value. The cells of any
+        kind may be text, such as `not reached`.
+    digits: decimals of numbers and of percent.
+    signed: whether positive numbers have a plus sign.
+    about: its explanation, below the table.
+    name: its key in JSON; by default the title.
+    """
+
+    title: str
+    kind: Kind = "number"
+    digits: int = 2
+    signed: bool = False
+    about: str = ""
+    name: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key of its values in JSON."""
+        return self.name or self.title
+
+
+def text_column(title: str, *, about: str = "", name: str = "") -> Column:
+    """Make a column of words."""
+    return Column(title=title, kind="text", about=about, name=name)
+
+
+def count_column(title: str, *, about: str = "", name: str = "") -> Column:
+    """Make a column of whole numbers, or of means of such."""
+    return Column(title=title, digits=0, about=about, name=name)
+
+
+class Shown:
+    """Something that notebooks show as HTML and `print` as aligned text."""
+
+    # by name, since renderers import this file
+
+    def __str__(self) -> str:
+        return resolve_name("synmt.reporting.text:as_text")([self])
+
+    def _repr_html_(self) -> str:
+        return resolve_name("synmt.reporting.page:fragment")([self])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(Shown):
+    """Rows of values.
+
+    title: the heading above it, or its caption.
+    shared: the number of first columns whose values several rows may share; people see them only once.
+    notes: sentences below it, after the explanations of its columns.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Value]]
+    title: str = ""
+    shared: int = 0
+    notes: Sequence[str] = ()
+
+    def without_empty_columns(self) -> Table:
+        """Leave out columns without any value."""
+        filled = [place for place in range(len(self.columns)) if any(row[place] is not None for row in self.rows)]
+        columns = [self.columns[place] for place in filled]
+        rows = [[row[place] for place in filled] for row in self.rows]
+        shared = sum(place < self.shared for place in filled)
+        return Table(columns=columns, rows=rows, title=self.title, shared=shared, notes=self.notes)
+
+    def explanations(self) -> list[str]:
+        """List what stands below it."""
+        about = [f"{column.title}: {column.about}" for column in self.columns if column.about]
+        return [*dict.fromkeys(about), *self.notes]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values: one object for each row."""
+        keys = [column.key for column in self.columns]
+        rows = [dict(zip(keys, map(plain, row), strict=True)) for row in self.rows]
+        title = {"title": self.title} if self.title else {}
+        notes = self.explanations()
+        return {**title, "rows": rows, **({"notes": notes} if notes else {})}
+
+
+def plain(value: Value) -> Any:
+    """Return a value as JSON has it: an interval is a list of two numbers."""
+    if isinstance(value, Interval):
+        return [value.low, value.high]
+    return value.value if isinstance(value, Marked) else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure(Shown):
+    """A figure that matplotlib draws when it is needed; formats without pictures leave it out."""
+
+    draw: Callable[[], Drawing]
+    caption: str
+    title: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture(Shown):
+    """A picture as SVG; formats without pictures leave it out."""
+
+    svg: str
+    caption: str
+    title: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextBlock(Shown):
+    """Lines of text.
+
+    html: the same for a page, with what only a page can show; None for paragraphs of the lines.
+    style: CSS that only this part needs.
+    """
+
+    lines: Sequence[str] = ()
+    html: str | None = None
+    style: str = ""
+    title: str = ""
+
+
+Part = Table | Figure | Picture | TextBlock
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(Shown):
+    """The result of an analysis or a command.
+
+    title: its heading.
+    parts: what it shows, in order; a part with a title begins a section of a page.
+    notes: sentences at its end.
+    facts: further values for JSON, beside the tables.
+    system: what it is about, for the title of a page.
+    runs: folders of the runs that were read.
+    """
+
+    title: str
+    parts: Sequence[Part]
+    notes: Sequence[str] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    system: str = ""
+    runs: Sequence[Path] = ()
+
+    @property
+    def tables(self) -> list[Table]:
+        """Its tables, in order."""
+        return [part for part in self.parts if isinstance(part, Table)]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values: the facts, then the tables."""
+        tables = {"tables": [table.as_json() for table in self.tables]} if self.tables else {}
+        notes = {"notes": list(self.notes)} if self.notes else {}
+        return {"title": self.title, **self.facts, **tables, **notes}
+
+    def save(self, path: str | Path) -> None:
+        """Write the report as a web page; raises UsageError unless the name ends in .html or .htm."""
+        resolve_name("synmt.reporting.page:save_page")([self], Path(path))
