@@ -155,6 +155,8 @@ def print_json(values: dict[str, Any]) -> None:
 def show_reports(reports: Mapping[str, Report], kind: Format = "text") -> None:
     """Print reports, given by name, to stdout; what TSV has no place for goes to stderr."""
 
+    from synmt.reporting.formats import remarks, render
+
     if kind == "tsv":
         for line in remarks(reports):
             remark(line)
