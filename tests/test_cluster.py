@@ -18,15 +18,15 @@ from small_run import make_run
 from test_preparing import CHAIN, corpus_of, recipe_of, trees_for
 from tiny import PASCAL, snapshot, synmt, write_lines
 
+from synmt.cluster import dask as clusters
+from synmt.cluster.sent_items import LongWork
+from synmt.cluster.worker_errors import incapable
 from synmt.data import encoding, filtering
 from synmt.data.annotate import annotate
 from synmt.data.prepare import prepare
 from synmt.errors import SynmtError, UsageError
-from synmt.parallel import cluster as clusters
 from synmt.parallel import feeding
-from synmt.parallel.sent_items import LongWork
-from synmt.parallel.work import cluster_in_use, using_cluster
-from synmt.parallel.worker_errors import incapable
+from synmt.parallel.engine import cluster_in_use, using_cluster
 from synmt.parsing.bulk import parse_file
 
 pytestmark = pytest.mark.journey

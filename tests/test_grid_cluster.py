@@ -14,17 +14,18 @@ from safetensors.torch import load_file, save_file
 from test_cli_train import StopAfter, assert_same_run
 from tiny import TRAINING, snapshot, succeed, synmt, write_corpus, write_recipe
 
+from synmt.cluster import trainings
+from synmt.cluster.portable_run import newest_step, pack, unpack
+from synmt.cluster.shipment import Kit
 from synmt.errors import SynmtError
 from synmt.evaluation import comparison
 from synmt.files.reading import stored_sha256
-from synmt.parallel.kit import Kit
-from synmt.parallel.work import using_cluster
+from synmt.parallel.engine import using_cluster
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.load import load_recipe
 from synmt.run import Run
-from synmt.training import grid_cluster, pipeline
+from synmt.training import pipeline
 from synmt.training.grid import ClusterStarted, FailedRun, GridRecord, NextRun, train_grid
-from synmt.training.portable_run import newest_step, pack, unpack
 from synmt.training.records import RunRecord, StartRecord
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline"), pytest.mark.filterwarnings("ignore")]
@@ -182,9 +183,9 @@ def gone(monkeypatch, tmp_path):
         return (yield from records)
 
     monkeypatch.setattr("synmt.training.grid.cluster_in_use", Here)
-    monkeypatch.setattr(grid_cluster, "ending_with_driver", ending)
-    monkeypatch.setattr(grid_cluster, "train_prepared", noting)
-    monkeypatch.setattr(grid_cluster, "driver_waits", lambda: next(waits))
+    monkeypatch.setattr(trainings, "ending_with_driver", ending)
+    monkeypatch.setattr(trainings, "train_prepared", noting)
+    monkeypatch.setattr(trainings, "driver_waits", lambda: next(waits))
     return begun
 
 
@@ -234,9 +235,9 @@ def test_a_run_that_failed_on_a_cluster_is_not_begun_anew_by_what_its_error_advi
 
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("synmt.training.grid.cluster_in_use", Losing)
-    monkeypatch.setattr(grid_cluster, "ending_with_driver", never)
-    monkeypatch.setattr(grid_cluster, "driver_waits", lambda: True)
-    monkeypatch.setattr(grid_cluster, "train_prepared", failing)
+    monkeypatch.setattr(trainings, "ending_with_driver", never)
+    monkeypatch.setattr(trainings, "driver_waits", lambda: True)
+    monkeypatch.setattr(trainings, "train_prepared", failing)
     *_, last = steps_of(place, tmp_path / "lost", "plain", "pascal", overwrite=overwrite)
     more = " Leave out --overwrite to resume the run instead of restarting it." * overwrite
     assert [failed.reason for failed in last.failed] == [f"gone. Run the same command again.{more}"] * 2
@@ -271,8 +272,8 @@ def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_pa
         yield threading.Event()
 
     monkeypatch.setattr("synmt.training.grid.cluster_in_use", RemoteTranslator)
-    monkeypatch.setattr(grid_cluster, "ending_with_driver", never)
-    monkeypatch.setattr(grid_cluster, "driver_waits", lambda: True)
+    monkeypatch.setattr(trainings, "ending_with_driver", never)
+    monkeypatch.setattr(trainings, "driver_waits", lambda: True)
     loaded, waves = [], []
     load = StanzaParser.from_identity.__func__
 

@@ -10,7 +10,7 @@ import pytest
 from synmt.errors import SynmtError
 from synmt.files.reading import read_lines
 from synmt.files.writing import write_atomically
-from synmt.parallel.packing import packed_in_blocks
+from synmt.parallel.gzip_blocks import packed_in_blocks
 
 BLOCK = 1 << 20
 

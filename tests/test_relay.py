@@ -17,11 +17,11 @@ import pytest
 from tiny import environment
 
 from synmt.cli import console
+from synmt.cluster import worker_errors
 from synmt.errors import SynmtError
-from synmt.parallel import worker_errors
 from synmt.parallel.processes import in_processes, process_count, started_processes
-from synmt.parallel.relay import LoggedResult, Relay, run_logged
 from synmt.parallel.threads import threads
+from synmt.parallel.worker_log import LoggedResult, Relay, run_logged
 
 pytestmark = pytest.mark.journey
 GUARD = "if __name__ == '__main__': "

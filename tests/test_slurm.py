@@ -14,10 +14,10 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from tiny import synmt
 
+from synmt.cluster import slurm
+from synmt.cluster.slurm import _dask_jobqueue, check_job
 from synmt.errors import UsageError
-from synmt.parallel import slurm
-from synmt.parallel.slurm import _dask_jobqueue, check_job
-from synmt.parallel.work import in_shards, using_cluster
+from synmt.parallel.engine import in_shards, using_cluster
 
 pytestmark = pytest.mark.journey
 

@@ -16,7 +16,7 @@ from synmt.analysis.report import TextTable
 from synmt.errors import visible
 from synmt.evaluation.table_formats import table_as
 from synmt.files.writing import reporting_os_errors
-from synmt.parallel.relay import DropRepeated
+from synmt.parallel.worker_log import DropRepeated
 from synmt.reporting.progress import Advance, plain_lines, rate_text
 
 if TYPE_CHECKING:

@@ -100,7 +100,7 @@ def parse(
     output = None if str(output) == "-" else output
     file = None if output is None or is_stream(output) else output
     _check(file, device, cluster, {"--workers": workers, "--shard-lines": shard_lines, "--overwrite": overwrite})
-    from synmt.parallel.work import using_cluster
+    from synmt.parallel.engine import using_cluster
     from synmt.parsing.bulk import parse_file
     from synmt.parsing.parser import StanzaParser
     from synmt.recipe.data import parser_model

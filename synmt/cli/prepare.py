@@ -45,7 +45,7 @@ def prepare(
 
         show_plan(plan_preparation(recipe, overrides or (), data=data, source_trees=trees))
         return
-    from synmt.parallel.work import using_cluster
+    from synmt.parallel.engine import using_cluster
     from synmt.training import pipeline
 
     records = pipeline.prepare(recipe, overrides or (), data=data, source_trees=trees)

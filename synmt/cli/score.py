@@ -134,7 +134,7 @@ def _score_pairs(cluster: str | None, *, kind: str, **options: Any) -> None:
     from synmt.arrays import json_text
     from synmt.decode.pair_scores import Totals
     from synmt.evaluation.model_scores import PairOptions, pair_json, score_files, summary_rows, warn_about_pairs
-    from synmt.parallel.work import using_cluster
+    from synmt.parallel.engine import using_cluster
 
     if kind not in ("text", "json"):
         raise UsageError("probabilities of pairs are lines of JSON", where="--format", do="Leave it out")

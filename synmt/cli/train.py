@@ -88,7 +88,7 @@ def _run(
         console.configure(quiet=True, debug=False)
         # the first of several processes makes the data
         cluster = None
-    from synmt.parallel.work import using_cluster
+    from synmt.parallel.engine import using_cluster
     from synmt.training.grid_runs import grid_runs, resume_command
 
     stop = threading.Event()

@@ -124,7 +124,7 @@ def _translate(
         from synmt.decode.translator import Translator
         from synmt.files.reading import known_lines
         from synmt.files.writing import write_output
-        from synmt.parallel.work import using_cluster
+        from synmt.parallel.engine import using_cluster
 
         translator = Translator.load(*runs, **how)
     if arguments.parse_override is not None:

@@ -23,8 +23,8 @@ from synmt.data.pairs import Pair, PairChunk, read_chunks
 from synmt.data.vocabulary import UNK, Vocabulary, truncate
 from synmt.files.schemas import TextFacts
 from synmt.files.writing import write_atomically
+from synmt.parallel.engine import in_shards, with_number
 from synmt.parallel.processes import process_count
-from synmt.parallel.work import in_shards, with_number
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import FilterRecipe
 

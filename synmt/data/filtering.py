@@ -16,8 +16,8 @@ from synmt.data.pairs import Pair, PairChunk, read_chunks
 from synmt.data.vocabulary import is_punctuation
 from synmt.errors import UsageError
 from synmt.files.language import known_languages
+from synmt.parallel.engine import in_order
 from synmt.parallel.processes import process_count
-from synmt.parallel.work import in_order
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import FilterRecipe
 

@@ -32,7 +32,7 @@ from synmt.errors import SynmtError, all_in_one
 from synmt.files.checksums import write_last
 from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
 from synmt.files.writing import locked
-from synmt.parallel.work import in_order, in_shards, started_workers
+from synmt.parallel.engine import in_order, in_shards, started_workers
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.schema import Recipe

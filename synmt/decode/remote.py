@@ -17,8 +17,8 @@ from synmt.decode.override import translate_counterfactually
 from synmt.decode.records import Result
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
+from synmt.parallel.engine import cluster_in_use, in_order
 from synmt.parallel.processes import Pool, can_fork, process_count
-from synmt.parallel.work import cluster_in_use, in_order
 from synmt.parallel.worker import inherited
 from synmt.run import find_run
 

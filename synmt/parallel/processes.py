@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 
 from synmt.errors import SynmtError
 from synmt.parallel.feeding import feed
-from synmt.parallel.relay import Relay
 from synmt.parallel.threads import chosen_cores
 from synmt.parallel.worker import do, do_nothing, prepare
+from synmt.parallel.worker_log import Relay
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -16,8 +16,8 @@ from multiprocessing.synchronize import Lock
 from typing import Any
 
 from synmt.errors import naming_lack_of_memory
-from synmt.parallel.relay import LoggedResult, detach_handlers, run_logged
 from synmt.parallel.threads import use_threads
+from synmt.parallel.worker_log import LoggedResult, detach_handlers, run_logged
 
 
 class _Worker:

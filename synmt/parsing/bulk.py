@@ -20,8 +20,8 @@ from synmt.errors import UsageError
 from synmt.files.language import watched
 from synmt.files.reading import read_available_lines, read_lines, sha256
 from synmt.files.writing import locked, write_atomically, write_json, write_output
-from synmt.parallel.packing import packed_in_blocks
-from synmt.parallel.work import cluster_in_use, in_shards
+from synmt.parallel.engine import cluster_in_use, in_shards
+from synmt.parallel.gzip_blocks import packed_in_blocks
 from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.parser import Parser
 from synmt.parsing.shards import Manifest, Shard, finished_shard, join_shards, parse_shard, shards_of

@@ -14,7 +14,7 @@ from synmt.evaluation.metrics import make_metric, options_of
 from synmt.files.links import place_of
 from synmt.model.build import place_variants
 from synmt.model.device import choose_device, multiplies
-from synmt.parallel.work import cluster_in_use
+from synmt.parallel.engine import cluster_in_use
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
 from synmt.run import Run, check_folder

@@ -15,6 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from synmt.cluster.dask import Cluster
+from synmt.cluster.portable_run import Content, PortableRun, newest_step, pack, unpack
+from synmt.cluster.sent_items import LongWork
+from synmt.cluster.shipment import driver_waits, ending_with_driver
 from synmt.corpora.download import result_of
 from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, adding_advice, naming_lack_of_memory
@@ -24,9 +28,6 @@ from synmt.files.own_code import HASHES
 from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.schemas import RunInfo
 from synmt.files.writing import locked
-from synmt.parallel.cluster import Cluster
-from synmt.parallel.kit import driver_waits, ending_with_driver
-from synmt.parallel.sent_items import LongWork
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.training.checks import check_run_folder, check_values
@@ -36,7 +37,6 @@ from synmt.training.grid_runs import ClusterStarted, Ends, FailedRun, GridRun, N
 from synmt.training.initial import adopt_case
 from synmt.training.lifecycle import RESUME_ADVICE, begin_run, remove_leftovers
 from synmt.training.pipeline import Record, train, train_prepared
-from synmt.training.portable_run import Content, PortableRun, newest_step, pack, unpack
 from synmt.training.records import RunRecord
 from synmt.training.stages import Prepared, prepare_data
 from synmt.training.test_sets import read_results

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
 
+from synmt.cluster.sent_items import NOT_BEGUN, Item, LongWork, SentItem
+from synmt.cluster.shipment import Kit, MissingKit, cancel, files_of, perform, receive, receive_file
+from synmt.cluster.slurm import most_workers, slurm_jobs
+from synmt.cluster.worker_errors import AGAIN, INSTALL, check_versions, incapable
 from synmt.errors import SynmtError, UsageError
 from synmt.parallel.feeding import feed
-from synmt.parallel.kit import Kit, MissingKit, cancel, files_of, perform, receive, receive_file
-from synmt.parallel.relay import Relay
-from synmt.parallel.sent_items import NOT_BEGUN, Item, LongWork, SentItem
-from synmt.parallel.slurm import most_workers, slurm_jobs
-from synmt.parallel.worker_errors import AGAIN, INSTALL, check_versions, incapable
+from synmt.parallel.worker_log import Relay
 
 _logger = logging.getLogger(__name__)
 

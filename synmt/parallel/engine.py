@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from synmt.parallel.cluster import Cluster
+from synmt.cluster.dask import Cluster
 from synmt.parallel.processes import in_processes, started_processes
 
 T = TypeVar("T")

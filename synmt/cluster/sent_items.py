@@ -11,10 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from synmt.cluster.shipment import MissingKit
+from synmt.cluster.worker_errors import killed
 from synmt.errors import SynmtError
-from synmt.parallel.kit import MissingKit
-from synmt.parallel.relay import LoggedResult
-from synmt.parallel.worker_errors import killed
+from synmt.parallel.worker_log import LoggedResult
 
 NOT_BEGUN = object()
 """Marks a cancelled item, in place of its result."""

@@ -25,7 +25,7 @@ from synmt.errors import SynmtError
 from synmt.files.own_code import ALLOW
 from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.writing import write_atomically
-from synmt.parallel.relay import LoggedResult, run_logged
+from synmt.parallel.worker_log import LoggedResult, run_logged
 
 _KEPT = 4
 """Kits that a worker keeps in memory: those of a few commands that use the cluster at once."""

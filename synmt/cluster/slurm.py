@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+from synmt.cluster.worker_errors import INSTALL
 from synmt.errors import UsageError
-from synmt.parallel.worker_errors import INSTALL
 
 _logger = logging.getLogger(__name__)
 
