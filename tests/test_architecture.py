@@ -32,6 +32,7 @@ ORDER = (
     ("decode",),
     ("evaluation",),
     ("training",),
+    ("cluster",),
     ("analysis",),
     ("cli",),
 )

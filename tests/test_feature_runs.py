@@ -10,8 +10,8 @@ from featured import LEMMAS, write_featured_models
 from small_run import write_tests
 from tiny import MODEL, TRAINING, analyze, fail, lines_of, succeed, synmt, write_corpus, write_recipe
 
+from synmt.cluster.portable_translator import PortableTranslator
 from synmt.data.corpus import PreparedCorpus
-from synmt.decode.remote import PortableTranslator
 from synmt.decode.translator import Translator
 from synmt.parsing.parser import StanzaParser
 from synmt.run import Run

@@ -168,7 +168,6 @@ def gone(monkeypatch, tmp_path):
         def run(self, work, state, items, *, where, long):
             for item in items:
                 result = work(state, item)
-                print("RESULT", result, flush=True)
                 if len(begun) == 1:
                     raise KeyboardInterrupt
                 yield result

@@ -9,22 +9,21 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-import platform
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-import synmt
 from synmt.errors import SynmtError
 from synmt.files.own_code import ALLOW
 from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.writing import write_atomically
+from synmt.parallel.versions import versions
 from synmt.parallel.worker_log import LoggedResult, run_logged
 
 _KEPT = 4
@@ -94,18 +93,6 @@ class MissingKit:
     """A worker has no kit, and did no work; the address is the worker's."""
 
     address: str
-
-
-def versions() -> dict[str, str]:
-    """List the versions that results may depend on; a package that is not installed has none."""
-    found = {"synmt": synmt.__version__, "Python": ".".join(platform.python_version_tuple()[:2])}
-    for name in ("stanza", "torch", "sentencepiece", "numpy", "pyarrow"):
-        try:
-            # `+cpu` and `+cu130` are builds of the same version
-            found[name] = metadata.version(name).partition("+")[0]
-        except metadata.PackageNotFoundError:
-            found[name] = "none"
-    return found
 
 
 # the functions below run in a worker

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from synmt.cluster.shipment import versions
 from synmt.errors import SynmtError
+from synmt.parallel.versions import versions
 
 _IMPORT = re.compile(r"\b(ModuleNotFound|Import)Error\b")
 

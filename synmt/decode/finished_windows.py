@@ -16,7 +16,6 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from synmt.arrays import IntArray
-from synmt.cluster.shipment import versions
 from synmt.decode.inputs import Request
 from synmt.decode.override import CounterfactualTranslation
 from synmt.decode.records import Result
@@ -24,6 +23,7 @@ from synmt.decode.translation import Candidate, Reason, Translation, WordAlignme
 from synmt.files.json_files import Count, read_cached_json
 from synmt.files.reading import fingerprint, stored_sha256
 from synmt.files.writing import is_stream, write_atomically
+from synmt.parallel.versions import versions
 from synmt.run import find_run
 
 Numbered = tuple[int, list[Request]]

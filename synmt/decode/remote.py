@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from synmt.decode.finished_windows import FinishedWindows, Numbered
 from synmt.decode.inputs import Request
@@ -17,15 +17,13 @@ from synmt.decode.override import translate_counterfactually
 from synmt.decode.records import Result
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
-from synmt.parallel.engine import cluster_in_use, in_order
+from synmt.parallel.engine import cluster_in_use, in_order, portable_translator
 from synmt.parallel.processes import Pool, can_fork, process_count
 from synmt.parallel.worker import inherited
-from synmt.run import find_run
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-_PARSER = "parser"
 _WINDOWS = 4
 """Windows of lines that a process must have if it loads the models: with fewer, loading takes longer than it saves."""
 _LINES = 128
@@ -74,56 +72,28 @@ class CopiedTranslator:
         return partial(Translator.load, *self.runs, **self.loading), ()
 
 
-@dataclass(frozen=True)
-class PortableTranslator:
-    """A translator that each worker of a cluster loads for itself.
+class RemoteTranslator(Protocol):
+    """A translator in other processes or on other machines, which unpickle it as their own."""
 
-    runs: run folders.
-    loading: keyword arguments of `Translator.load`.
-    parser: the files of the parser, if it travels, by their paths in its folder.
-    window: as for `ForkedTranslator`.
-    """
+    @property
+    def runs(self) -> tuple[Path, ...]:
+        """Return the run folders."""
+        ...
 
-    runs: tuple[Path, ...]
-    loading: Mapping[str, Any]
-    parser: Mapping[str, Path]
-    window: int
-    processes = 1
-    pool = None
+    @property
+    def window(self) -> int:
+        """Return the number of lines that are best translated at once."""
+        ...
 
-    @classmethod
-    def of(
-        cls, translator: Translator, runs: Sequence[Path], loading: Mapping[str, Any], *, has_trees: bool = False
-    ) -> PortableTranslator:
-        """Find out what a translator that was loaded here needs on another machine.
+    @property
+    def processes(self) -> int:
+        """Return how many processes of this machine translate."""
+        ...
 
-        The parser of a single run travels; those of an ensemble have to be where the runs recorded them. If all lines
-        come with trees, no parser is needed.
-        """
-        reads_trees = translator.reads_trees and translator.parser_identity is not None
-        parses = len(runs) == 1 and reads_trees and not has_trees
-        return cls(tuple(runs), loading, translator.parser.files() if parses else {}, translator.window)
-
-    def files(self) -> dict[str, Path]:
-        """Name the files by their paths in a folder of copies; the chosen weights become the final ones."""
-        found = {f"{_PARSER}/{name}": path for name, path in self.parser.items()}
-        for number, folder in enumerate(self.runs):
-            run = find_run(folder)
-            kinds = ("run.json", "recipe.yaml", "*.model", "*.words", "*.truecase", "features.json", "code/**/*.*")
-            found |= {
-                f"{number}/{path.relative_to(run.folder)}": path for kind in kinds for path in run.folder.glob(kind)
-            }
-            found[f"{number}/{run.weights.name}"] = run.weights_of(self.loading.get("checkpoint", "final"))
-        return found
-
-    def relocated(self, folder: Path) -> Translator:
-        """Load the translator from copies of the files."""
-        parser = {"parser": str(folder / _PARSER)} if self.parser else {}
-        runs = (folder / str(number) for number in range(len(self.runs)))
-        return Translator.load(*runs, **{**self.loading, "checkpoint": "final", **parser})
-
-
-RemoteTranslator = ForkedTranslator | CopiedTranslator | PortableTranslator
+    @property
+    def pool(self) -> Pool | None:
+        """Return the processes if they run already."""
+        ...
 
 
 @contextmanager
@@ -144,7 +114,7 @@ def remote_translator(
     has_trees: whether all lines come with trees.
     """
     if cluster_in_use():
-        yield PortableTranslator.of(translator, runs, loading, has_trees=has_trees)
+        yield portable_translator().of(translator, runs, loading, has_trees=has_trees)
     elif lines is None or translator.device.type != "cpu":
         yield None
     elif can_fork():

@@ -1,4 +1,4 @@
-"""The choice of the engine: processes of this machine, or a cluster."""
+"""The choice of the engine: processes of this machine, or the cluster of the wing `synmt.cluster`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,26 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from pkgutil import resolve_name
+from typing import Any, Protocol, TypeVar
 
-from synmt.cluster.dask import Cluster
+from synmt.errors import UsageError
 from synmt.parallel.processes import in_processes, started_processes
 
 T = TypeVar("T")
 R = TypeVar("R")
 S = TypeVar("S")
 
-_in_use: ContextVar[Cluster | None] = ContextVar("cluster", default=None)
+
+class Engine(Protocol):
+    """What a wing offers that works on other machines."""
+
+    def run(self, work: Callable[[S, T], R], state: S, items: Iterator[T], *, where: Path) -> Iterator[R]:
+        """Yield `work(state, item)` of each item in the order in which they finish."""
+        ...
+
+
+_in_use: ContextVar[Engine | None] = ContextVar("cluster", default=None)
 
 
 @contextmanager
@@ -29,7 +39,7 @@ def using_cluster(address: str | None) -> Iterator[None]:
     if not address:
         yield
         return
-    with Cluster.connect(address) as cluster:
+    with _wing("dask:Cluster").connect(address) as cluster:
         before = _in_use.set(cluster)
         try:
             yield
@@ -37,7 +47,27 @@ def using_cluster(address: str | None) -> Iterator[None]:
             _in_use.reset(before)
 
 
-def cluster_in_use() -> Cluster | None:
+def _wing(name: str) -> Any:
+    try:
+        return resolve_name(f"synmt.cluster.{name}")
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("synmt"):
+            raise
+        what = "clusters need the package synmt.cluster, which this installation lacks"
+        raise UsageError(what, where="--cluster", do="Install synmt as a whole, or leave it out") from None
+
+
+def trainings_on(cluster: Engine) -> Any:
+    """Return the function of the wing that trains the runs of a grid side by side on a cluster."""
+    return partial(_wing("trainings:train_side_by_side"), cluster)
+
+
+def portable_translator() -> Any:
+    """Return the class of the wing for a translator that workers of a cluster load."""
+    return _wing("portable_translator:PortableTranslator")
+
+
+def cluster_in_use() -> Engine | None:
     """Return the cluster of the block that runs, if there is one."""
     return _in_use.get()
 

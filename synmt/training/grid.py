@@ -21,7 +21,7 @@ from synmt.corpora.download import result_of
 from synmt.errors import SynmtError, naming_lack_of_memory
 from synmt.evaluation.comparison import ScoreOptions, SystemComparison, compare_systems
 from synmt.evaluation.outputs import tests_of, the_test_set
-from synmt.parallel.engine import cluster_in_use
+from synmt.parallel.engine import cluster_in_use, trainings_on
 from synmt.parallel.torchrun import started
 from synmt.recipe.schema import Recipe
 from synmt.training.grid_runs import (
@@ -103,9 +103,7 @@ def train_grid(
     processes = processes or _join_processes(needed=bool(left))
     cluster = cluster_in_use() if processes is None or processes.count == 1 else None
     if cluster and left:
-        from synmt.cluster.trainings import train_side_by_side
-
-        ends = yield from train_side_by_side(cluster, planned, left, data, overwrite=overwrite, stop=stop)
+        ends = yield from trainings_on(cluster)(planned, left, data, overwrite=overwrite, stop=stop)
     else:
         ends = yield from _one_by_one(planned, left, data, overwrite=overwrite, stop=stop, processes=processes)
     failed = [end for end in ends.values() if isinstance(end, FailedRun)]
