@@ -8,11 +8,11 @@ import pytest
 from small import stanza_sentence
 
 from synmt.errors import SynmtError
+from synmt.fast.parser import direct as direct_parser
+from synmt.fast.parser.direct import isolated
 from synmt.files.reading import read_lines
 from synmt.parsing import arcs as stanza_arcs
-from synmt.parsing import direct_parser
 from synmt.parsing import lines as stanza_lines
-from synmt.parsing.direct_parser import isolated
 from synmt.parsing.parser import StanzaParser
 from synmt.syntax.arcs import arcs_from_entries, format_arcs, join_arcs, keep_most_probable, read_arcs, token_arcs
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses

@@ -13,7 +13,7 @@ from synmt.decode.beam import Continuations, continuations, which_end
 from synmt.decode.hypotheses import Finished, Live, best_possible, keep_best, length_penalty, looks
 from synmt.decode.next_piece import length_limits
 from synmt.decode.options import Sampling, SearchOptions
-from synmt.model.linear import linear
+from synmt.fast.linear import linear
 
 PASCAL = {"name": "pascal", "layers": [1], "heads": 2}
 LATENT = {"name": "latent_tree", "attention": "separate"}

@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F
 from attending import assert_same_with_gradients
 
+from synmt.fast import fused as module
+from synmt.fast.fused import Dropout, add_dropped, dropout, dropped_relu, masked_attention, scaled_mask
+from synmt.fast.linear import Linear
 from synmt.model import attention
-from synmt.model import fused as module
 from synmt.model.attention import Terms, attend, attend_written_out
-from synmt.model.fused import Dropout, add_dropped, dropout, dropped_relu, masked_attention, scaled_mask
-from synmt.model.linear import Linear
 from synmt.model.pairs import Pairs
 
 SHAPE = torch.Size((300, 501))

@@ -20,11 +20,11 @@ from synmt.decode.inputs import in_workers, workers
 from synmt.decode.next_piece import Member
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.errors import UsageError
-from synmt.model.inference import packed
-from synmt.model.inference.fast_decoder import fast_decoder
-from synmt.model.inference.packed import PackedLinear, reduce_layers, usable_precision
-from synmt.model.inference.quantized import multiplies_int8
-from synmt.model.linear import linear
+from synmt.fast import packed
+from synmt.fast.decoder import fast_decoder
+from synmt.fast.linear import linear
+from synmt.fast.packed import PackedLinear, reduce_layers, usable_precision
+from synmt.fast.quantized import multiplies_int8
 
 LENGTHS = [3, 9, 1, 5, 7, 2]
 INT8 = pytest.param(

@@ -9,8 +9,8 @@ from attending import assert_alone_as_in_a_batch, random_trees, read, with_eos
 from small import MONKEY, MONKEY_WORD_OF, make_variant, random_batch, relation_warnings, small_model
 
 from synmt.data.corpus import Tree
+from synmt.fast.decoder import fast_decoder
 from synmt.model.attention import Memory
-from synmt.model.inference.fast_decoder import fast_decoder
 from synmt.model.variant import Place, Syntax
 from synmt.model.variants.gcn import GRAPH, Gcn, graph
 from synmt.syntax.parse import Parse

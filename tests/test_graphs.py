@@ -22,11 +22,11 @@ from synmt.decode.beam import search
 from synmt.decode.hypotheses import looks
 from synmt.decode.next_piece import Member
 from synmt.decode.options import SearchOptions
+from synmt.fast import decoder as fast
+from synmt.fast import graphs, layers, packed
+from synmt.fast.decoder import fast_decoder
+from synmt.fast.graphs import RecordedState
 from synmt.model import positions as position_tables
-from synmt.model.inference import fast_decoder as fast
-from synmt.model.inference import fast_layers, graphs, packed
-from synmt.model.inference.fast_decoder import fast_decoder
-from synmt.model.inference.graphs import RecordedState
 from synmt.model.positions import rotations
 from synmt.model.seq2seq import sinusoids
 
@@ -67,7 +67,7 @@ class Recording(TorchDispatchMode):
 def recordings(monkeypatch):
     monkeypatch.setattr(fast, "_records", lambda device: not RecordedState.failed)
     monkeypatch.setattr(graphs, "Graph", Recording)
-    monkeypatch.setattr(fast_layers, "_room", lambda *shape, device: torch.zeros(shape))
+    monkeypatch.setattr(layers, "_room", lambda *shape, device: torch.zeros(shape))
     monkeypatch.setattr(Recording, "made", [], raising=False)
     return Recording.made
 

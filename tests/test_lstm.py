@@ -11,7 +11,7 @@ from torch.autograd import gradcheck
 from synmt.data.batch import Sequences
 from synmt.data.vocabulary import EOS, PAD
 from synmt.errors import UsageError
-from synmt.model.linear import Linear, repeated
+from synmt.fast.linear import Linear, repeated
 from synmt.model.recurrent import lstm_cell
 from synmt.model.variants.latent_tree import LatentTree
 from synmt.recipe.load import check_recipe

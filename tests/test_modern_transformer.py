@@ -21,8 +21,8 @@ from synmt.decode.beam import search
 from synmt.decode.next_piece import Member
 from synmt.decode.options import SearchOptions
 from synmt.errors import UsageError
+from synmt.fast.decoder import fast_decoder
 from synmt.model.feed_forward import gated
-from synmt.model.inference.fast_decoder import fast_decoder
 from synmt.model.multihead import SelfAttention
 from synmt.model.positions import Rotary, alibi, alibi_slopes, rotate
 from synmt.model.variant import Syntax, Variant

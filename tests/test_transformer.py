@@ -13,9 +13,9 @@ from torch import nn
 
 from synmt.data.batch import Sequences, collate_source
 from synmt.data.vocabulary import PAD
-from synmt.model import linear as linears
-from synmt.model.fused import dropped_relu
-from synmt.model.linear import Linear, linear, pad_rows, product
+from synmt.fast import linear as linears
+from synmt.fast.fused import dropped_relu
+from synmt.fast.linear import Linear, linear, pad_rows, product
 from synmt.model.seq2seq import sinusoids
 from synmt.model.transformer import Transformer
 from synmt.recipe.schema import ModelRecipe

@@ -15,8 +15,8 @@ from synmt.decode.inputs import batches, windows
 from synmt.decode.translator import Translator
 from synmt.decode.tree_provider import parser_difference
 from synmt.errors import SynmtError, UsageError
+from synmt.fast.decoder import fast_decoder
 from synmt.files.reading import read_available_lines
-from synmt.model.inference.fast_decoder import fast_decoder
 from synmt.recipe.schema import DecodingRecipe
 from synmt.run import Run
 from synmt.syntax.controls import Control

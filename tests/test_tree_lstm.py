@@ -22,7 +22,7 @@ from synmt.decode.forced import force
 from synmt.decode.next_piece import Member
 from synmt.decode.options import SearchOptions
 from synmt.errors import UsageError
-from synmt.model.inference.fast_decoder import fast_decoder
+from synmt.fast.decoder import fast_decoder
 from synmt.model.variants.tree_lstm import TreeCell, join_nodes
 from synmt.syntax.constituent_signals import MERGES, merges, owners
 from synmt.syntax.constituents import binary_tree

@@ -13,9 +13,9 @@ from small import MONKEY, MONKEY_WORD_OF, batch_for, random_batch, random_exampl
 from synmt.analysis.attention.heads import Head, heads_of
 from synmt.analysis.attention.statistics import of_predicting_steps
 from synmt.analysis.trees.sources import tree_sources
+from synmt.fast.decoder import fast_decoder
 from synmt.model.attention import Terms, causal_mask
 from synmt.model.capture import Activations
-from synmt.model.inference.fast_decoder import fast_decoder
 from synmt.model.variant import Place, Syntax
 from synmt.model.variants.tree_planting import (
     NEXT_WORD,

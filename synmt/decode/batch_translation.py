@@ -11,7 +11,7 @@ from synmt.decode.inputs import in_workers, workers
 from synmt.decode.next_piece import Member, limits_of
 from synmt.decode.options import SearchOptions
 from synmt.decode.translation import make_candidate
-from synmt.model.inference.fast_decoder import fast_decoder
+from synmt.fast.decoder import fast_decoder
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.schema import DecodingRecipe
 

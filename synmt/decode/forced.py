@@ -15,9 +15,9 @@ from torch.nn.utils.rnn import pad_sequence
 from synmt.arrays import DoubleArray
 from synmt.data.batch import Batch
 from synmt.data.vocabulary import BOS, EOS, PAD, IdArray
+from synmt.fast.linear import linear
 from synmt.model.attention import Memory
 from synmt.model.capture import Activations, capture
-from synmt.model.linear import linear
 from synmt.model.seq2seq import Seq2Seq
 
 _LOGITS = 1 << 24

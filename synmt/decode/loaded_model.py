@@ -13,11 +13,11 @@ from synmt.arrays import SIDES, Side
 from synmt.data.tasks import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
 from synmt.errors import UsageError, naming
+from synmt.fast.decoder import FastDecoder, fast_decoder
+from synmt.fast.packed import InferencePrecision, reduce_layers, usable_precision
 from synmt.files.schemas import RunParser
 from synmt.model.build import build_for
 from synmt.model.device import choose_device, keep_freed_memory
-from synmt.model.inference.fast_decoder import FastDecoder, fast_decoder
-from synmt.model.inference.packed import InferencePrecision, reduce_layers, usable_precision
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.weights import WithoutInitialValues, load_weights
 from synmt.recipe.data import parser_model

@@ -20,8 +20,8 @@ from torch import Tensor
 from synmt.data.batch import Sequences
 from synmt.data.vocabulary import BOS, EOS, PAD
 from synmt.decode.options import SearchOptions
-from synmt.model.inference.fast_decoder import FastDecoder
-from synmt.model.linear import linear
+from synmt.fast.decoder import FastDecoder
+from synmt.fast.linear import linear
 from synmt.model.seq2seq import Seq2Seq
 
 _MIN_LIMIT = 2

@@ -17,8 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synmt.model.fused import dropout as drop
-from synmt.model.fused import masked_attention, outruns_fused_kernel, outruns_steps
+from synmt.fast.fused import dropout as drop
+from synmt.fast.fused import masked_attention, outruns_fused_kernel, outruns_steps
 from synmt.model.pairs import Pairs
 
 Normalizer = Callable[[Tensor], Tensor]

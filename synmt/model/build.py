@@ -15,8 +15,8 @@ import synmt.model.variants
 from synmt.arrays import SIDES, Side
 from synmt.data.vocabulary import Vocabulary, punctuation_pieces
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.fast.linear import use_fast_linear
 from synmt.files.own_code import folders_searched, import_own, is_own
-from synmt.model.linear import use_fast_linear
 from synmt.model.lstm import Lstm
 from synmt.model.placement import Layers, check_signals, place_variant
 from synmt.model.seq2seq import Seq2Seq

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from synmt.fast.fused import dropout
 from synmt.model.attention import xavier
-from synmt.model.fused import dropout
 
 
 class Gelu(nn.Module):

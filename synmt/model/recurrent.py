@@ -20,9 +20,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from synmt.fast.fused import dropout as drop
+from synmt.fast.linear import repeated
 from synmt.model.attention import Memory
-from synmt.model.fused import dropout as drop
-from synmt.model.linear import repeated
 from synmt.model.variant import Annotation
 
 Ends = list[tuple[Tensor, Tensor]]

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from synmt.arrays import Side
 from synmt.data.batch import Batch, Sequences
 from synmt.data.vocabulary import PAD
+from synmt.fast.fused import Dropout
 from synmt.model.attention import Memory
-from synmt.model.fused import Dropout
 from synmt.model.variant import Syntax, Variant
 from synmt.syntax.signals import Signal
 

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from synmt.arrays import SIDES
 from synmt.data.batch import Sequences
+from synmt.fast.fused import Dropout, dropped_relu
 from synmt.model.attention import Memory, causal_mask, xavier
 from synmt.model.feed_forward import Gelu, Swiglu
-from synmt.model.fused import Dropout, dropped_relu
 from synmt.model.multihead import AlibiAttention, Cache, CrossAttention, RotaryAttention, SelfAttention
 from synmt.model.seq2seq import Embedding, ScaledEmbedding, Seq2Seq, piece_table
 from synmt.model.variant import Syntax, Variant

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from synmt.parsing.direct.tokenizer import Tokens
+from synmt.fast.parser.tokenizer import Tokens
 from synmt.syntax.arcs import join_arcs, keep_most_probable, token_arcs
 from synmt.syntax.merging import token_tree
 from synmt.syntax.parse import WORD, Arcs, Parse, flat_parse

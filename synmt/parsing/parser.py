@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from synmt.corpora.download import result_of
 from synmt.errors import SynmtError
+from synmt.fast.parser.direct import DirectParser
 from synmt.files.reading import fingerprint, stored_sha256
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
-from synmt.parsing.direct_parser import DirectParser
 from synmt.parsing.lines import batches, unreadable
 from synmt.parsing.models import StoredFacts
 from synmt.parsing.official import fetching

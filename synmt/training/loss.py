@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from synmt.data.batch import Batch
+from synmt.fast.linear import add_outer_product, pad_rows, product
 from synmt.model.device import sum_type
-from synmt.model.linear import add_outer_product, pad_rows, product
 from synmt.model.seq2seq import Seq2Seq
 
 BLOCKS = {"cpu": 1 << 20, "cuda": 1 << 27}

@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from synmt.fast.fused import dropout as drop
+from synmt.fast.linear import linear
 from synmt.model.attention import xavier
-from synmt.model.fused import dropout as drop
-from synmt.model.linear import linear
 
 
 class PathEncoder(nn.Module):

@@ -23,8 +23,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.arrays import FloatArray, IntArray
+from synmt.fast.fused import dropout as drop
 from synmt.model.attention import Memory
-from synmt.model.fused import dropout as drop
 from synmt.model.variant import Depth, Place, Rate, Syntax, Variant
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN, unknown_warning

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from synmt.model.inference.fast_layers import FastState
+from synmt.fast.layers import FastState
 
 _logger = logging.getLogger(__name__)
 

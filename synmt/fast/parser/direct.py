@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synmt.fast.parser.graph import DirectGraphParser, ParserScores, greedy_trees, searched_tree
+from synmt.fast.parser.tokenizer import DirectTokenizer, Tokens
+from synmt.fast.parser.words import DirectTagger, Packing
 from synmt.parsing.arcs import joint_probabilities, relation_names
-from synmt.parsing.direct.graph import DirectGraphParser, ParserScores, greedy_trees, searched_tree
-from synmt.parsing.direct.tokenizer import DirectTokenizer, Tokens
-from synmt.parsing.direct.words import DirectTagger, Packing
 from synmt.parsing.lines import LONGEST, MAX_CHARACTERS, Analysis, given_tokens, join_analyses
 from synmt.syntax.parse import Arcs, Parse, evenly_spaced
 

@@ -1,6 +1,6 @@
 """The decoder's step in few large operators: what `Transformer.step` computes, for a decoder without variants.
 
-Weights are packed once (`synmt.model.inference.packed`). What the model has instead of sinusoids, ReLU and layer norm
+Weights are packed once (`synmt.fast.packed`). What the model has instead of sinusoids, ReLU and layer norm
 is chosen when the decoder is made, not in a step. It returns logits. `Transformer.step` is its slow twin, and the test.
 """
 
@@ -14,12 +14,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from synmt.fast.graphs import RecordedState
+from synmt.fast.layers import ROOM, FastState, KeysValues, fast_layer, run_layers
+from synmt.fast.packed import InferencePrecision, packed_weight
+from synmt.fast.reduced_keys_values import ReducedKeysValues
 from synmt.model.attention import Memory
 from synmt.model.device import multiplies
-from synmt.model.inference.fast_layers import ROOM, FastState, KeysValues, fast_layer, run_layers
-from synmt.model.inference.graphs import RecordedState
-from synmt.model.inference.packed import InferencePrecision, packed_weight
-from synmt.model.inference.reduced_keys_values import ReducedKeysValues
 from synmt.model.seq2seq import Embedding, Seq2Seq, sinusoids
 from synmt.model.transformer import DecoderLayer, Transformer
 

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from synmt.model.linear import linear_gradients, onednn_applies, pad_rows, product, product_dtype
+from synmt.fast.linear import linear_gradients, onednn_applies, pad_rows, product, product_dtype
 
 _STEPS = 1 << 16
 """How many different probabilities there are."""

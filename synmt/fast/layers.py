@@ -3,7 +3,7 @@
 - The hypotheses of a sentence share one cache. Keys are not reordered: `seen` says which place of the cache, (step,
   hypothesis), is in the past of which hypothesis. When the cache is full, places that are in the past of none are
   forgotten.
-- Bias, ReLU and residual sum are part of the products (`synmt.model.inference.packed`).
+- Bias, ReLU and residual sum are part of the products (`synmt.fast.packed`).
 - Rows (a hypothesis of a sentence) are 2-dimensional, (B K, D), wherever rows do not meet.
 """
 
@@ -19,9 +19,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from synmt.fast.packed import InferencePrecision, PackedLinear, packed
+from synmt.fast.quantized import QuantizedLinear
 from synmt.model.feed_forward import Gelu
-from synmt.model.inference.packed import InferencePrecision, PackedLinear, packed
-from synmt.model.inference.quantized import QuantizedLinear
 from synmt.model.multihead import AlibiAttention, RotaryAttention, SelfAttention
 from synmt.model.positions import rotate
 from synmt.model.transformer import DecoderLayer, Residual

@@ -4,7 +4,7 @@
 
 In bf16, x and W are rounded to 8 bits of mantissa and products are summed in float32. On a CPU the operators are those
 that torch.compile uses, from oneDNN; where a build of torch lacks them, and on a GPU, the same is written out.
-Linear maps in int8 are in `synmt.model.inference.quantized`.
+Linear maps in int8 are in `synmt.fast.quantized`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.errors import UsageError
+from synmt.fast.linear import Linear, linear, pad_rows
+from synmt.fast.quantized import QuantizedLinear, multiplies_int8
 from synmt.model.device import multiplies
-from synmt.model.inference.quantized import QuantizedLinear, multiplies_int8
-from synmt.model.linear import Linear, linear, pad_rows
 from synmt.model.variant import Variant
 
 InferencePrecision = Literal["float32", "bf16", "int8"]

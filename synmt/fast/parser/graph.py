@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synmt.arrays import BoolArray, IntArray
-from synmt.parsing.direct.words import Packing, WordVectors, reads_words_and_characters
+from synmt.fast.parser.words import Packing, WordVectors, reads_words_and_characters
 from synmt.syntax.spanning import maximum_spanning_tree
 
 FloatTable = npt.NDArray[np.floating[Any]]
