@@ -9,11 +9,11 @@ from small import stanza_sentence
 
 from synmt.errors import SynmtError
 from synmt.fast.parser import direct as direct_parser
-from synmt.fast.parser.direct import isolated
 from synmt.files.reading import read_lines
 from synmt.parsing import arcs as stanza_arcs
 from synmt.parsing import lines as stanza_lines
 from synmt.parsing.parser import StanzaParser
+from synmt.parsing.stanza_internals import isolated
 from synmt.syntax.arcs import arcs_from_entries, format_arcs, join_arcs, keep_most_probable, read_arcs, token_arcs
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
 from synmt.syntax.controls import certain_arcs

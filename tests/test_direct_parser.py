@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+pytest.importorskip("synmt.fast")
+
 from synmt.fast.parser import direct as direct_parser
 from synmt.fast.parser.direct import DirectParser
 from synmt.fast.parser.tokenizer import DirectTokenizer

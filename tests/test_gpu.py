@@ -10,7 +10,7 @@ import torch
 from searching import SEARCHES, assert_same_search, members_of, sharp
 from small import batch_for, random_batch, random_example, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
-from test_fast_decoder import LENGTHS, run_steadily
+from stepping import LENGTHS, run_steadily
 from test_variants import CASES, made
 
 from synmt.decode.beam import search

@@ -13,9 +13,11 @@ import pytest
 import torch
 from searching import SEARCHES, assert_same_search, members_of, sharp
 from small import random_batch, small_model
-from test_fast_decoder import GPU_LIKE, LENGTHS, both_steps, run_steadily
+from stepping import GPU_LIKE, LENGTHS, both_steps, run_steadily
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+pytest.importorskip("synmt.fast")
 
 from synmt.decode import beam, sampling
 from synmt.decode.beam import search
@@ -130,7 +132,7 @@ def test_tables_of_positions_never_grow_while_a_step_is_recorded(positions, reco
             memory, _ = model.remember(batch.source, {})
             state = decoder.start(memory)
             for step in range(12):
-                decoder.step(state, torch.full((1, 5 if step else 1), 7))
+                decoder.predict(state, torch.full((1, 5 if step else 1), 7))
                 state.select(None, torch.zeros(1, 5, dtype=torch.long))
     assert recordings
     assert in_recording

@@ -9,6 +9,8 @@ import pytest
 import torch
 from small import small_model
 
+pytest.importorskip("synmt.fast")
+
 from synmt.data.batch import collate_source
 from synmt.fast import decoder as fast
 from synmt.fast.layers import KeysValues

@@ -9,14 +9,14 @@ import pytest
 from small import all_trees, is_tree, stanza_sentence
 
 from synmt.errors import SynmtError, UsageError, is_out_of_memory
-from synmt.fast.parser.direct import isolated
-from synmt.fast.parser.graph import best_tree, greedy_trees
 from synmt.files.reading import read_lines
 from synmt.parsing import lines as stanza_lines
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.lines import LONGEST, batches
 from synmt.parsing.parser import StanzaParser
+from synmt.parsing.stanza_internals import isolated
+from synmt.parsing.trees import best_tree, greedy_trees
 
 pytestmark = pytest.mark.journey
 

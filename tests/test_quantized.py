@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+pytest.importorskip("synmt.fast")
+
 from synmt.fast import quantized
 from synmt.fast.quantized import QuantizedLinear, multiplies_int8, quantize_rows
 

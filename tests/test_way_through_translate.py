@@ -36,5 +36,5 @@ def test_a_loaded_translator_resolves_nothing_again(run):
     translator = Translator.load(run)
     list(translator.translate([TEXT[1]]))
     files = files_entered(lambda: list(translator.translate([TEXT[0]])))
-    assert "parsing/direct_parser.py" in files
+    assert "fast/parser/direct.py" in files
     assert len(files) <= 32, sorted(files)

@@ -1,1 +1,1 @@
-"""What makes translation fast: the decoder's step in few operators, and weights that are packed or in int8."""
+"""What makes synmt fast: modules that replace those of a model, a decoder for searches, a parser without documents."""

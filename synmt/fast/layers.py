@@ -17,11 +17,12 @@ from typing import cast
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from synmt.fast.packed import InferencePrecision, PackedLinear, packed
+from synmt.fast.packed import PackedLinear, packed
 from synmt.fast.quantized import QuantizedLinear
-from synmt.model.feed_forward import Gelu
+from synmt.model.device import InferencePrecision
+from synmt.model.feed_forward import FeedForward
 from synmt.model.multihead import AlibiAttention, RotaryAttention, SelfAttention
 from synmt.model.positions import rotate
 from synmt.model.transformer import DecoderLayer, Residual
@@ -239,11 +240,11 @@ class _AlibiLayer(FastLayer):
 _LAYERS = {SelfAttention: FastLayer, RotaryAttention: _RotaryLayer, AlibiAttention: _AlibiLayer}
 
 
-def _inner(feed_forward: nn.Module, projection: PackedLinear | QuantizedLinear) -> _Function:
+def _inner(feed_forward: FeedForward, projection: PackedLinear | QuantizedLinear) -> _Function:
     """Compute the inner layer: (B K, D) -> (B K, F)."""
-    if isinstance(feed_forward, Gelu):
-        return lambda x: feed_forward.activation(projection(x))
-    return projection.relu
+    if feed_forward.activation is F.relu:
+        return projection.relu
+    return lambda x: feed_forward.activation(projection(x))
 
 
 def fast_layer(layer: DecoderLayer, precision: InferencePrecision) -> FastLayer:

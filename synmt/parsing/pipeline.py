@@ -6,13 +6,12 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from synmt.fast.parser.direct import isolated
-from synmt.fast.parser.graph import best_tree
 from synmt.parallel.threads import chosen_cores
 from synmt.parsing.arcs import check_graph_parser, parse_with_arcs
 from synmt.parsing.lines import LONGEST, given_words, parses_of, split_long, tokens_of
 from synmt.parsing.models import PROCESSORS, no_package
-from synmt.parsing.stanza_internals import checked_version, replaced, without_optimizers
+from synmt.parsing.stanza_internals import checked_version, isolated, replaced, without_optimizers
+from synmt.parsing.trees import best_tree
 from synmt.syntax.parse import Parse, evenly_spaced
 
 
