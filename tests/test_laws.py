@@ -23,7 +23,10 @@ ROOT = Path(__file__).parents[1]
 MODELS = {
     "post": ({"name": "pascal"}, {}),
     "pre": ({"name": "relative"}, {"norm": "pre", "embeddings": "separate"}),
-    "modern": ({"name": "localness", "layers": [1]}, {"positions": "rotary", "norm_kind": "rms", "feed_forward": "swiglu"}),
+    "modern": (
+        {"name": "localness", "layers": [1]},
+        {"positions": "rotary", "norm_kind": "rms", "feed_forward": "swiglu"},
+    ),
     "alibi": ({"name": "relative", "side": "target"}, {"positions": "alibi", "feed_forward": "gelu"}),
     "paths": ({"name": "path_relations"}, {}),
     "lstm": ({"name": "latent_tree", "attention": "separate"}, {"architecture": "lstm"}),
