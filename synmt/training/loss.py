@@ -25,13 +25,7 @@ TOGETHER = {"cpu": 4, "cuda": 1}
 class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        states: Tensor,
-        weight: Tensor,
-        targets: Tensor,
-        smoothing: float,
-        products: Products,
-        wants_gradient: bool,
+        ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float, products: Products, gradient: bool
     ) -> tuple[Tensor, Tensor]:
         kind = states.device.type
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
@@ -41,26 +35,26 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         total = states.new_zeros((), dtype=sum_type(states.device))
         likelihood = states.new_zeros((), dtype=sum_type(states.device))
         mean = weight.mean(0, dtype=exact)  # (D,)
-        to_states = torch.empty_like(states_) if wants_gradient else None  # (N, D)
-        to_weight = torch.zeros_like(weight, dtype=exact) if wants_gradient else None  # (V, D)
+        to_states = torch.empty_like(states_) if gradient else None  # (N, D)
+        to_weight = torch.zeros_like(weight, dtype=exact) if gradient else None  # (V, D)
         # memory for all blocks: new one takes three times as long
         converted, slopes = (torch.empty(0, dtype=kept, device=states.device) for kept in (exact, dtype))
         for group in _blocks(len(states), most if dtype == exact else most * TOGETHER.get(kind, 1)):
             rows, target = products.padded(states_[group], dtype), targets[group, None]  # (p, D), (m, 1)
-            slopes.resize_(len(rows) if wants_gradient else 0, pieces)  # (p, V)
+            slopes.resize_(len(rows) if gradient else 0, pieces)  # (p, V)
             for block in _blocks(len(target), most):
                 right = target[block]  # (n, 1)
                 logits = products.multiply(rows[block], weight_)[: len(right)]  # (n, V)
                 if dtype != exact:
                     logits = converted.resize_(logits.shape).copy_(logits)
                 logit, own = logits.gather(-1, right)[:, 0], slopes[block][: len(right)]  # (n,), (n, V)
-                slope, normalizer = _softmax(logits, own if wants_gradient and dtype == exact else logits)
+                slope, normalizer = _softmax(logits, own if gradient and dtype == exact else logits)
                 nll = normalizer - logit  # (n,)
                 # the mean logit of a row is its state times the mean weight
                 uniform = normalizer - states_[group][block].to(exact) @ mean  # (n,)
                 likelihood += nll.sum()
                 total += ((1 - smoothing) * nll + smoothing * uniform).sum()
-                if wants_gradient:
+                if gradient:
                     slope.scatter_add_(-1, right, torch.full_like(nll, smoothing - 1)[:, None])
                     if slope is not own:
                         own.copy_(slope)
