@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("synmt.fast")
 
-from synmt.fast.parser import direct as direct_parser
 from synmt.fast.parser.direct import DirectParser
 from synmt.fast.parser.tokenizer import DirectTokenizer
 from synmt.fast.parser.words import Packing
 from synmt.files.reading import read_lines
+from synmt.parsing import lines as stanza_lines
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.parser import StanzaParser
 
@@ -90,10 +90,8 @@ def test_words_with_two_subjects_are_repaired_as_stanza_does(parsers, monkeypatc
 
 
 def test_a_split_line_is_joined_as_by_stanzas_documents(parsers, monkeypatch):
-    for module in (direct_parser, stanza_pipeline):
+    for module in (stanza_lines, stanza_pipeline):
         monkeypatch.setattr(module, "LONGEST", 8)
-    monkeypatch.setattr("synmt.parsing.lines.LONGEST", 8)
-    monkeypatch.setattr("synmt.fast.parser.direct.LONGEST", 8)
     direct, _ = both(parsers, LINES[:5])
     assert direct[1].relations.count("parataxis") > 0
 

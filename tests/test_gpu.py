@@ -13,6 +13,8 @@ from small_run import LSTM, PASCAL, TEXT, make_run
 from stepping import LENGTHS, run_steadily
 from test_variants import CASES, made
 
+pytest.importorskip("synmt.fast")
+
 from synmt.decode.beam import search
 from synmt.decode.next_piece import Member
 from synmt.decode.options import SearchOptions

@@ -97,7 +97,7 @@ class FastDecoder:
 
 
 def _records(device: torch.device) -> bool:
-    """Tell whether steps can be recorded on this device."""
+    """Return whether steps can be recorded on this device."""
     return device.type == "cuda" and not RecordedState.failed
 
 

@@ -32,7 +32,7 @@ def add_dropped(x: Tensor, y: Tensor, probability: float) -> Tensor:
 
 
 def draws_fast(x: Tensor) -> bool:
-    """Tell whether `scaled_mask` draws the masks for a tensor."""
+    """Return whether `scaled_mask` draws the masks for a tensor."""
     return x.device.type == "cpu" and x.numel() > 0 and not torch.compiler.is_compiling()
 
 

@@ -202,7 +202,7 @@ class FastLayer:
         return cache.attend(query, self._seen(state)).to(x.dtype)
 
     def _placed(self, query_keys_values: Tensor, state: FastState) -> Tensor:
-        """Give queries and keys of (B, K, 3 D) their position; here they have none."""
+        """Apply their position to queries and keys of (B, K, 3 D); here they have none."""
         return query_keys_values
 
     def _seen(self, state: FastState) -> Tensor:

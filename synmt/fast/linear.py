@@ -41,13 +41,13 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def product_dtype(x: Tensor) -> torch.dtype:
-    """Tell in which precision products of x are computed: that of autocast, else its own."""
+    """Return the precision of products of x: that of autocast, else its own."""
     kind = x.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
 
 
 def onednn_applies(x: Tensor, dtype: torch.dtype) -> bool:
-    """Tell whether oneDNN multiplies this tensor, converted to this precision."""
+    """Return whether oneDNN multiplies this tensor, converted to this precision."""
     return dtype in _ONEDNN and x.device.type == "cpu" and x.numel() > 0 and not torch.compiler.is_compiling()
 
 

@@ -83,7 +83,7 @@ class _ReducedLinear(nn.Linear):
 
 
 def reduce_layers(model: nn.Module, precision: InferencePrecision) -> None:
-    """Let linear layers compute in bf16 or int8, except those of variants; the model cannot be trained then."""
+    """Make linear layers compute in bf16 or int8, except those of variants; the model cannot be trained then."""
     kept = {part for variant in model.modules() if isinstance(variant, Variant) for part in variant.modules()}
     for module in model.modules():
         if isinstance(module, nn.Linear) and type(module) in (nn.Linear, FastLinear) and module not in kept:
@@ -110,7 +110,7 @@ def usable_precision(precision: InferencePrecision, device: torch.device) -> Inf
 
 @cache
 def can_pack(dtype: torch.dtype) -> bool:
-    """Tell whether this build of torch has the operators, and the processor the instructions that they need."""
+    """Return whether this build of torch has the operators, and the processor the instructions that they need."""
     if not torch.backends.mkldnn.is_available():
         return False
     try:

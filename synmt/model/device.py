@@ -65,7 +65,7 @@ def drawing_type(device: torch.device) -> torch.dtype:
 
 
 def restrain_cudnn() -> None:
-    """Let cuDNN compute LSTMs in float32, which it would round to ten bits, and leave attention to other kernels.
+    """Make cuDNN compute LSTMs in float32, which it would round to ten bits, and leave attention to other kernels.
 
     cuDNN's attention prepares for half a second for each new shape of a batch.
     """
@@ -79,7 +79,7 @@ def device_name(device: torch.device) -> str:
 
 
 def keep_freed_memory() -> None:
-    """Let this process keep up to 1 GB of memory that is free, instead of giving it back to Linux after every batch.
+    """Keep up to 1 GB of memory that is free in this process, instead of giving it back to Linux after every batch.
 
     Linux fills memory with zeros before it gives it again, page by page: 2 to 5 % of a step on a CPU.
     """

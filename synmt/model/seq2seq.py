@@ -152,7 +152,7 @@ class PieceEmbedding(nn.Module):
         return self.varied(self.table(ids), syntax)
 
     def varied(self, x: Tensor, syntax: Syntax | None) -> Tensor:
-        """Let the variants edit the embeddings: (B, T, E) -> same."""
+        """Edit the embeddings by the variants: (B, T, E) -> same."""
         if syntax is not None:
             for variant in self._variants:
                 x = variant.embed(x, syntax)  # (B, T, E)

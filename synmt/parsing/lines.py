@@ -45,10 +45,10 @@ class Tokens:
     words: list[str]
     spans: list[tuple[int, int]]
 
-    def split(self, longest: int) -> list[Tokens]:
-        """Split a sentence into parts of at most `longest` words."""
-        starts = range(0, len(self.words), longest)
-        return [Tokens(self.words[at : at + longest], self.spans[at : at + longest]) for at in starts]
+    def split(self) -> list[Tokens]:
+        """Split a sentence into parts of at most LONGEST words."""
+        starts = range(0, len(self.words), LONGEST)
+        return [Tokens(self.words[at : at + LONGEST], self.spans[at : at + LONGEST]) for at in starts]
 
 
 def warn_of_failure(line: int, reason: str) -> None:

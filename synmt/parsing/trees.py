@@ -33,7 +33,7 @@ def searched_tree(scores: npt.NDArray[Any]) -> IntArray:
 
 
 def greedy_trees(scores: npt.NDArray[Any], real: BoolArray) -> tuple[IntArray, BoolArray]:
-    """Give every word its best parent: (B, W+1, W+1) -> (B, W+1), and whether the result is a tree with one root (B,).
+    """Choose the best parent of every word, (B, W+1, W+1) -> (B, W+1), and check for a tree with one root: (B,).
 
     No word may be its own parent, or have one in the padding.
 

@@ -16,7 +16,7 @@ from synmt.fast.parser.graph import DirectGraphParser, ParserScores
 from synmt.fast.parser.tokenizer import DirectTokenizer
 from synmt.fast.parser.words import DirectTagger, Packing
 from synmt.parsing.arcs import joint_probabilities, relation_names
-from synmt.parsing.lines import LONGEST, MAX_CHARACTERS, Analysis, Tokens, given_tokens, join_analyses
+from synmt.parsing.lines import MAX_CHARACTERS, Analysis, Tokens, given_tokens, join_analyses
 from synmt.parsing.stanza_internals import isolated
 from synmt.parsing.trees import greedy_trees, searched_tree
 from synmt.syntax.parse import Arcs, Parse, evenly_spaced
@@ -52,7 +52,7 @@ class DirectParser:
         )
 
     def reads(self, lines: Sequence[str]) -> bool:
-        """Tell whether all lines are short enough: Stanza's tokenizer reads longer ones in several parts."""
+        """Return whether all lines are short enough: Stanza's tokenizer reads longer ones in several parts."""
         return max(map(len, lines)) <= MAX_CHARACTERS
 
     def forget(self) -> None:
@@ -69,7 +69,7 @@ class DirectParser:
 
     def _parse(self, lines: Sequence[str], arcs: bool, pretokenized: bool) -> list[tuple[Parse, str]]:
         found = given_tokens(lines) if pretokenized else self.tokenizer(list(map(evenly_spaced, lines)))
-        parts = [(index, part) for index, tokens in enumerate(found) for part in tokens.split(LONGEST)]
+        parts = [(index, part) for index, tokens in enumerate(found) for part in tokens.split()]
         # a stable sort from long to short, which packed sequences need
         parts.sort(key=lambda part: -len(part[1].words))
         of_line: list[list[tuple[int, Analysis]]] = [[] for _ in lines]

@@ -36,7 +36,7 @@ class DirectGraphParser:
 
     @staticmethod
     def supports(model: Any) -> bool:
-        """Tell whether a model is one graph parser that reads words, their characters, and universal tags."""
+        """Return whether a model is one graph parser that reads words, their characters, and universal tags."""
         from stanza.models.depparse.model import GraphParser
 
         if type(model) is not GraphParser:

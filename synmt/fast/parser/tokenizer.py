@@ -37,7 +37,7 @@ class DirectTokenizer:
 
     @staticmethod
     def supports(processor: Any) -> bool:
-        """Tell whether a model reads nothing but single characters and their places."""
+        """Return whether a model reads nothing but single characters and their places."""
         from stanza.models.tokenization.data import PER_CHAR_FEAT_FUNCS, POSITION_FEAT_FUNCS
         from stanza.models.tokenization.model import Tokenizer
 
