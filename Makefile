@@ -3,6 +3,7 @@
 # make unit         set up, then run the unit tests only
 # make gpu          set up, then compare what models compute on a GPU with what they compute on a CPU
 # make example      set up, then run all tests in a copy of the project that has the variant of docs/variant.md
+# make laws      set up, then run tests in a copy of the project without its wing for speed, synmt/fast
 # make docs         set up, then build the documentation as a site, build/site/index.html; a broken link is an error
 # make results      set up, then train and compare all systems: days on two cores; goes on where it stopped
 
@@ -17,7 +18,7 @@ CPU_BUILDS := https://download.pytorch.org/whl/cpu
 # compiled modules are kept even where Python is told not to: every process that a test starts would compile them again
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
-.PHONY: quickstart test unit gpu example docs results clean
+.PHONY: quickstart test unit gpu example laws docs results clean
 
 quickstart: $(VENV)/.plot
 	@echo "1. synmt prepare: generate 6,000 sentence pairs, parse the English (a minute)"
@@ -47,6 +48,9 @@ gpu: $(VENV)/.dev
 
 example: $(VENV)/.dev
 	$(BIN)/python -m pytest -o faulthandler_timeout=0 -m whole_suite tests/test_variant_page.py
+
+laws: $(VENV)/.dev
+	$(BIN)/python -m pytest -o faulthandler_timeout=0 -m whole_suite tests/test_laws.py
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky -c docs . build/site

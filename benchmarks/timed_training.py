@@ -45,7 +45,7 @@ def synmt_loss(model: Seq2Seq) -> Callable[[Batch], Tensor]:
     def loss(batch: Batch) -> Tensor:
         output, positions = model(batch), batch.target_positions
         states, targets = (x.flatten(0, 1).index_select(0, positions) for x in (output.states, batch.target_output))
-        total, _ = smoothed_cross_entropy(states, model.output_weight, targets, smoothing=0.1)
+        total, _ = smoothed_cross_entropy(states, model.output_weight, targets, smoothing=0.1, products=model.products)
         return (total + sum(output.losses.values())) / len(targets)
 
     return loss

@@ -21,13 +21,14 @@ PACKAGE = ROOT / "synmt"
 
 ORDER = (
     ("errors",),
-    ("arrays", "files", "recipe"),
+    ("arrays", "files", "recipe", "speed"),
     ("parallel", "syntax"),
     ("reporting",),
     ("corpora",),
     ("data", "parsing"),
     ("words",),
     ("model",),
+    ("fast",),
     ("run",),
     ("decode",),
     ("evaluation",),
@@ -130,10 +131,17 @@ def test_a_package_says_in_one_sentence_what_lives_there(path):
     assert path.parts[0] == "cli" or len(body) == 1, "a package's __init__ holds its sentence and nothing else"
 
 
+@of_each([path for path in INSIDE if path.parts[0] != "fast"])
+def test_the_wing_is_imported_by_its_door_only_and_alone_has_private_operators(path):
+    assert not [name for name in imports_of(path) if name.startswith("synmt.fast")]
+    dotted = (ast.unparse(node) for node in nodes_of(path) if isinstance(node, ast.Attribute))
+    assert not [name for name in dotted if re.match(r"torch\.(ops|_C|\w+\._)", name)]
+
+
 @of_each(INSIDE)
 def test_only_parsing_knows_stanza_and_syntax_needs_no_torch(path):
     roots = {name.split(".")[0] for name in imports_of(path)}
-    assert path.parts[0] == "parsing" or "stanza" not in roots
+    assert path.parts[0] == "parsing" or path.parts[:2] == ("fast", "parser") or "stanza" not in roots
     assert path.parts[0] not in ("syntax", "recipe") or "torch" not in roots
 
 

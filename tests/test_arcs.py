@@ -10,10 +10,10 @@ from small import stanza_sentence
 from synmt.errors import SynmtError
 from synmt.files.reading import read_lines
 from synmt.parsing import arcs as stanza_arcs
-from synmt.parsing import direct_parser
 from synmt.parsing import lines as stanza_lines
-from synmt.parsing.direct_parser import isolated
+from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.parser import StanzaParser
+from synmt.parsing.stanza_internals import isolated
 from synmt.syntax.arcs import arcs_from_entries, format_arcs, join_arcs, keep_most_probable, read_arcs, token_arcs
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
 from synmt.syntax.controls import certain_arcs
@@ -292,7 +292,7 @@ def test_flat_trees_are_certain_and_empty_lines_have_no_arcs(parser, tmp_path):
 
 def test_the_parts_of_a_line_that_is_split_are_attached_to_the_first_root(parser, monkeypatch):
     monkeypatch.setattr(stanza_lines, "LONGEST", 8)
-    monkeypatch.setattr(direct_parser, "LONGEST", 8)
+    monkeypatch.setattr(stanza_pipeline, "LONGEST", 8)
     words = LINES[2].split()[:16]
     pieces = [" ".join(words[:8]), " ".join(words[8:])]
     tables = [table for piece in pieces for table in dense(parser, piece)]

@@ -10,10 +10,10 @@ from small import PIECES, random_batch, small_model
 from synmt.data.vocabulary import BOS, EOS, PAD, UNK
 from synmt.decode import beam, sampling
 from synmt.decode.beam import Continuations, continuations, which_end
-from synmt.decode.hypotheses import Finished, Live, best_possible, keep_best, length_penalty, looks
+from synmt.decode.hypotheses import Finished, Live, best_possible, best_sums, keep_best, length_penalty, looks
+from synmt.decode.inputs import in_workers, workers
 from synmt.decode.next_piece import length_limits
 from synmt.decode.options import Sampling, SearchOptions
-from synmt.model.linear import linear
 
 PASCAL = {"name": "pascal", "layers": [1], "heads": 2}
 LATENT = {"name": "latent_tree", "attention": "separate"}
@@ -217,11 +217,39 @@ def test_finished_hypotheses_are_ranked_by_score_not_by_log_probability():
     assert worse.pieces[0, 0].tolist() == [BOS, 7, *[PAD] * 11]
 
 
-def test_inference_multiplies_as_training_does():
-    generator = torch.Generator().manual_seed(0)
-    x, weight, bias = (torch.randn(*shape, generator=generator) for shape in ((3, 5, 16), (24, 16), (24,)))
-    expected = x @ weight.T + bias
-    assert torch.allclose(linear(x, weight, bias), expected, atol=1e-5)
-    with torch.inference_mode():
-        assert torch.allclose(linear(x, weight, bias), expected, atol=1e-5)
-        assert torch.allclose(linear(x, weight), x @ weight.T, atol=1e-5)
+def test_sentences_that_are_done_leave_in_groups_of_four():
+    look = looks(torch.device("cpu"))
+    leaving, remaining = look(torch.tensor([False, True] * 6))
+    # who remains keeps its place if it can; the last ones take the free places
+    assert (leaving.tolist(), remaining.tolist()) == ([5, 7, 9, 11], [0, 1, 2, 3, 4, 8, 6, 10])
+    leaving, remaining = look(torch.tensor([True, False, True, True]))
+    assert (leaving.tolist(), remaining.tolist()) == ([0, 2, 3], [1])
+    assert look(torch.tensor([False] * 3))[1] is None
+    assert look(torch.tensor([True] * 3))[1].tolist() == []
+
+
+@pytest.mark.parametrize("size", [5, 64, 320, 331, 1000])
+def test_the_best_sums_are_those_of_topk(size):
+    random = torch.Generator().manual_seed(size)
+    values, base = torch.randn(3, 4, size, generator=random), torch.randn(3, 4, generator=random)
+    values[0, :, 1:], base[1, 2] = -torch.inf, -torch.inf
+    for count in (1, 4):
+        found, beams, pieces = best_sums(values, base, count)
+        sums = (values + base[..., None]).flatten(1)
+        assert torch.equal(found, sums.topk(count).values)
+        assert torch.equal(sums.gather(1, size * beams + pieces), found)
+
+
+def test_results_of_workers_have_the_order_of_their_items_and_threads_stay():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        assert workers(torch.device("cpu")) == 3
+        assert workers(torch.device("cuda")) == 1
+        used = in_workers(lambda item: (item, torch.get_num_threads()), range(9), 3)
+        assert used == [(item, 1) for item in range(9)]
+        with pytest.raises(ZeroDivisionError):
+            in_workers(lambda item: 1 / item, [1, 0], 2)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

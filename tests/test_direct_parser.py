@@ -5,12 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+pytest.importorskip("synmt.fast")
+
+from synmt.fast.parser.direct import DirectParser
+from synmt.fast.parser.tokenizer import DirectTokenizer
+from synmt.fast.parser.words import Packing
 from synmt.files.reading import read_lines
-from synmt.parsing import direct_parser
+from synmt.parsing import lines as stanza_lines
 from synmt.parsing import pipeline as stanza_pipeline
-from synmt.parsing.direct.tokenizer import DirectTokenizer
-from synmt.parsing.direct.words import Packing
-from synmt.parsing.direct_parser import DirectParser
 from synmt.parsing.parser import StanzaParser
 
 pytestmark = pytest.mark.journey
@@ -88,10 +90,8 @@ def test_words_with_two_subjects_are_repaired_as_stanza_does(parsers, monkeypatc
 
 
 def test_a_split_line_is_joined_as_by_stanzas_documents(parsers, monkeypatch):
-    for module in (direct_parser, stanza_pipeline):
+    for module in (stanza_lines, stanza_pipeline):
         monkeypatch.setattr(module, "LONGEST", 8)
-    monkeypatch.setattr("synmt.parsing.lines.LONGEST", 8)
-    monkeypatch.setattr("synmt.parsing.direct_parser.LONGEST", 8)
     direct, _ = both(parsers, LINES[:5])
     assert direct[1].relations.count("parataxis") > 0
 
@@ -137,7 +137,7 @@ def test_the_arcs_of_a_text_do_not_depend_on_what_was_parsed_before(parsers):
 
 
 def test_vectors_of_words_are_dropped_when_there_are_too_many(parsers, monkeypatch):
-    monkeypatch.setattr("synmt.parsing.direct.words._MOST_WORDS", 20)
+    monkeypatch.setattr("synmt.fast.parser.words._MOST_WORDS", 20)
     vectors = parsers["direct"]._direct.tagger.vectors
     # 18 distinct words, then 9 others and a full stop, then 6
     both(parsers, LINES[:3], batch_words=1)

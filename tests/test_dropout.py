@@ -8,11 +8,16 @@ import torch
 import torch.nn.functional as F
 from attending import assert_same_with_gradients
 
-from synmt.model import attention
-from synmt.model import fused as module
-from synmt.model.attention import Terms, attend, attend_written_out
-from synmt.model.fused import Dropout, add_dropped, dropout, dropped_relu, masked_attention, scaled_mask
-from synmt.model.linear import Linear
+pytest.importorskip("synmt.fast")
+
+from synmt.fast import attention as by_products_module
+from synmt.fast import dropout as module
+from synmt.fast.attention import attend_fast, masked_attention
+from synmt.fast.dropout import add_dropped, dropout, scaled_mask
+from synmt.fast.feed_forward import dropped_relu
+from synmt.fast.linear import FastLinear
+from synmt.fast.modules import FastDropout
+from synmt.model.attention import Terms, attend_written_out
 from synmt.model.pairs import Pairs
 
 SHAPE = torch.Size((300, 501))
@@ -87,12 +92,12 @@ def test_no_dropout_draws_no_numbers_and_a_certain_one_leaves_finite_numbers():
     torch.manual_seed(1)
     before = torch.random.get_rng_state()
     x = torch.randn(0, 3)
-    layer = Dropout(0.9).eval()
+    layer = FastDropout(0.9).eval()
     y = torch.ones(2, 3)
     torch.random.set_rng_state(before)
     assert dropout(y, 0.0) is y
     assert layer(y) is y
-    assert torch.equal(layer.add(y, y), 2 * y)
+    assert torch.equal(add_dropped(y, y, 0.0), 2 * y)
     assert torch.equal(torch.random.get_rng_state(), before)
     assert dropout(torch.ones(1000), 0.9999999).isfinite().all()
     assert dropout(x, 0.5).shape == (0, 3)
@@ -113,7 +118,7 @@ def test_where_masks_are_not_drawn_here_torch_draws_them(monkeypatch):
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
 def test_the_inner_layer_equals_its_three_steps_gradients_too(probability, precision):
     torch.manual_seed(0)
-    layer, x = Linear(8, 12), torch.randn(4, 5, 8, requires_grad=True)
+    layer, x = FastLinear(8, 12), torch.randn(4, 5, 8, requires_grad=True)
     exact = 1e-5 if precision == torch.float32 else 2e-2
 
     with torch.autocast("cpu", precision, enabled=precision != torch.float32):
@@ -155,7 +160,7 @@ def test_attention_by_products_equals_the_equation_gradients_too(rate, masked, n
     torch.manual_seed(1)
     ours, _ = by_products(terms, rate)
     torch.manual_seed(1)
-    assert_same_with_gradients(ours, attend_written_out(terms, rate), (terms.q, terms.k, terms.v))
+    assert_same_with_gradients(ours, attend_written_out(terms, rate, dropout), (terms.q, terms.k, terms.v))
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3])
@@ -166,9 +171,9 @@ def test_a_bias_and_relative_values_get_their_gradients(shape, names, rate):
     bias = torch.randn(shape, dtype=torch.float64, requires_grad=True)
     terms = edited(attention_terms(), names).edit(bias=bias, relative=Pairs(table, index))
     torch.manual_seed(1)
-    ours = attend(terms, rate)
+    ours = attend_fast(terms, rate)
     torch.manual_seed(1)
-    assert_same_with_gradients(ours, attend_written_out(terms, rate), (terms.q, terms.k, terms.v, bias, table))
+    assert_same_with_gradients(ours, attend_written_out(terms, rate, dropout), (terms.q, terms.k, terms.v, bias, table))
 
 
 @pytest.mark.parametrize("names", [(), ("factor", "bias")])
@@ -187,10 +192,10 @@ def test_the_gradient_of_attention_by_products_equals_differences(names):
 @pytest.mark.parametrize("learned", [True, False])
 def test_only_a_fixed_factor_goes_to_attention_by_products(learned, monkeypatch):
     calls = []
-    monkeypatch.setattr(attention, "masked_attention", lambda *heads, **terms: calls.append(1) or heads[:2])
+    monkeypatch.setattr(by_products_module, "masked_attention", lambda *heads, **terms: calls.append(1) or heads[:2])
     terms = edited(attention_terms(), ["factor"])
     factor = terms.factor.requires_grad_(learned)
-    output = attend(terms, 0.3)
+    output = attend_fast(terms, 0.3)
     assert bool(calls) is not learned
     if learned:
         (slope,) = torch.autograd.grad(output.sum(), factor)
@@ -205,7 +210,7 @@ def test_attention_in_half_precision_is_near_that_in_full(bias, rate):
         full = full.edit(bias=torch.randn(2, 1, 4, 5, requires_grad=True))
     half = full.edit(q=full.q.bfloat16(), k=full.k.bfloat16(), v=full.v.bfloat16())
     torch.manual_seed(1)
-    ours = attend(half, rate).float()
+    ours = attend_fast(half, rate).float()
     torch.manual_seed(1)
     inputs = (full.q, full.k, full.v) + ((full.bias,) if bias else ())
-    assert_same_with_gradients(ours, attend_written_out(full, rate), inputs, rtol=0.05, atol=0.05)
+    assert_same_with_gradients(ours, attend_written_out(full, rate, dropout), inputs, rtol=0.05, atol=0.05)

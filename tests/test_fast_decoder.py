@@ -10,68 +10,27 @@ import pytest
 import torch
 from searching import SEARCHES, assert_same_search, members_of, sharp
 from small import random_batch, small_model
+from stepping import GPU_LIKE, LENGTHS, assert_equal_steps, both_steps
+from test_transformer import shaken
 from torch.utils._python_dispatch import TorchDispatchMode
+
+pytest.importorskip("synmt.fast")
 
 from synmt.data.batch import collate_source
 from synmt.decode import beam, sampling
 from synmt.decode.beam import search
-from synmt.decode.hypotheses import best_sums, looks
-from synmt.decode.inputs import in_workers, workers
+from synmt.decode.hypotheses import looks
 from synmt.decode.next_piece import Member
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.errors import UsageError
-from synmt.model.inference import packed
-from synmt.model.inference.fast_decoder import fast_decoder
-from synmt.model.inference.packed import PackedLinear, reduce_layers, usable_precision
-from synmt.model.inference.quantized import multiplies_int8
-from synmt.model.linear import linear
+from synmt.fast import packed
+from synmt.fast.decoder import fast_decoder
+from synmt.fast.packed import PackedLinear, reduce_layers, usable_precision
+from synmt.fast.quantized import multiplies_int8
 
-LENGTHS = [3, 9, 1, 5, 7, 2]
 INT8 = pytest.param(
     "int8", marks=pytest.mark.skipif(not multiplies_int8(), reason="this processor has no instructions for int8")
 )
-GPU_LIKE = torch.device("meta")
-
-
-def both_steps(model, precision="float32", steps=13, **options):
-    """Yield the logits of the model's step and of the fast one, while hypotheses are reordered and sentences leave."""
-    source = collate_source([np.arange(4, 4 + length) for length in LENGTHS[:3]])
-    decoder, random = fast_decoder(model, precision, **options), torch.Generator().manual_seed(1)
-    with torch.inference_mode():
-        memory, _ = model.remember(source, {})
-        slow, fast, beams, sentences = model.start(memory), decoder.start(memory), 1, 3
-        for step in range(steps):
-            pieces = torch.randint(4, 40, (sentences, beams), generator=random)
-            yield linear(model.step(slow, pieces), model.output_weight), decoder.step(fast, pieces)
-            remaining = torch.tensor([2, 0]) if step == 5 else None
-            sentences = 2 if step >= 5 else 3
-            wanted = (4, 4, 2, 4, 5, 4)[step % 6]
-            chosen = torch.randint(0, beams, (sentences, wanted), generator=random)
-            slow.select(remaining, chosen)
-            fast.select(remaining, chosen)
-            beams = wanted
-
-
-def run_steadily(model, decoder, check, steps=50, beams=4):
-    """Check the logits of each fast step against those of the model's own; the beams stay as many. Return the state."""
-    device = model.output_weight.device
-    _, batch = random_batch(model, [5, 2])
-    with torch.inference_mode():
-        memory, _ = model.remember(batch.to(device).source, {})
-        slow, fast = model.start(memory), decoder.start(memory)
-        for step in range(steps):
-            pieces = torch.randint(4, 40, (2, beams if step else 1), generator=torch.Generator().manual_seed(step))
-            chosen = torch.randint(0, pieces.size(1), (2, beams), generator=torch.Generator().manual_seed(step))
-            logits = model.step(slow, pieces.to(device)) @ model.output_weight.T
-            check(decoder.step(fast, pieces.to(device)), logits)
-            slow.select(None, chosen.to(device))
-            fast.select(None, chosen.to(device))
-    return fast
-
-
-def assert_equal_steps(model, steps=13):
-    for slow, fast in both_steps(model, steps=steps):
-        torch.testing.assert_close(fast, slow, atol=2e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -105,7 +64,7 @@ def test_places_that_nobody_sees_any_more_are_forgotten(positions):
         memory, _ = model.remember(collate_source([np.arange(4, 12)] * 2), {})
         state = decoder.start(memory)
         for beams in [1] + [4] * 59:
-            decoder.step(state, torch.full((2, beams), 7))
+            decoder.predict(state, torch.full((2, beams), 7))
             # all continue from the first one
             state.select(None, torch.zeros(2, 4, dtype=torch.long))
     assert state.length == 60
@@ -199,44 +158,6 @@ def test_no_step_of_a_search_copies_numbers_to_the_device(kind, monkeypatch):
     assert before == after
 
 
-def test_sentences_that_are_done_leave_in_groups_of_four():
-    look = looks(torch.device("cpu"))
-    leaving, remaining = look(torch.tensor([False, True] * 6))
-    # who remains keeps its place if it can; the last ones take the free places
-    assert (leaving.tolist(), remaining.tolist()) == ([5, 7, 9, 11], [0, 1, 2, 3, 4, 8, 6, 10])
-    leaving, remaining = look(torch.tensor([True, False, True, True]))
-    assert (leaving.tolist(), remaining.tolist()) == ([0, 2, 3], [1])
-    assert look(torch.tensor([False] * 3))[1] is None
-    assert look(torch.tensor([True] * 3))[1].tolist() == []
-
-
-@pytest.mark.parametrize("size", [5, 64, 320, 331, 1000])
-def test_the_best_sums_are_those_of_topk(size):
-    random = torch.Generator().manual_seed(size)
-    values, base = torch.randn(3, 4, size, generator=random), torch.randn(3, 4, generator=random)
-    values[0, :, 1:], base[1, 2] = -torch.inf, -torch.inf
-    for count in (1, 4):
-        found, beams, pieces = best_sums(values, base, count)
-        sums = (values + base[..., None]).flatten(1)
-        assert torch.equal(found, sums.topk(count).values)
-        assert torch.equal(sums.gather(1, size * beams + pieces), found)
-
-
-def test_results_of_workers_have_the_order_of_their_items_and_threads_stay():
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
-        assert workers(torch.device("cpu")) == 3
-        assert workers(torch.device("cuda")) == 1
-        used = in_workers(lambda item: (item, torch.get_num_threads()), range(9), 3)
-        assert used == [(item, 1) for item in range(9)]
-        with pytest.raises(ZeroDivisionError):
-            in_workers(lambda item: 1 / item, [1, 0], 2)
-        assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("precision", ["bf16", INT8])
 def test_reduced_layers_are_near_and_leave_variants_alone(precision):
     model, exact = (small_model({"name": "lisa"}).eval() for _ in range(2))
@@ -279,3 +200,12 @@ def test_a_packed_layer_adds_what_belongs_to_it():
     torch.testing.assert_close(layer(x), expected)
     torch.testing.assert_close(layer.relu(x), expected.relu())
     torch.testing.assert_close(layer.added_to(residual, x), expected + residual)
+
+
+def test_it_goes_beyond_the_table_of_angles_and_is_near_in_bf16():
+    model = shaken(positions="rotary", norm="pre", norm_kind="rms", feed_forward="swiglu")
+    for layer in model.decoder:
+        layer.self_attention.rotary.angles = layer.self_attention.rotary.angles[:, :4]
+    assert_equal_steps(model)
+    for slow, fast in both_steps(model, "bf16"):
+        assert (slow - fast).abs().max() < 0.08 * slow.abs().max()

@@ -7,12 +7,13 @@ import pytest
 import torch
 from attending import assert_alone_as_in_a_batch, random_trees, read, with_eos
 from small import MONKEY, MONKEY_WORD_OF, make_variant, random_batch, relation_warnings, small_model
+from stepping import assert_predicts_alike
 
 from synmt.data.corpus import Tree
 from synmt.model.attention import Memory
-from synmt.model.inference.fast_decoder import fast_decoder
 from synmt.model.variant import Place, Syntax
 from synmt.model.variants.gcn import GRAPH, Gcn, graph
+from synmt.speed import fast
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN, base_name
 
@@ -157,14 +158,7 @@ def test_its_weights_begin_as_in_the_released_code():
 
 def test_a_plain_decoder_after_it_is_still_the_fast_one():
     model = small_model({"name": "gcn"}).eval()
-    _, batch = random_batch(model, [4, 2])
-    fast = fast_decoder(model)
-    with torch.inference_mode():
-        memory, _ = model.remember(batch.source, batch.source_signals)
-        slow_state, fast_state = model.start(memory), fast.start(memory)
-        for pieces in batch.target_input.T[:3]:
-            states = model.step(slow_state, pieces[:, None])
-            torch.testing.assert_close(fast.step(fast_state, pieces[:, None]), states @ model.output_weight.T)
+    assert (assert_predicts_alike(model) is model) == (fast("decoder") is None)
 
 
 def test_unknown_relations_share_a_bias_and_are_told_of():

@@ -10,17 +10,19 @@ import torch
 from searching import SEARCHES, assert_same_search, members_of, sharp
 from small import batch_for, random_batch, random_example, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
-from test_fast_decoder import LENGTHS, run_steadily
+from stepping import LENGTHS, run_steadily
 from test_variants import CASES, made
+
+pytest.importorskip("synmt.fast")
 
 from synmt.decode.beam import search
 from synmt.decode.next_piece import Member
 from synmt.decode.options import SearchOptions
 from synmt.decode.translator import Translator
+from synmt.fast.decoder import fast_decoder
+from synmt.fast.graphs import RecordedState
 from synmt.model.build import variant_class
 from synmt.model.device import autocast, choose_device
-from synmt.model.inference.fast_decoder import fast_decoder
-from synmt.model.inference.graphs import RecordedState
 from synmt.training.loss import Objective
 
 if not torch.cuda.is_available():

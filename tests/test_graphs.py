@@ -13,20 +13,22 @@ import pytest
 import torch
 from searching import SEARCHES, assert_same_search, members_of, sharp
 from small import random_batch, small_model
-from test_fast_decoder import GPU_LIKE, LENGTHS, both_steps, run_steadily
+from stepping import GPU_LIKE, LENGTHS, both_steps, run_steadily
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+pytest.importorskip("synmt.fast")
 
 from synmt.decode import beam, sampling
 from synmt.decode.beam import search
 from synmt.decode.hypotheses import looks
 from synmt.decode.next_piece import Member
 from synmt.decode.options import SearchOptions
+from synmt.fast import decoder as fast
+from synmt.fast import graphs, layers, packed
+from synmt.fast.decoder import fast_decoder
+from synmt.fast.graphs import RecordedState
 from synmt.model import positions as position_tables
-from synmt.model.inference import fast_decoder as fast
-from synmt.model.inference import fast_layers, graphs, packed
-from synmt.model.inference.fast_decoder import fast_decoder
-from synmt.model.inference.graphs import RecordedState
 from synmt.model.positions import rotations
 from synmt.model.seq2seq import sinusoids
 
@@ -67,7 +69,7 @@ class Recording(TorchDispatchMode):
 def recordings(monkeypatch):
     monkeypatch.setattr(fast, "_records", lambda device: not RecordedState.failed)
     monkeypatch.setattr(graphs, "Graph", Recording)
-    monkeypatch.setattr(fast_layers, "_room", lambda *shape, device: torch.zeros(shape))
+    monkeypatch.setattr(layers, "_room", lambda *shape, device: torch.zeros(shape))
     monkeypatch.setattr(Recording, "made", [], raising=False)
     return Recording.made
 
@@ -130,7 +132,7 @@ def test_tables_of_positions_never_grow_while_a_step_is_recorded(positions, reco
             memory, _ = model.remember(batch.source, {})
             state = decoder.start(memory)
             for step in range(12):
-                decoder.step(state, torch.full((1, 5 if step else 1), 7))
+                decoder.predict(state, torch.full((1, 5 if step else 1), 7))
                 state.select(None, torch.zeros(1, 5, dtype=torch.long))
     assert recordings
     assert in_recording

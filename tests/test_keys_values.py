@@ -9,10 +9,12 @@ import pytest
 import torch
 from small import small_model
 
+pytest.importorskip("synmt.fast")
+
 from synmt.data.batch import collate_source
-from synmt.model.inference import fast_decoder as fast
-from synmt.model.inference.fast_layers import KeysValues
-from synmt.model.inference.reduced_keys_values import ReducedKeysValues
+from synmt.fast import decoder as fast
+from synmt.fast.layers import KeysValues
+from synmt.fast.reduced_keys_values import ReducedKeysValues
 
 HEADS, WIDTH = 3, 12
 KINDS = [(KeysValues, 1e-5), (ReducedKeysValues, 0.03)]

@@ -7,8 +7,13 @@ import torch
 import torch.nn.functional as F
 from attending import assert_same_with_gradients
 
+from synmt.model.products import Products
+from synmt.speed import fast
 from synmt.training import loss as loss_module
 from synmt.training.loss import smoothed_cross_entropy
+
+wing = fast("modules")
+PRODUCTS = [Products(), *([wing.FastProducts()] if wing else [])]
 
 
 def draw(rows=17, pieces=11, dim=5):
@@ -20,21 +25,23 @@ def draw(rows=17, pieces=11, dim=5):
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("block", [1, 40, 1 << 21])
-def test_equals_the_usual_two_steps_gradients_too(smoothing, block, monkeypatch):
+@pytest.mark.parametrize("products", PRODUCTS)
+def test_equals_the_usual_two_steps_gradients_too(smoothing, block, products, monkeypatch):
     monkeypatch.setitem(loss_module.BLOCKS, "cpu", block)
     states, weight, targets = draw()
-    total, nll = smoothed_cross_entropy(states, weight, targets, smoothing=smoothing)
+    total, nll = smoothed_cross_entropy(states, weight, targets, smoothing=smoothing, products=products)
     usual = F.cross_entropy(states @ weight.T, targets, label_smoothing=smoothing, reduction="sum")
     assert_same_with_gradients(total, usual, (states, weight))
     torch.testing.assert_close(nll, F.cross_entropy(states.detach() @ weight.T.detach(), targets, reduction="sum"))
 
 
 @pytest.mark.parametrize("rows", [5, 16, 100])
-def test_comes_near_in_half_precision_whatever_the_number_of_rows(rows, monkeypatch):
+@pytest.mark.parametrize("products", PRODUCTS)
+def test_comes_near_in_half_precision_whatever_the_number_of_rows(rows, products, monkeypatch):
     monkeypatch.setitem(loss_module.BLOCKS, "cpu", 700)
     states, weight, targets = draw(rows)
     with torch.autocast("cpu", torch.bfloat16):
-        total, _ = smoothed_cross_entropy(states.float(), weight.float(), targets, smoothing=0.1)
+        total, _ = smoothed_cross_entropy(states.float(), weight.float(), targets, smoothing=0.1, products=products)
     usual = F.cross_entropy(states @ weight.T, targets, label_smoothing=0.1, reduction="sum")
     near = {"rtol": 1e-2, "atol": 5e-2}
     torch.testing.assert_close(total.double(), usual, **near)
@@ -61,9 +68,9 @@ def test_no_rows_have_no_loss():
 @pytest.mark.parametrize("wanted", [True, False])
 def test_gradients_cost_two_more_products_and_are_computed_only_where_they_are_needed(wanted, monkeypatch):
     products = []
-    for name in ("product", "add_outer_product"):
-        real = getattr(loss_module, name)
-        monkeypatch.setattr(loss_module, name, lambda *args, real=real: products.append(1) or real(*args))
+    for name in ("multiply", "add_outer"):
+        real = getattr(Products, name)
+        monkeypatch.setattr(Products, name, lambda *args, real=real: products.append(1) or real(*args))
     states, weight, targets = draw()
     with torch.set_grad_enabled(wanted):
         total, _ = smoothed_cross_entropy(states, weight, targets, smoothing=0.1)

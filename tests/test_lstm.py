@@ -4,14 +4,13 @@ import itertools
 
 import pytest
 import torch
-from attending import assert_alone_as_in_a_batch, assert_same_with_gradients
+from attending import assert_alone_as_in_a_batch
 from small import PIECES, PUNCTUATION, model_recipe, random_batch, small_model
 from torch.autograd import gradcheck
 
 from synmt.data.batch import Sequences
 from synmt.data.vocabulary import EOS, PAD
 from synmt.errors import UsageError
-from synmt.model.linear import Linear, repeated
 from synmt.model.recurrent import lstm_cell
 from synmt.model.variants.latent_tree import LatentTree
 from synmt.recipe.load import check_recipe
@@ -188,46 +187,6 @@ def test_a_piece_that_comes_later_changes_nothing_before():
     memory, _ = model.remember(batch.source, {})
     one, other = (torch.tensor([[2, 9, 11, last]]) for last in (12, 30))
     torch.testing.assert_close(model.decode(memory, one)[:, :3], model.decode(memory, other)[:, :3])
-
-
-@pytest.mark.parametrize("annotation", ANNOTATIONS)
-def test_gradients_are_those_of_plain_projections(annotation, monkeypatch):
-    model = lstm(annotation)
-    _, batch = random_batch(model, [4, 6])
-    gradients = []
-    for _ in range(2):
-        model.zero_grad()
-        model(batch).states.square().sum().backward()
-        gradients.append([parameter.grad.clone() for parameter in model.parameters()])
-        monkeypatch.setattr("synmt.model.recurrent.repeated", lambda projection: projection)
-    assert all(gradient.any() for gradient in gradients[0])
-    torch.testing.assert_close(*gradients)
-
-
-def test_a_repeated_projection_has_the_gradient_of_all_its_uses():
-    torch.manual_seed(0)
-    projection, x = Linear(3, 3).double(), torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
-    use = repeated(projection)
-    outputs = use(use(x).tanh()), projection(projection(x).tanh())
-    assert_same_with_gradients(*outputs, (x, *projection.parameters()))
-
-
-def test_a_pass_that_stops_before_the_weight_leaves_nothing_to_the_next():
-    projection, x = Linear(3, 3).double(), torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
-    use = repeated(projection)
-    total = use(use(x)).square().sum()
-    torch.autograd.grad(total, x, retain_graph=True)
-    again = torch.autograd.grad(total, projection.weight, retain_graph=True)[0]
-    expected = torch.autograd.grad(projection(projection(x)).square().sum(), projection.weight)[0]
-    torch.testing.assert_close(again, expected)
-    torch.testing.assert_close(torch.autograd.grad(total, projection.weight)[0], expected)
-
-
-def test_a_repeated_projection_says_that_it_has_no_second_gradient():
-    projection, x = Linear(3, 3), torch.randn(4, 3, requires_grad=True)
-    (slope,) = torch.autograd.grad(repeated(projection)(x).square().sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        slope.sum().backward()
 
 
 def test_the_cell_has_the_gradient_that_finite_differences_give():

@@ -9,20 +9,15 @@ import numpy as np
 import pytest
 import torch
 from attending import assert_alone_as_in_a_batch, assert_step_by_step_as_all_at_once
-from searching import ids_of, members_of, sharp
 from small import batch_for, random_batch, small_model, small_recipe
-from test_fast_decoder import assert_equal_steps, both_steps
+from stepping import assert_equal_steps
 from test_transformer import shaken, slow_attention, slow_position
 from test_variants import DEFAULTS, EDITS_ATTENTION, assert_kernels_agree, made
 
 from synmt.data.batch import collate_source
 from synmt.data.vocabulary import PAD
-from synmt.decode.beam import search
-from synmt.decode.next_piece import Member
-from synmt.decode.options import SearchOptions
 from synmt.errors import UsageError
 from synmt.model.feed_forward import gated
-from synmt.model.inference.fast_decoder import fast_decoder
 from synmt.model.multihead import SelfAttention
 from synmt.model.positions import Rotary, alibi, alibi_slopes, rotate
 from synmt.model.variant import Syntax, Variant
@@ -235,26 +230,6 @@ def test_swiglu_of_two_thirds_has_as_many_products_as_relu():
         layers = small_model(**options).encoder[0].feed_forward
         counts.append(sum(weight.numel() for weight in layers.parameters() if weight.dim() == 2))
     assert counts[0] == counts[1]
-
-
-@pytest.mark.parametrize("positions", NEW)
-@pytest.mark.parametrize("options", [{"beam_size": 4, "n_best": 3}, {"beam_size": 1}])
-def test_the_fast_decoder_finds_the_same_translations(positions, options):
-    model = sharp(**{**MODERN, "positions": positions})
-    _, batch = random_batch(model, [3, 9, 1, 5])
-    limits = torch.tensor([9, 14, 4, 12])
-    slow = search(members_of(batch, model), SearchOptions(**options), limits=limits)
-    fast = search([Member(model, batch.source, {}, fast_decoder(model))], SearchOptions(**options), limits=limits)
-    assert ids_of(fast) == ids_of(slow)
-
-
-def test_the_fast_decoder_goes_beyond_the_table_of_angles_and_near_in_bf16():
-    model = shaken(**MODERN)
-    for layer in model.decoder:
-        layer.self_attention.rotary.angles = layer.self_attention.rotary.angles[:, :4]
-    assert_equal_steps(model)
-    for slow, fast in both_steps(model, "bf16"):
-        assert (slow - fast).abs().max() < 0.08 * slow.abs().max()
 
 
 # with variants

@@ -1,22 +1,18 @@
-"""How many files of synmt a training step enters, and that it never waits for the device."""
+"""A training step never waits for the device."""
 
 import math
-from itertools import islice
 
 import numpy as np
 import pytest
 import torch
-from entered import files_entered
 from small import PIECES, SIZE, random_batch, random_tree
-from test_training import CopyTask, make_model, make_recipe
+from test_training import CopyTask, make_recipe
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from synmt.data.corpus import Example, Tree
-from synmt.data.stream import Position, Reader
+from synmt.data.stream import Reader
 from synmt.model.build import build
-from synmt.recipe.data import ParserRecipe
 from synmt.run import Run
-from synmt.syntax.reading import reading_of
 from synmt.training.trainer import Trainer
 
 pytestmark = pytest.mark.journey
@@ -35,28 +31,6 @@ class Trees(CopyTask):
         random = np.random.default_rng(1)
         trees = ((i, Tree(random_tree(len(self.texts[i]), random), np.arange(len(self.texts[i])))) for i in indices)
         return [Example(int(i), self.texts[i], self.texts[i], {"source": tree}) for i, tree in trees]
-
-
-@pytest.fixture
-def pascal(tmp_path):
-    """Make a trainer of PASCAL and its first batches."""
-    recipe = make_recipe(variants=[{"name": "pascal", "layers": [1], "heads": 2}])
-    model = make_model(recipe)
-    reader = Reader(Trees(), recipe.training, {"source": reading_of(model.reads("source"), ParserRecipe())})
-    trainer = Trainer(Run(tmp_path), recipe, model, train=reader, valid=reader, device=torch.device("cpu"))
-    return trainer, [batch for batch, _ in islice(reader.forever(Position()), 3)]
-
-
-def test_a_training_step_enters_few_files(pascal):
-    trainer, batches = pascal
-
-    def step():
-        trainer._meter.add(trainer.update(batches))
-        trainer._meter.record(1)
-
-    entered = files_entered(step)
-    assert {"model/variants/pascal.py", "training/trainer.py", "training/meter.py"} <= entered
-    assert len(entered) <= 12, sorted(entered)
 
 
 class Recorded(TorchDispatchMode):

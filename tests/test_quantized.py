@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from synmt.model.inference import quantized
-from synmt.model.inference.quantized import QuantizedLinear, multiplies_int8, quantize_rows
+pytest.importorskip("synmt.fast")
+
+from synmt.fast import quantized
+from synmt.fast.quantized import QuantizedLinear, multiplies_int8, quantize_rows
 
 needs_int8 = pytest.mark.skipif(not multiplies_int8(), reason="this processor has no instructions for int8")
 HAS_VNNI = quantized._has_vnni()

@@ -16,7 +16,6 @@ from synmt.decode.translator import Translator
 from synmt.decode.tree_provider import parser_difference
 from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import read_available_lines
-from synmt.model.inference.fast_decoder import fast_decoder
 from synmt.recipe.schema import DecodingRecipe
 from synmt.run import Run
 from synmt.syntax.controls import Control
@@ -187,7 +186,7 @@ def test_broken_weights_give_an_error_instead_of_translations(plain):
     with torch.no_grad():
         translator.model.output_weight[7] = float("nan")
     [loaded] = translator.models
-    translator = Translator([replace(loaded, decoder=fast_decoder(loaded.model))])
+    translator = Translator([replace(loaded, decoder=loaded.model.predictor())])
     with pytest.raises(SynmtError, match="no finite probabilities"):
         list(translator.translate(TEXT))
 

@@ -22,7 +22,6 @@ from synmt.decode.forced import force
 from synmt.decode.next_piece import Member
 from synmt.decode.options import SearchOptions
 from synmt.errors import UsageError
-from synmt.model.inference.fast_decoder import fast_decoder
 from synmt.model.variants.tree_lstm import TreeCell, join_nodes
 from synmt.syntax.constituent_signals import MERGES, merges, owners
 from synmt.syntax.constituents import binary_tree
@@ -173,9 +172,8 @@ def test_all_forget_biases_begin_at_1_in_both_architectures():
 def test_the_fast_decoder_reads_the_phrases_and_translates_alike():
     model = small_model({"name": "tree_lstm"}, seed=3).eval()
     _, batch = random_batch(model, [7, 2, 5])
-    decoder = fast_decoder(model)
+    decoder = model.predictor()
     given = (model, batch.source, batch.source_signals)
-    assert decoder is not None
     with torch.inference_mode():
         slow, fast = (
             search([Member(*given, used)], SearchOptions(beam_size=3), limits=torch.full((3,), 12))

@@ -9,13 +9,13 @@ import pytest
 import torch
 from attending import assert_same_with_gradients, padding_mask, random_terms, random_trees
 from small import MONKEY, MONKEY_WORD_OF, batch_for, random_batch, random_example, slow_distances, small_model
+from stepping import assert_predicts_alike
 
 from synmt.analysis.attention.heads import Head, heads_of
 from synmt.analysis.attention.statistics import of_predicting_steps
 from synmt.analysis.trees.sources import tree_sources
 from synmt.model.attention import Terms, causal_mask
 from synmt.model.capture import Activations
-from synmt.model.inference.fast_decoder import fast_decoder
 from synmt.model.variant import Place, Syntax
 from synmt.model.variants.tree_planting import (
     NEXT_WORD,
@@ -25,6 +25,7 @@ from synmt.model.variants.tree_planting import (
     next_words,
     node_distances,
 )
+from synmt.speed import fast
 from synmt.syntax.controls import Control
 from synmt.syntax.parse import Parse
 from synmt.syntax.signals import WORD
@@ -204,15 +205,8 @@ def test_a_decoder_that_only_learned_translates_by_the_fast_step(norm):
         small_model(planted, regularized, norm=norm).eval(),
         small_model({"name": "dbsa", "side": "target", "layers": [1]}),
     )
-    assert fast_decoder(edited) is None
-    _, batch = random_batch(model, [4, 2])
-    fast = fast_decoder(model)
-    with torch.inference_mode():
-        memory, _ = model.remember(batch.source, {})
-        slow_state, fast_state = model.start(memory), fast.start(memory)
-        for pieces in batch.target_input.T[:4]:
-            states = model.step(slow_state, pieces[:, None], model.syntax("target", {}))
-            torch.testing.assert_close(fast.step(fast_state, pieces[:, None]), states @ model.output_weight.T)
+    assert edited.predictor() is edited
+    assert (assert_predicts_alike(model, signals=False) is model) == (fast("decoder") is None)
 
 
 @pytest.mark.parametrize("side", SIDES)

@@ -11,7 +11,6 @@ from synmt.decode.inputs import in_workers, workers
 from synmt.decode.next_piece import Member, limits_of
 from synmt.decode.options import SearchOptions
 from synmt.decode.translation import make_candidate
-from synmt.model.inference.fast_decoder import fast_decoder
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.schema import DecodingRecipe
 
@@ -23,7 +22,7 @@ def translate_batches(
     training, device = model.training, next(model.parameters()).device
     options = SearchOptions.from_recipe(decoding)
     # packed now, because the weights change in training
-    decoder = fast_decoder(model)
+    decoder = model.predictor()
 
     def translated(batch: Batch) -> dict[int, str]:
         source = batch.to(device)

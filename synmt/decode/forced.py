@@ -17,7 +17,6 @@ from synmt.data.batch import Batch
 from synmt.data.vocabulary import BOS, EOS, PAD, IdArray
 from synmt.model.attention import Memory
 from synmt.model.capture import Activations, capture
-from synmt.model.linear import linear
 from synmt.model.seq2seq import Seq2Seq
 
 _LOGITS = 1 << 24
@@ -49,7 +48,7 @@ def force(model: Seq2Seq, batch: Batch, *, attention: bool = False) -> list[Forc
     with capture(model, ("cross",) if attention else ()) as captured:
         memory, _ = model.remember(batch.source, batch.source_signals)
         states = model.decode(memory, batch.target_input, model.syntax("target", batch.target_signals))  # (B, T, D)
-    rows = _rows(piece_log_probabilities(states, model.output_weight, batch.target_output), batch.target_output)
+    rows = _rows(piece_log_probabilities(model, states, batch.target_output), batch.target_output)
     cross = cross_by_head(captured)
     return [
         ForcedDecoding(row, {head: weights[number, : len(row), :width] for head, weights in cross.items()})
@@ -72,15 +71,15 @@ def force_targets(
     outputs = pad_sequence([torch.cat((one, one.new_tensor([EOS]))) for one in ids], True, PAD).to(device)  # (N, T)
     rows = torch.tensor(sentences, device=device)  # (N,)
     states = model.decode(_of_sentences(memory, rows), inputs, model.syntax("target", {}))  # (N, T, D)
-    return _rows(piece_log_probabilities(states, model.output_weight, outputs), outputs)
+    return _rows(piece_log_probabilities(model, states, outputs), outputs)
 
 
-def piece_log_probabilities(states: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
-    """Compute log P of targets (B, T) from states (B, T, D) and the output matrix (V, D), in float32: (B, T)."""
+def piece_log_probabilities(model: Seq2Seq, states: Tensor, targets: Tensor) -> Tensor:
+    """Compute log P of targets (B, T) from states (B, T, D), in float32: (B, T)."""
     flat, ids = states.flatten(0, 1), targets.flatten()  # (B T, D), (B T,)
-    rows = max(1, _LOGITS // weight.size(0))
+    rows = max(1, _LOGITS // model.output_weight.size(0))
     logs = [
-        linear(flat[first : first + rows], weight)
+        model.logits(flat[first : first + rows])
         .float()
         .log_softmax(-1)
         .gather(1, ids[first : first + rows, None])  # (n, 1)

@@ -15,10 +15,8 @@ from synmt.data.vocabulary import Vocabulary
 from synmt.errors import UsageError, naming
 from synmt.files.schemas import RunParser
 from synmt.model.build import build_for
-from synmt.model.device import choose_device, keep_freed_memory
-from synmt.model.inference.fast_decoder import FastDecoder, fast_decoder
-from synmt.model.inference.packed import InferencePrecision, reduce_layers, usable_precision
-from synmt.model.seq2seq import Seq2Seq
+from synmt.model.device import InferencePrecision, choose_device, keep_freed_memory
+from synmt.model.seq2seq import Predictor, Seq2Seq
 from synmt.model.weights import WithoutInitialValues, load_weights
 from synmt.recipe.data import parser_model
 from synmt.recipe.schema import Recipe
@@ -35,7 +33,7 @@ class LoadedModel:
     device: of its weights.
     reading: what it reads of the trees of sources.
     parser: identity of the parser that made its training trees; None if the run does not record one.
-    decoder: computes the steps of a search with a copy of the weights; None if only the model can.
+    decoder: predicts pieces in a search, perhaps with a copy of the weights; None if the model does.
     tokenizers: how raw text becomes the words that it reads and writes, and back.
     """
 
@@ -46,7 +44,7 @@ class LoadedModel:
     device: torch.device
     reading: Reading
     parser: RunParser | None = None
-    decoder: FastDecoder | None = None
+    decoder: Predictor | None = None
     tokenizers: Mapping[Side, WordTokenizer] = field(default_factory=lambda: {"source": RAW, "target": RAW})
 
     @property
@@ -99,10 +97,7 @@ def load_model(
     reading = reading_of(model.reads("source"), recipe.parser)
     tokenizers = load_tokenizers(recipe, run.folder, info.get("text", {}))
     own_device = next(model.parameters()).device
-    precision = usable_precision(precision, own_device)
-    decoder = fast_decoder(model, precision, recorded=True)
-    if precision != "float32":
-        reduce_layers(model, precision)
+    decoder = model.prepared(precision)
     return LoadedModel(model, recipe, source, target, own_device, reading, identity, decoder, tokenizers)
 
 

@@ -20,9 +20,7 @@ from torch import Tensor
 from synmt.data.batch import Sequences
 from synmt.data.vocabulary import BOS, EOS, PAD
 from synmt.decode.options import SearchOptions
-from synmt.model.inference.fast_decoder import FastDecoder
-from synmt.model.linear import linear
-from synmt.model.seq2seq import Seq2Seq
+from synmt.model.seq2seq import Predictor, Seq2Seq
 
 _MIN_LIMIT = 2
 """One piece and EOS."""
@@ -110,13 +108,13 @@ class Member:
     """A model and what it reads of B sentences; the members of an ensemble share the target vocabulary.
 
     signals: what the model reads of the trees.
-    decoder: computes the steps instead of the model, with the same weights.
+    decoder: predicts instead of the model, with the same weights.
     """
 
     model: Seq2Seq
     source: Sequences
     signals: dict[str, Tensor]
-    decoder: FastDecoder | None = None
+    decoder: Predictor | None = None
 
 
 class Ensemble:
@@ -130,30 +128,23 @@ class Ensemble:
         assert not any(member.model.training for member in members)
         sizes = {member.model.output_weight.size(0) for member in members}
         assert len(sizes) == 1, sizes
-        self._members = tuple(members)
         memories = [member.model.remember(member.source, member.signals)[0] for member in members]
-        self._states = [
-            (member.decoder or member.model).start(memory) for member, memory in zip(members, memories, strict=True)
-        ]
+        self._decoders: list[Predictor] = [member.decoder or member.model for member in members]
+        self._states = [decoder.start(memory) for decoder, memory in zip(self._decoders, memories, strict=True)]
         self._started = False
 
     def step(self, pieces: Tensor) -> Tensor:
         """Read the newest pieces (B, K) and compute log P of the next in float32: (B, K, V); callers may change it."""
         inputs = pieces if self._started else pieces[:, :1]  # (B, K) or (B, 1)
         logs = self._log_probabilities(0, inputs)  # (B, K, V)
-        for number in range(1, len(self._members)):
+        for number in range(1, len(self._decoders)):
             logs = torch.logaddexp(logs, self._log_probabilities(number, inputs))  # (B, K, V)
-        if len(self._members) > 1:
-            logs -= math.log(len(self._members))
+        if len(self._decoders) > 1:
+            logs -= math.log(len(self._decoders))
         return logs if inputs.size(1) == pieces.size(1) else logs.repeat(1, pieces.size(1), 1)
 
     def _log_probabilities(self, number: int, pieces: Tensor) -> Tensor:
-        model, decoder, state = self._members[number].model, self._members[number].decoder, self._states[number]
-        if decoder is not None:
-            logits = decoder.step(state, pieces)  # (B, K, V)
-        else:
-            states = model.step(state, pieces, model.syntax("target", {}))  # (B, K, D)
-            logits = linear(states, model.output_weight).float()  # (B, K, V)
+        logits = self._decoders[number].predict(self._states[number], pieces)  # (B, K, V)
         # on a CPU, log_softmax takes a fifth of the time of logsumexp; without new memory, two thirds
         return torch.log_softmax(logits, -1, out=logits)
 

@@ -23,7 +23,7 @@ from synmt.decode.rescoring import align, rescore
 from synmt.decode.translation import Translation, joined, make_translation
 from synmt.decode.tree_provider import TreeProvider
 from synmt.errors import SynmtError, UsageError, one_text
-from synmt.model.inference.packed import InferencePrecision
+from synmt.model.device import InferencePrecision
 from synmt.model.seq2seq import Seq2Seq
 from synmt.parsing.parser import StanzaParser
 from synmt.run import Run, find_run

@@ -17,11 +17,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synmt.model.fused import dropout as drop
-from synmt.model.fused import masked_attention, outruns_fused_kernel, outruns_steps
 from synmt.model.pairs import Pairs
 
 Normalizer = Callable[[Tensor], Tensor]
+Drop = Callable[[Tensor, float], Tensor]
+"""Zeroes elements with a probability, and scales the others."""
 
 
 def softmax(scores: Tensor) -> Tensor:
@@ -110,21 +110,15 @@ class Memory:
         return dataclasses.replace(self, **changes)
 
 
-def attend(terms: Terms, dropout: float = 0.0) -> Tensor:
-    """Compute O with the fastest kernel that can handle these terms: (B, H, Tq, d)."""
-    if terms.position is not None or terms.normalize is not softmax:
-        return attend_written_out(terms, dropout)
-    has_kernel = terms.factor is None and terms.relative is None
-    if has_kernel and not outruns_fused_kernel(terms.q, dropout, terms.bias):
+def attend(terms: Terms, dropout: float = 0.0, drop: Drop = F.dropout) -> Tensor:
+    """Compute O, by torch's fused kernel if it can handle these terms: (B, H, Tq, d)."""
+    edits = terms.factor, terms.relative, terms.position
+    if terms.normalize is softmax and all(edit is None for edit in edits):
         return _attend_fused(terms, dropout)
-    if not outruns_steps(terms.q, terms.factor):
-        return attend_written_out(terms, dropout)
-    q, k, v, mask = terms.q, terms.k, terms.v, terms.mask
-    output, weights = masked_attention(q, k, v, mask, dropout, factor=terms.factor, bias=terms.bias)
-    return output if terms.relative is None else output + terms.relative.sums(weights)
+    return attend_written_out(terms, dropout, drop)
 
 
-def attend_written_out(terms: Terms, dropout: float = 0.0) -> Tensor:
+def attend_written_out(terms: Terms, dropout: float = 0.0, drop: Drop = F.dropout) -> Tensor:
     """Compute O literally by the equation: (B, H, Tq, d)."""
     weights = drop(terms.normalize(terms.scores()), dropout)  # (B, H, Tq, Tk)
     weights = weights.to(terms.v.dtype)
@@ -140,6 +134,18 @@ def _attend_fused(terms: Terms, dropout: float) -> Tensor:
         bias = terms.bias.to(terms.q.dtype)
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)  # (B, H, Tq, Tk)
     return F.scaled_dot_product_attention(terms.q, terms.k, terms.v, attn_mask=mask, dropout_p=dropout)
+
+
+class Attend(nn.Module):
+    """`attend`, in training with dropout of weights."""
+
+    def __init__(self, dropout: float) -> None:
+        super().__init__()
+        self.dropout = dropout
+
+    def forward(self, terms: Terms) -> Tensor:
+        """Compute O: (B, H, Tq, d)."""
+        return attend(terms, self.dropout if self.training else 0.0)
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:

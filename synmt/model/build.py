@@ -16,13 +16,13 @@ from synmt.arrays import SIDES, Side
 from synmt.data.vocabulary import Vocabulary, punctuation_pieces
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.files.own_code import folders_searched, import_own, is_own
-from synmt.model.linear import use_fast_linear
 from synmt.model.lstm import Lstm
 from synmt.model.placement import Layers, check_signals, place_variant
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.transformer import Transformer
 from synmt.model.variant import Variant
 from synmt.recipe.schema import ModelRecipe, Recipe, SyntaxRecipe
+from synmt.speed import fast
 from synmt.syntax.feature_signals import FeatureValues
 
 ARCHITECTURES = {"transformer": Transformer, "lstm": Lstm}
@@ -68,7 +68,8 @@ def build(
     placed = place_variants(model, syntax, punctuation, features, code)
     source, target = ([[variant.build() for variant in layer] for layer in placed[side]] for side in SIDES)
     network = ARCHITECTURES[model.architecture](model, source_pieces, target_pieces, source, target)
-    use_fast_linear(network)
+    if wing := fast("modules"):
+        wing.replace_modules(network)
     return network
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import logging
-import platform
 import sys
 from functools import cache
+from typing import Literal, get_args
 
 import torch
 
 from synmt.errors import UsageError, counted
+from synmt.speed import fast
 
+InferencePrecision = Literal["float32", "bf16", "int8"]
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 _logger = logging.getLogger(__name__)
@@ -63,7 +65,7 @@ def drawing_type(device: torch.device) -> torch.dtype:
 
 
 def restrain_cudnn() -> None:
-    """Let cuDNN compute LSTMs in float32, which it would round to ten bits, and leave attention to other kernels.
+    """Make cuDNN compute LSTMs in float32, which it would round to ten bits, and leave attention to other kernels.
 
     cuDNN's attention prepares for half a second for each new shape of a batch.
     """
@@ -77,7 +79,7 @@ def device_name(device: torch.device) -> str:
 
 
 def keep_freed_memory() -> None:
-    """Let this process keep up to 1 GB of memory that is free, instead of giving it back to Linux after every batch.
+    """Keep up to 1 GB of memory that is free in this process, instead of giving it back to Linux after every batch.
 
     Linux fills memory with zeros before it gives it again, page by page: 2 to 5 % of a step on a CPU.
     """
@@ -93,16 +95,21 @@ def autocast(device: torch.device, precision: str) -> contextlib.AbstractContext
     return torch.autocast(device.type, AUTOCAST[precision])
 
 
-@cache
 def multiplies(precision: str) -> bool:
-    """Tell whether the processor has instructions for products in a precision."""
-    if precision == "float32":
-        return True
-    if precision == "bf16" and platform.machine().lower() in ("x86_64", "amd64"):
-        # oneDNN also supports processors that convert every number
-        names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-        return any(getattr(torch.cpu, name, bool)() for name in names)
-    try:
-        return bool(getattr(torch.ops.mkldnn, f"_is_mkldnn_{precision}_supported")())
-    except (AttributeError, RuntimeError):
-        return False
+    """Return whether the processor has instructions for products in a precision, as far as that is known."""
+    instructions = fast("instructions")
+    return instructions is None or instructions.multiplies(precision)
+
+
+def check_precision(precision: InferencePrecision) -> None:
+    """Raise UsageError if there is no such precision."""
+    if precision not in get_args(InferencePrecision):
+        allowed = f"Precisions: {', '.join(get_args(InferencePrecision))}"
+        raise UsageError(f"unknown precision '{precision}'", allowed=allowed)
+
+
+def float32_only(precision: InferencePrecision) -> None:
+    """Log that translating computes in float32 if that is not the precision; raises UsageError if there is no such."""
+    check_precision(precision)
+    if precision != "float32":
+        _logger.warning("without synmt.fast there is no %s, so everything is computed in float32", precision)

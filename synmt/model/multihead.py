@@ -9,7 +9,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from synmt.model.attention import Terms, attend, join_heads, split_heads, xavier
+from synmt.model.attention import Attend, Terms, join_heads, split_heads, xavier
 from synmt.model.positions import Rotary, alibi, alibi_slopes
 from synmt.model.variant import Syntax, Variant
 
@@ -19,7 +19,7 @@ class SelfAttention(nn.Module):
 
     def __init__(self, model_dim: int, heads: int, *, dropout: float = 0.0, variants: Sequence[Variant] = ()) -> None:
         super().__init__()
-        self.heads, self.dropout = heads, dropout
+        self.heads, self.attend = heads, Attend(dropout)
         self.project = xavier(nn.Linear(model_dim, 3 * model_dim), parts=3)
         self.output = xavier(nn.Linear(model_dim, model_dim))
         self.variants = nn.ModuleList(variants)
@@ -28,8 +28,7 @@ class SelfAttention(nn.Module):
         self, x: Tensor, mask: Tensor | None, syntax: Syntax | None = None, cache: Cache | None = None
     ) -> Tensor:
         """Attend from x to itself, and to the positions in the cache: (B, T, D) -> (B, T, D)."""
-        dropout = self.dropout if self.training else 0.0
-        outputs = [attend(part, dropout) for part in self._edited(self._terms(x, mask, cache), syntax)]
+        outputs = [self.attend(part) for part in self._edited(self._terms(x, mask, cache), syntax)]
         return self.output(join_heads(_concatenate(outputs)))
 
     def weights(self, x: Tensor, mask: Tensor | None, syntax: Syntax | None = None) -> Tensor:
@@ -102,7 +101,7 @@ class CrossAttention(nn.Module):
 
     def __init__(self, model_dim: int, heads: int, *, dropout: float = 0.0) -> None:
         super().__init__()
-        self.heads, self.dropout = heads, dropout
+        self.heads, self.attend = heads, Attend(dropout)
         self.query = xavier(nn.Linear(model_dim, model_dim))
         self.key_value = xavier(nn.Linear(model_dim, 2 * model_dim), parts=2)
         self.output = xavier(nn.Linear(model_dim, model_dim))
@@ -114,8 +113,7 @@ class CrossAttention(nn.Module):
 
     def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor) -> Tensor:
         """Attend from x (B, Tq, D) where mask (B, 1, 1, Tk) allows: (B, Tq, D)."""
-        dropout = self.dropout if self.training else 0.0
-        return self.output(join_heads(attend(self._terms(x, keys_values, mask), dropout)))
+        return self.output(join_heads(self.attend(self._terms(x, keys_values, mask))))
 
     def weights(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor) -> Tensor:
         """Compute the attention weights of every head: (B, Tq, D) -> (B, H, Tq, Tk)."""

@@ -21,8 +21,6 @@ import torch
 from torch import Tensor, nn
 
 from synmt.model.attention import Memory
-from synmt.model.fused import dropout as drop
-from synmt.model.linear import repeated
 from synmt.model.variant import Annotation
 
 Ends = list[tuple[Tensor, Tensor]]
@@ -112,7 +110,7 @@ class Decoder(nn.Module):
 
     def __init__(self, layers: int, embedding_dim: int, model_dim: int, dropout: float, annotation: Annotation) -> None:
         super().__init__()
-        self.dropout = dropout
+        self.dropout = nn.Dropout(dropout)
         # the part of the first layer's gates that depends on the pieces, computed for all steps at once
         self.piece_gates = nn.Linear(embedding_dim, 4 * model_dim)
         self.first_gates = nn.Linear(embedding_dim + model_dim, 4 * model_dim, bias=False)
@@ -136,18 +134,22 @@ class Decoder(nn.Module):
         own = Attended(self.annotation_keys(annotations), annotations, bias)
         return [Attended(self.keys(states), states, bias), own]
 
+    def repeated(self, projection: nn.Linear) -> Callable[[Tensor], Tensor]:
+        """Return a projection for many steps of one pass."""
+        return projection
+
     def stepper(self, attended: list[Attended]) -> Step:
         """Return the function that makes one step; use one function for all steps of a pass."""
-        first, output = repeated(self.first_gates), repeated(self.output)
-        others = [repeated(cast(nn.Linear, layer)) for layer in self.upper_gates]
-        gated = repeated(self.gate.project) if self.gate else None
+        first, output = self.repeated(self.first_gates), self.repeated(self.output)
+        others = [self.repeated(cast(nn.Linear, layer)) for layer in self.upper_gates]
+        gated = self.repeated(self.gate.project) if self.gate else None
         weights = cast(list[Weights], self.weights)
 
         def step(embedded: Tensor, was: Recurrence) -> Recurrence:
             h, c = was.layers[0]
             layers = [lstm_cell(embedded + first(torch.cat((was.fed, h), -1)), c)]
             for layer, (h, c) in zip(others, was.layers[1:], strict=True):
-                x = drop(layers[-1][0], self.dropout if self.training else 0.0)  # (N, D)
+                x = self.dropout(layers[-1][0])  # (N, D)
                 layers.append(lstm_cell(layer(torch.cat((x, h), -1)), c))
             h = layers[-1][0]
             read = torch.cat(
@@ -158,7 +160,7 @@ class Decoder(nn.Module):
                 read = torch.cat((context, h, self.gate(gated(h)) * annotation), -1)  # (N, 3D)
             else:
                 read = torch.cat((read, h), -1)  # (N, 2D)
-            fed = drop(output(read).tanh(), self.dropout if self.training else 0.0)  # (N, E)
+            fed = self.dropout(output(read).tanh())  # (N, E)
             return Recurrence(layers, fed)
 
         return step

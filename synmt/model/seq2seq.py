@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.arrays import Side
 from synmt.data.batch import Batch, Sequences
 from synmt.data.vocabulary import PAD
 from synmt.model.attention import Memory
-from synmt.model.fused import Dropout
+from synmt.model.device import InferencePrecision, float32_only
+from synmt.model.products import Products
 from synmt.model.variant import Syntax, Variant
 from synmt.syntax.signals import Signal
 
@@ -32,11 +34,25 @@ class Output:
     losses: dict[str, Tensor]
 
 
+class Predictor(Protocol):
+    """What a search reads its probabilities from: a model, or a faster copy of its decoder."""
+
+    def start(self, memory: Memory) -> Any:
+        """Begin decoding with one hypothesis for each sentence; the state has `select`."""
+        ...
+
+    def predict(self, state: Any, pieces: Tensor) -> Tensor:
+        """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in float32: (B, K, V)."""
+        ...
+
+
 class Seq2Seq(nn.Module):
     """An encoder and a decoder; Transformer and Lstm implement the five abstract methods.
 
     source_variants, target_variants: the variants of each side, in the order of layers.
     """
+
+    products: Products = Products()
 
     def __init__(self, source_variants: Iterable[Variant], target_variants: Iterable[Variant]) -> None:
         super().__init__()
@@ -64,6 +80,23 @@ class Seq2Seq(nn.Module):
     def step(self, state: Any, pieces: Tensor, syntax: Syntax | None = None) -> Tensor:
         """Feed the newest piece of every hypothesis, (B, K), and compute the states for the next one: (B, K, D)."""
         raise NotImplementedError
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Compute the output layer: (…, D) -> (…, V)."""
+        return F.linear(states, self.output_weight)
+
+    def predict(self, state: Any, pieces: Tensor) -> Tensor:
+        """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in float32: (B, K, V)."""
+        return self.logits(self.step(state, pieces, self.syntax("target", {}))).float()
+
+    def predictor(self) -> Predictor:
+        """Return what decodes with the weights as they are now."""
+        return self
+
+    def prepared(self, precision: InferencePrecision) -> Predictor:
+        """Prepare linear layers for a precision, and return what decodes; the model cannot be trained afterwards."""
+        float32_only(precision)
+        return self
 
     def reads(self, side: Side) -> tuple[Signal, ...]:
         """List the signals that the model needs whenever it runs."""
@@ -119,7 +152,7 @@ class PieceEmbedding(nn.Module):
         return self.varied(self.table(ids), syntax)
 
     def varied(self, x: Tensor, syntax: Syntax | None) -> Tensor:
-        """Let the variants edit the embeddings: (B, T, E) -> same."""
+        """Edit the embeddings by the variants: (B, T, E) -> same."""
         if syntax is not None:
             for variant in self._variants:
                 x = variant.embed(x, syntax)  # (B, T, E)
@@ -131,7 +164,7 @@ class ScaledEmbedding(PieceEmbedding):
 
     def __init__(self, table: nn.Embedding, *, dropout: float, variants: Sequence[Variant] = ()) -> None:
         super().__init__(table, variants)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, ids: Tensor, syntax: Syntax | None = None, *, first: int = 0) -> Tensor:
         """Embed ids (B, T), wherever they are: (B, T, D)."""

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 
 from synmt.arrays import SIDES
 from synmt.data.batch import Sequences
-from synmt.model.attention import Memory, causal_mask, xavier
-from synmt.model.feed_forward import Gelu, Swiglu
-from synmt.model.fused import Dropout, dropped_relu
+from synmt.model.attention import Memory, causal_mask
+from synmt.model.feed_forward import FeedForward, Gelu, Swiglu
 from synmt.model.multihead import AlibiAttention, Cache, CrossAttention, RotaryAttention, SelfAttention
 from synmt.model.seq2seq import Embedding, ScaledEmbedding, Seq2Seq, piece_table
 from synmt.model.variant import Syntax, Variant
@@ -22,20 +21,6 @@ from synmt.recipe.schema import ModelRecipe
 
 VariantLayers = Sequence[Sequence[Variant]]
 """The variants of each layer of one side, first layer first."""
-
-
-class FeedForward(nn.Module):
-    """Two projections with a ReLU between them."""
-
-    def __init__(self, model_dim: int, inner_dim: int, dropout: float) -> None:
-        super().__init__()
-        self.inner = xavier(nn.Linear(model_dim, inner_dim))
-        self.output = xavier(nn.Linear(inner_dim, model_dim))
-        self.dropout = dropout
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) -> (B, T, D)."""
-        return self.output(dropped_relu(self.inner, x, self.dropout if self.training else 0.0))
 
 
 FEED_FORWARDS = {"relu": FeedForward, "gelu": Gelu, "swiglu": Swiglu}
@@ -58,13 +43,13 @@ class Residual(nn.Module):
         super().__init__()
         self.norm = _norm_of(recipe)
         self.pre = recipe.norm == "pre"
-        self.dropout = Dropout(recipe.dropout)
+        self.dropout = nn.Dropout(recipe.dropout)
 
     def forward(self, x: Tensor, sub_layer: Callable[[Tensor], Tensor]) -> Tensor:
         """(B, T, D) -> (B, T, D)."""
         if self.pre:
-            return self.dropout.add(x, sub_layer(self.norm(x)))
-        return self.norm(self.dropout.add(x, sub_layer(x)))
+            return x + self.dropout(sub_layer(self.norm(x)))
+        return self.norm(x + self.dropout(sub_layer(x)))
 
 
 def _self_attention(recipe: ModelRecipe, heads: int, variants: Sequence[Variant]) -> SelfAttention:
@@ -72,7 +57,7 @@ def _self_attention(recipe: ModelRecipe, heads: int, variants: Sequence[Variant]
     return kind(recipe.model_dim, heads, dropout=recipe.attention_dropout, variants=variants)
 
 
-def _feed_forward(recipe: ModelRecipe) -> FeedForward | Gelu:
+def _feed_forward(recipe: ModelRecipe) -> FeedForward:
     kind = FEED_FORWARDS[recipe.feed_forward]
     return kind(recipe.model_dim, recipe.feedforward_dim, recipe.activation_dropout)
 

@@ -147,7 +147,7 @@ class Variant(nn.Module):
         return memory
 
     def about_head(self, number: int) -> str:
-        """Say what one of its heads reads, counted from 1; empty if all its heads read the same."""
+        """Return what one of its heads reads, counted from 1; empty if all its heads read the same."""
         return ""
 
     def supervise(self, syntax: Syntax, loss: Tensor) -> None:
@@ -158,7 +158,7 @@ class Variant(nn.Module):
         syntax.losses[name] = syntax.losses.get(name, 0.0) + weight * loss
 
     def enter_step(self, step: int) -> None:
-        """Let the auxiliary loss count if it does in this step of training, counted from 1."""
+        """Count the auxiliary loss if it counts in this step of training, counted from 1."""
         first, last = self.loss_steps or (step, step)
         self.loss_counts = first <= step <= last
 
@@ -193,20 +193,20 @@ class Variant(nn.Module):
 
     @classmethod
     def edits_embeddings(cls) -> bool:
-        """Tell whether it edits the embeddings of pieces."""
+        """Return whether it edits the embeddings of pieces."""
         return cls.embed is not Variant.embed
 
     @classmethod
     def edits_attention(cls) -> bool:
-        """Tell whether it edits attention, and so owns heads of a Transformer."""
+        """Return whether it edits attention, and so owns heads of a Transformer."""
         return cls.edit is not Variant.edit
 
     @classmethod
     def observes(cls) -> bool:
-        """Tell whether it looks at the output of a Transformer's layers."""
+        """Return whether it looks at the output of a Transformer's layers."""
         return cls.observe is not Variant.observe
 
     @classmethod
     def annotates_memory(cls) -> bool:
-        """Tell whether it edits what the decoder reads of the source."""
+        """Return whether it edits what the decoder reads of the source."""
         return cls.annotate is not Variant.annotate

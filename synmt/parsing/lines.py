@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from synmt.parsing.direct.tokenizer import Tokens
 from synmt.syntax.arcs import join_arcs, keep_most_probable, token_arcs
 from synmt.syntax.merging import token_tree
 from synmt.syntax.parse import WORD, Arcs, Parse, flat_parse
@@ -37,6 +36,19 @@ _ESCAPED = re.compile("|".join(map(re.escape, _CHARACTERS)))
 
 _STANZAS = {"lemma": "lemma", "fine_tag": "xpos", "morphology": "feats"}
 """How Stanza calls the features of a word."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The words of a sentence as the models read them, and their positions [start, end) in the line."""
+
+    words: list[str]
+    spans: list[tuple[int, int]]
+
+    def split(self) -> list[Tokens]:
+        """Split a sentence into parts of at most LONGEST words."""
+        starts = range(0, len(self.words), LONGEST)
+        return [Tokens(self.words[at : at + LONGEST], self.spans[at : at + LONGEST]) for at in starts]
 
 
 def warn_of_failure(line: int, reason: str) -> None:

@@ -15,12 +15,12 @@ from synmt.errors import SynmtError
 from synmt.files.reading import fingerprint, stored_sha256
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
-from synmt.parsing.direct_parser import DirectParser
 from synmt.parsing.lines import batches, unreadable
 from synmt.parsing.models import StoredFacts
 from synmt.parsing.official import fetching
 from synmt.parsing.stanza_internals import checked_version
 from synmt.recipe.data import parser_model
+from synmt.speed import fast
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Parse, flat_parse, without_whitespace
 
@@ -235,8 +235,10 @@ class StanzaParser:
         return stanza_pipeline.run(self._pipeline, batch, features=self.features, **how)
 
     @cached_property
-    def _direct(self) -> DirectParser | None:
-        return DirectParser(self._pipeline) if DirectParser.supports(self._pipeline) else None
+    def _direct(self) -> Any:
+        """The models without Stanza's documents; None if they cannot be called so."""
+        wing = fast("parser.direct")
+        return wing and wing.DirectParser.of(self._pipeline)
 
     @cached_property
     def _pipeline(self) -> Any:

@@ -8,11 +8,10 @@ from typing import Any
 
 from synmt.parallel.threads import chosen_cores
 from synmt.parsing.arcs import check_graph_parser, parse_with_arcs
-from synmt.parsing.direct.graph import best_tree
-from synmt.parsing.direct_parser import isolated
 from synmt.parsing.lines import LONGEST, given_words, parses_of, split_long, tokens_of
 from synmt.parsing.models import PROCESSORS, no_package
-from synmt.parsing.stanza_internals import checked_version, replaced, without_optimizers
+from synmt.parsing.stanza_internals import checked_version, isolated, replaced, without_optimizers
+from synmt.parsing.trees import best_tree
 from synmt.syntax.parse import Parse, evenly_spaced
 
 

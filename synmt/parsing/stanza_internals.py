@@ -1,15 +1,16 @@
 """The parts of Stanza that synmt replaces while it loads and parses, and the only versions that it does this to.
 
     stanza.models.common.utils.dispatch_optimizer          by one without parameters (`without_optimizers`)
-    stanza.models.depparse.model.chuliu_edmonds_one_root   by a faster search with the same result (direct/graph.py)
+    stanza.models.depparse.model.chuliu_edmonds_one_root   by a faster search with the same result (trees.py)
     stanza.pipeline.depparse_processor.DataLoader          by one that records the order of the sentences (arcs.py)
     predict of the parser's Trainer                        by one that records the arcs of each batch (arcs.py)
 
-All of them are those of Stanza 1.15, as are the parts of its models that `direct/` calls without replacing them.
+All of them are those of Stanza 1.15, as are the parts of its models that `synmt.fast.parser` calls as they are.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -72,3 +73,21 @@ def without_optimizers() -> Iterator[None]:
 
     with replaced(utils, "dispatch_optimizer", lambda _: lambda *_, **__: Nothing()):
         yield
+
+
+@contextmanager
+def isolated() -> Iterator[None]:
+    """Restore the random state, the warning filters and the number of threads when the block ends.
+
+    The block runs in one thread: several would mostly wait for each other on matrices of this size.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        torch.set_num_threads(threads)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from synmt.data.batch import Batch
 from synmt.model.device import sum_type
-from synmt.model.linear import add_outer_product, pad_rows, product
+from synmt.model.products import Products
 from synmt.model.seq2seq import Seq2Seq
 
 BLOCKS = {"cpu": 1 << 20, "cuda": 1 << 27}
@@ -25,7 +25,7 @@ TOGETHER = {"cpu": 4, "cuda": 1}
 class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float, wants_gradient: bool
+        ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float, products: Products, gradient: bool
     ) -> tuple[Tensor, Tensor]:
         kind = states.device.type
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
@@ -35,33 +35,33 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         total = states.new_zeros((), dtype=sum_type(states.device))
         likelihood = states.new_zeros((), dtype=sum_type(states.device))
         mean = weight.mean(0, dtype=exact)  # (D,)
-        to_states = torch.empty_like(states_) if wants_gradient else None  # (N, D)
-        to_weight = torch.zeros_like(weight, dtype=exact) if wants_gradient else None  # (V, D)
+        to_states = torch.empty_like(states_) if gradient else None  # (N, D)
+        to_weight = torch.zeros_like(weight, dtype=exact) if gradient else None  # (V, D)
         # memory for all blocks: new one takes three times as long
         converted, slopes = (torch.empty(0, dtype=kept, device=states.device) for kept in (exact, dtype))
         for group in _blocks(len(states), most if dtype == exact else most * TOGETHER.get(kind, 1)):
-            rows, target = pad_rows(states_[group], dtype), targets[group, None]  # (p, D), (m, 1)
-            slopes.resize_(len(rows) if wants_gradient else 0, pieces)  # (p, V)
+            rows, target = products.padded(states_[group], dtype), targets[group, None]  # (p, D), (m, 1)
+            slopes.resize_(len(rows) if gradient else 0, pieces)  # (p, V)
             for block in _blocks(len(target), most):
                 right = target[block]  # (n, 1)
-                logits = product(rows[block], weight_)[: len(right)]  # (n, V)
+                logits = products.multiply(rows[block], weight_)[: len(right)]  # (n, V)
                 if dtype != exact:
                     logits = converted.resize_(logits.shape).copy_(logits)
                 logit, own = logits.gather(-1, right)[:, 0], slopes[block][: len(right)]  # (n,), (n, V)
-                slope, normalizer = _softmax(logits, own if wants_gradient and dtype == exact else logits)
+                slope, normalizer = _softmax(logits, own if gradient and dtype == exact else logits)
                 nll = normalizer - logit  # (n,)
                 # the mean logit of a row is its state times the mean weight
                 uniform = normalizer - states_[group][block].to(exact) @ mean  # (n,)
                 likelihood += nll.sum()
                 total += ((1 - smoothing) * nll + smoothing * uniform).sum()
-                if wants_gradient:
+                if gradient:
                     slope.scatter_add_(-1, right, torch.full_like(nll, smoothing - 1)[:, None])
                     if slope is not own:
                         own.copy_(slope)
             if to_states is not None and to_weight is not None:
                 slopes[len(target) :] = 0
-                to_states[group] = product(slopes, weight_.T)[: len(target)]
-                add_outer_product(to_weight, slopes, rows)
+                to_states[group] = products.multiply(slopes, weight_.T)[: len(target)]
+                products.add_outer(to_weight, slopes, rows)
         if to_states is not None and to_weight is not None:
             # what is left of the slope: -ε / V for every piece
             to_states.sub_(smoothing * mean)
@@ -75,7 +75,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
         to_states, to_weight = ctx.saved_tensors
         to_states = to_states.to(ctx.types[0]) * slopes[0]
-        return to_states.to(ctx.types[0]), (to_weight * slopes[0]).to(ctx.types[1]), None, None, None
+        return to_states.to(ctx.types[0]), (to_weight * slopes[0]).to(ctx.types[1]), None, None, None, None
 
 
 def _softmax(logits: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
@@ -95,7 +95,7 @@ def _blocks(count: int, rows: int) -> Iterator[slice]:
 
 
 def smoothed_cross_entropy(
-    states: Tensor, weight: Tensor, targets: Tensor, *, smoothing: float
+    states: Tensor, weight: Tensor, targets: Tensor, *, smoothing: float, products: Products = Products()
 ) -> tuple[Tensor, Tensor]:
     """Compute the sums of label-smoothed loss and negative log-likelihood, in nats (Szegedy et al., 2016, section 7).
 
@@ -104,7 +104,9 @@ def smoothed_cross_entropy(
     states (N, D), weight (V, D), targets (N,); only the loss is differentiable.
     """
     wants_gradient = torch.is_grad_enabled() and (states.requires_grad or weight.requires_grad)
-    return _SmoothedCrossEntropy.apply(states, weight, targets, smoothing, wants_gradient)  # type: ignore[return-value]
+    return _SmoothedCrossEntropy.apply(  # type: ignore[return-value]
+        states, weight, targets, smoothing, products, wants_gradient
+    )
 
 
 class Objective(nn.Module):
@@ -119,5 +121,11 @@ class Objective(nn.Module):
         output = self.model(batch)
         states = output.states.flatten(0, 1).index_select(0, batch.target_positions)  # (N, D)
         targets = batch.target_output.flatten().index_select(0, batch.target_positions)  # (N,)
-        loss, nll = smoothed_cross_entropy(states, self.model.output_weight, targets, smoothing=self.label_smoothing)
+        loss, nll = smoothed_cross_entropy(
+            states,
+            self.model.output_weight,
+            targets,
+            smoothing=self.label_smoothing,
+            products=self.model.products,
+        )
         return {"loss": loss, "nll": nll, **output.losses}

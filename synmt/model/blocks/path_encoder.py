@@ -16,8 +16,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.model.attention import xavier
-from synmt.model.fused import dropout as drop
-from synmt.model.linear import linear
 
 
 class PathEncoder(nn.Module):
@@ -33,7 +31,7 @@ class PathEncoder(nn.Module):
         self, symbols: int, symbol_dim: int, hidden_dim: int, output_dim: int, *, layers: int, dropout: float
     ) -> None:
         super().__init__()
-        self.dropout = dropout
+        self.dropout = nn.Dropout(dropout)
         self.symbols = nn.Parameter(nn.init.xavier_uniform_(torch.empty(symbols, symbol_dim)))
         widths = [symbol_dim, *[2 * hidden_dim] * (layers - 1)]
         self.layers = nn.ModuleList(BothDirections(width, hidden_dim) for width in widths)
@@ -48,8 +46,8 @@ class PathEncoder(nn.Module):
         sizes = [len(level) for level in levels]
         of_symbols = _states_of_symbols(shorter, sizes)  # (2, R)
         opposite = _opposite(sizes, shorter.device)  # (R,)
-        if self.training and self.dropout:
-            projected = first.project(self._drop(F.embedding(ends[0][of_symbols[0]], self.symbols)))  # (R, 6h)
+        if self.training and self.dropout.p:
+            projected = first.project(self.dropout(F.embedding(ends[0][of_symbols[0]], self.symbols)))  # (R, 6h)
             states, final = _run(first, projected, opposite, sizes)
         else:
             inputs = first.project_each(F.embedding(ends, self.symbols))  # (2, N, 3h)
@@ -59,12 +57,9 @@ class PathEncoder(nn.Module):
                 projected = layer.project_pairs(states, of_symbols)
             else:
                 x = torch.cat((states[0], F.embedding(opposite, states[1])), -1)  # (R, 2h)
-                projected = layer.project(self._drop(x))
+                projected = layer.project(self.dropout(x))
             states, final = _run(layer, projected, opposite, sizes)
         return self.output(torch.cat(final.unbind(0), -1))
-
-    def _drop(self, x: Tensor) -> Tensor:
-        return drop(x, self.dropout if self.training else 0.0)
 
 
 class BothDirections(nn.Module):
@@ -75,6 +70,8 @@ class BothDirections(nn.Module):
 
     It is written out, because torch's GRU reads every path from its beginning.
     """
+
+    multiply = staticmethod(F.linear)
 
     def __init__(self, input_dim: int, hidden_dim: int) -> None:
         super().__init__()
@@ -99,12 +96,12 @@ class BothDirections(nn.Module):
 
     def project(self, x: Tensor) -> Tensor:
         """Compute W x + b for both directions: (M, E) -> (M, 6h)."""
-        return linear(x, self.input.weight, self.input.bias).to(self.bias.dtype)
+        return self.input(x).to(self.bias.dtype)
 
     def project_each(self, x: Tensor) -> Tensor:
         """Compute W x + b, for each direction from inputs of its own: (2, N, E) -> (2, N, 3h)."""
         parts = zip(x, self.input.weight.chunk(2), self.input.bias.chunk(2), strict=True)
-        return torch.stack([linear(*part) for part in parts]).to(self.bias.dtype)
+        return torch.stack([self.multiply(*part) for part in parts]).to(self.bias.dtype)
 
     def project_pairs(self, states: Tensor, of_symbols: Tensor) -> Tensor:
         """Compute W x + b of x = [a; b], each row of which is a state of the first and one of the second direction.
@@ -113,7 +110,7 @@ class BothDirections(nn.Module):
         """
         # oneDNN multiplies by a slice of columns a hundred times as slowly
         weights = (half.contiguous() for half in self.input.weight.chunk(2, 1))
-        halves = [linear(*part) for part in zip(states, weights, (self.input.bias, None), strict=True)]
+        halves = [self.multiply(*part) for part in zip(states, weights, (self.input.bias, None), strict=True)]
         rows = torch.stack((of_symbols[0], of_symbols[1] + states.size(1)), 1)  # (R, 2)
         return F.embedding_bag(rows, torch.cat(halves).to(self.bias.dtype), mode="sum")
 

@@ -24,7 +24,6 @@ from torch import Tensor, nn
 
 from synmt.arrays import FloatArray, IntArray
 from synmt.model.attention import Memory
-from synmt.model.fused import dropout as drop
 from synmt.model.variant import Depth, Place, Rate, Syntax, Variant
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN, unknown_warning
@@ -72,7 +71,8 @@ class Gcn(Variant):
         dropout: Rate = 0.2,
     ) -> None:
         super().__init__(place)
-        self.residual, self.edge_dropout, self.dropout = residual, edge_dropout, dropout
+        self.residual = residual
+        self.edge_dropout, self.dropout = nn.Dropout(edge_dropout), nn.Dropout(dropout)
         self.layers = nn.ModuleList(GraphLayer(place.model_dim) for _ in range(depth))
 
     def annotate(self, memory: Memory, syntax: Syntax) -> Memory:
@@ -80,9 +80,9 @@ class Gcn(Variant):
         arcs, relations = syntax.signals["graph"], syntax.signals["relation"]  # (B, 2, T, T), (B, T)
         states = memory.states  # (B, T, D)
         for layer in self.layers:
-            output = layer(states, drop(arcs, self.edge_dropout if self.training else 0.0), relations)  # (B, T, D)
+            output = layer(states, self.edge_dropout(arcs), relations)  # (B, T, D)
             states = states + output if self.residual else output  # (B, T, D)
-        return memory.edit(states=drop(states, self.dropout if self.training else 0.0))
+        return memory.edit(states=self.dropout(states))
 
     @classmethod
     def relation_warnings(cls, occurrences: Mapping[str, int], /, **options: Any) -> list[str]:

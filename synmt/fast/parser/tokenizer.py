@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from synmt.parsing.lines import Tokens
+
 _SPACES = re.compile("  +")
 _ADDRESS = re.compile(r"@|\.\S")
 """What every URL and e-mail address has; Stanza's own patterns are slow."""
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """The words of a sentence as the models read them, and their positions [start, end) in the line."""
-
-    words: list[str]
-    spans: list[tuple[int, int]]
-
-    def split(self, longest: int) -> list[Tokens]:
-        """Split a sentence into parts of at most `longest` words."""
-        starts = range(0, len(self.words), longest)
-        return [Tokens(self.words[at : at + longest], self.spans[at : at + longest]) for at in starts]
 
 
 class DirectTokenizer:
@@ -49,7 +37,7 @@ class DirectTokenizer:
 
     @staticmethod
     def supports(processor: Any) -> bool:
-        """Tell whether a model reads nothing but single characters and their places."""
+        """Return whether a model reads nothing but single characters and their places."""
         from stanza.models.tokenization.data import PER_CHAR_FEAT_FUNCS, POSITION_FEAT_FUNCS
         from stanza.models.tokenization.model import Tokenizer
 

@@ -6,19 +6,19 @@ everything about a word that was computed for an earlier line. All other models 
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from synmt.fast.parser.graph import DirectGraphParser, ParserScores
+from synmt.fast.parser.tokenizer import DirectTokenizer
+from synmt.fast.parser.words import DirectTagger, Packing
 from synmt.parsing.arcs import joint_probabilities, relation_names
-from synmt.parsing.direct.graph import DirectGraphParser, ParserScores, greedy_trees, searched_tree
-from synmt.parsing.direct.tokenizer import DirectTokenizer, Tokens
-from synmt.parsing.direct.words import DirectTagger, Packing
-from synmt.parsing.lines import LONGEST, MAX_CHARACTERS, Analysis, given_tokens, join_analyses
+from synmt.parsing.lines import MAX_CHARACTERS, Analysis, Tokens, given_tokens, join_analyses
+from synmt.parsing.stanza_internals import isolated
+from synmt.parsing.trees import greedy_trees, searched_tree
 from synmt.syntax.parse import Arcs, Parse, evenly_spaced
 
 
@@ -33,9 +33,14 @@ class DirectParser:
         self.repairs = bool(processors["depparse"].config.get("resolve_head_constraints", True))
         self.relations = relation_names(processors["depparse"].vocab["deprel"])
 
+    @classmethod
+    def of(cls, pipeline: Any) -> DirectParser | None:
+        """Make the parser of a pipeline; None if one of its models cannot be called directly."""
+        return cls(pipeline) if cls.supports(pipeline) else None
+
     @staticmethod
     def supports(pipeline: Any) -> bool:
-        """Tell whether every model of a pipeline is one that can be called directly."""
+        """Return whether every model of a pipeline is one that can be called directly."""
         processors = pipeline.processors
         if set(processors) != {"tokenize", "pos", "lemma", "depparse"} or not processors["lemma"].use_identity:
             return False
@@ -47,7 +52,7 @@ class DirectParser:
         )
 
     def reads(self, lines: Sequence[str]) -> bool:
-        """Tell whether all lines are short enough: Stanza's tokenizer reads longer ones in several parts."""
+        """Return whether all lines are short enough: Stanza's tokenizer reads longer ones in several parts."""
         return max(map(len, lines)) <= MAX_CHARACTERS
 
     def forget(self) -> None:
@@ -64,7 +69,7 @@ class DirectParser:
 
     def _parse(self, lines: Sequence[str], arcs: bool, pretokenized: bool) -> list[tuple[Parse, str]]:
         found = given_tokens(lines) if pretokenized else self.tokenizer(list(map(evenly_spaced, lines)))
-        parts = [(index, part) for index, tokens in enumerate(found) for part in tokens.split(LONGEST)]
+        parts = [(index, part) for index, tokens in enumerate(found) for part in tokens.split()]
         # a stable sort from long to short, which packed sequences need
         parts.sort(key=lambda part: -len(part[1].words))
         of_line: list[list[tuple[int, Analysis]]] = [[] for _ in lines]
@@ -136,21 +141,3 @@ class DirectParser:
     def _arcs(self, table: npt.NDArray[Any], scores: ParserScores, number: int) -> Arcs:
         length = scores.packing.lengths[number]
         return joint_probabilities(table[number, :length, :length], scores.labels(number), self.relations)
-
-
-@contextmanager
-def isolated() -> Iterator[None]:
-    """Restore the random state, the warning filters and the number of threads when the block ends.
-
-    The block runs in one thread: several would mostly wait for each other on matrices of this size.
-    """
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        torch.set_num_threads(threads)

@@ -1,7 +1,7 @@
 """The decoder's step in few large operators: what `Transformer.step` computes, for a decoder without variants.
 
-Weights are packed once (`synmt.model.inference.packed`). What the model has instead of sinusoids, ReLU and layer norm
-is chosen when the decoder is made, not in a step. It returns logits. `Transformer.step` is its slow twin, and the test.
+Weights are packed once (`synmt.fast.packed`). What the model has instead of sinusoids, ReLU and layer norm
+is chosen when the decoder is made, not in a step. `Seq2Seq.predict` is its slow twin, and the test.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from synmt.fast.graphs import RecordedState
+from synmt.fast.instructions import multiplies
+from synmt.fast.layers import ROOM, FastState, KeysValues, fast_layer, run_layers
+from synmt.fast.packed import packed_weight
+from synmt.fast.reduced_keys_values import ReducedKeysValues
 from synmt.model.attention import Memory
-from synmt.model.device import multiplies
-from synmt.model.inference.fast_layers import ROOM, FastState, KeysValues, fast_layer, run_layers
-from synmt.model.inference.graphs import RecordedState
-from synmt.model.inference.packed import InferencePrecision, packed_weight
-from synmt.model.inference.reduced_keys_values import ReducedKeysValues
+from synmt.model.device import InferencePrecision
 from synmt.model.seq2seq import Embedding, Seq2Seq, sinusoids
 from synmt.model.transformer import DecoderLayer, Transformer
 
@@ -62,7 +63,7 @@ class FastDecoder:
         made = RecordedState if self._recorded and _records(device) else FastState
         return made(mask[:, None, None], source, caches, seen, steps, mask.new_empty(0))
 
-    def step(self, state: FastState, pieces: Tensor) -> Tensor:
+    def predict(self, state: FastState, pieces: Tensor) -> Tensor:
         """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in float32: (B, K, V).
 
         They are only valid until the next step.
@@ -96,7 +97,7 @@ class FastDecoder:
 
 
 def _records(device: torch.device) -> bool:
-    """Tell whether steps can be recorded on this device."""
+    """Return whether steps can be recorded on this device."""
     return device.type == "cuda" and not RecordedState.failed
 
 

@@ -75,7 +75,7 @@ def _has_vnni() -> bool:
 
 @cache
 def multiplies_int8() -> bool:
-    """Tell whether the processor has fast instructions for int8, and this build of torch computes with them exactly."""
+    """Return whether the processor has fast instructions for int8, and torch computes with them exactly."""
     if not getattr(torch.cpu, "_is_avx2_supported", bool)():
         return False
     # the largest sums: here they saturate first

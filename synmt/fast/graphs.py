@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from synmt.model.inference.fast_layers import FastState
+from synmt.fast.layers import FastState
 
 _logger = logging.getLogger(__name__)
 
@@ -155,7 +155,7 @@ class RecordedState(FastState):
         self._widen()
 
     def _widen(self) -> None:
-        """Let `seen` and `steps` have all places of the caches."""
+        """Extend `seen` and `steps` to all places of the caches."""
         more = self.caches[0].places - self.seen.size(2)
         self.seen = F.pad(self.seen, (0, more), value=-math.inf)  # (B, K, T)
         self.steps = F.pad(self.steps, (0, more))  # (B, T)

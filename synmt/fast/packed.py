@@ -4,26 +4,24 @@
 
 In bf16, x and W are rounded to 8 bits of mantissa and products are summed in float32. On a CPU the operators are those
 that torch.compile uses, from oneDNN; where a build of torch lacks them, and on a GPU, the same is written out.
-Linear maps in int8 are in `synmt.model.inference.quantized`.
+Linear maps in int8 are in `synmt.fast.quantized`.
 """
 
 from __future__ import annotations
 
 import logging
 from functools import cache
-from typing import Literal, cast, get_args
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synmt.errors import UsageError
-from synmt.model.device import multiplies
-from synmt.model.inference.quantized import QuantizedLinear, multiplies_int8
-from synmt.model.linear import Linear, linear, pad_rows
+from synmt.fast.instructions import multiplies
+from synmt.fast.linear import FastLinear, linear, pad_rows
+from synmt.fast.quantized import QuantizedLinear, multiplies_int8
+from synmt.model.device import InferencePrecision, check_precision
 from synmt.model.variant import Variant
-
-InferencePrecision = Literal["float32", "bf16", "int8"]
 
 _logger = logging.getLogger(__name__)
 
@@ -72,7 +70,7 @@ def packed(layer: nn.Linear, precision: InferencePrecision) -> PackedLinear | Qu
     return packed_weight(layer.weight, layer.bias, precision)
 
 
-class _ReducedLinear(Linear):
+class _ReducedLinear(nn.Linear):
     """A layer that rounds its input and weight to bf16 or int8, and gives back the type of its input."""
 
     multiply: PackedLinear | QuantizedLinear
@@ -85,10 +83,10 @@ class _ReducedLinear(Linear):
 
 
 def reduce_layers(model: nn.Module, precision: InferencePrecision) -> None:
-    """Let linear layers compute in bf16 or int8, except those of variants; the model cannot be trained then."""
+    """Make linear layers compute in bf16 or int8, except those of variants; the model cannot be trained then."""
     kept = {part for variant in model.modules() if isinstance(variant, Variant) for part in variant.modules()}
     for module in model.modules():
-        if isinstance(module, nn.Linear) and type(module) in (nn.Linear, Linear) and module not in kept:
+        if isinstance(module, nn.Linear) and type(module) in (nn.Linear, FastLinear) and module not in kept:
             module.__class__ = _ReducedLinear
             cast(_ReducedLinear, module).multiply = packed(module, precision)
 
@@ -98,10 +96,7 @@ def usable_precision(precision: InferencePrecision, device: torch.device) -> Inf
 
     Raises UsageError if there is no such precision.
     """
-    if precision not in get_args(InferencePrecision):
-        raise UsageError(
-            f"unknown precision '{precision}'", allowed=f"Precisions: {', '.join(get_args(InferencePrecision))}"
-        )
+    check_precision(precision)
     if device.type == "cpu":
         lacks = not (multiplies_int8() if precision == "int8" else multiplies(precision))
         reason = f"this processor has no instructions for {precision}"
@@ -115,7 +110,7 @@ def usable_precision(precision: InferencePrecision, device: torch.device) -> Inf
 
 @cache
 def can_pack(dtype: torch.dtype) -> bool:
-    """Tell whether this build of torch has the operators, and the processor the instructions that they need."""
+    """Return whether this build of torch has the operators, and the processor the instructions that they need."""
     if not torch.backends.mkldnn.is_available():
         return False
     try:

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from synmt.model.inference.fast_layers import KeysValues, rows_at
+from synmt.fast.layers import KeysValues, rows_at
 
 
 class ReducedKeysValues(KeysValues):

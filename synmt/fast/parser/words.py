@@ -27,18 +27,18 @@ class Packing:
 
     @cached_property
     def real(self) -> BoolArray:
-        """Tell which places have a word (B, T)."""
+        """Return which places have a word (B, T)."""
         return np.arange(self.lengths[0]) < np.array(self.lengths)[:, None]
 
     @cached_property
     def places(self) -> tuple[IntArray, IntArray]:
-        """Give sentence (N,) and place (N,) of each packed word."""
+        """Return sentence (N,) and place (N,) of each packed word."""
         place, sentence = np.nonzero(self.real.T)
         return sentence, place
 
     @cached_property
     def numbers(self) -> IntArray:
-        """Give the packed number of each word (B, T); 0 in the padding."""
+        """Return the packed number of each word (B, T); 0 in the padding."""
         numbers = np.zeros(self.real.shape, dtype=np.int64)
         numbers[self.places] = np.arange(len(self.places[0]))
         return numbers
@@ -86,7 +86,7 @@ class WordVectors:
         self._table: Any = None
 
     def rows(self, words: Iterable[str]) -> IntArray:
-        """Give the row of each word in `table`."""
+        """Return the row of each word in `table`."""
         words = list(words)
         if new := [word for word in dict.fromkeys(words) if word not in self._row_of]:
             if len(self._row_of) + len(new) > _MOST_WORDS:
@@ -146,7 +146,7 @@ def _simplified(word: str) -> str:
 
 
 def reads_words_and_characters(model: Any) -> bool:
-    """Tell whether the vectors of words that a model reads depend on nothing but the word."""
+    """Return whether the vectors of words that a model reads depend on nothing but the word."""
     args = model.args
     return (
         bool(args["char"])
@@ -172,7 +172,7 @@ class DirectTagger:
 
     @staticmethod
     def supports(model: Any) -> bool:
-        """Tell whether a model is a tagger that reads words and their characters."""
+        """Return whether a model is a tagger that reads words and their characters."""
         from stanza.models.pos.model import Tagger
 
         return type(model) is Tagger and reads_words_and_characters(model)

@@ -3,8 +3,7 @@
 torch multiplies float32 on a CPU by MKL, which uses only AVX2 on processors that are not from Intel. If they have
 AVX-512, oneDNN, which is part of torch, is twice as fast (measured on a Zen 5); if not, MKL makes a training step 1.15
 times as fast (Zen 3). On processors from Intel MKL is as fast, for few rows faster (measured on a Xeon with AMX). In
-bfloat16, oneDNN is faster there, too. Its operator has no gradient, so it gets one here. Layers and variants are
-written with torch's nn.Linear: `use_fast_linear` converts a whole model.
+bfloat16, oneDNN is faster there, too. Its operator has no gradient, so it gets one here.
 
 oneDNN generates code for each new shape. In bfloat16 this takes as long as a few products, and nearly every batch has
 another number of rows: `pad_rows` rounds this number up, so that few shapes occur.
@@ -23,14 +22,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 
-def use_fast_linear(model: nn.Module) -> None:
-    """Let every nn.Linear of a model compute by `linear`; names and values of its parameters stay."""
-    for module in model.modules():
-        if type(module) is nn.Linear:
-            module.__class__ = Linear
-
-
-class Linear(nn.Linear):
+class FastLinear(nn.Linear):
     """nn.Linear that computes by `linear`."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -49,13 +41,13 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def product_dtype(x: Tensor) -> torch.dtype:
-    """Tell in which precision products of x are computed: that of autocast, else its own."""
+    """Return the precision of products of x: that of autocast, else its own."""
     kind = x.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
 
 
 def onednn_applies(x: Tensor, dtype: torch.dtype) -> bool:
-    """Tell whether oneDNN multiplies this tensor, converted to this precision."""
+    """Return whether oneDNN multiplies this tensor, converted to this precision."""
     return dtype in _ONEDNN and x.device.type == "cpu" and x.numel() > 0 and not torch.compiler.is_compiling()
 
 

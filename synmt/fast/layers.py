@@ -3,7 +3,7 @@
 - The hypotheses of a sentence share one cache. Keys are not reordered: `seen` says which place of the cache, (step,
   hypothesis), is in the past of which hypothesis. When the cache is full, places that are in the past of none are
   forgotten.
-- Bias, ReLU and residual sum are part of the products (`synmt.model.inference.packed`).
+- Bias, ReLU and residual sum are part of the products (`synmt.fast.packed`).
 - Rows (a hypothesis of a sentence) are 2-dimensional, (B K, D), wherever rows do not meet.
 """
 
@@ -17,11 +17,12 @@ from typing import cast
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from synmt.model.feed_forward import Gelu
-from synmt.model.inference.packed import InferencePrecision, PackedLinear, packed
-from synmt.model.inference.quantized import QuantizedLinear
+from synmt.fast.packed import PackedLinear, packed
+from synmt.fast.quantized import QuantizedLinear
+from synmt.model.device import InferencePrecision
+from synmt.model.feed_forward import FeedForward
 from synmt.model.multihead import AlibiAttention, RotaryAttention, SelfAttention
 from synmt.model.positions import rotate
 from synmt.model.transformer import DecoderLayer, Residual
@@ -201,7 +202,7 @@ class FastLayer:
         return cache.attend(query, self._seen(state)).to(x.dtype)
 
     def _placed(self, query_keys_values: Tensor, state: FastState) -> Tensor:
-        """Give queries and keys of (B, K, 3 D) their position; here they have none."""
+        """Apply their position to queries and keys of (B, K, 3 D); here they have none."""
         return query_keys_values
 
     def _seen(self, state: FastState) -> Tensor:
@@ -239,11 +240,11 @@ class _AlibiLayer(FastLayer):
 _LAYERS = {SelfAttention: FastLayer, RotaryAttention: _RotaryLayer, AlibiAttention: _AlibiLayer}
 
 
-def _inner(feed_forward: nn.Module, projection: PackedLinear | QuantizedLinear) -> _Function:
+def _inner(feed_forward: FeedForward, projection: PackedLinear | QuantizedLinear) -> _Function:
     """Compute the inner layer: (B K, D) -> (B K, F)."""
-    if isinstance(feed_forward, Gelu):
-        return lambda x: feed_forward.activation(projection(x))
-    return projection.relu
+    if feed_forward.activation is F.relu:
+        return projection.relu
+    return lambda x: feed_forward.activation(projection(x))
 
 
 def fast_layer(layer: DecoderLayer, precision: InferencePrecision) -> FastLayer:

@@ -1,0 +1,114 @@
+"""The law of the wing: without `synmt.fast`, everything works, slower; scores and translations are the same."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from small import random_batch, small_model
+from small_run import LSTM, PASCAL, TEXT, make_run
+
+from synmt.decode.translator import Translator
+from synmt.training.loss import Objective
+
+pytest.importorskip("synmt.fast")
+
+ROOT = Path(__file__).parents[1]
+MODELS = {
+    "post": ({"name": "pascal"}, {}),
+    "pre": ({"name": "relative"}, {"norm": "pre", "embeddings": "separate"}),
+    "modern": (
+        {"name": "localness", "layers": [1]},
+        {"positions": "rotary", "norm_kind": "rms", "feed_forward": "swiglu"},
+    ),
+    "alibi": ({"name": "relative", "side": "target"}, {"positions": "alibi", "feed_forward": "gelu"}),
+    "paths": ({"name": "path_relations"}, {}),
+    "lstm": ({"name": "latent_tree", "attention": "separate"}, {"architecture": "lstm"}),
+    "graph": ({"name": "gcn"}, {"architecture": "lstm"}),
+}
+
+
+@pytest.fixture
+def without_wing(monkeypatch):
+    """Give a function after which the wing is not there."""
+    return lambda: monkeypatch.setitem(sys.modules, "synmt.fast", None)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_losses_and_gradients_are_the_same_without_the_wing(name, without_wing):
+    variant, options = MODELS[name]
+
+    def train():
+        model = small_model(variant, **options).eval()
+        _, batch = random_batch(model, [4, 7, 2])
+        losses = Objective(model, 0.1)(batch)
+        sum(loss for name, loss in losses.items() if name != "nll").backward()
+        return model, losses, {name: weight.grad for name, weight in model.named_parameters()}
+
+    fast, *of_fast = train()
+    without_wing()
+    plain, *of_plain = train()
+    assert "synmt.fast" in {type(part).__module__.rpartition(".")[0] for part in fast.modules()}
+    assert not [part for part in plain.modules() if type(part).__module__.startswith("synmt.fast")]
+    torch.testing.assert_close(of_fast, of_plain, rtol=1e-4, atol=1e-4)
+
+
+def test_dropout_of_a_model_without_the_wing_is_that_of_torch(without_wing):
+    without_wing()
+    model = small_model({"name": "gcn"}, dropout=0.5, attention_dropout=0.5, activation_dropout=0.5).train()
+    _, batch = random_batch(model, [4, 7])
+    states = [model(batch).states for _ in range(2)]
+    assert not torch.equal(*states)
+    assert all(one.isfinite().all() for one in states)
+
+
+@pytest.mark.journey
+@pytest.mark.parametrize("beam", [{"beam_size": 1}, {"beam_size": 4, "n_best": 2}])
+@pytest.mark.parametrize("variants", [[PASCAL], [{"name": "gcn"}]])
+def test_a_run_parses_and_translates_the_same_without_the_wing(variants, beam, tmp_path, without_wing):
+    run = make_run(tmp_path / "run", *variants, **({"model": LSTM} if variants != [PASCAL] else {}))
+    found = []
+    for leave_out in (lambda: None, without_wing):
+        leave_out()
+        found.append(list(Translator.load(run, device="cpu", **beam).translate(TEXT)))
+    fast, plain = ([(each.text, each.score) for one in of for each in one.candidates] for of in found)
+    assert [text for text, _ in fast] == [text for text, _ in plain]
+    assert [score for _, score in fast] == pytest.approx([score for _, score in plain], abs=1e-4)
+
+
+@pytest.mark.journey
+def test_lower_precisions_need_the_wing_and_a_warning_says_so(tmp_path, without_wing, caplog):
+    run = make_run(tmp_path / "run")
+    without_wing()
+    translations = [
+        [one.text for one in Translator.load(run, device="cpu", precision=precision).translate(TEXT)]
+        for precision in ("float32", "int8")
+    ]
+    assert translations[0] == translations[1]
+    assert "without synmt.fast there is no int8, so everything is computed in float32" in caplog.text
+
+
+@pytest.mark.whole_suite
+def test_unit_tests_and_journeys_pass_in_a_project_without_the_wing(tmp_path):
+    place = tmp_path / "project"
+    caches = shutil.ignore_patterns("__pycache__", ".*_cache")
+
+    def left_out(folder, names):
+        own = {".git", ".venv", "runs", "data"} if Path(folder) == ROOT else set()
+        wing = {"fast"} if Path(folder) == ROOT / "synmt" else set()
+        return own | wing | caches(folder, names)
+
+    shutil.copytree(ROOT, place, ignore=left_out)
+    environment = {**os.environ, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
+    journeys = [f"tests/test_{name}.py" for name in ("journey", "cli_train", "cli_translate", "translator", "pipeline")]
+    for chosen in (["-m", "unit"], ["-m", "journey", *journeys]):
+        command = [sys.executable, "-m", "pytest", "--numprocesses", "2", "--dist", "worksteal", *chosen]
+        done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+        assert int(re.findall(r"(\d+) passed", done.stdout)[0]) > 50
