@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from test_architecture import MODULES, imports_of
 
+from synmt.controlled import corpus as controlled
 from synmt.corpora import known_texts
 from synmt.corpora.cleaning import unescaped
-from synmt.corpora.controlled import corpus as controlled
 from synmt.corpora.download import RemoteFile, result_of
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.plan import KnownCorpus, Plan, texts_at

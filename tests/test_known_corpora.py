@@ -31,8 +31,8 @@ from sentences import lines
 from test_architecture import ROOT
 from tiny import lines_of, succeed
 
+from synmt.controlled.corpus import generate
 from synmt.corpora.assemble import files_of
-from synmt.corpora.controlled.corpus import generate
 from synmt.corpora.download import local_path
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.resolve import resolve_corpus

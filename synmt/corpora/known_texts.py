@@ -83,13 +83,13 @@ def finding_known(
 
 def _controlled_folder(part: str = "") -> Path:
     """Name the folder of the generated corpus, or of its hard test set; a changed generator gets a new one."""
-    package = Path(__file__).parent / "controlled"
+    package = Path(__file__).parents[1] / "controlled"
     made_by = fingerprint(*(sha256(path) for path in sorted(package.glob("*.py"))))
     return cache_folder() / "corpora" / "-".join(filter(None, ["controlled", part, made_by]))
 
 
 def _generate_controlled(languages: Pair, folders: list[Path], splits: Collection[str]) -> None:
-    from synmt.corpora.controlled import corpus as controlled
+    from synmt.controlled import corpus as controlled
 
     with alone(folders[-1], "generates the controlled corpus"):
         # another process may have generated it in the meantime
