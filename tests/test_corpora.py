@@ -12,7 +12,7 @@ from test_architecture import MODULES, imports_of
 
 from synmt.controlled import corpus as controlled
 from synmt.corpora.download import RemoteFile
-from synmt.corpora.known import FILES, KNOWN_CORPORA, KnownCorpus, Part, Source
+from synmt.corpora.known import FILES, KNOWN_CORPORA, KnownCorpus, PublicSource, SplitPlan
 from synmt.corpora.known_text import KnownText, known_text
 from synmt.corpora.resolve import resolve
 from synmt.errors import SynmtError, UsageError
@@ -31,11 +31,11 @@ def own_cache(tmp_path, monkeypatch):
 
 def made_of(train, val, **more):
     """Describe a corpus of two files for each language."""
-    parts = [
-        Part(splits=[split], sources=[Source(archive=[address])], **more)
+    plans = [
+        SplitPlan(splits=(split,), sources=(PublicSource(archive=(address,)),), **more)
         for split, address in (("train", train), ("val", val))
     ]
-    return KnownCorpus(languages=["en", "de"], origin="a test", parts=parts, valid="val", test=())
+    return KnownCorpus(languages=("en", "de"), origin="a test", plans=tuple(plans), valid="val", test=())
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_every_known_corpus_works_in_both_directions(name, tmp_path, monkeypatch
     there, back = (resolve(CorpusRecipe(name=name), *pair) for pair in ((first, second), (second, first)))
     assert there.train.source == back.train.target
     assert there.valid.target == back.valid.source
-    assert list(back.test) == list(known.test)
+    assert tuple(back.test) == known.test
 
 
 def test_a_missing_corpus_says_which_files_to_put_where(tmp_path, monkeypatch):
@@ -137,7 +137,7 @@ def test_an_entity_that_is_a_line_end_leaves_one_line(public, monkeypatch):
     (public / "dev.en").write_text("a&#10;b &NewLine;c\nd&#13;\n")
     (public / "dev.de").write_text("A&amp;B\nD\n")
     address = f"{public.as_uri()}/dev.{{}}"
-    monkeypatch.setitem(KNOWN_CORPORA, "told", made_of(address, address, clean=[["unescaped"]]))
+    monkeypatch.setitem(KNOWN_CORPORA, "told", made_of(address, address, clean=(("unescaped",),)))
     corpus = resolve(CorpusRecipe(name="told"), "en", "de")
     assert (corpus.train.source.read_text(), corpus.train.target.read_text()) == ("a b c\nd\n", "A&B\nD\n")
 

@@ -42,7 +42,7 @@ from synmt.recipe.corpus import CorpusRecipe
 
 pytestmark = pytest.mark.journey
 
-BUILT = [name for name, known in KNOWN_CORPORA.items() if known.parts]
+BUILT = [name for name, known in KNOWN_CORPORA.items() if known.plans]
 NC11 = "data.statmt.org/wmt16/translation-task/training-parallel-nc-v11.tgz"
 
 
@@ -390,7 +390,7 @@ def test_the_page_of_corpora_has_every_known_corpus_with_its_count_and_splits():
     built = {
         name: (", ".join(known.languages), f"{known.counts['train']:,}", known.valid, ", ".join(known.test))
         for name, known in KNOWN_CORPORA.items()
-        if known.parts
+        if known.plans
     }
     controlled = inspect.signature(generate).parameters["train"].default
     assert {name: tuple(map(str.strip, cells)) for name, *cells in rows} == built | {

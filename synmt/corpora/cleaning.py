@@ -6,18 +6,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from html import unescape
 from itertools import islice
-from typing import Any
 
 from synmt.errors import SynmtError
 
 Pair = tuple[str, str]
 """Two languages, or a sentence in each of them."""
 
+Step = tuple[str | int | float, ...]
+"""The name of a function of this file, and its numbers."""
+
 _ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|\w+);")
 _DATE = re.compile(r"(?<=.)［[０-９．]+］$")
 
 
-def cleaned(pairs: Iterable[Pair], languages: Pair, steps: Sequence[Sequence[str | int | float]]) -> Iterator[Pair]:
+def cleaned(pairs: Iterable[Pair], languages: Pair, steps: Sequence[Step]) -> Iterator[Pair]:
     """Apply steps, each by the name of its function and its numbers, to pairs of sentences in two languages."""
     for name, *numbers in steps:
         pairs = _STEPS[str(name)](pairs, languages, *numbers)
@@ -65,7 +67,7 @@ _STEPS: Mapping[str, Callable[..., Iterator[Pair]]] = {
 }
 
 
-def check_steps(steps: Sequence[Sequence[Any]]) -> None:
+def check_steps(steps: Sequence[Step]) -> None:
     """Raise SynmtError if a package that a step needs is not installed."""
     if any(name == moses_lengths.__name__ for name, *_ in steps):
         moses_tokenizer("en")

@@ -39,7 +39,7 @@ def checked(recipe: CorpusRecipe) -> CorpusRecipe:
     problems = missing or [problem for key, files in given.items() for problem in _problems(key, files)]
     if problems:
         raise all_in_one(problems)
-    names = names_of_tests(recipe)
+    names = [name for name, _ in _tests(recipe)]
     if len(set(names)) < len(names):
         raise UsageError(
             f"two test sets have the same name: {', '.join(names)}",
@@ -68,20 +68,14 @@ def items_by_split(recipe: CorpusRecipe) -> list[tuple[str, CorpusItem]]:
 
 def named_tests(recipe: CorpusRecipe) -> dict[str, CorpusItem]:
     """Return the item of each test set by the name of the test set."""
-    tests = _name_as_items(recipe).test
-    return {name: item for key, item in tests.items() for name in _names_of_test(key, item)}
-
-
-def names_of_tests(recipe: CorpusRecipe) -> tuple[str, ...]:
-    """Name the test sets of a recipe's items."""
-    return tuple(name for key, item in _name_as_items(recipe).test.items() for name in _names_of_test(key, item))
+    return dict(_tests(recipe))
 
 
 def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...]:
     """Name the test sets of a corpus without downloading its files; a missing folder has none."""
     if recipe.folder is not None and not recipe.test:
         return _tests_in(recipe.folder, source, target) if recipe.folder.is_dir() else ()
-    return names_of_tests(recipe)
+    return tuple(name for name, _ in _tests(recipe))
 
 
 def local_tests(recipe: CorpusRecipe, source: str, target: str) -> dict[str, SplitFiles]:
@@ -139,11 +133,15 @@ def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
     return tuple(sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))}))
 
 
-def _names_of_test(key: str, item: CorpusItem) -> tuple[str, ...]:
-    """Name the test sets of an item: a name that the recipe gives, or the usual ones of a public corpus."""
-    if item.id is None or key != item.id:
-        return (key,)
-    return tuple(KNOWN_CORPORA[item.id].test) if item.id in KNOWN_CORPORA else (test_name(item.id),)
+def _tests(recipe: CorpusRecipe) -> Iterator[tuple[str, CorpusItem]]:
+    """Yield every test set: with a name that the recipe gives, or the usual one of a public corpus."""
+    for key, item in _name_as_items(recipe).test.items():
+        if item.id is None or key != item.id:
+            yield key, item
+        elif item.id in KNOWN_CORPORA:
+            yield from ((name, item) for name in KNOWN_CORPORA[item.id].test)
+        else:
+            yield test_name(item.id), item
 
 
 def _problems(key: str, files: SplitFiles) -> Iterator[SynmtError]:

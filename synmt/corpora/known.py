@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from synmt.corpora.archives import Packed
-from synmt.corpora.cleaning import Pair, cleaned
+from synmt.corpora.cleaning import Pair, Step, cleaned
 from synmt.corpora.download import RemoteFile, local_path
 from synmt.corpora.formats import one_line, read_fields, read_pairs
 from synmt.errors import UsageError, did_you_mean
@@ -20,7 +20,7 @@ from synmt.recipe.yaml_text import load_yaml
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class PublicSource:
     """Parallel text of two or more languages; in addresses and names, `{}` stands for the language.
 
     archive: the address of a file, or those of the parts of a file that was split.
@@ -32,8 +32,8 @@ class Source:
         environment variable `SYNMT_<FOLDER>` can name it. ` ||| ` separates the columns of these tables.
     """
 
-    archive: Sequence[str] = ()
-    inside: Sequence[str] = ()
+    archive: tuple[str, ...] = ()
+    inside: tuple[str, ...] = ()
     form: str = "txt"
     columns: Mapping[str, int] = field(default_factory=dict)
     owners: str = ""
@@ -75,16 +75,16 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class SplitPlan:
     """How a split is put together: all sources one after the other, then the steps of cleaning.
 
     splits: the name of the split; with `every`, the names of two, and each `every`-th pair belongs to the second.
     clean: functions of `synmt.corpora.cleaning` with their numbers.
     """
 
-    splits: Sequence[str]
-    sources: Sequence[Source]
-    clean: Sequence[Sequence[str | int | float]] = ()
+    splits: tuple[str, ...]
+    sources: tuple[PublicSource, ...]
+    clean: tuple[Step, ...] = ()
     every: int = 0
 
     def files(self, languages: Pair) -> list[RemoteFile]:
@@ -106,7 +106,7 @@ class KnownCorpus:
 
     languages: any two of them are a pair, in both directions.
     origin: what the splits are and where they come from, for messages.
-    parts: how the splits are built; empty if synmt cannot build them, or generates them.
+    plans: how the splits are built; empty if synmt cannot build them, or generates them.
     valid, test: the file names of these splits; the other one is `train`.
     more_tests: test sets that a recipe gets only if it names them, as `corpus: {test: {hard: controlled}}` does.
     paper: the paper that states the number of sentences.
@@ -115,12 +115,12 @@ class KnownCorpus:
     ask: what the user has to do to get the text, if the owners want that.
     """
 
-    languages: Sequence[str]
+    languages: tuple[str, ...]
     origin: str
-    parts: Sequence[Part] = ()
+    plans: tuple[SplitPlan, ...] = ()
     valid: str = "valid"
-    test: Sequence[str] = ("test",)
-    more_tests: Sequence[str] = ()
+    test: tuple[str, ...] = ("test",)
+    more_tests: tuple[str, ...] = ()
     paper: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
     remarks: Mapping[str, str] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from synmt.corpora.cleaning import Pair, check_steps
 from synmt.corpora.corpus import files_in, in_any
 from synmt.corpora.download import RemoteFile, alone, local_path
 from synmt.corpora.formats import with_progress
-from synmt.corpora.known import KnownCorpus, Part, known_corpus, split_of
+from synmt.corpora.known import KnownCorpus, SplitPlan, known_corpus, split_of
 from synmt.errors import SynmtError
 from synmt.files.reading import cache_folder, fingerprint, sha256
 from synmt.files.writing import write_atomically, write_folder_atomically
@@ -67,14 +67,14 @@ class KnownText:
 
     def downloads(self) -> list[RemoteFile]:
         """List the public files that missing ones are built from, each once."""
-        parts = self._parts()
-        if not parts:
+        plans = self._plans()
+        if not plans:
             raise SynmtError(
                 f"files of the corpus {self.name} are missing: {', '.join(self.missing())}",
                 allowed=f"They are {self.known.origin}",
                 do=f"{self.known.ask}. {self.advice()}",
             )
-        lacking = [source for part in parts for source in part.sources if source.owners and source.found() is None]
+        lacking = [source for plan in plans for source in plan.sources if source.owners and source.found() is None]
         if lacking:
             paths = ["/".join(source.inside) for source in lacking]
             first = lacking[0]
@@ -84,16 +84,16 @@ class KnownText:
             )
             what = f"the corpus {self.name} is built from files that are not on this machine: {', '.join(paths)}"
             raise SynmtError(what, allowed=self.known.ask, do=do)
-        for part in parts:
-            check_steps(part.clean)
-        return list(dict.fromkeys(file for part in parts for file in part.files(self.languages)))
+        for plan in plans:
+            check_steps(plan.clean)
+        return list(dict.fromkeys(file for plan in plans for file in plan.files(self.languages)))
 
     def run(self) -> None:
         """Build the missing files from the downloaded ones."""
         with alone(self.folder, f"builds the corpus {self.name}"):
             # another process may have built some in the meantime
-            for part in self._parts():
-                self._build(part)
+            for plan in self._plans():
+                self._build(plan)
 
     def advice(self) -> str:
         """Say that the missing files can also be put into their folder."""
@@ -105,31 +105,31 @@ class KnownText:
         """Name the files of a split, which exist, and what belongs to them."""
         return files_in(self.folders(), split_of(self.name, split), *self.languages)
 
-    def _parts(self) -> list[Part]:
+    def _plans(self) -> list[SplitPlan]:
         missing = {name.rpartition(".")[0] for name in self.missing()}
-        return [part for part in self.known.parts if missing & set(part.splits)]
+        return [plan for plan in self.known.plans if missing & set(plan.splits)]
 
-    def _build(self, part: Part) -> None:
-        """Write the missing files of a part; they get their names when all of them are complete."""
-        expected = sum(self.known.counts.get(split, 0) for split in part.splits)
-        counts, names = Counter[str](), replace(self, splits=tuple(part.splits)).missing()
+    def _build(self, plan: SplitPlan) -> None:
+        """Write the missing files of a plan; they get their names when all of them are complete."""
+        expected = sum(self.known.counts.get(split, 0) for split in plan.splits)
+        counts, names = Counter[str](), replace(self, splits=plan.splits).missing()
         with ExitStack() as stack:
             streams: dict[str, IO[str]] = {
                 name: stack.enter_context(write_atomically(self.folder / name)) for name in names
             }
-            pairs = with_progress(part.pairs(self.languages), f"build {self.name}/{part.splits[0]}", expected or None)
+            pairs = with_progress(plan.pairs(self.languages), f"build {self.name}/{plan.splits[0]}", expected or None)
             for split, pair in pairs:
                 counts[split] += 1
                 for language, text in zip(self.languages, pair, strict=True):
                     if stream := streams.get(f"{split}.{language}"):
                         stream.write(f"{text}\n")
-            if not all(counts[split] for split in part.splits):
-                paths = [str(local_path(file)) for file in part.files(self.languages)]
+            if not all(counts[split] for split in plan.splits):
+                paths = [str(local_path(file)) for file in plan.files(self.languages)]
                 raise SynmtError(
-                    f"the text of {self.name}/{' and '.join(part.splits)} has no sentences",
+                    f"the text of {self.name}/{' and '.join(plan.splits)} has no sentences",
                     do=f"If its files are not the right ones, remove them: {', '.join(paths)}",
                 )
-        for split in part.splits:
+        for split in plan.splits:
             self._compare(split, counts[split])
 
     def _compare(self, split: str, count: int) -> None:

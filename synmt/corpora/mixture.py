@@ -28,7 +28,7 @@ class _Facts(TypedDict):
 
 
 @dataclass(frozen=True)
-class Mixture:
+class MixedText:
     """Parts of several texts, one after the other.
 
     texts: the files of each item, which exist.

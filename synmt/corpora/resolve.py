@@ -11,60 +11,23 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from synmt.corpora.corpus import Corpus
 from synmt.corpora.download import RemoteFile, bytes_to_fetch, check_network, download_all, is_there, local_path
 from synmt.corpora.items import checked, items_by_key, items_by_split, spelled_out
 from synmt.corpora.known import KNOWN_CORPORA, known_corpus, split_of
-from synmt.corpora.known_text import known_text
-from synmt.corpora.mixture import Mixture, parts_of
+from synmt.corpora.known_text import KnownText, known_text
+from synmt.corpora.mixture import MixedText, parts_of
 from synmt.corpora.parts import CorpusPart
-from synmt.corpora.public_text import public_text
+from synmt.corpora.public_text import PublicText, public_text
 from synmt.errors import SynmtError, all_in_one
 from synmt.files.reading import count_lines
 from synmt.recipe.corpus import CorpusItem, CorpusRecipe, SplitFiles
 
-
-class Text(Protocol):
-    """A public text that is in the cache, or can be built there."""
-
-    @property
-    def name(self) -> str:
-        """The name of the corpus."""
-        ...
-
-    @property
-    def folder(self) -> Path:
-        """The folder where it is built."""
-        ...
-
-    @property
-    def pairs(self) -> int | None:
-        """The number of training pairs, if it is known before."""
-        ...
-
-    def is_done(self) -> bool:
-        """Tell whether the text is there."""
-        ...
-
-    def downloads(self) -> list[RemoteFile]:
-        """List the files that it is built from; raises SynmtError if only the user can provide some."""
-        ...
-
-    def run(self) -> None:
-        """Build it from the downloaded files."""
-        ...
-
-    def advice(self) -> str:
-        """Say how the user can provide the text."""
-        ...
-
-    def files(self, split: str) -> SplitFiles:
-        """Name the files of a split of the finished text."""
-        ...
+_Text = KnownText | PublicText
+_Need = tuple[_Text, list[RemoteFile], SynmtError | None]
 
 
 @dataclass(frozen=True)
@@ -89,8 +52,7 @@ def resolve(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
     """Find every file of a corpus; public corpora are downloaded and built in the cache."""
     texts = _Texts(recipe, source, target)
     missing = texts.missing()
-    if missing or texts.problems:
-        _fetch(missing, texts.problems)
+    _fetch(texts)
     for text in missing:
         text.run()
     for mixture in texts.mixtures.values():
@@ -110,19 +72,15 @@ def find_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus | None
 def estimates(recipe: CorpusRecipe, source: str, target: str) -> list[TextEstimate]:
     """List the steps that `resolve` would take until each text is there, the downloads first."""
     texts = _Texts(recipe, source, target)
-    files, steps = list[RemoteFile](), list[TextEstimate]()
-    for text in texts.missing():
-        what = f"build the text: {text.folder}"
-        try:
-            files += text.downloads()
-            steps.append(TextEstimate(what, "to do", pairs=text.pairs))
-        except SynmtError as error:
-            steps.append(TextEstimate(what, "missing", pairs=text.pairs, problem=error))
-    if not steps and not texts.problems:
+    needs = texts.needs()
+    steps = [TextEstimate("find the text", "missing", problem=error) for error in texts.problems]
+    for text, _, problem in needs:
+        state = "missing" if problem else "to do"
+        steps.append(TextEstimate(f"build the text: {text.folder}", state, pairs=text.pairs, problem=problem))
+    if not steps:
         made = (mixture.folder for mixture in texts.mixtures.values() if not mixture.is_done())
-        steps += [TextEstimate(f"build the text: {folder}", "to do") for folder in made]
-    failing = [TextEstimate("find the text", "missing", problem=error) for error in texts.problems]
-    return [*_downloads(list(dict.fromkeys(files))), *failing, *steps]
+        steps = [TextEstimate(f"build the text: {folder}", "to do") for folder in made]
+    return [*_downloads(_files(needs)), *steps]
 
 
 def local_texts(recipe: CorpusRecipe, source: str, target: str) -> dict[str, SplitFiles]:
@@ -132,13 +90,18 @@ def local_texts(recipe: CorpusRecipe, source: str, target: str) -> dict[str, Spl
     """
     found: dict[str, SplitFiles] = {}
     with suppress(SynmtError):
-        for key, item in items_by_key(spelled_out(recipe, source, target)).items():
+        items = items_by_key(spelled_out(recipe, source, target))
+        for key, item in items.items():
             split = key.partition(".")[0]
-            files = item.files()
-            if split != "test" and item.id in KNOWN_CORPORA:
-                files = _whole_known(item.id, split, (source, target))
-            if split != "test" and files:
+            if split == "test":
+                continue
+            if files := item.files():
                 found[key] = files
+            elif item.id in KNOWN_CORPORA:
+                with suppress(SynmtError):
+                    text = known_text(item.id, (source, target), (split_of(item.id, split),))
+                    if text.is_done():
+                        found[key] = text.files(split)
     return found
 
 
@@ -158,14 +121,6 @@ def stated_counts(recipe: CorpusRecipe) -> dict[str, int]:
             count = KNOWN_CORPORA[item.id].counts.get(split_of(item.id, split))
             counts |= {split: count} if count else {}
     return counts
-
-
-def _whole_known(name: str, split: str, languages: tuple[str, str]) -> SplitFiles | None:
-    """Find a split of a known corpus; None if it is not on this machine."""
-    with suppress(SynmtError):
-        text = known_text(name, languages, (split_of(name, split),))
-        return text.files(split) if text.is_done() else None
-    return None
 
 
 def _splits_of(recipe: CorpusRecipe) -> dict[str, list[str]]:
@@ -191,7 +146,7 @@ class _Texts:
         # the name of the folder is that of the corpus
         self._folder = recipe.folder
         self.recipe = checked(spelled_out(recipe, source, target))
-        self.public: dict[str, Text] = {}
+        self.public: dict[str, _Text] = {}
         self.problems = list[SynmtError]()
         for name, splits in _splits_of(self.recipe).items():
             try:
@@ -202,19 +157,29 @@ class _Texts:
             except SynmtError as error:
                 self.problems.append(error)
 
-    def missing(self) -> list[Text]:
+    def missing(self) -> list[_Text]:
         """List the public texts that have to be built."""
         return [text for text in self.public.values() if not text.is_done()]
 
+    def needs(self) -> list[_Need]:
+        """List the public texts that have to be built, the files they are built from, and why one cannot be built."""
+        needs: list[_Need] = []
+        for text in self.missing():
+            try:
+                needs.append((text, text.downloads(), None))
+            except SynmtError as error:
+                needs.append((text, [], error))
+        return needs
+
     @cached_property
-    def mixtures(self) -> dict[str, Mixture]:
+    def mixtures(self) -> dict[str, MixedText]:
         """The texts that are put together or drawn from public ones, which are there, by split."""
         splits = {"train": self.recipe.train}
         splits |= {split: (item,) for split, item in items_by_split(self.recipe) if split != "train"}
         return {
-            split: Mixture(items, [self._whole(item, split) for item in items], split, self.languages)
+            split: MixedText(items, [self._whole(item, split) for item in items], split, self.languages)
             for split, items in splits.items()
-            if len(items) > 1 or items[0].is_drawn
+            if len(items) > 1 or any(item.is_drawn for item in items)
         }
 
     def corpus(self) -> Corpus:
@@ -243,23 +208,22 @@ class _Texts:
         return files
 
 
-def _fetch(texts: Sequence[Text], problems: Sequence[SynmtError]) -> None:
+def _files(needs: Sequence[_Need]) -> list[RemoteFile]:
+    return list(dict.fromkeys(file for _, files, _ in needs for file in files))
+
+
+def _fetch(texts: _Texts) -> None:
     """Download what texts are built from; raises SynmtError before that if some cannot be built."""
-    files, problems = list[RemoteFile](), list(problems)
-    for text in texts:
-        try:
-            files += text.downloads()
-        except SynmtError as error:
-            problems.append(error)
-    if problems:
+    needs = texts.needs()
+    if problems := [*texts.problems, *(problem for *_, problem in needs if problem)]:
         raise all_in_one(problems)
-    files = list(dict.fromkeys(files))
+    files, names = _files(needs), [text.name for text, *_ in needs]
     try:
-        download_all(files, f"the corpus {texts[0].name}" if len(texts) == 1 else "this recipe's corpus")
+        download_all(files, f"the corpus {names[0]}" if len(names) == 1 else "this recipe's corpus")
     except SynmtError as error:
         if all(map(is_there, files)):
             raise
-        do = ". ".join(filter(None, [error.do, *(text.advice() for text in texts)]))
+        do = ". ".join(filter(None, [error.do, *(text.advice() for text, *_ in needs)]))
         raise error.with_(do=do) from None
 
 
