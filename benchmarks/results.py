@@ -24,7 +24,7 @@ from results_measure import labels, measure
 from results_plan import Plan, Planned
 from results_recipes import change
 
-from synmt.corpora.resolve import test_names
+from synmt.corpora.items import test_names
 from synmt.errors import SynmtError, UsageError, counted, did_you_mean
 from synmt.files.writing import write_json
 from synmt.parallel.processes import in_processes

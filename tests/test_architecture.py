@@ -23,7 +23,7 @@ ORDER = (
     ("errors",),
     ("arrays", "files", "recipe", "speed"),
     ("parallel", "syntax"),
-    ("reporting",),
+    ("controlled", "reporting"),
     ("corpora",),
     ("data", "parsing"),
     ("words",),

@@ -7,14 +7,12 @@ import lzma
 import tarfile
 import zipfile
 from random import Random
-from types import SimpleNamespace
 
 import pytest
 from public_archives import parts, sgml, talk_xml, tgz, zipped
 
 from synmt.corpora.archives import Packed, names_in
 from synmt.corpora.formats import one_line, read_fields, read_pairs, read_side
-from synmt.corpora.index import find_entry
 from synmt.errors import SynmtError
 
 TEXT = "Guten Tag.\nDer Affe isst eine Banane.\n"
@@ -208,16 +206,35 @@ def test_fields_are_read_by_their_columns(place):
         next(pairs)
 
 
-def test_tables_and_memories_are_read_by_mtdata(place):
+def test_tables_and_memories_are_read(place):
     table = Packed((place("nc.tsv.gz", gzip.compress("Guten\rTag\tHello\nMü\tMu\textra\n".encode())),))
-    entry = find_entry("Statmt-news_commentary-16-deu-eng").entry
-    assert list(read_pairs((table,), "tsv.gz", entry=entry)) == [("Guten Tag", "Hello"), ("Mü", "Mu")]
-    units = "".join(
-        f'<tu><tuv xml:lang="{one}"><seg>{first}</seg></tuv><tuv xml:lang="en"><seg>{second}</seg></tuv></tu>'
-        for one, first, second in [("de", "Tag &amp;\nNacht", "Day"), ("fr", "Jour", "Day")]
+    assert list(read_pairs((table,), "tsv.gz")) == [("Guten Tag", "Hello"), ("Mü", "Mu")]
+    assert list(read_pairs((table,), "tsv.gz", columns=(1, 0))) == [("Hello", "Guten Tag"), ("Mu", "Mü")]
+    cells = Packed((place("t.csv", 'number,German,English\n1,"Guten, Tag",Hello\nshort\n2,,\n'),))
+    assert list(read_pairs((cells,), "csvwithheader", columns=(1, 2))) == [("Guten, Tag", "Hello"), ("", "")]
+
+
+def memory(*units):
+    """Write a translation memory; each unit has a text for each code of a language."""
+    texts = (
+        "".join(f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in unit.items()) for unit in units
     )
-    memory = Packed((place("m.tmx", f'<?xml version="1.0"?><tmx version="1.4"><body>{units}</body></tmx>'),))
-    assert list(read_pairs((memory,), "tmx", entry=entry)) == [("Tag & Nacht", "Day")]
+    body = "".join(f"<tu>{text}</tu>" for text in texts)
+    return f'<?xml version="1.0"?><tmx version="1.4"><body>{body}</body></tmx>'
+
+
+def test_a_memory_has_the_units_of_two_languages(place):
+    units = [
+        {"de": "Tag &amp;amp;\nNacht", "en": "Day"},
+        {"fr": "Jour", "en": "Day"},
+        # one code of a standard that nobody knows, and two varieties, of which the last one counts
+        {"en-US": "color", "en-GB": "colour", "DE": "Farbe", "xx-": "?"},
+        {"de": " ", "en": "nothing"},
+    ]
+    texts = (Packed((place("m.tmx", memory(*units)),)),)
+    pairs = [("Tag & Nacht", "Day"), ("Farbe", "colour")]
+    assert list(read_pairs(texts, "tmx", languages=("deu", "eng"))) == pairs
+    assert list(read_pairs(texts, "tmx", languages=("eng", "deu"))) == [pair[::-1] for pair in pairs]
 
 
 WMT21 = """<?xml version="1.0"?><dataset id="newstest2021"><collection>
@@ -230,41 +247,34 @@ cat</seg></p><p><seg id="2">Two</seg></p></src>
 
 
 def test_a_test_set_of_wmt21_is_read_with_its_first_reference(place):
-    entry = find_entry("Statmt-newsdev_enis-2021-eng-isl")
-    assert entry.form == "wmt21xml"
-    pairs = read_pairs((Packed((place("test.xml", WMT21),)),), entry.form, entry=entry.entry)
+    pairs = read_pairs((Packed((place("test.xml", WMT21),)),), "wmt21xml")
     assert list(pairs) == [("A & cat", "Eine Katze"), ("Two", "Zwei"), ("Three", "Drei")]
 
 
 @pytest.mark.parametrize(
     ("form", "content", "read", "why"),
     [
-        ("tsv", "one column\n", 0, "list index"),
-        ("tsv", "Tag\tday\nonly\n", 1, "list index"),
         ("tmx", "<tmx><body>", 0, "no element found"),
-        ("tmx", '<tmx><body><tu><tuv xml:lang="xx-"><seg>x</seg></tuv></tu></body></tmx>', 0, ""),
-        ("tmx", "<tmx><body></body></tmx>", 0, "Empty TMX"),
-        ("tmx", '<tmx><body><tu><tuv xml:lang="fr"><seg>x</seg></tuv></tu></body></tmx>', 0, "Nothing for deu-eng"),
+        ("tmx", memory(), 0, "Empty TMX"),
+        ("tmx", memory({"fr": "x"}), 0, "Nothing for deu-eng"),
         ("xlsx", "no", 0, "not a zip file|openpyxl"),
         ("csvwithheader", "a,b\nc,d\n" + "x" * 200_000 + ",y\n", 1, "field larger"),
         ("wmt21xml", WMT21.replace('<seg id="2">Zwei</seg>', ""), 0, "document one: the source has 2 segments, its"),
         ("wmt21xml", WMT21.partition("<doc id='two")[0][:-40], 2, "no element found|unclosed|mismatched"),
         ("wmt21xml", WMT21.replace("<ref ", "<hyp ").replace("</ref>", "</hyp>"), 0, "its reference 0"),
-        ("another", "text", 0, "Not supported another"),
+        ("another", "text", 0, "synmt cannot read another"),
     ],
 )
-def test_what_mtdata_cannot_read_is_an_error_with_advice(place, form, content, read, why):
-    entry = find_entry("Statmt-news_commentary-16-deu-eng").entry
+def test_what_cannot_be_read_is_an_error_with_advice(place, form, content, read, why):
     counted = "1 sentence" if read == 1 else f"{read} sentences"
     advice = r"remove .*text; otherwise, write its sentences into two files"
     with pytest.raises(SynmtError, match=rf"text: {form} cannot be read after {counted} \(.*(?:{why}).*\)\..*{advice}"):
-        list(read_pairs((Packed((place("text", content),)),), form, entry=entry))
+        list(read_pairs((Packed((place("text", content),)),), form, languages=("deu", "eng")))
 
 
-def test_two_texts_of_one_language_are_an_error_of_the_entry(place):
-    entry = SimpleNamespace(did=SimpleNamespace(langs=("pt", "por_BR")), meta=None, cols=None)
+def test_two_texts_of_one_language_cannot_be_told_apart(place):
     with pytest.raises(SynmtError, match=r"tmx cannot be read after 0 sentences .*expected to be different"):
-        list(read_pairs((Packed((place("text", "<tmx/>"),)),), "tmx", entry=entry))
+        list(read_pairs((Packed((place("text", "<tmx/>"),)),), "tmx", languages=("pt", "por_BR")))
 
 
 def test_sides_of_different_length_are_refused(place):

@@ -12,7 +12,7 @@ from small import random_tree, small_recipe
 from test_pieces import LINES, ODD_TEXTS
 
 from synmt.arrays import SIDES
-from synmt.corpora.controlled.corpus import generate
+from synmt.controlled.corpus import generate
 from synmt.corpora.parts import CorpusPart
 from synmt.corpora.resolve import resolve_corpus
 from synmt.data.annotate import annotate, annotation_name

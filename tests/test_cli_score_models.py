@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from synmt.cli import console
 from synmt.cli.score import score
-from synmt.corpora.controlled import corpus as controlled
+from synmt.controlled import corpus as controlled
 from synmt.decode.pairs import score_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from small_run import PASCAL, TEXT, make_run
 
-from synmt.corpora.controlled import english
-from synmt.corpora.controlled.agreement import finite_verbs
-from synmt.corpora.controlled.contrast import contrastive_pairs, words_of
-from synmt.corpora.controlled.corpus import ControlledExample, generate
-from synmt.corpora.controlled.german import finite, say
-from synmt.corpora.controlled.lexicon import ADJECTIVES, NOUNS, VERBS
-from synmt.corpora.controlled.meaning import (
+from synmt.controlled import english
+from synmt.controlled.agreement import finite_verbs
+from synmt.controlled.contrast import contrastive_pairs, words_of
+from synmt.controlled.corpus import ControlledExample, generate
+from synmt.controlled.german import finite, say
+from synmt.controlled.lexicon import ADJECTIVES, NOUNS, VERBS
+from synmt.controlled.meaning import (
     Clause,
     Determiner,
     NounPhrase,
@@ -95,7 +95,7 @@ def examples():
 def few(examples, monkeypatch):
     """Let the controlled corpus be smaller; the list may be changed."""
     chosen = list(examples)
-    monkeypatch.setattr("synmt.corpora.controlled.corpus.generate", lambda **_: {"test": chosen})
+    monkeypatch.setattr("synmt.controlled.corpus.generate", lambda **_: {"test": chosen})
     return chosen
 
 

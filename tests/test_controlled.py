@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from small import is_tree
 
-from synmt.corpora.controlled import corpus as controlled
-from synmt.corpora.controlled import english, german, lexicon
-from synmt.corpora.controlled.agreement import attractors, combinations
-from synmt.corpora.controlled.lexicon import ADJECTIVES, PREPOSITION
-from synmt.corpora.controlled.meaning import (
+from synmt.controlled import corpus as controlled
+from synmt.controlled import english, german, lexicon
+from synmt.controlled.agreement import attractors, combinations
+from synmt.controlled.lexicon import ADJECTIVES, PREPOSITION
+from synmt.controlled.meaning import (
     Clause,
     Determiner,
     NounPhrase,

@@ -10,14 +10,11 @@ from pathlib import Path
 import pytest
 from test_architecture import MODULES, imports_of
 
-from synmt.corpora import known_texts
-from synmt.corpora.cleaning import unescaped
-from synmt.corpora.controlled import corpus as controlled
-from synmt.corpora.download import RemoteFile, result_of
-from synmt.corpora.known import KNOWN_CORPORA
-from synmt.corpora.plan import KnownCorpus, Plan, texts_at
-from synmt.corpora.resolve import resolve_corpus
-from synmt.corpora.sums import FILES
+from synmt.controlled import corpus as controlled
+from synmt.corpora.download import RemoteFile
+from synmt.corpora.known import FILES, KNOWN_CORPORA, KnownCorpus, PublicSource, SplitPlan
+from synmt.corpora.known_text import KnownText, known_text
+from synmt.corpora.resolve import resolve
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import CorpusRecipe, SplitFiles
 from synmt.recipe.load import check_recipe
@@ -32,6 +29,15 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.delenv("SYNMT_OFFLINE", raising=False)
 
 
+def made_of(train, val, **more):
+    """Describe a corpus of two files for each language."""
+    plans = [
+        SplitPlan(splits=(split,), sources=(PublicSource(archive=(address,)),), **more)
+        for split, address in (("train", train), ("val", val))
+    ]
+    return KnownCorpus(languages=("en", "de"), origin="a test", plans=tuple(plans), valid="val", test=())
+
+
 @pytest.fixture
 def public(tmp_path, monkeypatch):
     """Make a small corpus public under an address of the local disk."""
@@ -42,10 +48,9 @@ def public(tmp_path, monkeypatch):
         (folder / f"{name}.gz").write_bytes(packed)
         address = f"{folder.as_uri()}/{name}.gz"
         monkeypatch.setitem(FILES, address, RemoteFile(address, hashlib.sha256(packed).hexdigest()))
-    plans = tuple(
-        Plan((split,), (texts_at(f"{folder.as_uri()}/{split}.{{}}.gz", "en de"),)) for split in ("train", "val")
+    monkeypatch.setitem(
+        KNOWN_CORPORA, "public", made_of(f"{folder.as_uri()}/train.{{}}.gz", f"{folder.as_uri()}/val.{{}}.gz")
     )
-    monkeypatch.setitem(KNOWN_CORPORA, "public", KnownCorpus(("en", "de"), "a test", plans, valid="val", test=()))
     return folder
 
 
@@ -58,10 +63,10 @@ def write(folder, *names):
 def test_a_known_corpus_is_taken_from_the_data_folder_before_the_cache(tmp_path, monkeypatch):
     for folder in (tmp_path / "data" / "tanaka-enja", tmp_path / "cache" / "corpora" / "tanaka-enja"):
         write(folder, "train.en", "train.ja.gz", "dev.en", "dev.ja")
-    cached = resolve_corpus(CorpusRecipe(name="tanaka-enja"), "en", "ja")
+    cached = resolve(CorpusRecipe(name="tanaka-enja"), "en", "ja")
     assert cached.train.source == tmp_path / "cache" / "corpora" / "tanaka-enja" / "train.en"
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path / "data"))
-    found = resolve_corpus(CorpusRecipe(name="tanaka-enja"), "en", "ja")
+    found = resolve(CorpusRecipe(name="tanaka-enja"), "en", "ja")
     folder = tmp_path / "data" / "tanaka-enja"
     assert found.train == SplitFiles(source=folder / "train.en", target=folder / "train.ja.gz")
     assert found.valid.source.name == "dev.en"
@@ -74,7 +79,7 @@ def test_every_known_corpus_works_in_both_directions(name, tmp_path, monkeypatch
     write(tmp_path / name, *(f"{split}.{language}" for split in splits for language in known.languages))
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
     first, second = known.languages[:2]
-    there, back = (resolve_corpus(CorpusRecipe(name=name), *pair) for pair in ((first, second), (second, first)))
+    there, back = (resolve(CorpusRecipe(name=name), *pair) for pair in ((first, second), (second, first)))
     assert there.train.source == back.train.target
     assert there.valid.target == back.valid.source
     assert tuple(back.test) == known.test
@@ -83,7 +88,7 @@ def test_every_known_corpus_works_in_both_directions(name, tmp_path, monkeypatch
 def test_a_missing_corpus_says_which_files_to_put_where(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     with pytest.raises(SynmtError) as caught:
-        resolve_corpus(CorpusRecipe(name="nc11"), "en", "de")
+        resolve(CorpusRecipe(name="nc11"), "en", "de")
     message = str(caught.value)
     for name in ("train.en", "train.de", "newstest2015.en", "newstest2016.de"):
         assert name in message
@@ -96,7 +101,7 @@ def test_only_the_files_that_are_missing_are_named(tmp_path, monkeypatch):
     write(tmp_path / "nc11", "train.en", "train.de", "newstest2015.en", "newstest2015.de", "newstest2016.en")
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
     with pytest.raises(SynmtError, match=r"your own newstest2016\.de, plain") as caught:
-        resolve_corpus(CorpusRecipe(name="nc11"), "en", "de")
+        resolve(CorpusRecipe(name="nc11"), "en", "de")
     assert "1 file of the corpus nc11 cannot be downloaded" in str(caught.value)
 
 
@@ -112,54 +117,43 @@ def test_only_the_files_that_are_missing_are_named(tmp_path, monkeypatch):
 )
 def test_a_corpus_that_is_not_there_is_refused(corpus, pair, message):
     with pytest.raises(UsageError, match=message):
-        resolve_corpus(CorpusRecipe(**corpus), *pair)
+        resolve(CorpusRecipe(**corpus), *pair)
 
 
 # fetching
 
 
 def test_a_public_corpus_is_fetched_once(public, tmp_path):
-    corpus = resolve_corpus(CorpusRecipe(name="public"), "de", "en")
+    corpus = resolve(CorpusRecipe(name="public"), "de", "en")
     cache = tmp_path / "cache" / "corpora" / "public"
     assert corpus.train.source.read_bytes() == b"train.de\n"
     assert sorted(path.name for path in cache.iterdir()) == ["train.de", "train.en", "val.de", "val.en"]
     for path in public.iterdir():
         path.unlink()
-    assert resolve_corpus(CorpusRecipe(name="public"), "de", "en") == corpus
+    assert resolve(CorpusRecipe(name="public"), "de", "en") == corpus
 
 
 def test_an_entity_that_is_a_line_end_leaves_one_line(public, monkeypatch):
     (public / "dev.en").write_text("a&#10;b &NewLine;c\nd&#13;\n")
     (public / "dev.de").write_text("A&amp;B\nD\n")
-    plans = [
-        Plan((split,), (texts_at(f"{public.as_uri()}/dev.{{}}", "en de"),), (unescaped,)) for split in ("train", "val")
-    ]
-    monkeypatch.setitem(KNOWN_CORPORA, "told", KnownCorpus(("en", "de"), "a test", tuple(plans), valid="val", test=()))
-    corpus = resolve_corpus(CorpusRecipe(name="told"), "en", "de")
+    address = f"{public.as_uri()}/dev.{{}}"
+    monkeypatch.setitem(KNOWN_CORPORA, "told", made_of(address, address, clean=(("unescaped",),)))
+    corpus = resolve(CorpusRecipe(name="told"), "en", "de")
     assert (corpus.train.source.read_text(), corpus.train.target.read_text()) == ("a b c\nd\n", "A&B\nD\n")
 
 
 def test_a_public_file_that_has_changed_is_not_taken(public, tmp_path):
     (public / "val.de.gz").write_bytes(b"another file")
     with pytest.raises(SynmtError, match=r"val\.de\.gz: the file has changed: it has SHA-256 [0-9a-f]{64}"):
-        resolve_corpus(CorpusRecipe(name="public"), "en", "de")
+        resolve(CorpusRecipe(name="public"), "en", "de")
     assert not list((tmp_path / "cache").rglob("val.de*"))
 
 
 def test_offline_nothing_is_fetched(public, monkeypatch):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     with pytest.raises(SynmtError, match=f"(?s){public.as_uri()}/train.*unset SYNMT_OFFLINE") as caught:
-        resolve_corpus(CorpusRecipe(name="public"), "en", "de")
+        resolve(CorpusRecipe(name="public"), "en", "de")
     assert "4 files of the corpus public" in str(caught.value)
-
-
-def test_the_checksums_of_multi30k_are_those_of_the_real_files(data_folder):
-    files = [file for file in FILES.values() if "/multi30k/" in file.address]
-    known = KNOWN_CORPORA["multi30k"]
-    assert len(files) == len(known.splits) * len(known.languages)
-    for file in files:
-        path = data_folder / "multi30k" / file.address.rpartition("/")[2]
-        assert hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256
 
 
 # the controlled corpus
@@ -168,13 +162,13 @@ def test_the_checksums_of_multi30k_are_those_of_the_real_files(data_folder):
 def test_the_controlled_corpus_is_made_once_with_gold_trees_and_labels(monkeypatch):
     small = functools.partial(controlled.generate, train=9, valid=3, test=8)
     monkeypatch.setattr(controlled, "generate", small)
-    corpus = resolve_corpus(CorpusRecipe(name="controlled"), "en", "de")
+    corpus = resolve(CorpusRecipe(name="controlled"), "en", "de")
     assert len(corpus.train.source.read_text().splitlines()) == 9
     assert corpus.train.source_parses.read_text().count("# text = ") == 9
     assert corpus.test["test"].labels.read_text().count("\n") == 8 + 1
     monkeypatch.setattr(controlled, "generate", lambda: pytest.fail("made twice"))
-    assert resolve_corpus(CorpusRecipe(name="controlled"), "en", "de") == corpus
-    back = resolve_corpus(CorpusRecipe(name="controlled"), "de", "en")
+    assert resolve(CorpusRecipe(name="controlled"), "en", "de") == corpus
+    back = resolve(CorpusRecipe(name="controlled"), "de", "en")
     assert back.train.source == corpus.train.target
     assert back.train.source_parses is None
 
@@ -183,7 +177,7 @@ def test_your_own_part_of_the_controlled_corpus_wins_and_the_rest_is_generated(m
     monkeypatch.setattr(controlled, "generate", functools.partial(controlled.generate, train=9, valid=3, test=8))
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
     write(tmp_path / "controlled", "train.en", "train.de")
-    corpus = resolve_corpus(CorpusRecipe(name="controlled"), "en", "de")
+    corpus = resolve(CorpusRecipe(name="controlled"), "en", "de")
     assert corpus.train.source == tmp_path / "controlled" / "train.en"
     # the generated trees are those of the generated text
     assert corpus.train.source_parses is None
@@ -191,24 +185,30 @@ def test_your_own_part_of_the_controlled_corpus_wins_and_the_rest_is_generated(m
 
 
 def test_the_controlled_corpus_is_made_by_one_process_while_others_wait(monkeypatch):
-    begun, known = threading.Barrier(2), known_texts.missing_of_known
+    begun, missing, looked = threading.Barrier(2), KnownText.missing, threading.local()
     made = []
 
-    def look_together(*arguments):
-        missing = known(*arguments)
-        begun.wait(timeout=20)
-        return missing
+    def look_together(self):
+        names = missing(self)
+        if not hasattr(looked, "once"):
+            looked.once = begun.wait(timeout=20)
+        return names
 
     def generate():
         made.append(1)
         return small()
 
+    def find(_):
+        text = known_text("controlled", ("en", "de"), ("train",))
+        if not text.is_done():
+            text.run()
+        return text.files("train")
+
     small = functools.partial(controlled.generate, train=9, valid=3, test=8)
     monkeypatch.setattr(controlled, "generate", generate)
-    monkeypatch.setattr(known_texts, "missing_of_known", look_together)
-    find = functools.partial(known_texts.finding_known, "controlled", "en", "de", ["train"], build=True)
+    monkeypatch.setattr(KnownText, "missing", look_together)
     with ThreadPoolExecutor(2) as threads:
-        first, second = threads.map(result_of, [find(), find()])
+        first, second = threads.map(find, range(2))
     assert first == second
     assert len(made) == 1
 
@@ -221,7 +221,7 @@ def test_trees_of_a_known_corpus_are_gold_trees_however_it_is_named(train, monke
     values = {"name": "r", "source": "en", "target": "de", "corpus": text}
     recipe = check_recipe(values, where="r.yaml")
     gold = check_recipe({**values, "parser": {"control": "gold"}}, where="r.yaml")
-    corpus = resolve_corpus(recipe.corpus, "en", "de")
+    corpus = resolve(recipe.corpus, "en", "de")
     needs = TreeRequirements(to_run=True, to_learn=False)
     assert all_given_trees(recipe, corpus, "source", needs) == {}
     if isinstance(train, dict):
@@ -240,7 +240,7 @@ def test_a_folder_has_its_splits_by_name(tmp_path, valid):
     names = ["train.en.gz", "train.de", f"{valid}.en", f"{valid}.de", "test.en", "test.de", "test_2.en", "test_2.de"]
     write(folder, *names, "train.en.conllu", "test_2.labels.tsv")
     (folder / "train.en.gz").write_bytes(gzip.compress(b"a\n"))
-    corpus = resolve_corpus(CorpusRecipe(folder=folder), "en", "de")
+    corpus = resolve(CorpusRecipe(folder=folder), "en", "de")
     assert corpus.name == "my_corpus"
     assert corpus.train.source_parses == folder / "train.en.conllu"
     assert corpus.valid.target == folder / f"{valid}.de"
@@ -251,9 +251,9 @@ def test_a_folder_has_its_splits_by_name(tmp_path, valid):
 def test_a_folder_of_one_language_says_which_side_a_file_is(tmp_path):
     write(tmp_path / "mine", "train.source.en", "train.target.en", "dev.source.en", "dev.target.en", "test.source.en")
     with pytest.raises(UsageError, match=r"mine: neither test\.target\.en nor test\.target\.en\.gz is there"):
-        resolve_corpus(CorpusRecipe(folder=tmp_path / "mine"), "en", "en")
+        resolve(CorpusRecipe(folder=tmp_path / "mine"), "en", "en")
     write(tmp_path / "mine", "test.target.en")
-    corpus = resolve_corpus(CorpusRecipe(folder=tmp_path / "mine"), "en", "en")
+    corpus = resolve(CorpusRecipe(folder=tmp_path / "mine"), "en", "en")
     assert list(corpus.test) == ["test"]
     assert corpus.train.target.name == "train.target.en"
 
@@ -261,7 +261,7 @@ def test_a_folder_of_one_language_says_which_side_a_file_is(tmp_path):
 def test_a_folder_without_some_files_names_all_of_them(tmp_path):
     write(tmp_path / "mine", "train.en", "test.en")
     with pytest.raises(UsageError) as caught:
-        resolve_corpus(CorpusRecipe(folder=tmp_path / "mine"), "en", "de")
+        resolve(CorpusRecipe(folder=tmp_path / "mine"), "en", "de")
     for name in ("train.de", "valid.en", "valid.de", "test.de"):
         assert f"neither {name} nor {name}.gz is there" in str(caught.value)
 
@@ -272,10 +272,10 @@ def test_files_that_are_missing_are_named_all_at_once(tmp_path):
     bad = SplitFiles(source=tmp_path / "b.en", target=tmp_path / "a.de", source_parses=tmp_path / "b.conllu")
     recipe = CorpusRecipe(train=good, valid=good, test={"news": bad})
     with pytest.raises(UsageError) as caught:
-        resolve_corpus(recipe, "en", "de")
+        resolve(recipe, "en", "de")
     assert "b.en: the file of corpus.test.news.source is missing" in str(caught.value)
     assert "b.conllu: the file of corpus.test.news.source_parses is missing" in str(caught.value)
-    assert resolve_corpus(CorpusRecipe(train=good, valid=good), "en", "de").train == good
+    assert resolve(CorpusRecipe(train=good, valid=good), "en", "de").train == good
 
 
 def test_translation_builds_no_corpus():

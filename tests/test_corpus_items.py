@@ -15,12 +15,11 @@ from public_archives import plain, sgml, table, tgz
 from sacrebleu.dataset import DATASETS
 from sentences import lines
 
-from synmt.corpora import build, index, resolve
+from synmt.corpora import items, mtdata_index, public_text
 from synmt.corpora.draw import drawn
 from synmt.corpora.items import named_tests
-from synmt.corpora.needs import corpus_needs
 from synmt.corpora.parts import CorpusPart
-from synmt.corpora.resolve import resolve_corpus, resolving
+from synmt.corpora.resolve import estimates, find_corpus, resolve, stated_counts
 from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import read_lines
 from synmt.recipe.corpus import CorpusItem
@@ -31,6 +30,7 @@ pytestmark = pytest.mark.journey
 COMMENTARY = "Statmt-news_commentary-16-deu-eng"
 CRAWL = "Statmt-commoncrawl_wmt13-1-deu-eng"
 NEWSTEST = "Statmt-newstest_ende-2016-eng-deu"
+INDEX = Path(__file__).with_name("mtdata-index.jsonl")
 WMT17 = "data.statmt.org/wmt17/translation-task/test.tgz"
 
 
@@ -61,6 +61,7 @@ def server(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("SYNMT_DATA", raising=False)
     monkeypatch.delenv("SYNMT_OFFLINE", raising=False)
+    monkeypatch.setattr(mtdata_index, "_index", lambda: INDEX)
     with serving(public_files()) as running:
         monkeypatch.setenv("SYNMT_MIRROR", running.address)
         md5 = hashlib.md5(running.files[WMT17]).hexdigest()
@@ -90,7 +91,7 @@ def read(files):
 
 def test_a_corpus_of_mtdata_serves_both_directions_and_is_downloaded_once(server, tmp_path):
     text = recipe(train=COMMENTARY, valid=NEWSTEST)
-    there, back = resolve_corpus(text, "en", "de"), resolve_corpus(text, "de", "en")
+    there, back = resolve(text, "en", "de"), resolve(text, "de", "en")
     assert read(there.train) == (lines("en", 24), lines("de", 24))
     assert read(back.train) == (lines("de", 24), lines("en", 24))
     assert there.train.source == back.train.target
@@ -102,11 +103,11 @@ def test_a_corpus_of_mtdata_serves_both_directions_and_is_downloaded_once(server
 
 def test_the_newest_names_of_test_sets_are_those_of_tables(server):
     text = recipe(train=COMMENTARY, valid=NEWSTEST, test=[NEWSTEST, "wmt17"])
-    assert resolve.test_names(text, "en", "de") == ("newstest2016", "wmt17")
+    assert items.test_names(text, "en", "de") == ("newstest2016", "wmt17")
     others = ("wmt17/improved", "UN-un_test-1-ara-rus", "Statmt-newstest_deen-2019-deu-eng")
-    assert list(map(build.test_name, others)) == ["wmt17_improved", "un_test", "newstest2019"]
+    assert list(map(public_text.test_name, others)) == ["wmt17_improved", "un_test", "newstest2019"]
     assert {name: item.id for name, item in named_tests(text).items()} == {"newstest2016": NEWSTEST, "wmt17": "wmt17"}
-    corpus = resolve_corpus(text, "en", "de")
+    corpus = resolve(text, "en", "de")
     assert list(corpus.test) == ["newstest2016", "wmt17"]
     assert corpus.test["wmt17"].source.name == "wmt17.en"
 
@@ -114,7 +115,7 @@ def test_the_newest_names_of_test_sets_are_those_of_tables(server):
 # sacreBLEU unpacks an archive
 @pytest.mark.filterwarnings("ignore:Python 3.14 will:DeprecationWarning")
 def test_a_test_set_of_sacrebleu_is_what_sacrebleu_reads(server, tmp_path, monkeypatch):
-    corpus = resolve_corpus(recipe(train=COMMENTARY, valid=NEWSTEST, test={"news": "wmt17"}), "en", "de")
+    corpus = resolve(recipe(train=COMMENTARY, valid=NEWSTEST, test={"news": "wmt17"}), "en", "de")
     own = type(DATASETS["wmt17"])(**{**vars(DATASETS["wmt17"]), "name": "wmt17"})
     own._outdir, own._rawdir = str(tmp_path), str(tmp_path / "raw")
     with serving({"x.tgz": server.files[WMT17]}) as direct:
@@ -131,7 +132,7 @@ def test_a_test_set_of_uneven_sides_is_refused(server, tmp_path, monkeypatch):
     server.files[WMT17] = tgz(news)
     monkeypatch.setattr(DATASETS["wmt17"], "md5", None)
     with pytest.raises(SynmtError, match="wmt17: the test set has 8 sentences and 7 references"):
-        resolve_corpus(recipe(train=COMMENTARY, valid="wmt17"), "en", "de")
+        resolve(recipe(train=COMMENTARY, valid="wmt17"), "en", "de")
 
 
 @pytest.mark.parametrize(
@@ -157,38 +158,67 @@ def test_a_test_set_of_uneven_sides_is_refused(server, tmp_path, monkeypatch):
 )
 def test_a_corpus_that_is_not_there_is_refused_before_any_download(server, name, pair, message):
     with pytest.raises(UsageError, match=message):
-        resolve_corpus(recipe(train=[name], valid=NEWSTEST), *pair)
+        resolve(recipe(train=[name], valid=NEWSTEST), *pair)
     assert not server.requests
 
 
 def test_a_data_set_in_a_format_that_nobody_reads_is_refused():
     with pytest.raises(SynmtError, match=r"in a format that synmt does not read \(hfds\).*mtdata get"):
-        index.find_entry("Google-wmt24pp-1-eng-bul_BG")
+        mtdata_index.find_entry("Google-wmt24pp-1-eng-bul_BG")
 
 
 def test_without_a_network_one_message_lists_everything(server, monkeypatch):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     with pytest.raises(SynmtError) as caught:
-        resolve_corpus(recipe(train=[COMMENTARY, CRAWL], valid=NEWSTEST, test=["wmt17"]), "en", "de")
+        resolve(recipe(train=[COMMENTARY, CRAWL], valid=NEWSTEST, test=["wmt17"]), "en", "de")
     message = str(caught.value)
     assert "4 files of this recipe's corpus cannot be downloaded (SYNMT_OFFLINE is set)" in message
     for name in public_files():
         assert name in message
 
 
-def test_what_would_be_downloaded_is_known_before(server):
+def test_what_would_be_done_is_known_before(server):
     text = recipe(train=[COMMENTARY, CRAWL, {"id": COMMENTARY, "lines": 3}], valid=NEWSTEST, test=["wmt17"])
-    assert len(corpus_needs(text, "en", "de").downloads) == 4
-    resolve_corpus(text, "en", "de")
-    assert corpus_needs(text, "en", "de").downloads == ()
-    assert build.files_of_id(CRAWL, "de", "en") == []
+    steps = estimates(text, "en", "de")
+    assert [(step.what.partition(" ")[0], step.state) for step in steps] == [("download", "to do")] * 4 + [
+        ("build", "to do")
+    ] * 4
+    sizes = {step.what.rpartition("/")[2]: step.size for step in steps[:4]}
+    assert sizes == {name.rpartition("/")[2]: len(content) for name, content in public_files().items()}
+    assert find_corpus(text, "en", "de") is None
+    corpus = resolve(text, "en", "de")
+    assert estimates(text, "en", "de") == []
+    assert find_corpus(text, "en", "de") == corpus
+    # only the mixture has to be made
+    [step] = estimates(recipe(train=[COMMENTARY, CRAWL], valid=NEWSTEST), "en", "de")
+    assert (step.what.partition("mix-")[0], step.state) == (
+        f"build the text: {corpus.train.source.parents[1]}/",
+        "to do",
+    )
+
+
+def test_a_step_that_would_fail_says_why(server, monkeypatch):
+    monkeypatch.setenv("SYNMT_OFFLINE", "1")
+    steps = estimates(recipe(name="nc11", test=["wmt17"]), "en", "de")
+    assert [step.state for step in steps] == ["missing"] * 3 + ["to do"] * 2
+    assert "3 files cannot be downloaded (SYNMT_OFFLINE is set)" in str(steps[0].problem)
+    assert (steps[3].pairs, steps[4].pairs) == (238_843, None)
+    [step] = estimates(recipe(name="aspec-jaen"), "en", "ja")
+    assert (step.state, step.pairs) == ("missing", 1_500_000)
+    assert "aspec-jaen is built from files that are not on this machine" in str(step.problem)
+
+
+def test_the_counts_of_papers_are_known_for_whole_texts(own):
+    assert stated_counts(recipe(name="nc11")) == {"train": 238_843, "valid": 2_169, "newstest2016": 2_999}
+    parts = recipe(train=["nc11", own], valid={"id": "nc11", "lines": 5}, test=["nc11"])
+    assert stated_counts(parts) == {"newstest2016": 2_999}
 
 
 def test_an_archive_that_breaks_while_it_is_read_leaves_nothing_behind(server, tmp_path):
     name = "data.statmt.org/news-commentary/v16/training/news-commentary-v16.de-en.tsv.gz"
     server.files[name] = server.files[name][:-20]
     with pytest.raises(SynmtError, match=r"tsv\.gz: the file is damaged"):
-        resolve_corpus(recipe(train=COMMENTARY, valid=NEWSTEST), "en", "de")
+        resolve(recipe(train=COMMENTARY, valid=NEWSTEST), "en", "de")
     assert [path.name for path in (tmp_path / "cache" / "corpora").iterdir()] == [f".{COMMENTARY}.lock"]
 
 
@@ -198,12 +228,12 @@ def test_a_known_corpus_is_a_part_like_any_other(tmp_path, monkeypatch):
         for language in ("en", "de"):
             (tmp_path / "nc11").mkdir(exist_ok=True)
             (tmp_path / "nc11" / f"{split}.{language}").write_text(f"{language}\n" * size)
-    corpus = resolve_corpus(recipe(train=[{"id": "nc11", "lines": 4}], valid="nc11", test=["nc11"]), "en", "de")
+    corpus = resolve(recipe(train=[{"id": "nc11", "lines": 4}], valid="nc11", test=["nc11"]), "en", "de")
     assert len(read(corpus.train)[0]) == 4
     assert corpus.valid.source == tmp_path / "nc11" / "newstest2015.en"
     assert {name: len(read(files)[0]) for name, files in corpus.test.items()} == {"newstest2016": 3}
     named = {name: "nc11" for name in ("newstest2015", "newstest2016", "mine")}
-    corpus = resolve_corpus(recipe(train="nc11", valid="nc11", test=named), "en", "de")
+    corpus = resolve(recipe(train="nc11", valid="nc11", test=named), "en", "de")
     assert [len(read(files)[0]) for files in corpus.test.values()] == [2, 3, 3]
 
 
@@ -219,37 +249,36 @@ def test_valid_and_test_replace_those_of_a_corpus_by_name(tmp_path, monkeypatch)
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
     mine = nc11_and(tmp_path)
     whole, same = recipe(name="nc11"), recipe(train="nc11", valid="nc11", test=["nc11"])
-    assert resolve_corpus(whole, "en", "de") == resolve_corpus(same, "en", "de")
+    assert resolve(whole, "en", "de") == resolve(same, "en", "de")
     assert named_tests(whole) == named_tests(same)
     for path in tmp_path.glob("nc11/newstest2016.*"):
         path.unlink()
     # what is replaced is not built
     text = recipe(name="nc11", test={"mine": mine})
-    corpus = resolve_corpus(text, "en", "de")
+    corpus = resolve(text, "en", "de")
     assert (corpus.name, read(corpus.train)[0], read(corpus.valid)[0]) == ("nc11", ["train en"], ["newstest2015 en"])
     assert {name: read(files)[1] for name, files in corpus.test.items()} == {"mine": ["mine de"]}
-    assert resolve.test_names(text, "en", "de") == ("mine",)
-    assert read(resolve_corpus(recipe(name="nc11", valid=mine, test={"a": mine}), "en", "de").valid)[0] == ["mine en"]
+    assert items.test_names(text, "en", "de") == ("mine",)
+    assert read(resolve(recipe(name="nc11", valid=mine, test={"a": mine}), "en", "de").valid)[0] == ["mine en"]
 
 
 def test_what_a_corpus_by_name_lacks_and_what_replaces_its_test_are_named_together(server, monkeypatch):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     text = recipe(name="nc11", test=["wmt17"])
     with pytest.raises(SynmtError, match=r"(?s)3 files of this.*nc-v11\.tgz.*wmt15/test\.tgz.*wmt17.*test\.tgz"):
-        resolve_corpus(text, "en", "de")
-    assert len(corpus_needs(text, "en", "de").downloads) == 3
-    assert resolve.test_names(text, "en", "de") == ("wmt17",)
+        resolve(text, "en", "de")
+    assert items.test_names(text, "en", "de") == ("wmt17",)
 
 
 def test_valid_and_test_replace_those_of_a_folder(tmp_path):
     mine = nc11_and(tmp_path)
-    corpus = resolve_corpus(recipe(folder=str(tmp_path / "nc11"), valid=mine, test={"news": mine}), "en", "de")
+    corpus = resolve(recipe(folder=str(tmp_path / "nc11"), valid=mine, test={"news": mine}), "en", "de")
     assert (corpus.name, corpus.valid.source.name, list(corpus.test)) == ("nc11", "mine.en", ["news"])
 
 
 def test_a_corpus_that_a_person_must_provide_is_asked_for_before_any_download(server):
     with pytest.raises(SynmtError, match="the corpus wat-enja is built from files that are not on this machine"):
-        resolve_corpus(recipe(train=["wat-enja", "OPUS-ecb-v1-deu-eng"], valid="wat-enja"), "en", "ja")
+        resolve(recipe(train=["wat-enja", "OPUS-ecb-v1-deu-eng"], valid="wat-enja"), "en", "ja")
     assert not server.requests
 
 
@@ -258,7 +287,7 @@ def test_a_corpus_that_a_person_must_provide_is_asked_for_before_any_download(se
 
 def test_parts_follow_each_other_with_their_weights_and_tags(server, own):
     parts = [COMMENTARY, {"id": CRAWL, "weight": 2}, {**own, "tag": "<BT>", "weight": 0.5}]
-    corpus = resolve_corpus(recipe(train=parts, valid=NEWSTEST), "en", "de")
+    corpus = resolve(recipe(train=parts, valid=NEWSTEST), "en", "de")
     source, target = read(corpus.train)
     assert source == lines("en", 24) + lines("en", 20, 5) + [f"en {number}" for number in range(10)]
     assert target == lines("de", 24) + lines("de", 20, 5) + [f"de {number}" for number in range(10)]
@@ -272,7 +301,7 @@ def test_parts_follow_each_other_with_their_weights_and_tags(server, own):
 
 def test_other_weights_and_tags_use_the_same_text(server, own):
     one, other = (
-        resolve_corpus(recipe(train=[COMMENTARY, {**own, **change}], valid=own), "en", "de")
+        resolve(recipe(train=[COMMENTARY, {**own, **change}], valid=own), "en", "de")
         for change in ({}, {"weight": 3, "tag": "<BT>"})
     )
     assert one.train == other.train
@@ -282,37 +311,30 @@ def test_other_weights_and_tags_use_the_same_text(server, own):
 def test_changed_files_make_another_text(own, tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     text = recipe(train=[{**own, "lines": 5}], valid=own)
-    before = resolve_corpus(text, "en", "de")
+    before = resolve(text, "en", "de")
     Path(own["source"]).write_text("changed\n" * 10)
-    after = resolve_corpus(text, "en", "de")
+    after = resolve(text, "en", "de")
     assert after.train != before.train
     assert set(read(after.train)[0]) == {"changed"}
 
 
 def test_text_in_utf8_that_has_the_replacement_character_is_not_called_something_else(own, caplog):
     Path(own["source"]).write_text("cut \ufffd\n" * 10, encoding="utf-8")
-    resolve_corpus(recipe(train=[{**own, "lines": 5}], valid=own), "en", "de")
+    resolve(recipe(train=[{**own, "lines": 5}], valid=own), "en", "de")
     assert "5 pairs have the character \ufffd, which stands for bytes that are not UTF-8" in caplog.text
 
 
 def test_one_part_is_not_copied_and_its_weight_is_kept(own):
-    corpus = resolve_corpus(recipe(train=own, valid=own, test={"mine": own}), "en", "de")
+    corpus = resolve(recipe(train=own, valid=own, test={"mine": own}), "en", "de")
     assert (corpus.name, str(corpus.train.source), corpus.parts) == ("files", own["source"], ())
-    weighed = resolve_corpus(recipe(train=[{**own, "tag": "<BT>"}], valid=own), "en", "de")
+    weighed = resolve(recipe(train=[{**own, "tag": "<BT>"}], valid=own), "en", "de")
     assert weighed.parts == (CorpusPart(own["source"], 10, 1.0, "<BT>"),)
     assert str(weighed.train.source) == own["source"]
 
 
-def test_the_text_is_built_with_progress(server):
-    steps = list(resolving(recipe(train=[COMMENTARY, CRAWL], valid=NEWSTEST), "en", "de"))
-    assert {(step.stage, step.unit) for step in steps} == {
-        (f"download {Path(name).name}", "bytes") for name in public_files() if name != WMT17
-    }
-
-
 def test_both_sides_can_be_of_one_language(own, tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
-    corpus = resolve_corpus(recipe(train=[own, {**own, "lines": 5}], valid=own), "en", "en")
+    corpus = resolve(recipe(train=[own, {**own, "lines": 5}], valid=own), "en", "en")
     source, target = read(corpus.train)
     assert [line.replace("en", "de") for line in source] == target
     assert len(source) == 15
@@ -343,7 +365,7 @@ def test_every_pair_is_drawn_equally_often():
 
 
 def test_drawn_pairs_stay_in_order_and_together(own):
-    corpus = resolve_corpus(recipe(train={**own, "fraction": 0.4, "seed": 7}, valid={**own, "lines": 2}), "en", "de")
+    corpus = resolve(recipe(train={**own, "fraction": 0.4, "seed": 7}, valid={**own, "lines": 2}), "en", "de")
     source, target = read(corpus.train)
     numbers = [int(line.split()[1]) for line in source]
     assert len(numbers) == 4
@@ -354,13 +376,13 @@ def test_drawn_pairs_stay_in_order_and_together(own):
 
 def test_more_pairs_than_there_are_cannot_be_drawn(own):
     with pytest.raises(UsageError, match=r"own\.en: `lines: 11` is more than the 10 pairs that it has"):
-        resolve_corpus(recipe(train={**own, "lines": 11}, valid=own), "en", "de")
+        resolve(recipe(train={**own, "lines": 11}, valid=own), "en", "de")
 
 
 def test_sides_of_different_length_cannot_be_a_part(own):
     Path(own["target"]).write_text("one\n")
     with pytest.raises(SynmtError, match=r"own\.en: 10 source lines and 1 target lines"):
-        resolve_corpus(recipe(train=[own, own], valid=own), "en", "de")
+        resolve(recipe(train=[own, own], valid=own), "en", "de")
 
 
 # recipes
@@ -436,39 +458,37 @@ def test_every_form_of_a_recipe_is_read_back_from_its_values():
 def test_two_test_sets_of_one_name_are_refused(own):
     both = ["Statmt-newstest_ende-2016-eng-deu", "Statmt-newstest_deen-2016-deu-eng"]
     with pytest.raises(UsageError, match=r"corpus\.test: two test sets have the same name: newstest2016, newstest2016"):
-        resolve_corpus(recipe(train=own, valid=own, test=both), "en", "de")
+        resolve(recipe(train=own, valid=own, test=both), "en", "de")
 
 
 # mtdata
 
 
 def test_an_id_without_mtdata_names_the_extra(server, monkeypatch):
-    monkeypatch.setitem(sys.modules, "mtdata", None)
+    for module in ("mtdata", "mtdata.entry"):
+        monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(SynmtError, match=r"need mtdata, which cannot be imported.*pip install 'synmt\[mtdata\]'`$"):
-        resolve_corpus(recipe(train=COMMENTARY, valid="wmt17"), "en", "de")
+        resolve(recipe(train=COMMENTARY, valid="wmt17"), "en", "de")
 
 
-def test_mtdata_leaves_no_trace(tmp_path):
+def test_mtdata_makes_its_index_and_leaves_no_trace(tmp_path):
     """It would configure the root logger, write into the home folder and run files of the working directory."""
     (tmp_path / "mtdata_surprise.py").write_text("raise SystemExit('it was run')\n")
     script = (
-        "import logging\nfrom synmt.corpora.index import find_entry, same_language\n"
+        "import logging\nfrom synmt.corpora.mtdata_index import find_entry, same_language\n"
         f"print(find_entry('{COMMENTARY}').files[0].address)\n"
         "print(same_language('pt', 'por_BR'), same_language('zho', 'zho_Hant'))\n"
         "print(logging.getLogger().handlers, logging.getLogger().level)\n"
     )
-    environment = {"HOME": str(tmp_path), "PYTHONPATH": str(Path(index.__file__).parents[2]), "PATH": ""}
+    cache = tmp_path / "cache"
+    environment = {"HOME": str(tmp_path), "PYTHONPATH": str(INDEX.parents[1]), "PATH": "", "SYNMT_CACHE": str(cache)}
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.stderr == ""
     address, languages, logger = done.stdout.splitlines()
     assert address == "http://data.statmt.org/news-commentary/v16/training/news-commentary-v16.de-en.tsv.gz"
     assert (languages, logger) == ("True False", f"[] {logging.WARNING}")
-    assert [path.name for path in tmp_path.iterdir()] == ["mtdata_surprise.py"]
-
-
-def test_the_modules_of_the_index_are_those_that_mtdata_itself_loads():
-    import inspect
-
-    source = inspect.getsource(index.load_mtdata("mtdata.index").Index.load_all)
-    own = {module for modules in index.MODULES.values() for module in modules}
-    assert own == set(re.findall(r'^\s+"\.([\w.]+)",', source, flags=re.MULTILINE))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "mtdata_surprise.py"]
+    [index] = (cache / "mtdata").glob("index-*.jsonl")
+    # the entries of the other tests are what mtdata writes
+    lines = set(index.read_bytes().splitlines())
+    assert set(INDEX.read_bytes().splitlines()) <= lines

@@ -4,12 +4,13 @@ import hashlib
 import shutil
 import threading
 import time
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from synmt.corpora import transfer
-from synmt.corpora.download import RemoteFile, bytes_to_fetch, download, downloading, local_path
+from synmt.corpora.download import RemoteFile, bytes_to_fetch, download, download_all, local_path
 from synmt.errors import SynmtError
 from synmt.files.reading import fingerprint
 
@@ -98,10 +99,23 @@ def test_a_file_is_downloaded_once_into_a_folder_of_its_server(server, tmp_path)
     assert sorted(other.name for other in path.parent.iterdir()) == [".file.tgz.lock", "file.tgz"]
 
 
-def test_progress_is_reported_in_bytes(server):
-    steps = list(downloading([RemoteFile(server.address())]))
-    assert (steps[0].done, steps[-1].done) == (0, len(CONTENT))
-    assert {(step.stage, step.total, step.unit) for step in steps} == {("download file.tgz", len(CONTENT), "bytes")}
+def test_progress_is_reported_in_megabytes(server, monkeypatch):
+    shown = []
+
+    @contextmanager
+    def display(what, total, unit):
+        amounts = []
+        shown.append((what, total, unit, amounts))
+        yield amounts.append
+
+    monkeypatch.setattr("synmt.reporting.progress._display", display)
+    server.breaks = [300_000]
+    download(RemoteFile(server.address()))
+    assert [job[:3] for job in shown] == [("download file.tgz", 1.024, "MB")] * 2
+    first, second = (amounts for *_, amounts in shown)
+    assert sum(first) == pytest.approx(0.3)
+    # what was there already, and the rest
+    assert (second[0], sum(second)) == (pytest.approx(0.3), pytest.approx(1.024))
 
 
 def test_a_download_that_breaks_off_continues_where_it_was(server):
@@ -110,35 +124,39 @@ def test_a_download_that_breaks_off_continues_where_it_was(server):
     assert [wanted for _, wanted, _ in server.asked] == [None, "bytes=400000-", "bytes=500000-"]
 
 
-def begin(server, size):
+@pytest.fixture
+def begin(server, monkeypatch):
     """Let a process get only the beginning of the file."""
-    file = RemoteFile(server.address())
-    server.breaks = [size]
-    steps = downloading([file])
-    while next(steps).done < size:
-        pass
-    steps.close()
-    return file
+
+    def get(size):
+        server.breaks = [size]
+        with monkeypatch.context() as patch:
+            patch.setattr(transfer, "PAUSES", ())
+            with pytest.raises(SynmtError, match="the connection broke"):
+                download(RemoteFile(server.address()))
+        return RemoteFile(server.address())
+
+    return get
 
 
-def test_what_a_killed_process_has_left_is_continued(server):
-    file = begin(server, 300_000)
+def test_what_a_killed_process_has_left_is_continued(server, begin):
+    file = begin(300_000)
     assert bytes_to_fetch(file) == len(CONTENT) - 300_000
     assert download(file).read_bytes() == CONTENT
     assert server.asked[-1] == ("GET", "bytes=300000-", '"one"')
     assert bytes_to_fetch(file) == 0
 
 
-def test_a_file_that_has_changed_in_between_is_downloaded_from_the_start(server):
-    file = begin(server, 400_000)
+def test_a_file_that_has_changed_in_between_is_downloaded_from_the_start(server, begin):
+    file = begin(400_000)
     server.content, server.version = CONTENT[::-1], '"two"'
     assert download(file).read_bytes() == CONTENT[::-1]
     assert server.asked[-1] == ("GET", "bytes=400000-", '"one"')
 
 
-def test_a_server_that_names_no_version_sends_the_whole_file_again(server):
+def test_a_server_that_names_no_version_sends_the_whole_file_again(server, begin):
     server.version = ""
-    file = begin(server, 400_000)
+    file = begin(400_000)
     assert download(file).read_bytes() == CONTENT
     assert [wanted for _, wanted, _ in server.asked] == [None, None]
 
@@ -170,7 +188,7 @@ def test_files_that_cannot_be_downloaded_are_listed_together_with_their_places(s
     server.status = 404
     files = [RemoteFile(server.address(name)) for name in ("a/one.tgz", "b/two.tgz")]
     with pytest.raises(SynmtError) as caught:
-        list(downloading(files, "the corpus nc11"))
+        download_all(files, "the corpus nc11")
     message = str(caught.value)
     assert "2 files of the corpus nc11 cannot be downloaded" in message
     assert "a/one.tgz: the server answers 404 Not Found" in message
@@ -185,7 +203,7 @@ def test_without_a_network_the_same_list_appears_at_once(server, monkeypatch):
     local_path(files[0]).parent.mkdir(parents=True)
     local_path(files[0]).write_bytes(CONTENT)
     with pytest.raises(SynmtError, match=r"1 file cannot be downloaded \(SYNMT_OFFLINE is set\)") as caught:
-        list(downloading(files))
+        download_all(files)
     assert "one.tgz" not in str(caught.value)
     assert "unset SYNMT_OFFLINE" in str(caught.value)
     assert bytes_to_fetch(files[1]) is None

@@ -31,12 +31,11 @@ from sentences import lines
 from test_architecture import ROOT
 from tiny import lines_of, succeed
 
-from synmt.corpora.assemble import files_of
-from synmt.corpora.controlled.corpus import generate
+from synmt.controlled.corpus import generate
 from synmt.corpora.download import local_path
-from synmt.corpora.known import KNOWN_CORPORA
-from synmt.corpora.resolve import resolve_corpus
-from synmt.corpora.sums import FILES
+from synmt.corpora.known import FILES, KNOWN_CORPORA
+from synmt.corpora.known_text import known_text
+from synmt.corpora.resolve import resolve
 from synmt.data.corpus import PreparedCorpus
 from synmt.errors import SynmtError
 from synmt.recipe.corpus import CorpusRecipe
@@ -58,7 +57,7 @@ def server(tmp_path, monkeypatch):
 def built(name, source=None, target=None):
     """Build a corpus; return its texts by file name."""
     first, second = KNOWN_CORPORA[name].languages[:2]
-    corpus = resolve_corpus(CorpusRecipe(name=name), source or first, target or second)
+    corpus = resolve(CorpusRecipe(name=name), source or first, target or second)
     texts = [path for files in corpus.splits().values() for path in (files.source, files.target)]
     return {path.name: path.read_text(encoding="utf-8").split("\n")[:-1] for path in texts}
 
@@ -158,7 +157,7 @@ def test_iwslt14_has_the_splits_of_fairseqs_script(server):
 def test_both_directions_and_other_languages_share_the_files_of_a_corpus(server, tmp_path):
     built("multi30k", "en", "de")
     asked = sum(server.requests.values())
-    there, back = (resolve_corpus(CorpusRecipe(name="multi30k"), *pair) for pair in (("en", "de"), ("de", "en")))
+    there, back = (resolve(CorpusRecipe(name="multi30k"), *pair) for pair in (("en", "de"), ("de", "en")))
     assert (there.train.source, there.train.target) == (back.train.target, back.train.source)
     assert sum(server.requests.values()) == asked
     assert built("multi30k", "fr", "en")["val.fr"] == lines("fr", 6, 1)
@@ -173,20 +172,20 @@ def test_the_files_of_a_person_win_over_the_public_ones(server, tmp_path, monkey
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("mine\n")
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path / "data"))
-    corpus = resolve_corpus(CorpusRecipe(name="nc11"), "en", "de")
+    corpus = resolve(CorpusRecipe(name="nc11"), "en", "de")
     assert (corpus.valid.source, corpus.valid.target) == (own / "newstest2015.en", own / "newstest2015.de.gz")
     assert corpus.test["newstest2016"].source.read_text() == "mine\n"
     assert len(corpus.test["newstest2016"].target.read_text().splitlines()) == 20
     assert server.requests.keys() == {NC11, "data.statmt.org/wmt16/translation-task/test.tgz"}
 
 
-def test_the_files_that_a_corpus_needs_are_known_before_anything_is_fetched(server, tmp_path):
-    (tmp_path / "newstest2015.en").touch()
-    (tmp_path / "newstest2015.de").touch()
-    addresses = [
-        file.address for file in files_of("wmt16-ende", ("de", "en"), [tmp_path], KNOWN_CORPORA["wmt16-ende"].splits)
-    ]
-    assert [address.rpartition("/")[2] for address in addresses] == [
+def test_the_files_that_a_corpus_needs_are_known_before_anything_is_fetched(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
+    (tmp_path / "wmt16-ende").mkdir()
+    for language in ("en", "de"):
+        (tmp_path / "wmt16-ende" / f"newstest2015.{language}").touch()
+    downloads = known_text("wmt16-ende", ("de", "en"), KNOWN_CORPORA["wmt16-ende"].splits).downloads()
+    assert [file.address.rpartition("/")[2] for file in downloads] == [
         "training-parallel-europarl-v7.tgz",
         "training-parallel-commoncrawl.tgz",
         "training-parallel-nc-v11.tgz",
@@ -225,7 +224,7 @@ def test_a_corpus_is_held_against_the_counts_of_its_paper(server, caplog, monkey
 def failure(name):
     first, second = KNOWN_CORPORA[name].languages[:2]
     with pytest.raises(SynmtError) as caught:
-        resolve_corpus(CorpusRecipe(name=name), first, second)
+        resolve(CorpusRecipe(name=name), first, second)
     return str(caught.value)
 
 
@@ -248,7 +247,7 @@ def test_without_a_network_one_message_lists_everything_that_is_missing(server, 
 
 def test_files_that_a_person_put_into_the_downloads_are_used_without_a_network(server, tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
-    for file in files_of("iwslt17-ende", ("en", "de"), [], KNOWN_CORPORA["iwslt17-ende"].splits):
+    for file in known_text("iwslt17-ende", ("en", "de"), KNOWN_CORPORA["iwslt17-ende"].splits).downloads():
         local_path(file).parent.mkdir(parents=True)
         local_path(file).write_bytes(server.content(served(file.address)))
     assert len(built("iwslt17-ende")["train.en"]) == 32

@@ -17,7 +17,7 @@ from unittest.mock import patch
 import numpy as np
 
 from synmt.cli import main
-from synmt.corpora.controlled import corpus as controlled
+from synmt.controlled import corpus as controlled
 from synmt.recipe.yaml_text import dump_yaml
 from synmt.syntax.parse import Parse
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sized
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from html import unescape
 from itertools import islice
 
@@ -13,11 +12,18 @@ from synmt.errors import SynmtError
 Pair = tuple[str, str]
 """Two languages, or a sentence in each of them."""
 
-Cleaning = Callable[[Iterable[Pair], Pair], Iterator[Pair]]
-"""From pairs of sentences and the two languages to the pairs that stay."""
+Step = tuple[str | int | float, ...]
+"""The name of a function of this file, and its numbers."""
 
 _ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|\w+);")
 _DATE = re.compile(r"(?<=.)［[０-９．]+］$")
+
+
+def cleaned(pairs: Iterable[Pair], languages: Pair, steps: Sequence[Step]) -> Iterator[Pair]:
+    """Apply steps, each by the name of its function and its numbers, to pairs of sentences in two languages."""
+    for name, *numbers in steps:
+        pairs = _STEPS[str(name)](pairs, languages, *numbers)
+    return iter(pairs)
 
 
 def unescaped(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
@@ -38,29 +44,33 @@ def without_dates(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
         yield (japanese, pair[1]) if place == 0 else (pair[0], japanese)
 
 
-def first_pairs(count: int) -> Cleaning:
-    """Make the step that keeps the first pairs."""
-    return lambda pairs, languages: islice(pairs, count)
+def first_pairs(pairs: Iterable[Pair], languages: Pair, count: int) -> Iterator[Pair]:
+    """Keep the first pairs."""
+    return islice(pairs, count)
 
 
-@dataclass(frozen=True)
-class MosesLengths:
-    """The step of Moses' clean-corpus-n.perl: keeps pairs by their length in words, and leaves the text uncut.
+def moses_lengths(pairs: Iterable[Pair], languages: Pair, most: int, ratio: float) -> Iterator[Pair]:
+    """Keep pairs by their length in words, as Moses' clean-corpus-n.perl does, and leave the text uncut.
 
-    most: how many words a side has at most; the fewest is 1.
+    most: how many words, by Moses' tokenizer, a side has at most; the fewest is 1.
     ratio: how many times as many words one side has at most.
     """
+    tokenizers = [moses_tokenizer(language) for language in languages]
+    for pair in pairs:
+        one, other = (len(tokenize(side)) for tokenize, side in zip(tokenizers, pair, strict=True))
+        if min(one, other) >= 1 and max(one, other) <= min(most, ratio * min(one, other)):
+            yield pair
 
-    most: int
-    ratio: float
 
-    def __call__(self, pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
-        """Keep the pairs whose words, by Moses' tokenizer, are few enough."""
-        tokenizers = [moses_tokenizer(language) for language in languages]
-        for pair in pairs:
-            one, other = (len(tokenize(side)) for tokenize, side in zip(tokenizers, pair, strict=True))
-            if min(one, other) >= 1 and max(one, other) <= min(self.most, self.ratio * min(one, other)):
-                yield pair
+_STEPS: Mapping[str, Callable[..., Iterator[Pair]]] = {
+    step.__name__: step for step in (unescaped, straight_apostrophes, without_dates, first_pairs, moses_lengths)
+}
+
+
+def check_steps(steps: Sequence[Step]) -> None:
+    """Raise SynmtError if a package that a step needs is not installed."""
+    if any(name == moses_lengths.__name__ for name, *_ in steps):
+        moses_tokenizer("en")
 
 
 def moses_tokenizer(language: str) -> Callable[[str], Sized]:

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from synmt.corpora.progress import Progress
-from synmt.corpora.transfer import NotTheFile, Unavailable, forget, head, read_into
+from synmt.corpora.transfer import NotTheFile, Unavailable, forget, head, partial_of, read_into, size_of
 from synmt.errors import SynmtError
 from synmt.files.links import in_place
 from synmt.files.reading import cache_folder, fingerprint, offline, sha256, stored_sha256
@@ -42,28 +41,30 @@ class RemoteFile:
 
 
 def download(file: RemoteFile) -> Path:
-    """Return the local copy of a file, downloaded if it is missing; `downloading` also reports progress."""
-    return result_of(downloading([file]))[0]
+    """Return the local copy of a file, downloaded if it is missing."""
+    return download_all([file])[0]
 
 
-def downloading(files: Iterable[RemoteFile], what: str = "") -> Generator[Progress, None, list[Path]]:
+def download_all(files: Iterable[RemoteFile], what: str = "") -> list[Path]:
     """Download the files that are missing; returns their local paths.
 
     what: the name of what they belong to, for the error that lists all that is missing if there is no network.
     """
     files = list(files)
-    if offline() and (missing := [file for file in files if not is_there(file)]):
-        raise no_network(missing, what)
-    paths = []
-    for file in files:
-        try:
-            paths.append((yield from _one(file)))
-        except Unavailable as error:
-            missing = [file for file in files if not is_there(file)]
-            raise _missing(
-                str(error), missing, what, do=", or try again: a download continues where it broke off"
-            ) from None
-    return paths
+    check_network(files, what)
+    try:
+        return [_local_copy(file) for file in files]
+    except Unavailable as error:
+        do = ", or try again: a download continues where it broke off"
+        missing = [file for file in files if not is_there(file)]
+        raise SynmtError(_list_missing(str(error), missing, what) + do) from None
+
+
+def check_network(files: Iterable[RemoteFile], what: str = "") -> None:
+    """Raise SynmtError that lists all files that are missing if the network is off."""
+    missing = [file for file in files if not is_there(file)]
+    if offline() and missing:
+        raise SynmtError(_list_missing("SYNMT_OFFLINE is set", missing, what) + ", or unset SYNMT_OFFLINE")
 
 
 def local_path(file: RemoteFile) -> Path:
@@ -84,37 +85,10 @@ def is_there(file: RemoteFile) -> bool:
 
 def bytes_to_fetch(file: RemoteFile) -> int | None:
     """Return how much of a file is still to be downloaded; None if only the server knows and does not say."""
-    path = local_path(file)
-    if path.is_file():
+    if is_there(file):
         return 0
     size = file.size or (None if offline() else head(_request_address(file.address)))
-    partial = _partial(path)
-    return size if size is None else max(size - (partial.stat().st_size if partial.exists() else 0), 0)
-
-
-def result_of(steps: Generator[Any, None, _Result]) -> _Result:
-    """Run a generator to its end and return its result, without its records."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
-
-
-def where_to_put(files: Iterable[RemoteFile]) -> str:
-    """List files with the places that they can be put into by hand, a line each."""
-    return "\n".join(f"  {_request_address(file.address)}\n    -> {local_path(file)}" for file in files)
-
-
-def _one(file: RemoteFile) -> Generator[Progress, None, Path]:
-    path = local_path(file)
-    if path.is_file():
-        _check(file, path, stored_sha256)
-        return path
-    with alone(path, f"downloads {file.address}"):
-        if not path.is_file():
-            yield from _fetch(file, path)
-    return path
+    return size if size is None else max(size - size_of(partial_of(local_path(file))), 0)
 
 
 @contextmanager
@@ -139,12 +113,21 @@ def alone(path: Path, doing: str) -> Iterator[None]:
         lock.release()
 
 
-def _fetch(file: RemoteFile, path: Path) -> Generator[Progress, None, None]:
-    address, partial = _request_address(file.address), _partial(path)
-    what = f"download {path.name}"
+def _local_copy(file: RemoteFile) -> Path:
+    path = local_path(file)
+    if path.is_file():
+        _check(file, path, stored_sha256)
+        return path
+    with alone(path, f"downloads {file.address}"):
+        if not path.is_file():
+            _fetch(file, path)
+    return path
+
+
+def _fetch(file: RemoteFile, path: Path) -> None:
+    address, partial = _request_address(file.address), partial_of(path)
     try:
-        for done, total in read_into(partial, address, size=file.size):
-            yield Progress(what, done, total, "bytes")
+        read_into(partial, address, size=file.size)
     except NotTheFile as error:
         raise SynmtError(str(error), where=address, do=f"Put the file at {path}") from None
     try:
@@ -161,8 +144,7 @@ def _fetch(file: RemoteFile, path: Path) -> Generator[Progress, None, None]:
 
 def _check(file: RemoteFile, path: Path, hashed: Callable[[Path], str]) -> None:
     """Compare a local file with what is known of it."""
-    size, target = path.stat().st_size, local_path(file)
-    expected, found = "", ""
+    target, size, expected, found = local_path(file), path.stat().st_size, "", ""
     if file.size and size != file.size:
         expected, found = f"{file.size:,} bytes", f"{size:,} bytes"
     elif file.sha256 and (digest := hashed(path)) != file.sha256:
@@ -186,10 +168,6 @@ def _md5(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _partial(path: Path) -> Path:
-    return path.with_name(f"{path.name}.partial")
-
-
 def _request_address(address: str) -> str:
     """Apply `SYNMT_MIRROR`, a copy of the public servers by host name: it replaces `http://` of every address."""
     mirror = os.environ.get("SYNMT_MIRROR")
@@ -200,14 +178,29 @@ def _request_address(address: str) -> str:
     return f"{mirror.rstrip('/')}/{address.partition('://')[2]}"
 
 
-def no_network(missing: list[RemoteFile], what: str = "") -> SynmtError:
-    """Make the error for files that are missing while the network is off."""
-    return _missing("SYNMT_OFFLINE is set", missing, what, do=", or unset SYNMT_OFFLINE")
-
-
-def _missing(reason: str, files: list[RemoteFile], what: str, *, do: str) -> SynmtError:
+def _list_missing(reason: str, files: list[RemoteFile], what: str) -> str:
+    """List files with the places that they can be put into by hand, a line each."""
+    places = "\n".join(f"  {_request_address(file.address)}\n    -> {local_path(file)}" for file in files)
     belonging, several = f" of {what}" if what else "", len(files) > 1
-    return SynmtError(
-        f"{len(files)} file{'s' * several}{belonging} cannot be downloaded ({reason}):\n{where_to_put(files)}\n"
-        f"Put {'them' if several else 'it'} there by hand{do}"
+    return (
+        f"{len(files)} file{'s' * several}{belonging} cannot be downloaded ({reason}):\n{places}\n"
+        f"Put {'them' if several else 'it'} there by hand"
     )
+
+
+# until all callers use `download_all`
+
+
+def downloading(files: Iterable[RemoteFile], what: str = "") -> Generator[Any, None, list[Path]]:
+    """Call `download_all`, as a generator."""
+    yield from ()
+    return download_all(files, what)
+
+
+def result_of(steps: Generator[Any, None, _Result]) -> _Result:
+    """Run a generator to its end and return its result, without its records."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value

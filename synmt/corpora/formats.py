@@ -1,57 +1,86 @@
-"""Reads pairs of lines from the formats of public corpora; mtdata's parsers read those that it knows."""
+"""Reads pairs of lines from the formats of public corpora."""
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import contextmanager
 from html import unescape
+from importlib import import_module
 from itertools import zip_longest
-from typing import Any
-from xml.etree.ElementTree import iterparse
+from typing import Any, BinaryIO, TypeVar
+from xml.etree.ElementTree import Element, iterparse
 
 from synmt.corpora.archives import Packed, reporting_damage
-from synmt.corpora.index import load_mtdata
+from synmt.corpora.mtdata_index import same_language
 from synmt.errors import SynmtError, counted
 from synmt.files.reading import LONGEST, too_long
+from synmt.reporting.progress import progress
 
 FORMATS = ("txt", "tags", "titles", "tsv", "sgm", "xml", "tmx", "csvwithheader", "xlsx", "wmt21xml")
 """txt: a sentence a line. tags: IWSLT's training text, where lines that begin with `<` are not text; titles: the same
 with the titles and descriptions of the talks. tsv: columns with tabs between them. sgm, xml: `<seg>`, as in the test
 sets of WMT and IWSLT. tmx: translation memories. The others are mtdata's names."""
 
+_Item = TypeVar("_Item")
+_Pairs = Iterator[tuple[str, str]]
 
-def read_pairs(texts: tuple[Packed, ...], form: str, *, entry: Any = None) -> Iterator[tuple[str, str]]:
+_STEP = 20_000
+"""Pairs after which progress is reported."""
+
+
+def read_pairs(
+    texts: tuple[Packed, ...],
+    form: str,
+    *,
+    languages: tuple[str, str] = ("", ""),
+    columns: tuple[int, int] = (0, 1),
+) -> _Pairs:
     """Yield the pairs of a corpus, in the order of its languages; raises SynmtError if the sides differ in length.
 
-    texts: one for each side, or one with both.
+    texts: one for each side, or any number with both.
     form: one of FORMATS, or what mtdata calls it (`tsv.gz`).
-    entry: mtdata's, which knows columns and languages.
+    languages: codes, for translation memories.
+    columns: of the languages in a table, counted from 0.
     """
-    if len(texts) == 2 and form.split(".")[0] in _OWN:
+    form = form.split(".")[0]
+    if len(texts) == 2 and form in _SIDES:
         yield from _zipped(texts, [read_side(text, form) for text in texts])
         return
-    for text in [texts] if len(texts) == 2 else [(text,) for text in texts]:
-        yield from _reporting(text, form, _wmt21(text[0]) if form == "wmt21xml" else _by_mtdata(text, form, entry))
+    for text in texts:
+        if form == "tsv":
+            yield from read_fields(text, columns, separator="\t")
+        else:
+            yield from _reporting(text, form, _read_both(text, form, languages, columns))
+
+
+def with_progress(pairs: Iterable[_Item], what: str, total: int | None = None) -> Iterator[_Item]:
+    """Yield pairs, and report how far that is; total: their number, if known."""
+    with progress(what, total, "lines") as advance:
+        for number, pair in enumerate(pairs, start=1):
+            yield pair
+            if number % _STEP == 0:
+                advance(_STEP)
 
 
 def read_side(text: Packed, form: str) -> Iterator[str]:
     """Yield the lines of one side of a corpus: txt, tags, titles, sgm or xml."""
-    own = _OWN.get(form.split(".")[0])
-    assert own is not None, form
     with text.open() as stream:
-        yield from map(one_line, own(_decoded(stream, text)))
+        yield from map(one_line, _SIDES[form](_decoded(stream, text)))
 
 
-def read_fields(text: Packed, columns: tuple[int, int], *, separator: str = " ||| ") -> Iterator[tuple[str, str]]:
+def read_fields(text: Packed, columns: tuple[int, int], *, separator: str = " ||| ") -> _Pairs:
     """Yield two columns of a table without a header; they count from 0."""
     with text.open() as stream:
         for number, line in enumerate(_decoded(stream, text), start=1):
             cells = line.split(separator)
             if max(columns) >= len(cells):
                 raise SynmtError(
-                    f"line {number} has {len(cells)} columns, and column {max(columns) + 1} is needed", where=text.label
+                    f"line {number} has {counted(len(cells), 'column')}, and column {max(columns) + 1} is needed",
+                    where=text.label,
+                    do=f"If the file is not the right one, remove {text.files[0]}",
                 )
             yield one_line(cells[columns[0]]), one_line(cells[columns[1]])
 
@@ -63,8 +92,7 @@ def one_line(text: str) -> str:
     return text.strip()
 
 
-def _plain(lines: Iterable[str]) -> Iterator[str]:
-    return iter(lines)
+# a text for each side
 
 
 def _tags(lines: Iterable[str]) -> Iterator[str]:
@@ -100,9 +128,9 @@ def _segments(lines: Iterable[str]) -> Iterator[str]:
         waiting = waiting[begin:] if begin >= 0 else ""
 
 
-_OWN: dict[str, Callable[[Iterable[str]], Iterator[str]]] = {
-    "txt": _plain,
-    "raw": _plain,
+_SIDES: dict[str, Callable[[Iterable[str]], Iterator[str]]] = {
+    "txt": iter,
+    "raw": iter,
     "tags": _tags,
     "titles": _titles,
     "sgm": _segments,
@@ -110,7 +138,7 @@ _OWN: dict[str, Callable[[Iterable[str]], Iterator[str]]] = {
 }
 
 
-def _zipped(texts: tuple[Packed, ...], sides: list[Iterator[str]]) -> Iterator[tuple[str, str]]:
+def _zipped(texts: tuple[Packed, ...], sides: list[Iterator[str]]) -> _Pairs:
     for number, (first, second) in enumerate(zip_longest(*sides)):
         if first is None or second is None:
             short = texts[0] if first is None else texts[1]
@@ -122,79 +150,93 @@ def _zipped(texts: tuple[Packed, ...], sides: list[Iterator[str]]) -> Iterator[t
         yield first, second
 
 
-def _by_mtdata(texts: tuple[Packed, ...], form: str, entry: Any) -> Iterator[tuple[str, str]]:
-    """Yield pairs as mtdata's parser reads them.
-
-    It gets open streams: its own way to open files unpacks archives to disk, cuts lines at a carriage return, and does
-    not notice that a compressed file is cut off.
-    """
-    parser = load_mtdata("mtdata.parser").Parser([_Text(text) for text in texts], ext=form, ent=entry or _Unnamed())
-    for record in parser.read_segs(show_pbar=False):
-        yield one_line(record[0]), one_line(record[1])
+# both sides in one text
 
 
-def _wmt21(text: Packed) -> Iterator[tuple[str, str]]:
+def _read_both(text: Packed, form: str, languages: tuple[str, str], columns: tuple[int, int]) -> _Pairs:
+    with text.open() as stream, _lines(stream, text) as lines:
+        if form == "wmt21xml":
+            pairs = _test_set(stream)
+        elif form == "tmx":
+            pairs = _memory(lines, languages)
+        elif form == "csvwithheader":
+            pairs = _rows(csv.reader(lines), columns)
+        elif form == "xlsx":
+            sheet = import_module("openpyxl").load_workbook(io.BytesIO(stream.read()), read_only=True, data_only=True)
+            pairs = (pair for pair in _rows(sheet.active.iter_rows(values_only=True), columns) if any(pair))
+        else:
+            raise ValueError(f"synmt cannot read {form}")
+        yield from ((one_line(first), one_line(second)) for first, second in pairs)
+
+
+def _test_set(stream: BinaryIO) -> _Pairs:
     """Yield the source and the first reference of each document of a test set of WMT since 2021."""
-    with text.open() as stream:
-        for _, document in iterparse(stream):
-            if document.tag != "doc":
-                continue
-            source, reference = (
-                [one_line("".join(segment.itertext())) for side in sides[:1] for segment in side.iter("seg")]
-                for sides in (document.findall("src"), document.findall("ref"))
-            )
-            if len(source) != len(reference):
-                counts = f"{counted(len(source), 'segment')}, its reference {len(reference)}"
-                raise ValueError(f"document {document.get('id')}: the source has {counts}")
-            yield from zip(source, reference, strict=True)
-            document.clear()
+    for _, document in iterparse(stream):
+        if document.tag != "doc":
+            continue
+        source, reference = (_segments_of(document.findall(side)[:1]) for side in ("src", "ref"))
+        if len(source) != len(reference):
+            counts = f"{counted(len(source), 'segment')}, its reference {len(reference)}"
+            raise ValueError(f"document {document.get('id')}: the source has {counts}")
+        yield from zip(source, reference, strict=True)
+        document.clear()
 
 
-def _reporting(texts: tuple[Packed, ...], form: str, pairs: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def _segments_of(sides: list[Element]) -> list[str]:
+    return ["".join(segment.itertext()) for side in sides for segment in side.iter("seg")]
+
+
+def _memory(lines: Any, languages: tuple[str, str]) -> _Pairs:
+    """Yield the units of a translation memory that have both languages."""
+    if same_language(*languages):
+        raise ValueError(f"{languages[0]} and {languages[1]} are expected to be different")
+    units = passed = 0
+    for _, unit in iterparse(lines):
+        if unit.tag != "tu":
+            continue
+        units += 1
+        found: dict[str, str] = {}
+        for variant in unit.findall("tuv"):
+            code = next((value for key, value in variant.attrib.items() if key.endswith("lang")), "")
+            language = next((language for language in languages if same_language(language, code)), None)
+            if language and (text := variant.findtext("seg")):
+                found[language] = unescape(text.strip()).replace("\n", " ").replace("\t", " ")
+        first, second = (found.get(language) for language in languages)
+        if first and second:
+            yield first, second
+            passed += 1
+        unit.clear()
+    if not passed:
+        raise ValueError(f"Nothing for {languages[0]}-{languages[1]}" if units else "Empty TMX")
+
+
+def _rows(rows: Iterator[Any], columns: tuple[int, int]) -> _Pairs:
+    """Yield two columns of a table with a header; rows without both are left out."""
+    next(rows, None)
+    for row in rows:
+        if len(row) > max(columns):
+            first, second = ("" if row[column] is None else str(row[column]) for column in columns)
+            yield first, second
+
+
+def _reporting(text: Packed, form: str, pairs: _Pairs) -> _Pairs:
     """Yield pairs; turn anything that is raised where they are read into a SynmtError."""
     number = 0
     try:
-        with reporting_damage(texts[0]):
+        with reporting_damage(text):
             for pair in pairs:
                 yield pair
                 number += 1
     except (SynmtError, OSError, MemoryError):
         raise
-    # mtdata raises AssertionError, csv.Error, plain Exception and others
+    # ParseError, csv.Error, ImportError and what openpyxl raises
     except Exception as error:
         raise SynmtError(
             f"{form} cannot be read after {counted(number, 'sentence')} ({error or type(error).__name__})",
-            where=", ".join(text.label for text in texts),
-            do=f"If the file is not the right one, remove {texts[0].files[0]}; otherwise, write its sentences into two "
+            where=text.label,
+            do=f"If the file is not the right one, remove {text.files[0]}; otherwise, write its sentences into two "
             "files, and give them as source and target",
         ) from error
-
-
-class _Unnamed:
-    """What mtdata's parser asks an entry for."""
-
-    meta, cols, did = None, None, ""
-
-
-class _Text:
-    """A text that mtdata's parser can open like a path; its `suffix` says that it is not compressed."""
-
-    suffix = ""
-
-    def __init__(self, text: Packed) -> None:
-        self._text = text
-
-    def __str__(self) -> str:
-        return self._text.label
-
-    def open(self, mode: str = "r", **_: Any) -> Any:
-        stack = ExitStack()
-        stream = stack.enter_context(self._text.open())
-        opened = io.BytesIO(stream.read()) if "b" in mode else _Lines(stream, self._text)
-        stack.callback(opened.close)
-        # mtdata calls `close`, and knows nothing of the archive around the text
-        opened.close = stack.close
-        return opened
 
 
 class _Lines(io.TextIOWrapper):
@@ -214,12 +256,17 @@ class _Lines(io.TextIOWrapper):
         return line
 
 
+@contextmanager
+def _lines(stream: Any, text: Packed) -> Iterator[_Lines]:
+    """Decode a stream, which whoever opened it closes."""
+    lines = _Lines(stream, text)
+    try:
+        yield lines
+    finally:
+        lines.detach()
+
+
 def _decoded(stream: Any, text: Packed) -> Iterator[str]:
     """Decode lines, without their ends."""
-    reader = _Lines(stream, text)
-    try:
-        for line in reader:
-            yield line.rstrip("\r\n")
-    finally:
-        # the caller opened the stream and closes it
-        reader.detach()
+    with _lines(stream, text) as lines:
+        yield from (line.rstrip("\r\n") for line in lines)

@@ -1,64 +1,86 @@
-"""Finds the text of a recipe: a known corpus by name, a folder, or public corpora and files one by one."""
+"""Finds the text of a recipe: a known corpus by name, a folder, or public corpora and files one by one.
+
+What is missing is made by steps, which `resolve` runs and `estimates` lists: public files are downloaded, each text is
+built from them, and the parts of the training text are put together.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from synmt.corpora.corpus import Corpus, files_in, in_any, side_names
-from synmt.corpora.download import result_of
-from synmt.corpora.items import local_items, named_tests, names_of_tests, resolving_items
-from synmt.corpora.known_texts import finding_known, known_corpus
-from synmt.corpora.progress import Progress
-from synmt.errors import SynmtError, UsageError, all_in_one
+from synmt.corpora.corpus import Corpus
+from synmt.corpora.download import RemoteFile, bytes_to_fetch, check_network, download_all, is_there, local_path
+from synmt.corpora.items import checked, items_by_key, items_by_split, spelled_out
+from synmt.corpora.known import KNOWN_CORPORA, known_corpus, split_of
+from synmt.corpora.known_text import KnownText, known_text
+from synmt.corpora.mixture import MixedText, parts_of
+from synmt.corpora.parts import CorpusPart
+from synmt.corpora.public_text import PublicText, public_text
+from synmt.errors import SynmtError, all_in_one
+from synmt.files.reading import count_lines
 from synmt.recipe.corpus import CorpusItem, CorpusRecipe, SplitFiles
 
-_VALID_NAMES = ("valid", "val", "dev")
+_Text = KnownText | PublicText
+_Need = tuple[_Text, list[RemoteFile], SynmtError | None]
 
 
-def resolve_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
-    """Find every file of a corpus; `resolving` also reports the progress of what has to be made first."""
-    return result_of(resolving(recipe, source, target))
+@dataclass(frozen=True)
+class TextEstimate:
+    """A step that makes the text of a recipe.
 
-
-def resolving(
-    recipe: CorpusRecipe, source: str, target: str, *, build: bool = True
-) -> Generator[Progress, None, Corpus]:
-    """Find every file of a corpus; public corpora are downloaded and built in the cache.
-
-    build: False raises NotBuilt in place of downloading and building.
+    what: begins with a verb.
+    state: `missing` if the step would fail.
+    size: bytes that are or would be downloaded, if known.
+    pairs: sentence pairs to train on, if known.
+    problem: why the step would fail.
     """
-    if recipe.folder is not None:
-        name = re.sub(r"[^\w.+-]", "_", recipe.folder.resolve().name) or "corpus"
-        items = _items_of_folder(recipe, recipe.folder, source, target)
-        return replace((yield from resolving_items(items, source, target, build=build)), name=name)
-    if recipe.name is not None:
-        known = known_corpus(recipe.name, source, target)
-        if recipe.valid is None and not recipe.test:
-            # all of it at once: its errors say which files of the user can take the place of missing ones
-            yield from finding_known(recipe.name, source, target, known.splits, build=build)
-    return (yield from resolving_items(recipe, source, target, build=build))
+
+    what: str
+    state: Literal["done", "to do", "missing"]
+    size: int | None = None
+    pairs: int | None = None
+    problem: SynmtError | None = None
 
 
-def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...]:
-    """Name the test sets of a corpus without downloading its files; a missing folder has none."""
-    if recipe.folder is not None and not recipe.test:
-        return _tests_in(recipe.folder, source, target) if recipe.folder.is_dir() else ()
-    return names_of_tests(recipe)
+def resolve(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
+    """Find every file of a corpus; public corpora are downloaded and built in the cache."""
+    texts = _Texts(recipe, source, target)
+    missing = texts.missing()
+    _fetch(texts)
+    for text in missing:
+        text.run()
+    for mixture in texts.mixtures.values():
+        mixture.run()
+    return texts.corpus()
 
 
-def local_tests(recipe: CorpusRecipe, source: str, target: str) -> dict[str, SplitFiles]:
-    """Name the files of the test sets that are the user's own, which may change; without checking that they exist."""
-    if recipe.folder is None or recipe.test:
-        return {name: files for name, item in named_tests(recipe).items() if (files := item.files())}
-    names = test_names(recipe, source, target)
-    return {
-        name: files_in([recipe.folder], name, source, target)
-        for name in names
-        if all(in_any([recipe.folder], side) for side in side_names(name, source, target))
-    }
+def find_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus | None:
+    """Find a corpus as `resolve` does, but make nothing: None if a text has to be downloaded or built first."""
+    texts = _Texts(recipe, source, target)
+    if texts.problems:
+        raise all_in_one(texts.problems)
+    there = not texts.missing() and all(mixture.is_done() for mixture in texts.mixtures.values())
+    return texts.corpus() if there else None
+
+
+def estimates(recipe: CorpusRecipe, source: str, target: str) -> list[TextEstimate]:
+    """List the steps that `resolve` would take until each text is there, the downloads first."""
+    texts = _Texts(recipe, source, target)
+    needs = texts.needs()
+    steps = [TextEstimate("find the text", "missing", problem=error) for error in texts.problems]
+    for text, _, problem in needs:
+        state = "missing" if problem else "to do"
+        steps.append(TextEstimate(f"build the text: {text.folder}", state, pairs=text.pairs, problem=problem))
+    if not steps:
+        made = (mixture.folder for mixture in texts.mixtures.values() if not mixture.is_done())
+        steps = [TextEstimate(f"build the text: {folder}", "to do") for folder in made]
+    return [*_downloads(_files(needs)), *steps]
 
 
 def local_texts(recipe: CorpusRecipe, source: str, target: str) -> dict[str, SplitFiles]:
@@ -66,46 +88,172 @@ def local_texts(recipe: CorpusRecipe, source: str, target: str) -> dict[str, Spl
 
     Corpora with an id of mtdata or sacreBLEU never change, so they are also left out.
     """
-    if recipe.folder is not None:
-        try:
-            recipe = _items_of_folder(recipe, recipe.folder, source, target)
-        except SynmtError:
-            return {}
-    return dict(local_items(recipe, source, target))
+    found: dict[str, SplitFiles] = {}
+    with suppress(SynmtError):
+        items = items_by_key(spelled_out(recipe, source, target))
+        for key, item in items.items():
+            split = key.partition(".")[0]
+            if split == "test":
+                continue
+            if files := item.files():
+                found[key] = files
+            elif item.id in KNOWN_CORPORA:
+                with suppress(SynmtError):
+                    text = known_text(item.id, (source, target), (split_of(item.id, split),))
+                    if text.is_done():
+                        found[key] = text.files(split)
+    return found
 
 
-def _items_of_folder(recipe: CorpusRecipe, folder: Path, source: str, target: str) -> CorpusRecipe:
-    """Write a folder as the files that it has; valid and test of the recipe replace its own."""
-    if not folder.is_dir():
-        raise UsageError(
-            "corpus.folder: there is no such folder",
-            where=str(folder),
-            do="Give its path relative to the current folder, not the recipe's",
-        )
-    valid = next((name for name in _VALID_NAMES if in_any([folder], side_names(name, source, target)[0])), "valid")
-    tests = () if recipe.test else _tests_in(folder, source, target)
-    missing: list[SynmtError] = [
-        UsageError(f"neither {name} nor {name}.gz is there", where=str(folder))
-        for split in ("train", *(() if recipe.valid else (valid,)), *tests)
-        for name in side_names(split, source, target)
-        if not in_any([folder], name)
-    ]
-    if missing:
-        raise all_in_one(missing)
+def missing_files(recipe: CorpusRecipe, source: str, target: str) -> list[str]:
+    """Name the files that a known corpus lacks on this machine; for other corpora `find_corpus` has the answer."""
+    if recipe.name is None:
+        return []
+    splits = _splits_of(recipe)[recipe.name]
+    return known_text(recipe.name, (source, target), tuple(splits)).missing()
 
-    def item(split: str) -> CorpusItem:
-        return CorpusItem(**dict(files_in([folder], split, source, target)))
 
-    return recipe.model_copy(
-        update={
-            "folder": None,
-            "train": (item("train"),),
-            "valid": recipe.valid or item(valid),
-            "test": recipe.test or {name: item(name) for name in tests},
+def stated_counts(recipe: CorpusRecipe) -> dict[str, int]:
+    """Return the sentence pairs of each split that the papers of known corpora state."""
+    counts: dict[str, int] = {}
+    for split, item in items_by_split(recipe):
+        if item.id in KNOWN_CORPORA and not item.is_drawn and (split != "train" or len(recipe.train) < 2):
+            count = KNOWN_CORPORA[item.id].counts.get(split_of(item.id, split))
+            counts |= {split: count} if count else {}
+    return counts
+
+
+def _splits_of(recipe: CorpusRecipe) -> dict[str, list[str]]:
+    """Return the public corpora of a recipe by id; for known corpora, the splits that are used."""
+    splits: dict[str, list[str]] = {}
+    for split, item in items_by_split(recipe):
+        if item.id is not None:
+            own = split_of(item.id, split) if item.id in KNOWN_CORPORA else split
+            splits.setdefault(item.id, []).append(own)
+    return splits
+
+
+class _Texts:
+    """The texts of a recipe in two languages.
+
+    problems: why some public corpora are none.
+    """
+
+    def __init__(self, recipe: CorpusRecipe, source: str, target: str) -> None:
+        self.languages = (source, target)
+        if recipe.name is not None:
+            known_corpus(recipe.name, source, target)
+        # the name of the folder is that of the corpus
+        self._folder = recipe.folder
+        self.recipe = checked(spelled_out(recipe, source, target))
+        self.public: dict[str, _Text] = {}
+        self.problems = list[SynmtError]()
+        for name, splits in _splits_of(self.recipe).items():
+            try:
+                known = name in KNOWN_CORPORA
+                self.public[name] = (
+                    known_text(name, self.languages, tuple(splits)) if known else public_text(name, source, target)
+                )
+            except SynmtError as error:
+                self.problems.append(error)
+
+    def missing(self) -> list[_Text]:
+        """List the public texts that have to be built."""
+        return [text for text in self.public.values() if not text.is_done()]
+
+    def needs(self) -> list[_Need]:
+        """List the public texts that have to be built, the files they are built from, and why one cannot be built."""
+        needs: list[_Need] = []
+        for text in self.missing():
+            try:
+                needs.append((text, text.downloads(), None))
+            except SynmtError as error:
+                needs.append((text, [], error))
+        return needs
+
+    @cached_property
+    def mixtures(self) -> dict[str, MixedText]:
+        """The texts that are put together or drawn from public ones, which are there, by split."""
+        splits = {"train": self.recipe.train}
+        splits |= {split: (item,) for split, item in items_by_split(self.recipe) if split != "train"}
+        return {
+            split: MixedText(items, [self._whole(item, split) for item in items], split, self.languages)
+            for split, items in splits.items()
+            if len(items) > 1 or any(item.is_drawn for item in items)
         }
-    )
+
+    def corpus(self) -> Corpus:
+        """Name the files, all of which exist."""
+        first, *_ = self.recipe.train
+        name = (first.id or "files").replace("/", "_")
+        parts: tuple[CorpusPart, ...] = ()
+        if mixture := self.mixtures.get("train"):
+            name, parts = mixture.folder.name, mixture.parts()
+        elif first.weight != 1 or first.tag:
+            parts = parts_of([first], [count_lines(self._whole(first, "train").source)])
+        if self._folder is not None:
+            name = re.sub(r"[^\w.+-]", "_", self._folder.resolve().name) or "corpus"
+        files = {
+            split: self.mixtures[split].files if split in self.mixtures else self._whole(item, split)
+            for split, item in items_by_split(self.recipe)
+        }
+        return Corpus(name, *self.languages, files.pop("train"), files.pop("valid"), files, parts)
+
+    def _whole(self, item: CorpusItem, split: str) -> SplitFiles:
+        """Find the whole text that an item takes pairs from."""
+        if item.id is not None:
+            return self.public[item.id].files(split)
+        files = item.files()
+        assert files is not None, item
+        return files
 
 
-def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
-    ending = re.compile(rf"(test.*)(?:{'|'.join(map(re.escape, side_names('', source, target)))})(?:\.gz)?")
-    return tuple(sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))}))
+def _files(needs: Sequence[_Need]) -> list[RemoteFile]:
+    return list(dict.fromkeys(file for _, files, _ in needs for file in files))
+
+
+def _fetch(texts: _Texts) -> None:
+    """Download what texts are built from; raises SynmtError before that if some cannot be built."""
+    needs = texts.needs()
+    if problems := [*texts.problems, *(problem for *_, problem in needs if problem)]:
+        raise all_in_one(problems)
+    files, names = _files(needs), [text.name for text, *_ in needs]
+    try:
+        download_all(files, f"the corpus {names[0]}" if len(names) == 1 else "this recipe's corpus")
+    except SynmtError as error:
+        if all(map(is_there, files)):
+            raise
+        do = ". ".join(filter(None, [error.do, *(text.advice() for text, *_ in needs)]))
+        raise error.with_(do=do) from None
+
+
+def _downloads(files: Sequence[RemoteFile]) -> Iterator[TextEstimate]:
+    silent = set[str]()
+    for file in files:
+        what, host = f"download {file.address}", urlsplit(file.address).netloc
+        if is_there(file):
+            yield TextEstimate(what, "done", local_path(file).stat().st_size)
+            continue
+        try:
+            check_network(files)
+        except SynmtError as error:
+            yield TextEstimate(what, "missing", file.size or None, problem=error)
+            continue
+        # a server that did not answer once is not asked again
+        size = bytes_to_fetch(file) if file.size or host not in silent else None
+        silent |= {host} if size is None else set()
+        yield TextEstimate(what, "to do", size)
+
+
+# until all callers use `resolve`
+
+
+def resolve_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
+    """Call `resolve`."""
+    return resolve(recipe, source, target)
+
+
+def resolving(recipe: CorpusRecipe, source: str, target: str) -> Generator[Any, None, Corpus]:
+    """Call `resolve`, as a generator."""
+    yield from ()
+    return resolve(recipe, source, target)

@@ -8,7 +8,6 @@ import shutil
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from synmt.errors import SynmtError
 from synmt.files.json_files import read_cached_json
 from synmt.files.links import in_place
 from synmt.files.writing import reporting_os_errors, write_json
+from synmt.reporting.progress import progress
 
 PAUSES = (1.0, 4.0, 15.0)
 """Seconds before each new attempt after a connection broke; an attempt that got further starts over."""
@@ -44,24 +44,35 @@ class _Broken(Exception):
     """The connection broke; the next attempt continues."""
 
 
-def read_into(partial: Path, address: str, *, size: int = 0) -> Iterator[tuple[int, int | None]]:
-    """Download an address into a file that may have its beginning; yields bytes that are there and bytes in total.
+class _Version(TypedDict, total=False):
+    """What a server calls the version of a file of which the beginning is here, and the size of the whole."""
+
+    version: str
+    size: int | None
+
+
+def partial_of(path: Path) -> Path:
+    """Name the place of the beginning of a file."""
+    return path.with_name(f"{path.name}.partial")
+
+
+def read_into(partial: Path, address: str, *, size: int = 0) -> None:
+    """Download an address into a file that may have its beginning.
 
     size: what the whole file must have, if known.
-    Raises Gone or Refused; what has arrived stays for the next time, with the version of the file next to it.
+    Raises Unavailable or NotTheFile; what has arrived stays for the next time, with the version of the file beside it.
     """
     in_place(partial)
-    furthest, attempts = _size(partial), 0
+    furthest, attempts = size_of(partial), 0
     if furthest and furthest == _version(partial).get("size"):
-        yield furthest, furthest
         return
     while True:
         try:
-            yield from _attempt(partial, address, size)
+            _attempt(partial, address, size)
             return
         except _Broken as error:
-            attempts = 1 if _size(partial) > furthest else attempts + 1
-            furthest = max(furthest, _size(partial))
+            attempts = 1 if size_of(partial) > furthest else attempts + 1
+            furthest = max(furthest, size_of(partial))
             if attempts > len(PAUSES):
                 raise Unavailable(f"{address}: {error}") from None
             time.sleep(PAUSES[attempts - 1])
@@ -81,7 +92,15 @@ def head(address: str) -> int | None:
     return None
 
 
-def _attempt(partial: Path, address: str, size: int) -> Iterator[tuple[int, int | None]]:
+def size_of(path: Path) -> int:
+    """Return the bytes of a file; 0 if there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _attempt(partial: Path, address: str, size: int) -> None:
     with _answer(partial, address) as response:
         done, total = _start_of(response, partial)
         if _is_web_page(address, response.headers):
@@ -89,15 +108,11 @@ def _attempt(partial: Path, address: str, size: int) -> Iterator[tuple[int, int 
         if size and total and total != size:
             raise NotTheFile(f"the file has changed: it has {total:,} bytes instead of {size:,}")
         _check_room(partial, (total or size) - done)
-        _note_version(partial, response.headers, total)
-        yield done, total or size or None
-        with reporting_os_errors(partial), open(partial, "ab" if done else "wb") as stream:
-            for block in _blocks(response):
-                stream.write(block)
-                done += len(block)
-                yield done, total or size or None
-            stream.flush()
-            os.fsync(stream.fileno())
+        # without the name of the version a download cannot be continued
+        tag = response.headers.get("ETag", "")
+        version = response.headers.get("Last-Modified", "") if not tag or tag.startswith("W/") else tag
+        write_json(_note(partial), {"version": version, "size": total})
+        done = _copy(response, partial, done, total or size)
     if total and done < total:
         raise _Broken(f"the connection broke after {done:,} of {total:,} bytes")
     if total and done > total:
@@ -105,12 +120,34 @@ def _attempt(partial: Path, address: str, size: int) -> Iterator[tuple[int, int 
         raise NotTheFile(f"the server sent {done:,} bytes instead of {total:,}")
 
 
+def _copy(response: Any, partial: Path, done: int, total: int) -> int:
+    """Append what arrives to the first `done` bytes; returns how many bytes there are then."""
+    megabyte = 1e6
+    with (
+        progress(f"download {partial.stem}", total / megabyte or None, "MB") as advance,
+        reporting_os_errors(partial),
+        open(partial, "ab" if done else "wb") as stream,
+    ):
+        advance(done / megabyte)
+        while True:
+            try:
+                block = response.read(_BLOCK)
+            except (OSError, http.client.HTTPException) as error:
+                raise _Broken(_reason(error)) from None
+            if not block:
+                break
+            stream.write(block)
+            done += len(block)
+            advance(len(block) / megabyte)
+        stream.flush()
+        os.fsync(stream.fileno())
+    return done
+
+
 def _answer(partial: Path, address: str) -> Any:
     """Ask for the file, or for the rest of it if the version of its beginning is known."""
-    headers, there = {}, _size(partial)
-    version = _version(partial).get("version")
-    if there and version:
-        headers = {"Range": f"bytes={there}-", "If-Range": version}
+    there, version = size_of(partial), _version(partial).get("version")
+    headers = {"Range": f"bytes={there}-", "If-Range": version} if there and version else {}
     try:
         return _open(address, headers)
     except urllib.error.HTTPError as error:
@@ -125,46 +162,35 @@ def _answer(partial: Path, address: str) -> Any:
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         # without a network nothing changes in a few seconds, unless it was there a moment ago
-        passing = there or isinstance(reason, ConnectionResetError | http.client.HTTPException)
-        raise (_Broken(_text(reason)) if passing else Unavailable(f"{address}: {_text(reason)}")) from None
+        if there or isinstance(reason, ConnectionResetError | http.client.HTTPException):
+            raise _Broken(_reason(reason)) from None
+        raise Unavailable(f"{address}: {_reason(reason)}") from None
     except ValueError as error:
         raise Unavailable(f"{address}: {error}") from None
 
 
 def _open(address: str, headers: dict[str, str], method: str = "GET") -> Any:
     name = {"User-Agent": f"synmt/{__version__}"}
-    return urllib.request.urlopen(
-        urllib.request.Request(address, headers=name | headers, method=method), timeout=TIMEOUT
-    )
+    request = urllib.request.Request(address, headers=name | headers, method=method)
+    return urllib.request.urlopen(request, timeout=TIMEOUT)
 
 
-def _start_of(response: Any, partial: Path) -> tuple[int, int | None]:
-    """Tell at which byte the answer starts, and how many the whole file has."""
-    length = response.headers.get("Content-Length")
-    rest = int(length) if length and length.isdigit() else None
+def _start_of(response: Any, partial: Path) -> tuple[int, int]:
+    """Return the byte at which the answer starts, and how many the whole file has (0 if the server does not say)."""
+    length = response.headers.get("Content-Length", "")
+    rest = int(length) if length.isdigit() else 0
     if getattr(response, "status", None) != 206:
         return 0, rest
     # bytes 100-199/200
     span, _, total = response.headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
-    begin, there = span.partition("-")[0], _size(partial)
-    if begin != str(there):
+    there = size_of(partial)
+    if span.partition("-")[0] != str(there):
         forget(partial)
         raise _Broken("the server answers with another part of the file")
-    return there, int(total) if total.isdigit() else None if rest is None else there + rest
+    return there, int(total) if total.isdigit() else rest and there + rest
 
 
-def _blocks(response: Any) -> Iterator[bytes]:
-    while True:
-        try:
-            block = response.read(_BLOCK)
-        except (OSError, http.client.HTTPException) as error:
-            raise _Broken(_text(error)) from None
-        if not block:
-            return
-        yield block
-
-
-def _text(error: object) -> str:
+def _reason(error: object) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
@@ -182,28 +208,9 @@ def _check_room(partial: Path, needed: int) -> None:
         )
 
 
-class _Version(TypedDict, total=False):
-    version: str
-    size: int | None
-
-
-def _note_version(partial: Path, headers: Any, total: int | None) -> None:
-    """Store what the server calls this version of the file; without it a download cannot be continued."""
-    tag = headers.get("ETag", "")
-    version = headers.get("Last-Modified", "") if not tag or tag.startswith("W/") else tag
-    write_json(_note(partial), {"version": version, "size": total})
-
-
 def _note(partial: Path) -> Path:
     return partial.with_name(f"{partial.name}.json")
 
 
 def _version(partial: Path) -> _Version:
     return read_cached_json(_note(partial), _Version) or {}
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

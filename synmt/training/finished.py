@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from synmt.corpora.items import named_tests
-from synmt.corpora.resolve import local_tests, test_names
+from synmt.corpora.items import local_tests, named_tests, test_names
 from synmt.errors import RETRANSLATE
 from synmt.files.json_files import read_json_if_there
 from synmt.files.reading import stored_sha256

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from synmt.corpora.needs import missing_files, stated_pairs
+from synmt.corpora.resolve import missing_files, stated_counts
 from synmt.recipe.catalogue import shipped_recipes
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
@@ -97,4 +97,4 @@ def _reported(comment: str) -> str:
 
 
 def _pairs(recipe: Recipe) -> int | None:
-    return stated_pairs(recipe.corpus)
+    return stated_counts(recipe.corpus).get("train")

@@ -117,8 +117,8 @@ def _read(name: str) -> ContrastSet:
 
 
 def _controlled() -> ContrastSet:
-    from synmt.corpora.controlled.contrast import contrastive_pairs
-    from synmt.corpora.controlled.corpus import generate
+    from synmt.controlled.contrast import contrastive_pairs
+    from synmt.controlled.corpus import generate
 
     examples = generate(train=0, valid=0)["test"]
     contrasts = []

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from synmt.arrays import SIDES
-from synmt.corpora.resolve import test_names
+from synmt.corpora.items import test_names
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.vocabulary import Vocabularies
 from synmt.files.reading import count_lines

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from synmt.corpora.corpus import Corpus
-from synmt.corpora.download import bytes_to_fetch, is_there, local_path, no_network
-from synmt.corpora.needs import CorpusNeeds, corpus_needs, find_corpus
-from synmt.errors import SynmtError, all_in_one
-from synmt.files.reading import offline
+from synmt.corpora.resolve import TextEstimate, estimates, find_corpus, stated_counts
+from synmt.errors import SynmtError
 from synmt.recipe.schema import Recipe
-from synmt.training.plan.step import PlannedStep, State
+from synmt.training.plan.step import PlannedStep
 
 
 @dataclass(frozen=True)
@@ -36,31 +33,16 @@ def plan_text(recipe: Recipe) -> PlannedText:
     try:
         if corpus := find_corpus(*where):
             return PlannedText(corpus, [PlannedStep(f"find the text: {corpus.train.source.parent}", "done")])
-        needs = corpus_needs(*where)
+        steps = [PlannedStep(step.what, step.state, _amount(step), problem=step.problem) for step in estimates(*where)]
     except SynmtError as error:
         return PlannedText(steps=[PlannedStep("find the text", "missing", problem=error)])
-    pairs = needs.counts.get("train")
-    amount = f"about {pairs:,} pairs to train on" if pairs else ""
-    problem = all_in_one(list(needs.problems)) if needs.problems else None
-    state: State = "missing" if problem else "to do"
-    build = PlannedStep(f"build the text: {needs.folder}", state, amount, problem=problem)
-    return PlannedText(None, [*_downloads(needs), build], needs.valid, needs.counts)
+    return PlannedText(None, steps, counts=stated_counts(recipe.corpus))
 
 
-def _downloads(needs: CorpusNeeds) -> Iterator[PlannedStep]:
-    silent = set[str]()
-    missing = [file for file in needs.downloads if not is_there(file)]
-    for file in needs.downloads:
-        what, host = f"download {file.address}", urlsplit(file.address).netloc
-        if is_there(file):
-            yield PlannedStep(what, "done", _bytes(local_path(file).stat().st_size))
-        elif offline():
-            yield PlannedStep(what, "missing", _bytes(file.size or None), problem=no_network(missing))
-        else:
-            # a server that did not answer once is not asked again
-            size = bytes_to_fetch(file) if file.size or host not in silent else None
-            silent |= {host} if size is None else set()
-            yield PlannedStep(what, "to do", _bytes(size))
+def _amount(step: TextEstimate) -> str:
+    if step.what.startswith("download"):
+        return _bytes(step.size)
+    return f"about {step.pairs:,} pairs to train on" if step.pairs else ""
 
 
 def _bytes(size: int | None) -> str:

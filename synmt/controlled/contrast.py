@@ -23,12 +23,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from synmt.corpora.controlled import english
-from synmt.corpora.controlled.agreement import FiniteVerb, finite_verbs
-from synmt.corpora.controlled.corpus import ControlledExample
-from synmt.corpora.controlled.german import noun_phrase, say
-from synmt.corpora.controlled.lexicon import VERBS, Case, Verb
-from synmt.corpora.controlled.meaning import Determiner, NounPhrase, Predicate, predicates, replace_part
+from synmt.controlled import english
+from synmt.controlled.agreement import FiniteVerb, finite_verbs
+from synmt.controlled.corpus import ControlledExample
+from synmt.controlled.german import noun_phrase, say
+from synmt.controlled.lexicon import VERBS, Case, Verb
+from synmt.controlled.meaning import Determiner, NounPhrase, Predicate, predicates, replace_part
 
 _OTHER_DETERMINER: dict[Determiner, Determiner] = {"the": "this", "this": "the", "a": "my", "my": "a"}
 """Both have the same declension, so that only the article changes."""

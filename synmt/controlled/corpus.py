@@ -34,10 +34,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from synmt.corpora.controlled import english, german
-from synmt.corpora.controlled.agreement import attractors, combinations
-from synmt.corpora.controlled.grammar import PHENOMENA, SentencePlan, draw
-from synmt.corpora.controlled.meaning import Sentence
+from synmt.controlled import english, german
+from synmt.controlled.agreement import attractors, combinations
+from synmt.controlled.grammar import PHENOMENA, SentencePlan, draw
+from synmt.controlled.meaning import Sentence
 from synmt.files.writing import reporting_os_errors, write_atomically
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import Parse

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from synmt.corpora.controlled.english import Node
-from synmt.corpora.controlled.german import finite
-from synmt.corpora.controlled.lexicon import Noun, Verb
-from synmt.corpora.controlled.meaning import Tense
+from synmt.controlled.english import Node
+from synmt.controlled.german import finite
+from synmt.controlled.lexicon import Noun, Verb
+from synmt.controlled.meaning import Tense
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from random import Random
 
-from synmt.corpora.controlled.lexicon import VERBS, Verb
-from synmt.corpora.controlled.meaning import Clause, NounPhrase, Predicate, Sentence, SubordinateClause
-from synmt.corpora.controlled.phrases import DeadEndError, Phrases, SentencePlan, Style
+from synmt.controlled.lexicon import VERBS, Verb
+from synmt.controlled.meaning import Clause, NounPhrase, Predicate, Sentence, SubordinateClause
+from synmt.controlled.phrases import DeadEndError, Phrases, SentencePlan, Style
 
 PHENOMENA = ("agreement", "subject_relative", "object_relative", "subordinate", "separable", "case", "coordination")
 _CONJUNCTIONS = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal, TypeVar
 
-from synmt.corpora.controlled.lexicon import (
+from synmt.controlled.lexicon import (
     ADJECTIVES,
     NOUNS,
     PREPOSITION,
@@ -17,7 +17,7 @@ from synmt.corpora.controlled.lexicon import (
     Preposition,
     Verb,
 )
-from synmt.corpora.controlled.meaning import (
+from synmt.controlled.meaning import (
     Clause,
     Determiner,
     NounPhrase,

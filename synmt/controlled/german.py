@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synmt.corpora.controlled.lexicon import ADVERBS, CONJUNCTIONS, Case, Noun, Verb
-from synmt.corpora.controlled.meaning import (
+from synmt.controlled.lexicon import ADVERBS, CONJUNCTIONS, Case, Noun, Verb
+from synmt.controlled.meaning import (
     Clause,
     NounPhrase,
     Predicate,

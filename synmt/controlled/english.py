@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from synmt.corpora.controlled.lexicon import ADVERBS, Noun, Verb
-from synmt.corpora.controlled.meaning import (
+from synmt.controlled.lexicon import ADVERBS, Noun, Verb
+from synmt.controlled.meaning import (
     Clause,
     NounPhrase,
     Predicate,

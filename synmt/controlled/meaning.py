@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal
 
-from synmt.corpora.controlled.lexicon import Adjective, Noun, Preposition, Verb
+from synmt.controlled.lexicon import Adjective, Noun, Preposition, Verb
 
 Tense = Literal["present", "past", "pluperfect", "can", "must", "will", "could"]
 Determiner = Literal["the", "a", "this", "my", "two"]

@@ -1,0 +1,190 @@
+"""The text of a known corpus: the files that the user has, and those that synmt builds in the cache."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+from synmt.corpora.cleaning import Pair, check_steps
+from synmt.corpora.corpus import files_in, in_any
+from synmt.corpora.download import RemoteFile, alone, local_path
+from synmt.corpora.formats import with_progress
+from synmt.corpora.known import KnownCorpus, SplitPlan, known_corpus, split_of
+from synmt.errors import SynmtError
+from synmt.files.reading import cache_folder, fingerprint, sha256
+from synmt.files.writing import write_atomically, write_folder_atomically
+from synmt.recipe.corpus import SplitFiles
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class KnownText:
+    """Some splits of a known corpus in two languages.
+
+    `downloads` raises SynmtError, before anything is downloaded, if only the user can provide a text.
+    """
+
+    name: str
+    languages: Pair
+    splits: tuple[str, ...]
+
+    @property
+    def known(self) -> KnownCorpus:
+        """The description of the corpus; raises UsageError if it does not have these languages."""
+        return known_corpus(self.name, *self.languages)
+
+    @property
+    def folder(self) -> Path:
+        """The folder where files are built."""
+        return cache_folder() / "corpora" / self.name
+
+    @property
+    def pairs(self) -> int | None:
+        """The number of training pairs that the paper states."""
+        return self.known.counts.get("train") if "train" in self.splits else None
+
+    def folders(self) -> list[Path]:
+        """List the folders that may have files, in order."""
+        given = os.environ.get("SYNMT_DATA")
+        return [*([Path(given).expanduser() / self.name] if given else []), self.folder]
+
+    def missing(self) -> list[str]:
+        """Name the files that none of the folders has."""
+        splits = [split for split in self.known.all_splits if split in self.splits]
+        names = [f"{split}.{language}" for split in splits for language in self.languages]
+        folders = self.folders()
+        return [name for name in names if in_any(folders, name) is None]
+
+    def is_done(self) -> bool:
+        """Tell whether all files are there."""
+        return not self.missing()
+
+    def downloads(self) -> list[RemoteFile]:
+        """List the public files that missing ones are built from, each once."""
+        plans = self._plans()
+        if not plans:
+            raise SynmtError(
+                f"files of the corpus {self.name} are missing: {', '.join(self.missing())}",
+                allowed=f"They are {self.known.origin}",
+                do=f"{self.known.ask}. {self.advice()}",
+            )
+        lacking = [source for plan in plans for source in plan.sources if source.owners and source.found() is None]
+        if lacking:
+            paths = ["/".join(source.inside) for source in lacking]
+            first = lacking[0]
+            do = (
+                f"Put the folder {first.inside[0].partition('/')[0]} into {_either(first.places())}, or set "
+                f"SYNMT_{first.owners.upper()} to its path. {self.advice()}"
+            )
+            what = f"the corpus {self.name} is built from files that are not on this machine: {', '.join(paths)}"
+            raise SynmtError(what, allowed=self.known.ask, do=do)
+        for plan in plans:
+            check_steps(plan.clean)
+        return list(dict.fromkeys(file for plan in plans for file in plan.files(self.languages)))
+
+    def run(self) -> None:
+        """Build the missing files from the downloaded ones."""
+        with alone(self.folder, f"builds the corpus {self.name}"):
+            # another process may have built some in the meantime
+            for plan in self._plans():
+                self._build(plan)
+
+    def advice(self) -> str:
+        """Say that the missing files can also be put into their folder."""
+        also = "" if os.environ.get("SYNMT_DATA") else f" (or into {self.name}/ in a folder that SYNMT_DATA names)"
+        names = ", ".join(self.missing())
+        return f"Or put your own {names}, plain or as `.gz`, into {_either(self.folders())}{also}"
+
+    def files(self, split: str) -> SplitFiles:
+        """Name the files of a split, which exist, and what belongs to them."""
+        return files_in(self.folders(), split_of(self.name, split), *self.languages)
+
+    def _plans(self) -> list[SplitPlan]:
+        missing = {name.rpartition(".")[0] for name in self.missing()}
+        return [plan for plan in self.known.plans if missing & set(plan.splits)]
+
+    def _build(self, plan: SplitPlan) -> None:
+        """Write the missing files of a plan; they get their names when all of them are complete."""
+        expected = sum(self.known.counts.get(split, 0) for split in plan.splits)
+        counts, names = Counter[str](), replace(self, splits=plan.splits).missing()
+        with ExitStack() as stack:
+            streams: dict[str, IO[str]] = {
+                name: stack.enter_context(write_atomically(self.folder / name)) for name in names
+            }
+            pairs = with_progress(plan.pairs(self.languages), f"build {self.name}/{plan.splits[0]}", expected or None)
+            for split, pair in pairs:
+                counts[split] += 1
+                for language, text in zip(self.languages, pair, strict=True):
+                    if stream := streams.get(f"{split}.{language}"):
+                        stream.write(f"{text}\n")
+            if not all(counts[split] for split in plan.splits):
+                paths = [str(local_path(file)) for file in plan.files(self.languages)]
+                raise SynmtError(
+                    f"the text of {self.name}/{' and '.join(plan.splits)} has no sentences",
+                    do=f"If its files are not the right ones, remove them: {', '.join(paths)}",
+                )
+        for split in plan.splits:
+            self._compare(split, counts[split])
+
+    def _compare(self, split: str, count: int) -> None:
+        """Log how a split differs in size from what its paper states."""
+        stated, remark = self.known.counts.get(split, count), self.known.remarks.get(split)
+        if count == stated:
+            return
+        what = f"{self.name}/{split} has {count:,} sentence pairs, {self.known.paper} states {stated:,}"
+        if remark:
+            _logger.info("%s: %s", what, remark)
+        else:
+            _logger.warning("%s", what)
+
+
+class ControlledText(KnownText):
+    """The controlled corpus, which is generated."""
+
+    def folders(self) -> list[Path]:
+        """List the folders that may have files, in order."""
+        return [*super().folders(), self._generated("hard"), self._generated()]
+
+    def downloads(self) -> list[RemoteFile]:
+        """List no files."""
+        return []
+
+    def run(self) -> None:
+        """Generate the missing files."""
+        from synmt.controlled import corpus as controlled
+
+        with alone(self._generated(), "generates the controlled corpus"):
+            # another process may have generated it in the meantime
+            missing = {name.rpartition(".")[0] for name in self.missing()}
+            if "hard" in missing:
+                self._write("hard", controlled.generate_hard())
+            if missing - {"hard"}:
+                self._write("", controlled.generate())
+
+    def _write(self, part: str, examples: Any) -> None:
+        from synmt.controlled.corpus import write_corpus
+
+        with write_folder_atomically(self._generated(part)) as unfinished:
+            write_corpus(unfinished, examples)
+
+    def _generated(self, part: str = "") -> Path:
+        """Name the folder of the generated corpus, or of its hard test set; a changed generator gets a new one."""
+        package = Path(__file__).parents[1] / "controlled"
+        made_by = fingerprint(*(sha256(path) for path in sorted(package.glob("*.py"))))
+        return self.folder.parent / "-".join(filter(None, ["controlled", part, made_by]))
+
+
+def known_text(name: str, languages: Pair, splits: tuple[str, ...]) -> KnownText:
+    """Describe splits of a known corpus; raises UsageError if it does not have these languages."""
+    known_corpus(name, *languages)
+    return (ControlledText if name == "controlled" else KnownText)(name, languages, splits)
+
+
+def _either(folders: list[Path]) -> str:
+    return " or ".join(map(str, folders))

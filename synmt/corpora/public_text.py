@@ -1,0 +1,135 @@
+"""The text of a public corpus by its id: a data set of mtdata's index, or a test set of sacreBLEU."""
+
+from __future__ import annotations
+
+import logging
+import re
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from synmt.corpora.cleaning import Pair
+from synmt.corpora.corpus import side_names
+from synmt.corpora.download import RemoteFile, alone, local_path
+from synmt.corpora.formats import read_pairs, with_progress
+from synmt.corpora.mtdata_index import IndexEntry, find_entry, looks_like_id, same_language
+from synmt.corpora.sacrebleu_sets import files_of_test_set, pairs_of_test_set, test_sets
+from synmt.errors import SynmtError, UsageError, counted, did_you_mean
+from synmt.files.reading import cache_folder
+from synmt.files.writing import write_folder_atomically, write_json
+from synmt.recipe.corpus import SplitFiles
+
+_logger = logging.getLogger(__name__)
+
+FACTS = "corpus.json"
+"""The file in the folder of a built text that says what it is made from."""
+
+
+@dataclass(frozen=True)
+class PublicText:
+    """A data set of mtdata, or a test set of sacreBLEU, as one text of the cache.
+
+    sides: the codes of source and target in that data set.
+    entry: None for a test set of sacreBLEU.
+    """
+
+    name: str
+    sides: Pair
+    entry: IndexEntry | None = None
+    pairs: int | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the text; one of mtdata serves both directions."""
+        direction = "" if self.entry else f".{'-'.join(self.sides)}"
+        return cache_folder() / "corpora" / f"{self.name.replace('/', '_')}{direction}"
+
+    def is_done(self) -> bool:
+        """Tell whether the text has been built."""
+        return self.folder.is_dir()
+
+    def downloads(self) -> list[RemoteFile]:
+        """List what the text is built from."""
+        return list(self.entry.files) if self.entry else files_of_test_set(self.name, *self.sides)
+
+    def run(self) -> None:
+        """Build the text from its downloaded files."""
+        with alone(self.folder, f"builds the corpus {self.name}"):
+            if not self.is_done():
+                self._build()
+
+    def advice(self) -> str:
+        """Return nothing: files of one's own have keys in recipes."""
+        return ""
+
+    def files(self, split: str) -> SplitFiles:
+        """Name the two sides."""
+        first, second = side_names(test_name(self.name), *self.sides)
+        return SplitFiles(source=self.folder / first, target=self.folder / second)
+
+    def _build(self) -> None:
+        files = self.downloads()
+        with tempfile.TemporaryDirectory() as work, write_folder_atomically(self.folder) as unfinished:
+            if self.entry:
+                texts = self.entry.texts([local_path(file) for file in files])
+                languages = self.entry.languages
+                pairs = read_pairs(texts, self.entry.form, languages=languages, columns=self.entry.columns)
+            else:
+                languages = self.sides
+                pairs = pairs_of_test_set(self.name, *languages, Path(work, "sacrebleu"))
+            paths = [unfinished / file for file in side_names(test_name(self.name), *languages)]
+            lines = write_pairs(pairs, paths, f"build {self.name}")
+            facts = {"id": self.name, "lines": lines, "files": [file.address for file in files]}
+            write_json(unfinished / FACTS, facts, indent=1)
+        _logger.info("built %s: %s sentence pairs, in %s", self.name, f"{lines:,}", self.folder)
+
+
+def public_text(name: str, source: str, target: str) -> PublicText:
+    """Describe a public corpus by its id; raises UsageError if there is none, or none with these languages."""
+    if name in test_sets():
+        files_of_test_set(name, source, target)
+        return PublicText(name, (source, target))
+    if not looks_like_id(name):
+        own = f"For files of your own, write `{{source: {name}.{source}, target: {name}.{target}}}`"
+        raise UsageError(
+            f"there is no corpus '{name}'",
+            allowed="There are known corpora such as nc11, test sets of sacreBLEU such as wmt17, and ids of mtdata "
+            "such as Statmt-news_commentary-16-deu-eng",
+            do=own if "/" in name else did_you_mean(name, test_sets()),
+        )
+    entry = find_entry(name)
+    first, second = entry.languages
+    for sides in ((first, second), (second, first)):
+        if same_language(source, sides[0]) and same_language(target, sides[1]):
+            return PublicText(name, sides, entry)
+    raise UsageError(f"the corpus {name} has no language pair {source}-{target}", allowed=f"It has {first}-{second}")
+
+
+def test_name(name: str) -> str:
+    """Name a public test set as tables do: `newstest2016` for Statmt-newstest_ende-2016-eng-deu."""
+    if name in test_sets() or not looks_like_id(name):
+        return name.replace("/", "_")
+    _, title, version, *_ = name.split("-")
+    title = re.sub(r"_[a-z]{4}$", "", title) if re.match(r"news(test|dev)", title) else title
+    return f"{title}{version}" if re.fullmatch(r"\d{4}", version) else title
+
+
+def write_pairs(pairs: Iterable[Pair], paths: list[Path], what: str) -> int:
+    """Write both sides of a text, and report the progress; returns the number of pairs."""
+    number = replaced = 0
+    with (
+        open(paths[0], "w", encoding="utf-8", newline="\n") as first,
+        open(paths[1], "w", encoding="utf-8", newline="\n") as second,
+    ):
+        for one, other in with_progress(pairs, what):
+            number += 1
+            first.write(f"{one}\n")
+            second.write(f"{other}\n")
+            replaced += "\ufffd" in one or "\ufffd" in other
+    if not number:
+        raise SynmtError("the corpus has no sentences", where=what.removeprefix("build "))
+    if replaced:
+        affected = counted(replaced, "pair has", "pairs have")
+        _logger.warning("%s: %s the character �, which stands for bytes that are not UTF-8", what, affected)
+    return number
