@@ -1,9 +1,9 @@
 """Sentences per second of synmt and CTranslate2: the same trained weights, the same text, from raw text to pieces.
 
 The systems take turns, so that other work on the machine hits all of them. Each line of the table has the sentences per
-second by the clock and by processor time, the ratio to CTranslate2 in float32 with two threads (without it, to the
-first system) as the median over the rounds with the smallest and the largest, and the share of translations that are
-those of the first system. The two rank by different length penalties; with --length-penalty 0 they rank alike.
+second by the clock and by processor time, and the ratio to CTranslate2 in float32 with two threads (without it, to the
+first system) as the median over the rounds with the smallest and the largest; below it are the shares of translations
+that are those of the first system. The two rank by different length penalties; with --length-penalty 0 they rank alike.
 
 A file is translated by copies of the process, as `synmt translate` does; what they take to start counts.
 
@@ -17,13 +17,12 @@ Without --run, a small Transformer is trained first on Multi30k (which `synmt tr
 from __future__ import annotations
 
 import argparse
-import gzip
 import os
-import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +39,7 @@ from synmt.decode.next_piece import limits_of
 from synmt.decode.remote import remote_translator, translate_windows
 from synmt.decode.translation import Translation
 from synmt.decode.translator import Translator
+from synmt.files.reading import read_lines
 from synmt.model.transformer import Transformer
 from synmt.recipe.load import check_recipe
 from synmt.training.pipeline import train
@@ -65,23 +65,20 @@ System = Callable[[list[str]], Translations]
 def main() -> None:
     """Let the systems take turns and print what they did."""
     options = _options()
-    open_text = gzip.open if options.text.suffix == ".gz" else open
-    with open_text(options.text, "rt", encoding="utf-8") as stream:
-        lines = [line.rstrip("\n") for line in stream][: options.sentences]
+    lines = list(islice(read_lines(options.text), options.sentences))
     run = options.run or trained(options.steps)
     with tempfile.TemporaryDirectory() as folder:
-        systems = {
-            name: system
-            for name, system in all_systems(run, Path(folder), options)
-            if any(part in name for part in options.systems)
-        }
-        found = {name: system(lines) for name, system in systems.items()}
-        times: dict[str, list[tuple[float, float]]] = {name: [] for name in systems}
+        every = all_systems(run, Path(folder), options)
+        chosen = [(name, one) for name, one in every if any(part in name for part in options.systems)]
+        systems = {name: partial(one, lines) for name, one in chosen}
+        found = {name: translate() for name, translate in systems.items()}
         with measuring.busy(options.busy):
-            for _ in range(options.rounds):
-                for name, system in systems.items():
-                    times[name].append(measuring.timed(partial(system, lines)))
-    report(times, found, len(lines))
+            times = measuring.take_turns(systems, options.rounds)
+    first = next(iter(found))
+    print(measuring.speeds(times, len(lines), "sentences", lambda name: BASE if BASE in times else first))
+    for name, translations in found.items():
+        same = sum(one == other for one, other in zip(translations, found[first], strict=True))
+        print(f"{name}: {same / len(lines):.1%} of the translations are those of {first}")
 
 
 def trained(steps: int) -> Path:
@@ -138,7 +135,7 @@ def in_processes(translator: Translator, run: Path, how: dict[str, Any]) -> Syst
     return translate
 
 
-def theirs(loaded, translator: Translator) -> System:
+def theirs(loaded: Any, translator: Translator) -> System:
     """Translate with CTranslate2: the same pieces, options and, for all lines, the largest of our limits."""
     options, vocabulary = translator.options, translator.source
 
@@ -159,19 +156,6 @@ def theirs(loaded, translator: Translator) -> System:
         return pieces
 
     return translate
-
-
-def report(times: dict[str, list[tuple[float, float]]], found: dict[str, Translations], count: int) -> None:
-    """Print medians, and ratios round by round."""
-    first = next(iter(found.values()))
-    print(f"{'system':32} {'sentences/s':>12} {'of CPU time':>12} {'ratio (min .. max)':>22} {'same':>7}")
-    base = BASE if BASE in times else next(iter(times))
-    for name, rounds in times.items():
-        wall, cpu = (count / statistics.median(column) for column in zip(*rounds, strict=True))
-        ratios = sorted(base[0] / own[0] for own, base in zip(rounds, times[base], strict=True))
-        same = sum(one == other for one, other in zip(found[name], first, strict=True)) / count
-        spread = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} .. {ratios[-1]:.2f})"
-        print(f"{name:32} {wall:12.1f} {cpu:12.1f} {spread:>22} {same:7.1%}")
 
 
 def _options() -> argparse.Namespace:
