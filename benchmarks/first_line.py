@@ -16,9 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from measuring import median_and_spread
-
-from synmt.reporting.values import Column, Table, Value, text_column
+from measuring import Row, spread, table
 
 LINE = "A man in an orange hat is staring at something in front of the station.\n"
 
@@ -48,14 +46,15 @@ def main() -> None:
         for _ in range(options.rounds + 1):
             for name, (arguments, used) in commands.items():
                 taken[name].append(run(arguments, used or tempfile.mkdtemp(dir=folder)))
-    columns, rows = [text_column("command")], list[list[Value]]()
-    for title in ("to the first line", "to the end", "of processors"):
-        columns += [Column(title=f"seconds {title}"), Column(title=f"range {title}")]
+    rows: list[Row] = []
     for name, (_, *rounds) in taken.items():
-        rows.append([name])
-        for seconds in zip(*rounds, strict=True):
-            rows[-1] += median_and_spread(seconds)
-    print(Table(columns=columns, rows=rows))
+        row: Row = {"command": name}
+        for what, seconds in zip(
+            ("to the first line", "to the end", "of processors"), zip(*rounds, strict=True), strict=True
+        ):
+            row |= spread(f"seconds {what}", seconds)
+        rows.append(row)
+    print(table(rows))
 
 
 def run(arguments: list[str], cache: str) -> tuple[float, ...]:

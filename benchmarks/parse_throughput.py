@@ -43,7 +43,7 @@ def main() -> None:
     )
     systems = all_systems(plain, with_arcs, lines)
     times = measuring.take_turns(systems, options.rounds)
-    print(measuring.speeds(times, len(lines), "sentences", lambda name: _BULK))
+    print(measuring.speeds(times, len(lines), lambda name: _BULK))
     parses = with_arcs.parse(lines)
     masses = np.concatenate([np.bincount(parse.arcs.words, weights=parse.arcs.probabilities) for parse in parses])
     arcs = sum(len(parse.arcs.words) for parse in parses)

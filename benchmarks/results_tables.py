@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from measuring import Row, table
 from results_compared import Results
 from results_plan import Plan
 from results_statistics import REAL, Difference, Line, adjusted, average
@@ -14,37 +15,17 @@ from results_statistics import REAL, Difference, Line, adjusted, average
 from synmt.errors import UsageError
 from synmt.reporting.values import Column, Interval, Marked, Table, Value
 
-Row = dict[str, Value]
-"""The values of a row by the titles of their columns."""
 Tables = Iterator[tuple[str, Table]]
 """Tables and what is written above them."""
-
-_WORDS = Column(title="", kind="text")
 _SHARE = Column(title="", kind="share", digits=1)
 _SIGNED = Column(title="", signed=True)
 _FORMS = {
-    **dict.fromkeys(("system", "trees", "compared with", "models", "mixture"), _WORDS),
-    **dict.fromkeys(("difference", "95 % interval"), _SIGNED),
-    **dict.fromkeys(("exact match", "contrasts", "last fall of the loss"), _SHARE),
-    "p (Holm)": Column(title="", kind="p"),
-    "more weights": replace(_SHARE, signed=True),
-    "validation loss": Column(title="", digits=4),
+    **{"difference": _SIGNED, "95 % interval": _SIGNED, "p (Holm)": Column(title="", kind="p")},
+    **{"exact match": _SHARE, "contrasts": _SHARE, "last fall of the loss": _SHARE},
+    **{"more weights": replace(_SHARE, signed=True), "validation loss": Column(title="", digits=4)},
 }
 """How columns are written, by what their titles begin with, up to a comma."""
 _STAR = f"*: p < {REAL}"
-
-
-def table(rows: Sequence[Row], *notes: str, others: Column | None = None) -> Table:
-    """Make a table of rows without empty columns.
-
-    others: how columns are written that `_FORMS` does not have; default: as numbers with two decimals.
-    """
-    titles = list(dict.fromkeys(title for row in rows for title in row))
-    others = others or Column(title="")
-    forms = [_FORMS.get(title.partition(",")[0], others) for title in titles]
-    columns = [replace(form, title=title) for form, title in zip(forms, titles, strict=True)]
-    cells = [[row.get(title) for title in titles] for row in rows]
-    return Table(columns=columns, rows=cells, notes=notes).without_empty_columns()
 
 
 def difference(found: Difference | None, of_test: str = "", *, unstable: bool = False) -> Row:
@@ -66,7 +47,7 @@ def short_table(lines: Iterable[Line]) -> Table:
     for line in lines:
         row: Row = {"system": line.system, "seeds": len(line.scores), "BLEU": line.mean}
         rows.append(row | difference(line.difference, unstable=line.unstable))
-    return table(rows, _STAR)
+    return table(rows, _STAR, forms=_FORMS)
 
 
 def main_table(results: Results) -> Table:
@@ -92,7 +73,7 @@ def main_table(results: Results) -> Table:
         threads = results.timed["threads"]
         on = f"processor time, {threads} thread{'s' * (threads != 1)} of " if threads else ""
         notes.append(f"Time: interleaved, {on}{results.timed['machine']}, {results.timed['precision']}.")
-    return table(rows, *notes)
+    return table(rows, *notes, forms=_FORMS)
 
 
 def _exact(results: Results, system: str) -> float:
@@ -175,7 +156,7 @@ def contrast_table(results: Results, weights: Mapping[str, Mapping[str, float]],
         found = {name: compared.contrast(of_systems) for name, of_systems in weights.items()}
         for name, one in (adjusted(found) if tested else found).items():
             rows[name] |= difference(one, "" if test == results.plan.test else f", {test}")
-    return table(list(rows.values()), *([_STAR] if tested else []))
+    return table(list(rows.values()), *([_STAR] if tested else []), forms=_FORMS)
 
 
 def search_table(plan: Plan) -> Table:
@@ -185,7 +166,7 @@ def search_table(plan: Plan) -> Table:
     for system, loss in plan.lowest_losses(begins & plan.systems.keys()).items():
         losses[f"{system} alone"] = loss
     ordered = sorted(losses, key=losses.__getitem__)
-    return table([{"mixture": one, "validation loss": losses[one]} for one in ordered])
+    return table([{"mixture": one, "validation loss": losses[one]} for one in ordered], forms=_FORMS)
 
 
 def group_tables(results: Results) -> Tables:
@@ -200,7 +181,7 @@ def group_tables(results: Results) -> Tables:
                 real = difference(line.difference if line.is_real else None, f", {value}")
                 rows[line.system] |= {value: line.mean, f"difference, {value}": real[f"difference, {value}"]}
         notes = [f"{value}: {meaning}" for value, meaning in group.meaning.items()]
-        shown = table(list(rows.values()), _STAR, *notes, others=Column(title="", digits=1))
+        shown = table(list(rows.values()), _STAR, *notes, forms=_FORMS, others=Column(title="", digits=1))
         yield f"{metric}{of_test} by {group.by}{less}:", shown
 
 

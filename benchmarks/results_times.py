@@ -14,7 +14,7 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -42,33 +42,26 @@ _FEWEST = 6
 _LOCK = ".results.lock"
 
 
-class Timed:
-    """A model in training whose steps are timed."""
-
-    def __init__(self, recipe: Recipe, data: Path, place: str) -> None:
-        with FileLock(data / _LOCK):
-            *_, prepared = prepare(recipe, data=data)
-        assert isinstance(prepared, Prepared)
-        # a baseline may be timed as a system, too
-        folder = Path(mkdtemp(dir=place))
-        self._trainer = make_trainer(Run(folder), recipe, prepared, Processes())
-
-    def seconds(self, steps: int) -> Iterator[float]:
-        """Time steps, from the beginning of the text."""
-        accumulate, device = self._trainer.settings.accumulate, self._trainer.device
-        stream = self._trainer.train_reader.forever(Position())
-        for _ in range(steps):
-            began = now(device)
-            self._trainer.update([batch.to(device) for batch, _ in islice(stream, accumulate)])
-            yield now(device) - began
-
-
-def in_turns(system: Timed, baseline: Timed, steps: int) -> dict[str, list[float]]:
+def in_turns(system: Recipe, baseline: Recipe, options: argparse.Namespace) -> dict[str, list[float]]:
     """Time alternating steps of two models, after a few that do not count: seconds of each."""
-    both = zip(system.seconds(_FIRST + steps), baseline.seconds(_FIRST + steps), strict=True)
-    pairs = list(islice(both, _FIRST, None))
-    own, other = ([round(second, 4) for second in seconds] for seconds in zip(*pairs, strict=True))
-    return {"seconds": own, "of_baseline": other}
+    with TemporaryDirectory() as first, TemporaryDirectory() as second:
+        both = zip(steps(system, options.data, first), steps(baseline, options.data, second), strict=True)
+        own, other = zip(*islice(both, _FIRST, _FIRST + options.steps), strict=True)
+    return {"seconds": list(own), "of_baseline": list(other)}
+
+
+def steps(recipe: Recipe, data: Path, folder: str) -> Iterator[float]:
+    """Train a model from the beginning of the text; yield the seconds of each step."""
+    with FileLock(data / _LOCK):
+        *_, prepared = prepare(recipe, data=data)
+    assert isinstance(prepared, Prepared)
+    trainer = make_trainer(Run(Path(folder)), recipe, prepared, Processes())
+    accumulate, device = trainer.settings.accumulate, trainer.device
+    stream = trainer.train_reader.forever(Position())
+    while True:
+        began = now(device)
+        trainer.update([batch.to(device) for batch, _ in islice(stream, accumulate)])
+        yield round(now(device) - began, 4)
 
 
 def main() -> None:
@@ -103,44 +96,40 @@ def _how(path: Path, plan: Plan, changes: Mapping[str, Any], machine: str | None
     training = plan.recipe(next(iter(plan.baselines.values())), changes).training
     device = choose_device(training.device)
     before = read_times(path)["machine"] if path.exists() else device_name(device)
+    # None: a GPU
     threads = torch.get_num_threads() if device.type == "cpu" else None
     return {"machine": machine or before, "threads": threads, "precision": training.precision}
 
 
-def _read(path: Path, how: Mapping[str, Any]) -> dict[str, Any]:
+def _read(path: Path, how: dict[str, Any]) -> dict[str, Any]:
     """Read the times; raises UsageError if they were measured otherwise."""
     stored = read_times(path) if path.exists() else {**how, "systems": {}}
-    for key, value in how.items():
-        if stored[key] != value:
-            what = f"measured with {key} {stored[key] or 'of a GPU'}, not {value or 'of a GPU'}"
-            do = "Measure as before (--machine, SYNMT_THREADS, training.precision, training.device), "
-            do += "or remove the file to measure all systems again"
-            raise UsageError(what, where=str(path), do=do)
+    before = {key: stored[key] for key in how}
+    if before != how:
+        do = "Measure as before (--machine, SYNMT_THREADS, training.precision, training.device), "
+        do += "or remove the file to measure all systems again"
+        raise UsageError(f"measured with {_in_words(before)}, not {_in_words(how)}", where=str(path), do=do)
     return stored["systems"]
+
+
+def _in_words(how: dict[str, Any]) -> str:
+    threads = f"{how['threads']} threads" if how["threads"] else "a GPU"
+    return f"machine {how['machine']}, {threads}, precision {how['precision']}"
 
 
 def measured(
     plan: Plan, changes: Mapping[str, Any], options: argparse.Namespace, stored: Callable[[], Mapping[str, Any]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Time the systems that have not been timed, without those in another precision than their baseline."""
-    systems, baselines = Systems(plan), dict[str, Timed]()
+    systems = Systems(plan)
     changed = {system: _changed(plan, system, changes) for system in systems.names}
-    stored()
-    with TemporaryDirectory() as place:
-        for system in systems.names:
-            base = systems.baseline(system)
-            names = {"recipe": system, "baseline": base}
-            pair = {key: fingerprint(systems.recipes[name]) for key, name in names.items()}
-            known = pair.items() <= stored().get(system, {}).items()
-            same = changed[base].training.precision == changed[system].training.precision
-            if base == system or known or not same or systems.kind(system) == "repeat":
-                continue
-            if base not in baselines:
-                # the other one makes room first
-                baselines.clear()
-                baselines[base] = Timed(changed[base], options.data, place)
-            own = Timed(changed[system], options.data, place)
-            yield system, {**pair, **in_turns(own, baselines[base], options.steps)}
+    for system in systems.names:
+        base = systems.baseline(system)
+        pair = {"recipe": fingerprint(systems.recipes[system]), "baseline": fingerprint(systems.recipes[base])}
+        known = pair.items() <= stored().get(system, {}).items()
+        same = changed[base].training.precision == changed[system].training.precision
+        if base != system and same and not known and systems.kind(system) != "repeat":
+            yield system, {**pair, **in_turns(changed[system], changed[base], options)}
 
 
 def _changed(plan: Plan, system: str, changes: Mapping[str, Any]) -> Recipe:

@@ -24,11 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from synmt.reporting.values import Column, Table, Value, count_column, text_column
+from measuring import Row, table
 
 WORDS, CHUNK = 60_000, 50_000
-Stages = dict[str, list[float]]
+Stages = dict[str, dict[str, float]]
 """Of each stage what `Meter` reads."""
 
 
@@ -48,22 +47,20 @@ def main() -> None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
         print(json.dumps((prepare if options.stage == "prepare" else epoch)(options)))
         return
-    columns = [text_column("stage"), *(Column(title=f"seconds{of}", digits=1) for of in ("", ", own", ", workers"))]
-    columns += [count_column("MB"), count_column("MB of the largest worker")]
     for pairs in options.pairs:
         with tempfile.TemporaryDirectory() as folder:
             write_text(Path(folder), pairs, options.longest)
             digests = set[str]()
             for stage, cores in [*(("prepare", cores) for cores in options.cores), ("epoch", options.cores[-1])]:
                 stages = measured(stage, pairs, cores, folder)
-                digests |= set(map(str, stages.pop("digest", [])))
-                rows: list[list[Value]] = [[name, *values] for name, values in stages.items()]
-                rows.append(["all", sum(values[0] for values in stages.values()), None, None, None, None])
-                print(Table(title=f"{pairs:,} pairs, {cores} cores: {stage}", columns=columns, rows=rows), flush=True)
-            assert len(digests) == 1, "the files differ"
+                digests |= {stages.pop("digest", "")}
+                rows: list[Row] = [{"stage": name} | used for name, used in stages.items()]
+                rows.append({"stage": "all", "seconds": sum(used["seconds"] for used in stages.values())})
+                print(f"{pairs:,} pairs, {cores} cores", table(rows), sep="\n", flush=True)
+            assert len(digests - {""}) == 1, "the files differ"
 
 
-def measured(stage: str, pairs: int, cores: int, folder: str) -> dict[str, list[float]]:
+def measured(stage: str, pairs: int, cores: int, folder: str) -> dict[str, Any]:
     """Measure a stage in a process of its own."""
     command = [sys.executable, *sys.argv, "--stage", stage, "--pairs", str(pairs), "--cores", str(cores)]
     done = subprocess.run([*command, "--folder", folder], capture_output=True, text=True, check=False)
@@ -112,12 +109,12 @@ def prepare(options: argparse.Namespace) -> dict[str, Any]:
         stage = progress.stage
     # the same workers filter and encode: they count when they have ended
     ended = meter.read()
-    encode = [*stages["train"][:2], ended[2], stages["train"][3], ended[4]]
+    of_workers = {name: ended[name] for name in ("seconds of workers", "MB of the largest worker")}
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "lock"):
         digest.update(sha256(path).encode())
     kept = {name: stages[name] for name in ("filter", "vocabulary")}
-    return {**kept, "encode": encode, "digest": [digest.hexdigest()]}
+    return {**kept, "encode": stages["train"] | of_workers, "digest": digest.hexdigest()}
 
 
 def epoch(options: argparse.Namespace) -> Stages:
@@ -150,12 +147,13 @@ class Meter:
         times = os.times()
         return [time.perf_counter(), sum(times[:2]), sum(times[2:4])]
 
-    def read(self) -> list[float]:
+    def read(self) -> dict[str, float]:
         """Return the seconds and the memory."""
         before, self.before = self.before, self._times()
         seconds = [one - other for one, other in zip(self.before, before, strict=True)]
-        peaks = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-        return [*seconds, *(peak // 1024 for peak in peaks)]
+        peaks = [resource.getrusage(who).ru_maxrss // 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        titles = ("seconds", "seconds of the processor", "seconds of workers", "MB", "MB of the largest worker")
+        return dict(zip(titles, [*seconds, *peaks], strict=True))
 
 
 if __name__ == "__main__":

@@ -14,10 +14,11 @@ import time
 from pathlib import Path
 
 import torch
+from measuring import Row, table
 
 from synmt.recipe.load import load_recipe
 from synmt.reporting.formats import render
-from synmt.reporting.values import Column, Report, Table, Value, count_column, text_column
+from synmt.reporting.values import Column, Report
 from synmt.run import Run
 from synmt.training.distributed import Processes
 from synmt.training.lifecycle import begin_run, check_run
@@ -37,14 +38,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    columns = [text_column("system"), count_column("weights")]
-    columns += [Column(title=title, digits=3) for title in ("untrained", "loss", "perplexity")]
-    columns += [text_column("auxiliary losses"), Column(title="seconds", digits=0)]
-    table = Table(columns=columns, rows=[short_run(path, options) for path in options.recipes])
-    print(render({"": Report(title="", parts=[table])}, "markdown"))
+    rows = [short_run(path, options) for path in options.recipes]
+    print(render({"": Report(title="", parts=[table(rows, others=Column(title="", digits=3))])}, "markdown"))
 
 
-def short_run(path: Path, options: argparse.Namespace) -> list[Value]:
+def short_run(path: Path, options: argparse.Namespace) -> Row:
     """Train a recipe, unless this was done; return the row of the table."""
     changes = ["training.validation_beam_size=0", "training.average=1", "training.use=last", "training.log_every=50"]
     changes += [f"training.{key}={options.steps}" for key in ("max_steps", "validate_every", "save_every")]
@@ -70,8 +68,8 @@ def short_run(path: Path, options: argparse.Namespace) -> list[Value]:
     others = [record["losses"] for record in records if record.get("losses")]
     falls = [f"{name} {others[0][name]:.2f} → {others[-1][name]:.2f}" for name in (others or [()])[-1]]
     weights = sum(weight.numel() for weight in trainer.model.parameters())
-    row: list[Value] = [recipe.name, weights, found["untrained"], loss, math.exp(loss)]
-    return [*row, "; ".join(falls), found["seconds"]]
+    row: Row = {"system": recipe.name, "weights": weights, "untrained": found["untrained"], "loss": loss}
+    return row | {"perplexity": math.exp(loss), "auxiliary losses": "; ".join(falls), "seconds": found["seconds"]}
 
 
 if __name__ == "__main__":

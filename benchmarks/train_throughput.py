@@ -29,6 +29,7 @@ from typing import Any
 import measuring
 import numpy as np
 import torch
+from measuring import Row
 from peers import PEERS
 from systems import ARCHITECTURES, batch_for, draw_examples, model_of, recipe_of
 from torch import Tensor
@@ -37,7 +38,7 @@ from synmt.data.batch import Batch
 from synmt.data.corpus import Example
 from synmt.data.stream import prefetch
 from synmt.model.device import autocast, choose_device, keep_freed_memory
-from synmt.reporting.values import Column, Interval, Table, Value, count_column, text_column
+from synmt.reporting.values import Column, Interval, Table
 from synmt.training.loss import smoothed_cross_entropy
 
 
@@ -118,49 +119,39 @@ def measure(options: argparse.Namespace) -> Table:
             system.round(corpus, options.busy)
             if not number:
                 system.times.clear()
-    return table(systems, tokens[1:], len(sizes))
+    rows = [summary(name, systems, tokens[1:], len(sizes)) for name in systems]
+    return measuring.table(rows, others=Column(title="", digits=3))
 
 
-def table(systems: dict[str, System], tokens: Sequence[int], batches: int) -> Table:
-    """Summarise systems.
+def summary(name: str, systems: dict[str, System], tokens: Sequence[int], batches: int) -> Row:
+    """Summarise a system.
 
     tokens: target tokens of each round.
     batches: of each round.
     """
-    columns = [text_column("system"), count_column("tokens/s"), count_column("tokens/CPU s")]
-    rows: list[list[Value]] = []
-    for name, system in systems.items():
-        times, base = system.times, systems.get(system.base)
-        own = base.times if base and system.reads is not None else {}
-        compared = {
-            "busy / quiet": (times["steps"], times.get("busy")),
-            "step / base": (times["steps"], own.get("steps")),
-            "fed / base": (times.get("fed", []), own.get("fed")),
-        }
-        for peer in PEERS:
-            if peer in systems and systems[peer].base == system.base:
-                compared[f"x {peer}"] = (systems[peer].times["wall"], times["wall"])
-                compared[f"x {peer}, CPU"] = (systems[peer].times["steps"], times["steps"])
-            else:
-                compared |= {f"x {peer}": ([], None), f"x {peer}, CPU": ([], None)}
-        row: list[Value] = [name, *(float(np.median(np.array(tokens) / times[key])) for key in ("wall", "steps"))]
-        row.append(1000 * float(np.median(times["collating"])) / batches)
-        for first, second in compared.values():
-            row += ratio(first, second) if second else (None, None)
-        rows.append(row)
-        titles = list(compared)
-    columns.append(Column(title="collation ms/batch", digits=1))
-    for title in titles:
-        columns += [Column(title=title, digits=3), Column(title=f"{title}, 95 % interval", digits=3)]
-    return Table(columns=columns, rows=rows).without_empty_columns()
+    system, row = systems[name], Row(system=name)
+    times, base = system.times, systems.get(system.base)
+    for title, key in (("tokens/s", "wall"), ("tokens/CPU s", "steps")):
+        row[title] = round(float(np.median(np.array(tokens) / times[key])))
+    if "busy" in times:
+        row |= ratio("busy / quiet", times["steps"], times["busy"])
+    if base and system.reads is not None:
+        row |= ratio("step / base", times["steps"], base.times["steps"])
+        row |= ratio("fed / base", times["fed"], base.times["fed"])
+        row["collation ms/batch"] = 1000 * float(np.median(times["collating"])) / batches
+    for peer in PEERS:
+        if peer in systems and systems[peer].base == system.base:
+            row |= ratio(f"x {peer}", systems[peer].times["wall"], times["wall"])
+            row |= ratio(f"x {peer}, CPU", systems[peer].times["steps"], times["steps"])
+    return row
 
 
-def ratio(times: Sequence[float], base: Sequence[float]) -> tuple[float, Interval]:
+def ratio(title: str, times: Sequence[float], base: Sequence[float]) -> Row:
     """Return the median ratio over rounds, and its interval."""
     ratios = np.array(times) / np.array(base)  # (R,)
     medians = np.median(np.random.default_rng(0).choice(ratios, (2000, len(ratios))), axis=1)
     low, high = np.quantile(medians, (0.025, 0.975))
-    return float(np.median(ratios)), Interval(float(low), float(high))
+    return {title: float(np.median(ratios)), f"{title}, 95 % interval": Interval(float(low), float(high))}
 
 
 def main() -> None:

@@ -80,8 +80,8 @@ def main() -> None:
     sentences = [random.integers(EOS + 1, options.pieces, length).tolist() for length in lengths]
     searches = {f"{make.__name__} {beam}": make(options, beam) for beam in (1, 5) for make in (ours, joeynmt)}
     systems = {name: partial(translate_all, one, sentences, options.batch_size) for name, one in searches.items()}
-    times = measuring.take_turns(systems, options.rounds, warm_up=1)
-    print(measuring.speeds(times, len(sentences), "sentences", lambda name: f"joeynmt {name.split()[1]}"))
+    times = measuring.take_turns(systems, options.rounds)
+    print(measuring.speeds(times, len(sentences), lambda name: f"joeynmt {name.split()[1]}"))
 
 
 if __name__ == "__main__":
