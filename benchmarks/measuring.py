@@ -1,4 +1,4 @@
-"""What several benchmarks measure with."""
+"""What benchmarks measure and show with: rounds in which systems take turns, and tables of rows."""
 
 from __future__ import annotations
 
@@ -6,19 +6,62 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import torch
 
 # before torch, as in the command: it chooses how threads wait
 import synmt  # noqa: F401
+from synmt.reporting.values import Column, Interval, Table, Value
+
+Row = dict[str, Value]
+"""The values of a row by the titles of their columns."""
+Times = list[tuple[float, float]]
+"""Seconds of each round: on the clock, and of processors."""
+NUMBERS = Column(title="")
+"""A column of numbers with two decimals, whole ones without."""
 
 
-def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Return the seconds of a call: on the clock, and of processors in this process and in those that it ended."""
-    wall, before = time.perf_counter(), os.times()
-    work()
-    after = os.times()
-    return time.perf_counter() - wall, sum(after[:4]) - sum(before[:4])
+def table(
+    rows: Sequence[Row], *notes: str, forms: Mapping[str, Column] | None = None, others: Column = NUMBERS
+) -> Table:
+    """Make a table of rows without empty columns; columns of nothing but text are words.
+
+    forms: how columns are written, by what their titles begin with, up to a comma.
+    others: how all others are written.
+    """
+    columns, titles = list[Column](), list(dict.fromkeys(title for row in rows for title in row))
+    for title in titles:
+        form = (forms or {}).get(title.partition(",")[0], others)
+        values = [row[title] for row in rows if row.get(title) is not None]
+        words = all(isinstance(value, str) for value in values)
+        columns.append(replace(form, title=title, kind="text" if words else form.kind))
+    cells = [[row.get(title) for title in titles] for row in rows]
+    return Table(columns=columns, rows=cells, notes=notes).without_empty_columns()
+
+
+def now(device: torch.device) -> float:
+    """Return the processor time of this process; with a GPU, which works while the processor waits, the clock."""
+    if device.type == "cpu":
+        return time.process_time()
+    torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def take_turns(systems: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Times]:
+    """Run systems round by round, so that other work on the machine slows all alike; one more round warms up."""
+    found: dict[str, Times] = {name: [] for name in systems}
+    for _ in range(1 + rounds):
+        for name, work in systems.items():
+            wall, before = time.perf_counter(), os.times()
+            work()
+            # of processes that have ended, too
+            used = sum(os.times()[:4]) - sum(before[:4])
+            found[name].append((time.perf_counter() - wall, used))
+    return {name: times for name, (_, *times) in found.items()}
 
 
 @contextmanager
@@ -31,3 +74,25 @@ def busy(count: int) -> Iterator[None]:
         for other in others:
             other.kill()
             other.wait()
+
+
+def spread(what: str, values: Sequence[float]) -> Row:
+    """Return the median and the range of what rounds gave."""
+    return {what: float(np.median(values)), f"{what}, range": Interval(min(values), max(values))}
+
+
+def speeds(times: Mapping[str, Times], count: int, base_of: Callable[[str], str]) -> Table:
+    """Make a table of the medians of speeds and, round by round, of ratios to another system.
+
+    count: the sentences of each round.
+    base_of: names the system that one is compared with.
+    """
+    rows: list[Row] = []
+    for name, own in times.items():
+        rows.append({"system": name})
+        for clock, second in enumerate(("second", "processor second")):
+            seconds, base = ([one[clock] for one in rounds] for rounds in (own, times[base_of(name)]))
+            ratios = np.divide(base, seconds).tolist()
+            rows[-1] |= {f"sentences for each {second}": count / float(np.median(seconds))}
+            rows[-1] |= spread(f"ratio by {second}", ratios)
+    return table(rows)

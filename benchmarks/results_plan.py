@@ -1,6 +1,7 @@
 """What `benchmarks/results.py` compares: the systems of a file in results/, each as a recipe with a seed.
 
-corpus: controlled                  the first part of the names of runs, whose results are in a folder beside the file
+corpus: controlled                  the first part of the names of runs, whose results are in a folder
+                                    beside the file
 transformer: {differences_from: A, added_to: B}
                                     a system is what its recipe adds to recipe A, added to recipe B
 set: {KEY: VALUE}                   changes of every recipe
@@ -8,9 +9,11 @@ seeds: [1, 2, 3]
 baselines: {transformer: plain}     the system that the others of an architecture are compared with
 systems: {NAME: RECIPE, NAME: {recipe: RECIPE, set: {KEY: VALUE}, baseline: NAME}}
                                     `baseline` if another system than that of its architecture
-search: {NAME: …}                   mixtures, as `systems`: trained with the first seed; the one with the lowest
-                                    loss on the validation text is compared like a system, with all seeds
+search: {NAME: …}                   mixtures, as `systems`: trained with the first seed; the one with the
+                                    lowest loss on the validation text is compared like a system, with all
+                                    seeds
 chosen_by_score: [NAME, …]          controls that were added because the scores of their models were high
+pairs: [[NAME, NAME], …]            further systems that are compared with each other
 contrast: NAME                      contrastive sets
 contrasts_by: [LABEL, …]            tables of the contrastive sets by a label
 groups: [{test: TEST, by: LABEL, metric: bleu, without: {LABEL: VALUE}, meaning: {VALUE: WHAT IT MEANS}}]
@@ -19,6 +22,8 @@ groups: [{test: TEST, by: LABEL, metric: bleu, without: {LABEL: VALUE}, meaning:
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,14 +31,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
-from results_files import read_result
-from results_recipes import Frame, Strict, fingerprint, moved
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from results_stored import read_result
 
 from synmt.errors import UsageError, all_in_one, did_you_mean, plain_message
 from synmt.recipe.load import check_recipe, load_recipe, recipe_values, set_key
 from synmt.recipe.schema import Recipe
-from synmt.recipe.yaml_text import load_yaml
+from synmt.recipe.yaml_text import load_yaml, parse_yaml_value
+
+_SYSTEM_SECTIONS = ("model", "syntax", "tasks", "parser", "target_parser")
+"""The sections of a recipe that make the system; the others are those of the corpus."""
+_OF_THE_MACHINE = {
+    "training": ("seed", "device", "keep", "log_every", "save_every"),
+    "decoding": ("batch_size",),
+    "parser": ("model", "workers", "device", "batch_words"),
+    "target_parser": ("model", "workers", "device", "batch_words"),
+}
+"""Keys that change nothing of what is measured; the result names the parser."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +69,17 @@ class Planned:
         return fingerprint(self.recipe)
 
 
-class _System(Strict):
-    """A system as the plan writes it."""
+class Strict(BaseModel):
+    """A part of a plan: frozen, without unknown keys."""
 
-    recipe: str
-    set: dict[str, Any] = Field(default_factory=dict)
-    baseline: str | None = None
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Frame(Strict):
+    """The recipes that systems are moved between."""
+
+    differences_from: str
+    added_to: str
 
 
 class Group(Strict):
@@ -73,9 +92,19 @@ class Group(Strict):
     meaning: dict[str, str] = Field(default_factory=dict)
 
 
-_Systems = dict[
-    str, Annotated[_System, BeforeValidator(lambda given: {"recipe": given} if isinstance(given, str) else given)]
-]
+class _System(Strict):
+    """A system as the plan writes it."""
+
+    recipe: str
+    set: dict[str, Any] = Field(default_factory=dict)
+    baseline: str | None = None
+
+
+def _in_full(given: Any) -> Any:
+    return {"recipe": given} if isinstance(given, str) else given
+
+
+_Systems = dict[str, Annotated[_System, BeforeValidator(_in_full)]]
 
 
 class Plan(Strict):
@@ -96,6 +125,7 @@ class Plan(Strict):
     lstm: Frame | None = None
     baselines: dict[str, str] = Field(default_factory=dict)
     chosen_by_score: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
     contrast: str | None = None
     contrasts_by: tuple[str, ...] = ()
     groups: tuple[Group, ...] = ()
@@ -105,26 +135,37 @@ class Plan(Strict):
         """Read a file of results/; raises UsageError."""
         given = load_yaml(path)
         if not isinstance(given, dict):
-            raise UsageError("not a plan: it must consist of `key: value` lines", where=str(path))
+            what = "not a plan: it must consist of `key: value` lines"
+            raise UsageError(what, where=str(path))
+        known = [key for key in cls.model_fields if key != "path"]
         for key in given:
-            if key not in _KEYS:
-                raise UsageError(f"a plan has no key '{key}'", where=str(path), do=did_you_mean(str(key), _KEYS))
+            if key not in known:
+                do = did_you_mean(str(key), known)
+                raise UsageError(f"a plan has no key '{key}'", where=str(path), do=do)
         try:
             return cls(path=path, **given)
         except ValidationError as error:
-            raise all_in_one([_problem(path, problem) for problem in error.errors()]) from None
+            problems = [_problem(path, problem) for problem in error.errors()]
+            raise all_in_one(problems) from None
 
     @model_validator(mode="after")
     def _names_fit(self) -> Plan:
         if len({*self.seeds}) < len(self.seeds):
             raise ValueError(f"seeds: one is given twice: {self.seeds}")
-        named = [*self.baselines.values(), *self.chosen_by_score]
         for system, own in self.search.items():
             if own.baseline:
-                raise ValueError(f"search: a mixture such as '{system}' has no baseline of its own")
-        for system in (*named, *(own.baseline for own in self.systems.values() if own.baseline)):
+                what = f"search: a mixture such as '{system}' has no baseline of its own"
+                raise ValueError(what)
+        named = [*self.baselines.values(), *self.chosen_by_score]
+        named += [own.baseline for own in self.systems.values() if own.baseline]
+        for system in named:
             if system not in self.systems:
-                raise ValueError(f"no system is named '{system}'. {did_you_mean(system, self.systems)}".rstrip())
+                hint = did_you_mean(system, self.systems)
+                raise ValueError(f"no system is named '{system}'. {hint}".rstrip())
+        for pair in self.pairs:
+            for system in pair:
+                if system not in {*self.systems, *self.search}:
+                    raise ValueError(f"pairs: no system is named '{system}'")
         files = Counter(map(file_name, (*self.systems, *self.search)))
         for name, count in files.items():
             if count > 1:
@@ -136,6 +177,11 @@ class Plan(Strict):
         """The folder of the results, next to the plan."""
         return self.path.with_suffix("")
 
+    @property
+    def tests(self) -> list[str]:
+        """The test sets that the plan names."""
+        return list(dict.fromkeys([self.test, *(group.test for group in self.groups)]))
+
     def runs(self, changes: Mapping[str, Any]) -> Iterator[Planned]:
         """Yield the runs in order: all systems with the first seed, then with the second."""
         found = self.found()
@@ -145,32 +191,21 @@ class Plan(Strict):
                 recipe = self.recipe(system, {**changes, "training.seed": seed})
                 yield Planned(system, seed, recipe, self.result(system, seed))
 
-    def baseline(self, system: str) -> str | None:
-        """Name the system that a system is compared with, if it is another one than that of its architecture."""
-        return self.systems[system].baseline if system in self.systems else None
-
     def result(self, system: str, seed: int) -> Path:
-        """Name the file of a result."""
+        """Return the file of a result."""
         return self.folder / f"{file_name(system)}-seed{seed}.json"
 
-    def tried(self) -> dict[str, float]:
-        """Read the lowest loss on the validation text of each mixture of the search that has been trained."""
-        return self._losses(self.search)
-
-    def parts(self) -> dict[str, float]:
-        """Read the same of the systems with which the mixtures begin: of `a` for a mixture `a + b`."""
-        first = set(map(first_part, self.search))
-        return self._losses(system for system in self.systems if system in first)
-
-    def _losses(self, systems: Iterable[str]) -> dict[str, float]:
+    def lowest_losses(self, systems: Iterable[str]) -> dict[str, float]:
+        """Read each system's lowest loss on the validation text, with the first seed, if there is one."""
         files = {system: self.result(system, self.seeds[0]) for system in systems}
         found = {system: read_result(path) for system, path in files.items() if path.exists()}
         return {system: min(loss for _, loss in result["validation"]) for system, result in found.items()}
 
     def found(self) -> str | None:
         """Name the mixture that the search has found, once all of them have been trained."""
-        tried = self.tried()
-        return min(tried, key=tried.__getitem__) if tried and len(tried) == len(self.search) else None
+        tried = self.lowest_losses(self.search)
+        done = tried and len(tried) == len(self.search)
+        return min(tried, key=tried.__getitem__) if done else None
 
     def recipe(self, system: str, changes: Mapping[str, Any]) -> Recipe:
         """Make the recipe of a system."""
@@ -179,24 +214,28 @@ class Plan(Strict):
         architecture = of_system.model.architecture
         if architecture not in self.baselines:
             what = f"baselines: none is given for the {architecture} that '{system}' is"
-            raise UsageError(what, where=str(self.path), do=f"Write baselines: {{{architecture}: SYSTEM}}")
+            do = f"Write baselines: {{{architecture}: SYSTEM}}"
+            raise UsageError(what, where=str(self.path), do=do)
         frame = self.lstm if architecture == "lstm" else self.transformer
         values = recipe_values(of_system if frame is None else moved(of_system, frame))
+        where = f"{self.path}, {system}"
         try:
             for key, value in {**self.set, **given.set, **changes}.items():
                 set_key(values, key, value)
         except UsageError as error:
-            raise error.with_(where=f"{self.path}, {system}") from None
+            raise error.with_(where=where) from None
         values["name"] = f"{self.corpus}-{file_name(system)}-seed{values['training']['seed']}"
-        return check_recipe(values, where=f"{self.path}, {system}")
+        return check_recipe(values, where=where)
 
 
-_KEYS = [key for key in Plan.model_fields if key != "path"]
-
-
-def first_part(mixture: str) -> str:
-    """Name the system that a mixture begins with: `a` of `a + b`."""
-    return mixture.partition(" + ")[0]
+def _problem(path: Path, problem: Mapping[str, Any]) -> UsageError:
+    key = ".".join(map(str, problem["loc"]))
+    what = f"{key}: {plain_message(problem)}".removeprefix(": ")
+    if problem["type"] == "extra_forbidden":
+        what = f"a plan has no key '{key}'"
+    elif problem["type"] == "missing":
+        what = f"'{key}' is missing"
+    return UsageError(what, where=str(path))
 
 
 def file_name(system: str) -> str:
@@ -204,10 +243,32 @@ def file_name(system: str) -> str:
     return re.sub(r"[^\w.]+", "-", system).strip("-")
 
 
-def _problem(path: Path, problem: Mapping[str, Any]) -> UsageError:
-    key = ".".join(map(str, problem["loc"]))
-    if problem["type"] == "extra_forbidden":
-        return UsageError(f"a plan has no key '{key}'", where=str(path))
-    if problem["type"] == "missing":
-        return UsageError(f"'{key}' is missing", where=str(path))
-    return UsageError(f"{key}: {plain_message(problem)}".removeprefix(": "), where=str(path))
+def moved(system: Recipe, frame: Frame) -> Recipe:
+    """Add what a recipe adds to one base to another base."""
+    base, values = (recipe_values(load_recipe(one)) for one in (frame.differences_from, frame.added_to))
+    own = recipe_values(system)
+    for section in _SYSTEM_SECTIONS:
+        for key, value in own[section].items():
+            if value != base[section][key]:
+                values[section][key] = value
+    values["training"]["pretraining"] = own["training"]["pretraining"]
+    return check_recipe(values, where=system.name)
+
+
+def change(text: str) -> tuple[str, Any]:
+    """Read `section.key=value`; raises UsageError."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        allowed = "Changes look like training.max_steps=100"
+        raise UsageError(f"'{text}' is not a change", allowed=allowed)
+    return key, parse_yaml_value(value)
+
+
+def fingerprint(recipe: Recipe) -> str:
+    """Identify all values of a recipe that a result depends on, apart from the seed."""
+    values = recipe_values(recipe)
+    del values["name"]
+    for section, keys in _OF_THE_MACHINE.items():
+        for key in keys:
+            values[section].pop(key, None)
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]

@@ -3,10 +3,13 @@
     python benchmarks/scale.py --pairs 1000000 4000000 --cores 1 2
 
 Each measurement is a separate process with a given number of cores. Seconds are those on the clock, then those of
-processors, which other work on the machine does not change much. Memory is `ru_maxrss` at the end of a stage, of the
-process and of the largest of its children. The words are drawn by Zipf's law, 1 to `--longest` for a sentence. The
-vocabulary learns from at most `--training-lines` lines. The prepared corpora must be the same with any number of cores.
+processors, which other work on the machine does not change much, in this process and in workers that have ended. Memory
+is `ru_maxrss` at the end of a stage, of the process and of the largest of its children. The words are drawn by Zipf's
+law, 1 to `--longest` for a sentence. The vocabulary learns from at most `--training-lines` lines. The prepared corpora
+must be the same with any number of cores.
 """
+
+from __future__ import annotations
 
 import argparse
 import hashlib
@@ -18,174 +21,140 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from measuring import Row, table
 
-WORDS = 60_000
-CHUNK = 50_000
+WORDS, CHUNK = 60_000, 50_000
+Stages = dict[str, dict[str, float]]
+"""Of each stage what `Meter` reads."""
 
 
-def main():
+def main() -> None:
+    """Measure each number of pairs with each number of cores, and print tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--longest", type=int, default=35, help="words of the longest sentence")
     parser.add_argument("--training-lines", type=int, default=2_000_000)
     parser.add_argument("--duplicates", action="store_true", help="remove duplicates too")
-    parser.add_argument("--folder", type=Path, help="where texts are generated; those that are there are used again")
-    parser.add_argument("--stage", help=argparse.SUPPRESS)
-    settings = parser.parse_args()
-    if settings.stage:
-        STAGES[settings.stage](settings)
+    parser.add_argument("--stage", choices=("prepare", "epoch"), help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.stage:
+        [cores] = options.cores
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+        print(json.dumps((prepare if options.stage == "prepare" else epoch)(options)))
         return
-    with tempfile.TemporaryDirectory() as name:
-        folder = settings.folder or Path(name)
-        for pairs in settings.pairs:
-            report(pairs, folder, settings)
+    for pairs in options.pairs:
+        with tempfile.TemporaryDirectory() as folder:
+            write_text(Path(folder), pairs, options.longest)
+            digests = set[str]()
+            for stage, cores in [*(("prepare", cores) for cores in options.cores), ("epoch", options.cores[-1])]:
+                stages = measured(stage, pairs, cores, folder)
+                digests |= {stages.pop("digest", "")}
+                rows: list[Row] = [{"stage": name} | used for name, used in stages.items()]
+                rows.append({"stage": "all", "seconds": sum(used["seconds"] for used in stages.values())})
+                print(f"{pairs:,} pairs, {cores} cores", table(rows), sep="\n", flush=True)
+            assert len(digests - {""}) == 1, "the files differ"
 
 
-def report(pairs, folder, settings):
-    write_text(folder / f"text-{pairs}", pairs, settings.longest)
-    seconds, digests = {}, set()
-    for cores in settings.cores:
-        made = measured("prepare", pairs, cores, folder, settings)
-        digests.add(made.pop("digest"))
-        seconds[cores] = sum(stage["seconds"] for stage in made.values())
-        show(f"{pairs:,} pairs, {cores} cores", made)
-        print(f"    all {seconds[cores]:.1f} s, {seconds[settings.cores[0]] / seconds[cores]:.2f} x", flush=True)
-    assert len(digests) == 1, "the files differ"
-    show(f"{pairs:,} pairs, an epoch", measured("epoch", pairs, settings.cores[-1], folder, settings))
-
-
-def measured(stage, pairs, cores, folder, settings):
-    command = [sys.executable, __file__, "--stage", stage, "--pairs", str(pairs), "--cores", str(cores)]
-    command += ["--folder", str(folder), "--training-lines", str(settings.training_lines)]
-    command += ["--duplicates"] * settings.duplicates
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def measured(stage: str, pairs: int, cores: int, folder: str) -> dict[str, Any]:
+    """Measure a stage in a process of its own."""
+    command = [sys.executable, *sys.argv, "--stage", stage, "--pairs", str(pairs), "--cores", str(cores)]
+    done = subprocess.run([*command, "--folder", folder], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def show(what, stages):
-    print(what)
-    for name, stage in stages.items():
-        children = f" + {stage['child']:,} MB each worker" if stage["child"] else ""
-        busy = f"{stage['busy']:8.1f} s" + (f" + {stage['workers']:.1f} s in workers" if stage["workers"] else "")
-        print(
-            f"    {name:28} {stage['seconds']:8.1f} s, processors {busy:28} {stage['own']:6,} MB{children}", flush=True
-        )
-
-
-def write_text(folder, pairs, longest):
+def write_text(folder: Path, pairs: int, longest: int) -> None:
     """Generate both sides; the target is the source in other words, with other lengths."""
-    if (folder / "train.de").exists():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    random = np.random.default_rng(1)
-    letters = np.array(list("etaoinsrhdlucmfywgpbvk"))
+    random, letters = np.random.default_rng(1), np.array(list("etaoinsrhdlucmfywgpbvk"))
+    cumulated = np.cumsum(1 / np.arange(1, WORDS + 1))
     words = [
         np.array(["".join(random.choice(letters, size)) for size in random.integers(2, 11, WORDS)]) for _ in range(2)
     ]
-    cumulated = np.cumsum(1 / np.arange(1, WORDS + 1))
-    temporary = [folder / f".train.{language}" for language in ("en", "de")]
-    with open(temporary[0], "w") as source, open(temporary[1], "w") as target:
+    with open(folder / "train.en", "w") as source, open(folder / "train.de", "w") as target:
         for first in range(0, pairs, CHUNK):
-            count = min(CHUNK, pairs - first)
-            lengths = random.integers(1, longest + 1, count)
+            lengths = random.integers(1, longest + 1, min(CHUNK, pairs - first))
             drawn = np.searchsorted(cumulated, random.random(lengths.sum()) * cumulated[-1])
-            ends = np.cumsum(lengths)
+            places = np.split(drawn, np.cumsum(lengths)[:-1])
             for own, out in zip(words, (source, target), strict=True):
-                text = own[drawn].tolist()
-                bounds = zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)
-                out.writelines(" ".join(text[start:end]) + ".\n" for start, end in bounds)
-    for path, language in zip(temporary, ("en", "de"), strict=True):
+                out.writelines(" ".join(own[place].tolist()) + ".\n" for place in places)
+    for language in ("en", "de"):
         (folder / f"valid.{language}").write_text("a b c\n")
-        path.rename(folder / f"train.{language}")
 
 
-def use(cores):
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
-
-
-def prepare(settings):
-    use(settings.cores[0])
+def prepare(options: argparse.Namespace) -> dict[str, Any]:
+    """Prepare the text; return what its stages used, and a hash of all files."""
     from synmt.corpora.resolve import resolve_corpus
     from synmt.data.prepare import prepare as preparing
     from synmt.files.reading import sha256
     from synmt.recipe.corpus import CorpusRecipe
     from synmt.recipe.load import check_recipe
 
-    [pairs] = settings.pairs
-    corpus = resolve_corpus(CorpusRecipe(folder=settings.folder / f"text-{pairs}"), "en", "de")
+    corpus = resolve_corpus(CorpusRecipe(folder=options.folder), "en", "de")
     sections = {
-        "corpus": {"folder": str(settings.folder)},
-        "filters": {"max_words": 80, "max_ratio": 2.0, "duplicates": settings.duplicates},
-        "vocabulary": {"size": 8000, "training_lines": settings.training_lines},
+        "corpus": {"folder": str(options.folder)},
+        "filters": {"max_words": 80, "max_ratio": 2.0, "duplicates": options.duplicates},
+        "vocabulary": {"size": 8000, "training_lines": options.training_lines},
     }
     recipe = check_recipe({"name": "scale", "source": "en", "target": "de", **sections}, where="benchmark")
-    folder, stages, meter = settings.folder / f"prepared-{pairs}-{settings.cores[0]}", {}, Meter()
-    stage = ""
+    folder, stages, meter, stage = options.folder / f"prepared-{options.cores[0]}", Stages(), Meter(), ""
     for progress in preparing(recipe, corpus, folder):
         if stage and progress.stage != stage:
             stages[stage] = meter.read()
         stage = progress.stage
     # the same workers filter and encode: they count when they have ended
     ended = meter.read()
-    stages["train"] |= {name: ended[name] for name in ("workers", "child")}
-    stages = {
-        name: stages[old] for name, old in (("filter", "filter"), ("vocabulary", "vocabulary"), ("encode", "train"))
-    }
+    of_workers = {name: ended[name] for name in ("seconds of workers", "MB of the largest worker")}
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "lock"):
         digest.update(sha256(path).encode())
-    print(json.dumps({**stages, "digest": digest.hexdigest()}))
+    kept = {name: stages[name] for name in ("filter", "vocabulary")}
+    return {**kept, "encode": stages["train"] | of_workers, "digest": digest.hexdigest()}
 
 
-def epoch(settings):
-    use(settings.cores[0])
+def epoch(options: argparse.Namespace) -> Stages:
+    """Read batches of the prepared text; return what that used."""
     from synmt.data.corpus import PreparedCorpus
     from synmt.data.stream import Position, Reader
     from synmt.recipe.schema import TrainingRecipe
 
-    [pairs], stages = settings.pairs, {}
-    split = PreparedCorpus.open(settings.folder / f"prepared-{pairs}-{settings.cores[0]}").split("train")
-    meter = Meter()
-    stream = Reader(split, TrainingRecipe(batch_tokens=4096)).forever(Position())
+    split = PreparedCorpus.open(options.folder / f"prepared-{options.cores[0]}").split("train")
+    settings, stages, meter = TrainingRecipe(batch_tokens=4096), Stages(), Meter()
+    stream = Reader(split, settings).forever(Position())
     next(stream)
     stages["until the first batch"] = meter.read()
-    rows = 0
-    for _ in range(500):
-        rows += len(next(stream)[0].lines)
-    read = meter.read()
-    stages[f"500 batches, {rows / read['seconds']:,.0f} pairs/s"] = read
+    rows = sum(len(next(stream)[0].lines) for _ in range(500))
+    stages[f"500 batches, {rows:,} pairs"] = meter.read()
     del stream
     # no epoch has as many batches, so the next one begins
-    next(Reader(split, TrainingRecipe(batch_tokens=4096)).forever(Position(0, 1 << 40)))
+    next(Reader(split, settings).forever(Position(0, 1 << 40)))
     stages["from one epoch to the next"] = meter.read()
-    print(json.dumps(stages))
+    return stages
 
 
 class Meter:
-    """Reads what was used since the last reading; memory is the peak so far."""
+    """Reads what was used since the last reading: seconds, of processors, of workers; and the peaks of memory in MB."""
 
-    def __init__(self):
-        self.before = self.now()
+    def __init__(self) -> None:
+        self.before = self._times()
 
-    @staticmethod
-    def now():
-        own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-        times = [used.ru_utime + used.ru_stime for used in (own, children)]
-        return np.array([time.perf_counter(), *times]), own.ru_maxrss, children.ru_maxrss
+    def _times(self) -> list[float]:
+        times = os.times()
+        return [time.perf_counter(), sum(times[:2]), sum(times[2:4])]
 
-    def read(self):
-        (times, own, child), (before, _, _) = self.now(), self.before
-        self.before = self.now()
-        seconds, busy, workers = (times - before).tolist()
-        return {"seconds": seconds, "busy": busy, "workers": workers, "own": own // 1024, "child": child // 1024}
+    def read(self) -> dict[str, float]:
+        """Return the seconds and the memory."""
+        before, self.before = self.before, self._times()
+        seconds = [one - other for one, other in zip(self.before, before, strict=True)]
+        peaks = [resource.getrusage(who).ru_maxrss // 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        titles = ("seconds", "seconds of the processor", "seconds of workers", "MB", "MB of the largest worker")
+        return dict(zip(titles, [*seconds, *peaks], strict=True))
 
-
-STAGES = {"prepare": prepare, "epoch": epoch}
 
 if __name__ == "__main__":
     main()

@@ -14,8 +14,11 @@ import time
 from pathlib import Path
 
 import torch
+from measuring import Row, table
 
 from synmt.recipe.load import load_recipe
+from synmt.reporting.formats import render
+from synmt.reporting.values import Column, Report
 from synmt.run import Run
 from synmt.training.distributed import Processes
 from synmt.training.lifecycle import begin_run, check_run
@@ -23,14 +26,27 @@ from synmt.training.log import Log
 from synmt.training.pipeline import make_trainer, prepare
 from synmt.training.stages import Prepared
 
-COLUMNS = ("system", "weights", "untrained", "loss", "perplexity", "auxiliary losses", "seconds")
+
+def main() -> None:
+    """Train each recipe and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("recipes", nargs="+", type=Path)
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="overrides for every recipe")
+    parser.add_argument("--data", type=Path, default=Path("data"))
+    parser.add_argument("--runs", type=Path, default=Path("runs/short"))
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    rows = [short_run(path, options) for path in options.recipes]
+    print(render({"": Report(title="", parts=[table(rows, others=Column(title="", digits=3))])}, "markdown"))
 
 
-def short_run(path: Path, options: argparse.Namespace) -> dict[str, object]:
-    steps = f"training.max_steps={options.steps}"
-    often = [f"training.{key}={options.steps}" for key in ("validate_every", "save_every")]
-    fixed = ["training.validation_beam_size=0", "training.average=1", "training.use=last", "training.log_every=50"]
-    recipe = load_recipe(path, [steps, *often, *fixed, *options.set])
+def short_run(path: Path, options: argparse.Namespace) -> Row:
+    """Train a recipe, unless this was done; return the row of the table."""
+    changes = ["training.validation_beam_size=0", "training.average=1", "training.use=last", "training.log_every=50"]
+    changes += [f"training.{key}={options.steps}" for key in ("max_steps", "validate_every", "save_every")]
+    recipe = load_recipe(path, [*changes, *options.set])
     run = Run(options.runs / recipe.name)
     check_run(run, recipe, overwrite=False)
     *_, prepared = prepare(recipe, data=options.data)
@@ -44,38 +60,16 @@ def short_run(path: Path, options: argparse.Namespace) -> dict[str, object]:
         log = Log(run.folder, trainer.resume())
         for record in trainer.train():
             log.write(record)
-        result.write_text(json.dumps({"untrained": untrained, "seconds": time.perf_counter() - began}))
-    records = [json.loads(line) for line in (run.folder / "log.jsonl").read_text().splitlines()]
-    losses = [record["losses"] for record in records if record.get("losses")]
-    valid = [record["loss"] for record in records if record["kind"] == "validation"]
-    return {
-        **json.loads(result.read_text()),
-        "system": recipe.name,
-        "weights": sum(weight.numel() for weight in trainer.model.parameters()),
-        "loss": valid[-1],
-        "perplexity": math.exp(valid[-1]),
-        "auxiliary losses": "; ".join(
-            f"{name} {losses[0][name]:.2f} → {losses[-1][name]:.2f}" for name in (losses[-1] if losses else {})
-        ),
-    }
-
-
-def main() -> None:
-    cli = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    cli.add_argument("recipes", nargs="+", type=Path)
-    cli.add_argument("--steps", type=int, default=300)
-    cli.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="overrides for every recipe")
-    cli.add_argument("--data", type=Path, default=Path("data"))
-    cli.add_argument("--runs", type=Path, default=Path("runs/short"))
-    cli.add_argument("--threads", type=int, default=1)
-    options = cli.parse_args()
-    torch.set_num_threads(options.threads)
-    print("| " + " | ".join(COLUMNS) + " |\n|" + " --- |" * len(COLUMNS), flush=True)
-    for path in options.recipes:
-        row = short_run(path, options)
-        cells = [row[name] for name in COLUMNS]
-        shown = (f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in cells)
-        print("| " + " | ".join(shown) + " |", flush=True)
+        seconds = time.perf_counter() - began
+        result.write_text(json.dumps({"untrained": untrained, "seconds": seconds}))
+    found = json.loads(result.read_text())
+    records = [json.loads(line) for line in run.log.read_text().splitlines()]
+    loss = [record["loss"] for record in records if record["kind"] == "validation"][-1]
+    others = [record["losses"] for record in records if record.get("losses")]
+    falls = [f"{name} {others[0][name]:.2f} → {others[-1][name]:.2f}" for name in (others or [()])[-1]]
+    weights = sum(weight.numel() for weight in trainer.model.parameters())
+    row: Row = {"system": recipe.name, "weights": weights, "untrained": found["untrained"], "loss": loss}
+    return row | {"perplexity": math.exp(loss), "auxiliary losses": "; ".join(falls), "seconds": found["seconds"]}
 
 
 if __name__ == "__main__":
