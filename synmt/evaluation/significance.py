@@ -61,7 +61,8 @@ def paired_bootstrap(
     the differences: its p-value is about half as large.
     """
     observed = aggregate(system.sum(0)) - aggregate(base.sum(0))
-    return compare(observed, bootstrap_differences(base, system, aggregate, samples=samples, seed=seed))
+    scores = bootstrap_scores([base, system], aggregate, samples=samples, seed=seed)  # (R, 2)
+    return compare(observed, scores[:, 1] - scores[:, 0])
 
 
 def compare(observed: float, differences: DoubleArray) -> Comparison:
@@ -84,14 +85,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
         adjusted[index] = highest
     return adjusted
-
-
-def bootstrap_differences(
-    base: DoubleArray, system: DoubleArray, aggregate: Aggregate, *, samples: int, seed: int
-) -> DoubleArray:
-    """Score both systems on resamples of the segments and subtract: (samples,)."""
-    scores = bootstrap_scores([base, system], aggregate, samples=samples, seed=seed)  # (samples, 2)
-    return scores[:, 1] - scores[:, 0]  # (samples,)
 
 
 def bootstrap_scores(

@@ -10,8 +10,8 @@ difference comes from resamples of the sources, each with all its contrasts.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,17 @@ class Decision:
         """Tell whether the right translation has the highest mean log-probability per piece."""
         return all(self.log_probability / self.pieces > other / pieces for other, pieces in self.incorrect)
 
+    def as_json(self, model: str) -> dict[str, Any]:
+        """Return plain values, with the name of the model."""
+        wrong = [{"log_probability": value, "pieces": pieces} for value, pieces in self.incorrect]
+        return {
+            "model": model,
+            "won": self.won,
+            "tied": self.tied,
+            **asdict(self),
+            "incorrect": wrong,
+        }
+
 
 @dataclass(frozen=True)
 class Accuracy:
@@ -84,16 +95,12 @@ class ContrastRow:
     comparisons: list[Comparison]
 
 
-@dataclass(frozen=True)
-class ContrastTable:
-    """The rows of one grouping."""
-
-    by: str
-    rows: list[ContrastRow]
-
-
 def decide(
-    translator: Translator, contrast_set: ContrastSet, trees: Sequence[Parse] | None = None, *, name: str = "the model"
+    translator: Translator,
+    contrast_set: ContrastSet,
+    trees: Sequence[Parse] | None = None,
+    *,
+    name: str = "the model",
 ) -> list[Decision]:
     """Score the translations of every contrast by a model.
 
@@ -143,52 +150,36 @@ def _order(group: str) -> tuple[bool, float, bool, str]:
     return not is_number, float(number) if is_number else 0.0, group.startswith(">"), group
 
 
-def total(
-    contrasts: Sequence[Contrast], models: Sequence[Sequence[Decision]], *, samples: int = SAMPLES, seed: int = SEED
-) -> ContrastRow:
-    """Count all contrasts together; models has the decisions of each."""
-    everything = np.ones((len(contrasts), 1), np.bool_)
-    return _make_rows(contrasts, models, ["all"], everything, samples=samples, seed=seed)[0]
-
-
 def tabulate(
-    contrasts: Sequence[Contrast], models: Sequence[Sequence[Decision]], *, samples: int = SAMPLES, seed: int = SEED
-) -> Iterator[ContrastTable]:
-    """Count the contrasts of each group; models has the decisions of each."""
-    for name, groups in groupings(contrasts).items():
-        if len(groups) <= MOST_GROUPS:
-            members = np.array([[one.groups.get(name) == group for group in groups] for one in contrasts])  # (N, G)
-            yield ContrastTable(name, _make_rows(contrasts, models, groups, members, samples=samples, seed=seed))
-
-
-def _make_rows(
     contrasts: Sequence[Contrast],
     models: Sequence[Sequence[Decision]],
-    groups: Sequence[str],
-    members: BoolArray,
     *,
-    samples: int,
-    seed: int,
-) -> list[ContrastRow]:
-    """Count the contrasts of G groups, whose members are (N, G)."""
+    samples: int = SAMPLES,
+    seed: int = SEED,
+) -> dict[str | None, list[ContrastRow]]:
+    """Count the contrasts of each group, for each grouping; that of all contrasts together is None.
+
+    models: for each model its decisions.
+    """
+    # won, tied, won by piece
     flags = [np.array([(one.won, one.tied, one.won_by_piece) for one in decisions]) for decisions in models]  # (N, 3)
     sources = np.array([one.source for one in contrasts])  # (N,)
-    intervals = [
-        _intervals(one[:, 0].astype(float) - flags[0][:, 0], sources, members, samples=samples, seed=seed)
-        for one in flags[1:]
-    ]
-    return [
-        ContrastRow(
-            group,
-            int(members[:, column].sum()),
-            [_accuracy(one[members[:, column]]) for one in flags],
-            [
-                _compare(flags[0][members[:, column], 0], one[members[:, column], 0], ends[column])
-                for one, ends in zip(flags[1:], intervals, strict=True)
-            ],
-        )
-        for column, group in enumerate(groups)
-    ]
+    tables = dict[str | None, list[ContrastRow]]()
+    for by, groups in [(None, ["all"]), *groupings(contrasts).items()]:
+        if len(groups) > MOST_GROUPS:
+            continue
+        # (N, G)
+        members = np.array([[by is None or one.groups.get(by) == group for group in groups] for one in contrasts])
+        tables[by] = [ContrastRow(group, int(members[:, g].sum()), [], []) for g, group in enumerate(groups)]
+        for model in flags:
+            gains = model[:, 0].astype(float) - flags[0][:, 0]  # (N,)
+            ends = _intervals(gains, sources, members, samples=samples, seed=seed) if model is not flags[0] else []
+            for g, row in enumerate(tables[by]):
+                inside = members[:, g]
+                row.results.append(_accuracy(model[inside]))
+                if ends:
+                    row.comparisons.append(_compare(flags[0][inside, 0], model[inside, 0], ends[g]))
+    return tables
 
 
 def _accuracy(flags: BoolArray) -> Accuracy:
