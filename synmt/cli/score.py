@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
@@ -16,7 +15,6 @@ from synmt.cli.command import AsJson, ClusterAddress, Format, chosen_format, typ
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from synmt.evaluation.comparison import SystemComparison
     from synmt.evaluation.model_scores import PairOptions
     from synmt.reporting.formats import Format as Kind
 
@@ -84,21 +82,8 @@ def score(
 
         _score_pairs(_fill(PairOptions, values, model=(runs or [])[0]), cluster, kind)
         return
-    from synmt.evaluation.comparison import ScoreOptions, compare_systems
-
-    paths = [*(systems or []), *(runs or [])]
-    _check_files(paths, sentences, [one for one in (reference, source) if one], cost=cost)
-    comparison = compare_systems(
-        paths,
-        reference,
-        sources=source,
-        metrics=_split(metrics),
-        tests=None if tests is None else _split(tests),
-        samples=samples,
-        seed=seed,
-        options=_fill(ScoreOptions, values, test_set=test, beer_folder=beer),
-    )
-    _show(comparison, sentences, kind, cost=cost)
+    tested = None if tests is None else _split(tests)
+    _score_translations(values, _split(metrics), tested, kind)
 
 
 def _fill(record: Callable[..., Options], values: Mapping[str, Any], **others: Any) -> Options:
@@ -107,26 +92,34 @@ def _fill(record: Callable[..., Options], values: Mapping[str, Any], **others: A
     return record(**(given | others))
 
 
-def _check_files(systems: list[Path], sentences: Path | None, others: list[Path], *, cost: bool) -> None:
+def _score_translations(values: Mapping[str, Any], metrics: list[str], tests: list[str] | None, kind: Kind) -> None:
+    """Print scores; write those of sentences into a file if there is one."""
+    from synmt.evaluation.comparison import ScoreOptions, compare_systems
     from synmt.evaluation.cost import check_runs
-    from synmt.evaluation.report import check_sentence_file
+    from synmt.evaluation.report import check_sentence_file, score_report, write_sentence_scores
 
-    if cost:
+    systems = [*(values["systems"] or []), *(values["runs"] or [])]
+    reference, source, sentences = values["reference"], values["source"], values["sentences"]
+    if values["cost"]:
         check_runs(systems)
     if sentences:
-        check_sentence_file(sentences, [*systems, *others])
-
-
-def _show(comparison: SystemComparison, sentences: Path | None, kind: Kind, *, cost: bool) -> None:
-    """Print the results; write the scores of sentences into a file if there is one."""
-    from synmt.evaluation.report import score_report, write_sentence_scores
-
-    if comparison.plan.tests is not None and len(comparison.systems) == 1:
+        check_sentence_file(sentences, [*systems, *(one for one in (reference, source) if one)])
+    comparison = compare_systems(
+        systems,
+        reference,
+        sources=source,
+        metrics=metrics,
+        tests=tests,
+        samples=values["samples"],
+        seed=values["seed"],
+        options=_fill(ScoreOptions, values, test_set=values["test"], beer_folder=values["beer"]),
+    )
+    if tests is not None and len(comparison.systems) == 1:
         console.remark("there is only one system, so --tests has no effect")
     if sentences:
         with console.written("scores of sentences", sentences):
             write_sentence_scores(sentences, comparison)
-    console.show_reports({"score": score_report(comparison, cost=cost)}, kind)
+    console.show_reports({"score": score_report(comparison, cost=values["cost"])}, kind)
 
 
 def _score_pairs(options: PairOptions, cluster: str | None, kind: str) -> None:
