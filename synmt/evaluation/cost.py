@@ -47,10 +47,6 @@ class RunCost:
     sentences: int | None
     translation_processor_seconds: float | None
 
-    def steps_to(self, loss: float) -> int | None:
-        """Return the step of the first validation with this loss or a lower one."""
-        return first_step(self.validation, loss)
-
     @property
     def best_loss(self) -> float:
         """The lowest validation loss; infinite without a validation."""
@@ -108,36 +104,30 @@ def cost_line(run: Run) -> str:
     """Write in one line what a run cost, as far as it is known."""
     cost = run_cost(run)
     rate = _ratio(cost.sentences, cost.translation_processor_seconds)
-    parse = cost.parse_processor_seconds
-    wall_clock = [
-        "" if cost.weights is None else f"{cost.weights:,} weights",
-        "" if cost.seconds is None else f"training {duration(cost.seconds)}",
-    ]
-    processor = [
-        "" if parse is None else f"parsing {duration(parse)}",
-        "" if rate is None else f"translation {rate:,.1f} sentences/s",
-    ]
-    parts = [", ".join(filter(None, some)) for some in (wall_clock, processor)]
-    return "; in processor time: ".join(filter(None, parts))
+    wall_clock, processor = list[str](), list[str]()
+    if cost.weights is not None:
+        wall_clock.append(f"{cost.weights:,} weights")
+    if cost.seconds is not None:
+        wall_clock.append(f"training {duration(cost.seconds)}")
+    if cost.parse_processor_seconds is not None:
+        processor.append(f"parsing {duration(cost.parse_processor_seconds)}")
+    if rate is not None:
+        processor.append(f"translation {rate:,.1f} sentences/s")
+    return "; in processor time: ".join(", ".join(parts) for parts in (wall_clock, processor) if parts)
 
 
 def costs_of(systems: Sequence[System]) -> list[tuple[str, list[RunCost]]]:
-    """Read what the runs of systems cost; systems that are files are left out, and all files are an error."""
+    """Read what the runs of systems cost; systems that are files are left out."""
     runs = {system.name: [run_cost(Run(seed.run)) for seed in system.seeds if seed.run] for system in systems}
-    found = [(name, costs) for name, costs in runs.items() if costs]
-    if not found:
-        raise UsageError(_NO_COST, where="--cost", do=_GIVE_RUNS)
-    return found
+    return [(name, costs) for name, costs in runs.items() if costs]
 
 
 def check_runs(systems: Sequence[Path]) -> None:
     """Raise UsageError if no path or pattern is a run folder, SynmtError if a path does not exist."""
     check_existence(systems)
     if systems and not any(path.is_dir() for one in systems for path in matching(one)):
-        raise UsageError(_NO_COST, where="--cost", do=_GIVE_RUNS)
+        raise UsageError("files have no record of cost", where="--cost", do="Give run folders")
 
-
-_NO_COST, _GIVE_RUNS = "files have no record of cost", "Give run folders"
 
 _PER_SECOND = "for each second of processor time"
 _COLUMNS = [
@@ -147,11 +137,7 @@ _COLUMNS = [
     Column(title="processor", kind="seconds", about="processor time of training"),
     count_column("tokens/s", about=f"target pieces {_PER_SECOND}"),
     Column(title="memory", kind="bytes"),
-    Column(
-        title="parsing",
-        kind="seconds",
-        about="processor time for the training text; runs share its trees",
-    ),
+    Column(title="parsing", kind="seconds", about="processor time for the training text; runs share its trees"),
     count_column("parsing, words/s", about=_PER_SECOND),
     Column(title="translation, sentences/s", digits=1, about=_PER_SECOND),
 ]
@@ -161,15 +147,8 @@ def _values(cost: RunCost) -> list[float | None]:
     """List the values of _COLUMNS."""
     train, parse = cost.processor_seconds, cost.parse_processor_seconds
     return [
-        cost.weights,
-        cost.steps,
-        cost.seconds,
-        train,
-        _ratio(cost.tokens, train),
-        cost.memory or None,
-        parse,
-        _ratio(cost.parsed_words, parse),
-        _ratio(cost.sentences, cost.translation_processor_seconds),
+        *(cost.weights, cost.steps, cost.seconds, train, _ratio(cost.tokens, train), cost.memory or None),
+        *(parse, _ratio(cost.parsed_words, parse), _ratio(cost.sentences, cost.translation_processor_seconds)),
     ]
 
 
@@ -210,7 +189,7 @@ def cost_rows(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> list[list[str
 
 def _steps_to(goal: float, costs: Sequence[RunCost]) -> Value:
     """Average the steps to a loss over the seeds that reach it."""
-    known = [cost.steps_to(goal) for cost in costs if cost.validation]
+    known = [first_step(cost.validation, goal) for cost in costs if cost.validation]
     reached = [steps for steps in known if steps is not None]
     if not reached:
         return "not reached" if known else None

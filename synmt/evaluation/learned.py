@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.metrics import MeanMetric, MetricOptions
+from synmt.evaluation.metrics import Lines, MeanMetric, MetricOptions
 from synmt.files.reading import offline, stored_sha256
 
 
@@ -47,9 +47,7 @@ class _Comet(MeanMetric):
         version = getattr(self._package, "__version__", "unknown")
         self.signature = f"nrefs:1|model:{_comet_identity(model)}|scale:100|version:{version}"
 
-    def score_segments(
-        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None
-    ) -> Sequence[float]:
+    def score_segments(self, hypotheses: Lines, references: Lines, sources: Lines | None) -> Sequence[float]:
         import torch
 
         assert sources is not None
@@ -127,9 +125,7 @@ class _Beer(MeanMetric):
         parts = [f"{path.stem}@{stored_sha256(path)[:12]}" for path in archives or [self._script]]
         self.signature = f"nrefs:1|scale:100|version:{'+'.join(parts)}"
 
-    def score_segments(
-        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None
-    ) -> Sequence[float]:
+    def score_segments(self, hypotheses: Lines, references: Lines, sources: Lines | None) -> Sequence[float]:
         with tempfile.TemporaryDirectory() as folder:
             for name, lines in (("hypotheses", hypotheses), ("references", references)):
                 # to BEER a carriage return ends a line

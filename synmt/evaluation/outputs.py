@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synmt.errors import SynmtError, UsageError, counted, did_you_mean, did_you_mean_path
-from synmt.evaluation.metrics import MetricOptions, display_name, options_of, read_aligned
+from synmt.evaluation.metrics import MetricOptions, options_of, printable, read_aligned
 from synmt.files.reading import read_lines
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _read_texts(folder: Path) -> tuple[list[str], list[str], list[str]]:
 def from_files(hypotheses: Path, references: Path, source: Path | None = None) -> Outputs:
     """Read translations that are not part of a run."""
     reference, hypothesis, *rest = read_aligned([references, hypotheses, *([source] if source else [])])
-    return Outputs(display_name(hypotheses.name), "", rest[0] if rest else [], reference, hypothesis)
+    return Outputs(printable(hypotheses.name), "", rest[0] if rest else [], reference, hypothesis)
 
 
 def baseline_of(outputs: Outputs, baseline: Path) -> Outputs:
@@ -141,12 +141,12 @@ def baseline_of(outputs: Outputs, baseline: Path) -> Outputs:
         if len(hypothesis) != len(outputs.reference):
             raise SynmtError(
                 f"{counted(len(hypothesis), 'line')}, but {outputs.system} has {len(outputs.reference):,}",
-                where=display_name(baseline.name),
+                where=printable(baseline.name),
                 do="Line n of both must translate the same sentence",
             )
         return replace(
             outputs,
-            system=display_name(baseline.name),
+            system=printable(baseline.name),
             hypothesis=hypothesis,
             tokens=None,
             run=None,

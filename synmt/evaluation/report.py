@@ -11,7 +11,6 @@ from typing import Any
 from synmt.errors import UsageError, counted
 from synmt.evaluation.comparison import TESTS, SystemComparison, SystemResult
 from synmt.evaluation.cost import cost_table, costs_of
-from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.seeds import FEW_SEEDS
 from synmt.evaluation.system_paths import matching
 from synmt.evaluation.systems import System
@@ -45,8 +44,7 @@ def score_report(comparison: SystemComparison, *, cost: bool = False) -> Report:
         parts.append(_component_table(systems, most))
     if any(len(system.seeds) > 1 for system in systems):
         parts.append(_seed_table(comparison))
-    if cost:
-        costs = costs_of(systems)
+    if cost and (costs := costs_of(systems)):
         facts["cost"] = {name: [asdict(one) for one in seeds] for name, seeds in costs}
         scores = {system.name: result.value for system, result in zip(systems, results[0], strict=True)}
         parts.append(cost_table(costs, scores, results[0][0].metric.title))
@@ -170,44 +168,37 @@ def check_sentence_file(path: Path, inputs: Sequence[Path]) -> None:
 
 def write_sentence_scores(path: Path, comparison: SystemComparison) -> None:
     """Write a row for each segment, with the scores of every text by every metric; JSON lines have the texts too."""
-    texts = list[tuple[System, Outputs, dict[str, list[float]]]]()
+    rows = _sentence_rows(comparison)
+    is_tsv = path.name.removesuffix(".gz").endswith(".tsv")
+    lines = _as_tsv(rows) if is_tsv else (json.dumps(row, ensure_ascii=False) for row in rows)
+    with write_output(path) as out:
+        out.writelines(f"{line}\n" for line in lines)
+
+
+def _sentence_rows(comparison: SystemComparison) -> Iterator[dict[str, Any]]:
+    texts = []
     for position, system in enumerate(comparison.systems):
         for place, seed in enumerate(system.seeds):
+            names = {"system": system.name, **({"seed": seed.path} if len(system.seeds) > 1 else {})}
             scores = {name: results[position].seeds[place] for name, results in comparison.results.items()}
             points = {name: one.metric.segment_scores(one.statistics).tolist() for name, one in scores.items()}
-            texts.append((system, seed, points))
-    make_rows = _tsv_rows if path.name.removesuffix(".gz").endswith(".tsv") else _json_rows
-    with write_output(path) as out:
-        out.writelines(f"{row}\n" for row in make_rows(texts))
-
-
-_Texts = Sequence[tuple[System, Outputs, dict[str, list[float]]]]
-"""System and seed of each text, and for each metric the score of each segment."""
-
-
-def _tsv_rows(texts: _Texts) -> Iterator[str]:
-    columns = {
-        f"{seed.path if len(system.seeds) > 1 else system.name}:{metric}": values
-        for system, seed, scores in texts
-        for metric, values in scores.items()
-    }
-    yield "\t".join(["line", *columns])
-    for number, row in enumerate(zip(*columns.values(), strict=True), start=1):
-        yield "\t".join([str(number), *(f"{value:.6f}" for value in row)])
-
-
-def _json_rows(texts: _Texts) -> Iterator[str]:
-    first = texts[0][1]
+            texts.append((names, seed.hypothesis, points))
+    first = comparison.systems[0].seeds[0]
     for line, reference in enumerate(first.reference):
-        systems = [
-            {
-                "system": system.name,
-                "translation": seed.hypothesis[line],
-                "scores": {metric: values[line] for metric, values in scores.items()},
-                **({"seed": seed.path} if len(system.seeds) > 1 else {}),
-            }
-            for system, seed, scores in texts
-        ]
         source = {"source": first.source[line]} if first.source else {}
-        row = {"line": line + 1, **source, "reference": reference, "systems": systems}
-        yield json.dumps(row, ensure_ascii=False)
+        row = {"line": line + 1, **source, "reference": reference, "systems": []}
+        for names, lines, points in texts:
+            scores = {name: values[line] for name, values in points.items()}
+            row["systems"].append({**names, "translation": lines[line], "scores": scores})
+        yield row
+
+
+def _as_tsv(rows: Iterator[dict[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        names, values = ["line"], [str(row["line"])]
+        for one in row["systems"]:
+            names += [f"{one.get('seed', one['system'])}:{metric}" for metric in one["scores"]]
+            values += [f"{value:.6f}" for value in one["scores"].values()]
+        if row["line"] == 1:
+            yield "\t".join(names)
+        yield "\t".join(values)

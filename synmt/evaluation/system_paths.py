@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import glob
 import logging
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from synmt.errors import SynmtError, all_in_one, counted, did_you_mean_path
+from synmt.evaluation.metrics import printable
 from synmt.evaluation.seeds import check_one_system, group_by_seed
 
 _logger = logging.getLogger(__name__)
@@ -75,8 +75,3 @@ def short_names(names: Sequence[str]) -> list[str]:
     whole = [printable(name) for name in names]
     short = [Path(name).name for name in whole]
     return short if len(set(short)) == len(short) else whole
-
-
-def printable(path: Path | str) -> str:
-    """Write a path as text: a file name may not be UTF-8, but the output is."""
-    return "standard input" if str(path) == "-" else os.fsencode(path).decode(errors="backslashreplace")

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from synmt.errors import UsageError
-from synmt.evaluation.metrics import read_aligned
+from synmt.evaluation.metrics import Lines, printable, read_aligned
 from synmt.evaluation.outputs import Outputs, check_same_test, from_run, scored_on, tokens_folder
 from synmt.evaluation.spaces import warn_of_unspaced
-from synmt.evaluation.system_paths import check_existence, group_paths, printable, short_names
+from synmt.evaluation.system_paths import check_existence, group_paths, short_names
 
 _logger = logging.getLogger(__name__)
 
@@ -57,9 +57,7 @@ def read_systems(
     return [System(name, [found[path] for path in seeds]) for name, (_, seeds) in zip(names, groups, strict=True)]
 
 
-def systems_from_lines(
-    systems: Sequence[Sequence[str]], references: Sequence[str], source: Sequence[str] | None = None
-) -> list[System]:
+def systems_from_lines(systems: Sequence[Lines], references: Lines, source: Lines | None = None) -> list[System]:
     """Take systems that are in memory, one seed of each; they are named `system 1`, `system 2`, …"""
     found = []
     for number, lines in enumerate(systems, start=1):
@@ -132,7 +130,7 @@ def _shared_references(runs: Sequence[Outputs]) -> Path:
     return _text(runs[0], "reference")
 
 
-def warn_about_texts(systems: Sequence[System], metrics: Sequence[str], tokenize: str) -> None:
+def warn_about_texts(systems: Sequence[System], metrics: Lines, tokenize: str) -> None:
     """Warn of texts that the metrics cannot score well: few, empty or tokenized lines, words without spaces.
 
     metrics: names in `metrics.METRICS`.
