@@ -109,20 +109,20 @@ def decide(
     trees: of the sources; by default the model's parser makes them.
     name: of the model, for the progress.
     """
-    sources, contrasts = contrast_set.sources, contrast_set.contrasts
-    keys = [sources[one.source] if trees is None else one.source for one in contrasts]
+    sources, contrasts, first = contrast_set.sources, contrast_set.contrasts, dict[str, int]()
+    rows = [one.source if trees else first.setdefault(sources[one.source], one.source) for one in contrasts]
     # with trees: all sources, also those without contrasts, so that they stay aligned with the trees
-    targets: dict[Any, dict[str, None]] = {} if trees is None else {index: {} for index in range(len(sources))}
-    for key, one in zip(keys, contrasts, strict=True):
-        targets.setdefault(key, {}).update(dict.fromkeys((one.correct, *one.incorrect)))
-    pairs = ((sources[key] if isinstance(key, int) else key, tuple(texts)) for key, texts in targets.items())
+    targets: dict[int, dict[str, None]] = {row: {} for row in range(len(sources))} if trees else {}
+    for row, one in zip(rows, contrasts, strict=True):
+        targets.setdefault(row, {}).update(dict.fromkeys((one.correct, *one.incorrect)))
+    found = score_alternatives(translator, ((sources[row], tuple(texts)) for row, texts in targets.items()), trees)
     scores = {}
     with progress(f"scoring by {name}", len(targets), "sources") as advance:
-        for (key, texts), of_source in zip(targets.items(), score_alternatives(translator, pairs, trees), strict=True):
+        for (row, texts), of_source in zip(targets.items(), found, strict=True):
             # the targets of the scores are words, if the run tokenizes text
-            scores[key] = dict(zip(texts, of_source, strict=True))
+            scores[row] = dict(zip(texts, of_source, strict=True))
             advance(1)
-    return [_decide(scores[key], one) for key, one in zip(keys, contrasts, strict=True)]
+    return [_decide(scores[row], one) for row, one in zip(rows, contrasts, strict=True)]
 
 
 def _decide(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
