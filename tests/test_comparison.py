@@ -54,7 +54,7 @@ def test_options_of_metrics_replace_the_defaults_only_where_they_are_given():
     assert "case:lc|eff:no|tok:13a" in result.metric.signature
 
 
-def test_progress_counts_every_score_and_metric(monkeypatch):
+def test_progress_counts_every_score_and_comparison(monkeypatch):
     jobs = []
 
     class Job:
@@ -73,7 +73,8 @@ def test_progress_counts_every_score_and_metric(monkeypatch):
 
     monkeypatch.setattr(progress_module, "_display", Job)
     evaluation.compare_systems([FIRST, SECOND], REFERENCES, metrics=["bleu", "ter"], samples=10)
-    assert jobs == [["scoring", 4, "scores", 4], ["comparing", 2, "metrics", 2]]
+    # two texts and a comparison for each metric
+    assert jobs == [["scoring", 6, "steps", 6]]
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path):

@@ -154,18 +154,15 @@ def compare_systems(
     read = _read(systems, references, sources, options)
     plan = SignificancePlan(None if tests is None else check_tests(tests, [len(one.seeds) for one in read]))
     plan = replace(plan, resamples=samples or plan.resamples, swaps=samples or plan.swaps, seed=seed)
-    made = _make_metrics(read, metrics, options)
-    scores = dict[str, list[list[Score]]]()
-    with progress("scoring", len(made) * sum(len(system.seeds) for system in read), "scores") as advance:
+    made, results = _make_metrics(read, metrics, options), dict[str, list[SystemResult]]()
+    texts = sum(len(system.seeds) for system in read)
+    with progress("scoring", len(made) * (texts + 1), "steps") as advance:
         for name, metric in made.items():
-            scores[name] = []
+            scores = list[list[Score]]()
             for system in read:
-                scores[name].append([score_outputs(metric, seed) for seed in system.seeds])
+                scores.append([score_outputs(metric, seed) for seed in system.seeds])
                 advance(len(system.seeds))
-    results = dict[str, list[SystemResult]]()
-    with progress("comparing", len(scores), "metrics") as advance:
-        for name, of_systems in scores.items():
-            results[name] = compare_scores(of_systems, plan)
+            results[name] = compare_scores(scores, plan)
             advance(1)
     return SystemComparison(read, results, plan)
 

@@ -64,38 +64,30 @@ def _each(comparison: SystemComparison) -> Iterator[tuple[System, SystemResult]]
 def _score_table(comparison: SystemComparison) -> Table:
     systems, plan = comparison.systems, comparison.plan
     several = any(len(system.seeds) > 1 for system in systems)
-    counts = {
-        "bootstrap": f"{plan.resamples:,} resamples",
-        "randomization": f"{plan.swaps:,} trials",
-    }
-    counts = {name: f", {count}, seed {plan.seed}" for name, count in counts.items()}
-    units = "sentences and of seeds" if several else "sentences"
-    interval = f"bootstrap of {units}{counts['bootstrap']}"
-    uncorrected = (len(systems) - 1) * len(comparison.results) > 1
+    samples = {"bootstrap": f"{plan.resamples:,} resamples", "randomization": f"{plan.swaps:,} trials"}
+    interval = f"bootstrap of sentences, {samples['bootstrap']}, seed {plan.seed}"
+    if several:
+        interval = f"bootstrap of sentences and of seeds, {samples['bootstrap']}, seed {plan.seed}; {FEW_SEEDS}"
     difference = f"from {systems[0].name}; p-values are two-sided"
+    if (len(systems) - 1) * len(comparison.results) > 1:
+        difference += ", and not corrected for their number"
     columns = [
-        text_column("system"),
-        text_column("metric"),
-        Column(title="score"),
-        Column(title="95 % interval", about=f"{interval}; {FEW_SEEDS}" if several else interval),
-        Column(
-            title="difference",
-            signed=True,
-            about=f"{difference}, and not corrected for their number" if uncorrected else difference,
-        ),
+        *(text_column("system"), text_column("metric"), Column(title="score")),
+        Column(title="95 % interval", about=interval),
+        Column(title="difference", signed=True, about=difference),
         Column(title="95 % of difference", signed=True),
     ]
     tests = dict.fromkeys(name for _, result in _each(comparison) for name in result.p_values)
     for name in tests:
-        about = TESTS[name] + (_WITH_SEEDS.get(name, "") if several else "") + counts.get(name, "")
+        about = TESTS[name] + _WITH_SEEDS[name] if several and name in _WITH_SEEDS else TESTS[name]
+        if name in samples:
+            about += f", {samples[name]}, seed {plan.seed}"
         columns.append(Column(title=_P_VALUES[name], kind="p", about=about))
     rows = list[list[Value]]()
     for system, result in _each(comparison):
         found = result.comparison
-        ends = Interval(found.low, found.high) if found else None
-        interval = Interval(result.low, result.high)
-        row = [system.name, result.metric.title, result.value, interval, result.difference, ends]
-        rows.append([*row, *map(result.p_values.get, tests)])
+        row = [system.name, result.metric.title, result.value, Interval(result.low, result.high), result.difference]
+        rows.append([*row, found and Interval(found.low, found.high), *map(result.p_values.get, tests)])
     return Table(columns=columns, rows=rows).without_empty_columns()
 
 
