@@ -31,7 +31,7 @@ from synmt.decode.inputs import Request
 from synmt.decode.translation import Candidate, Translation, WordAlignment
 from synmt.decode.tree_provider import parser_difference, parser_of_trees
 from synmt.errors import SynmtError
-from synmt.evaluation.cost import cost_remarks, cost_rows, run_cost
+from synmt.evaluation.cost import cost_table, run_cost
 from synmt.files import reading
 from synmt.parsing import models, rates, shards
 from synmt.parsing.cache import _HEADER, decode_parse, encode_parse
@@ -146,9 +146,7 @@ def run_of(folder: Path) -> Run:
 
 
 def show_cost(run: Run) -> None:
-    systems = [("a", [run_cost(run)])] * 2
-    cost_rows(systems)
-    list(cost_remarks(systems))
+    cost_table([("a", [run_cost(run)])] * 2)
 
 
 def parse_as(run: Run) -> None:

@@ -22,6 +22,7 @@ from synmt.evaluation.metrics import METRICS, MeanMetric
 from synmt.evaluation.model_scores import PairOptions
 from synmt.evaluation.seeds import FEW_SEEDS
 from synmt.files.reading import read_lines
+from synmt.reporting.text import fit
 
 pytestmark = pytest.mark.journey
 
@@ -66,7 +67,8 @@ def test_the_table_has_every_number_and_its_signature(files):
     assert result.exit_code == 0, result.output
     bleu = sacrebleu.corpus_bleu(FIRST, [REFERENCES]).score
     rows = [line.split() for line in result.stdout.splitlines()]
-    assert rows[0] == ["system", "metric", "score", "95", "%", "interval"]
+    assert rows[0] == ["1", "system,", "3", "sentences"]
+    assert rows[2] == ["system", "metric", "score", "95", "%", "interval"]
     assert ["one.de", "BLEU", f"{bleu:.2f}"] in [row[:3] for row in rows]
     for start in ("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|", "chrF2|nrefs:1|", "TER|nrefs:1|"):
         assert any(line.startswith(start) for line in result.stdout.splitlines())
@@ -80,7 +82,7 @@ def test_json_compares_every_further_system_with_the_first(files):
     assert whole["randomization"] == {"samples": 10_000, "seed": 12345, "base": "one.de"}
     assert list(first["scores"]) == ["chrf", "bleu"]
     assert second["scores"]["bleu"]["score"] == sacrebleu.corpus_bleu(SECOND, [REFERENCES]).score
-    assert "comparison" not in first["scores"]["bleu"]
+    assert first["scores"]["bleu"]["comparison"] is None
     found = second["scores"]["chrf"]["comparison"]
     assert found["difference"] == second["scores"]["chrf"]["score"] - first["scores"]["chrf"]["score"]
     assert found["low"] <= found["difference"] <= found["high"]
@@ -90,9 +92,9 @@ def test_json_compares_every_further_system_with_the_first(files):
 
 def test_p_values_of_several_comparisons_are_said_to_be_uncorrected(files):
     several = score_files("one.de", "two.de").stdout
-    assert "difference from one.de; p-values are two-sided, and not corrected for their number\n" in several
+    assert "difference: from one.de; p-values are two-sided, and not corrected for their number\n" in several
     single = score_files("one.de", "two.de", "--metrics", "bleu").stdout
-    assert "difference from one.de; p-values are two-sided\n" in single
+    assert "difference: from one.de; p-values are two-sided\n" in single
 
 
 def test_seed_and_samples_choose_the_resamples(files):
@@ -105,11 +107,6 @@ def test_seed_and_samples_choose_the_resamples(files):
 
 def test_standard_input_is_a_system(files):
     assert systems("-", "-m", "bleu", stdin="\n".join(SECOND))[0]["system"] == "standard input"
-
-
-def test_case_and_tokenisation_change_the_signature(files):
-    result = score_files("one.de", "--lowercase", "--tokenize", "char", "-m", "bleu")
-    assert "case:lc|eff:no|tok:char" in result.stdout
 
 
 def test_tokenised_text_gives_a_warning_on_stderr(files):
@@ -168,16 +165,6 @@ def test_a_system_does_not_differ_from_itself_in_any_test(files):
         assert found["p_values"] == {"bootstrap": 1, "randomization": 1, "t": 1, "ks": 1}
 
 
-def test_the_order_of_systems_changes_only_the_sign(files):
-    def second(*names):
-        return systems(*names, "-m", "chrf")[1]["scores"]["chrf"]
-
-    there, back = second("one.de", "two.de"), second("two.de", "one.de")
-    assert there["difference"] == -back["difference"]
-    assert there["p_values"] == back["p_values"]
-    assert there["comparison"]["low"] == pytest.approx(-back["comparison"]["high"])
-
-
 @pytest.mark.parametrize("how", ["pattern", "seeds"])
 def test_seeds_are_grouped_by_a_pattern_or_by_their_names(files, how):
     for number, lines in (("1", FIRST), ("2", SECOND)):
@@ -192,7 +179,7 @@ def test_seeds_are_grouped_by_a_pattern_or_by_their_names(files, how):
     assert found["score"] == found["seeds"]["mean"] == pytest.approx(sum(scores) / 2)
     assert found["difference"] == pytest.approx((scores[1] - scores[0]) / 2)
     assert found["p_values"]["seeds"] is None
-    assert "seeds" not in base
+    assert base["seeds"] == ["one.de"]
 
 
 def test_compressed_seeds_are_grouped_by_the_name_before_gz(files):
@@ -207,21 +194,14 @@ def test_a_folder_without_a_name_is_neither_a_seed_nor_a_run(files, folder):
     assert f"{folder}: not a run folder" in str(score_files(folder, "--seeds").exception)
 
 
-def test_another_seed_beside_the_given_run_is_named(tmp_path):
-    for name, seed in (("plain", 1), ("plain-seed2", 2), ("other", 1), ("ignore0.3", 1), ("ignore0.5", 1)):
+def test_what_follows_a_dot_need_not_be_a_seed(tmp_path):
+    for name, seed in (("plain", 1), ("plain-seed2", 2), ("ignore0.3", 1)):
         write_run(tmp_path / name, lines=FIRST, training={"seed": seed})
-    said = run(tmp_path / "other", tmp_path / "plain", "--seeds", "-m", "chrf").stderr
-    assert f"but {tmp_path / 'plain-seed2'} is another seed of {tmp_path / 'plain'}. Give all seeds" in said
-    # a file is no run, and what follows a dot need not be a seed
-    (tmp_path / "ref").write_text("".join(f"{line}\n" for line in REFERENCES))
-    (tmp_path / "plain.de").write_text("".join(f"{line}\n" for line in FIRST))
-    for given in (["plain", "plain-seed2", "other"], ["other"], ["ignore0.3"], ["plain.de", "-r", "ref"]):
-        paths = (one if one.startswith("-") else tmp_path / one for one in given)
-        done = run(*paths, "--seeds", "-m", "chrf", "--samples", 50)
-        assert done.exit_code == 0, done.output
-        assert "another seed" not in done.stderr
-    alone = run(tmp_path / "plain", tmp_path / "plain-seed2", "--seeds", "-m", "chrf", "--samples", 50).stdout
-    assert f"{FEW_SEEDS}\n" in alone
+    runs = [tmp_path / name for name in ("plain", "ignore0.3", "plain-seed2")]
+    done = run(*runs, "--seeds", "-m", "chrf", "--samples", 50)
+    assert done.exit_code == 0, done.output
+    assert f"; {FEW_SEEDS}\n" in done.stdout
+    assert "\nignore0.3 " in done.stdout
 
 
 def test_two_equal_seeds_score_as_one(files):
@@ -275,7 +255,7 @@ def test_a_run_has_its_reference_its_source_and_its_metric_options(tmp_path):
     assert "no test set 'flickr'" in str(run(tmp_path / "base", "--test", "flickr", "-m", "bleu").exception)
     (tmp_path / "pascal/tests/test/reference.txt").write_text("x\ny\nz\n")
     other = run(tmp_path / "base", tmp_path / "pascal", "-m", "bleu")
-    assert "pascal: its test set has other references than that of" in str(other.exception)
+    assert "pascal: its test set 'test' is not that of base: line 1 of the references differs" in str(other.exception)
     given = run("-r", tmp_path / "base/tests/test/reference.txt", tmp_path / "base", tmp_path / "pascal", "-m", "bleu")
     assert given.exit_code == 0
 
@@ -479,18 +459,14 @@ ROW = ["chrF2", "54.94", "54.49 to 55.42", "+0.76", "+0.46 to +1.04", "0.001", "
 
 @pytest.mark.parametrize("name", ["x" * 5, "x" * 20, "x" * 40])
 def test_a_table_fits_80_columns_and_keeps_names_whole_as_long_as_it_can(name):
-    widths, gap = console.fit(COLUMNS, [[name, *ROW]], 80)
+    widths, gap = fit(COLUMNS, [[name, *ROW]], 80)
     assert sum(widths) + gap * (len(widths) - 1) <= 80
     assert widths[0] >= min(len(name), 20)
     # a column is never narrower than its longest word
     assert widths[3:6] == [8, 10, 10]
-    whole, _ = console.fit(COLUMNS, [[name, *ROW]], None)
-    assert whole[0] == max(len(name), len("system"))
-
-
-def test_wide_characters_count_as_two_columns():
+    assert fit(COLUMNS, [[name, *ROW]], None)[0][0] == max(len(name), len("system"))
     # a Japanese character is as wide as two letters
-    assert console.fit(COLUMNS, [["日本語のモデル.de", *ROW]], None)[0][0] == 7 * 2 + 3
+    assert fit(COLUMNS, [["日本語のモデル.de", *ROW]], None)[0][0] == 7 * 2 + 3
 
 
 @pytest.mark.parametrize(
@@ -520,7 +496,7 @@ def test_a_narrow_terminal_wraps_the_middle_columns_and_cuts_nothing(files):
     shown = os.read(inner, 100_000).decode()
     os.close(inner)
     assert done.returncode == 0, done.stderr
-    table = shown.split("BLEU of")[0]
+    table = shown.split("95 % interval: ")[0]
     assert max(len(line.rstrip("\r")) for line in table.split("\n")) <= 80
     assert "…" not in shown
     assert [line.split()[0] for line in table.split("\n") if "BLEU" in line] == ["one.de", name]
@@ -554,13 +530,3 @@ def test_bad_input_is_one_line_on_stderr(files, content, code, message):
     assert errors.startswith("synmt: error: ")
     assert message in errors
     assert errors.count("\n") == 1
-
-
-def test_an_unknown_metric_is_wrong_usage(files):
-    result = score_files("one.de", "--metrics", "bleu,tre")
-    assert result.exception.exit_code == 2
-    assert "Did you mean 'ter'?" in str(result.exception)
-
-
-def test_the_help_page_has_an_example():
-    assert "Example: synmt score -r" in run("--help").stdout

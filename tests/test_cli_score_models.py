@@ -136,40 +136,43 @@ def test_contrasts_are_counted_by_phenomenon_and_in_total(folder):
     report = json.loads(contrasts_of(folder, as_json=True).stdout)
     assert report["models"] == ["one"]
     won = sum(pair["models"][0]["won"] for pair in report["pairs"])
-    for row in [report["total"], report["tables"][0]["rows"][0]]:
+    for row in [report["total"], report["groups"]["phenomenon"][0]]:
         assert row["pairs"] == 2
-        assert row["models"][0]["won"] == won
-        assert row["models"][0]["accuracy"] == won / 2
+        assert row["results"][0]["won"] == won
+        assert row["results"][0]["accuracy"] == won / 2
     for pair in report["pairs"]:
         [model] = pair["models"]
         assert model["won"] == (model["log_probability"] > model["incorrect"][0]["log_probability"])
-    rows = [line.split() for line in contrasts_of(folder).stdout.splitlines()]
-    assert rows[0] == ["phenomenon", "pairs", "accuracy", "by", "piece"]
-    assert rows[1][:3] == ["set", "2", f"{50 * won:.1f}"]
-    assert rows[2][0] == "all"
-    by_piece = 100 * report["total"]["models"][0]["accuracy_by_piece"]
-    assert rows[2][-1] == f"{by_piece:.1f}"
-    assert f"does not favour shorter translations: one {by_piece:.1f}\n" in contrasts_of(folder).stdout
+    shown = contrasts_of(folder).stdout
+    head, *rows = [line.split() for line in shown[shown.index("phenomenon") :].splitlines()]
+    assert head == ["phenomenon", "pairs", "accuracy", "95", "%", "by", "piece"]
+    assert rows[0][:3] == ["set", "2", f"{50 * won:.1f}%"]
+    assert rows[1][0] == "all"
+    by_piece = 100 * report["total"]["results"][0]["accuracy_by_piece"]
+    assert rows[1][-1] == f"{by_piece:.1f}%"
+    assert f"does not favour shorter translations: one {by_piece:.1f}%\n" in shown
 
 
 def test_other_models_are_compared_with_the_first(folder):
     given = trees(folder / "set.conllu", [TEXT[0], TEXT[1]])
     report = json.loads(contrasts_of(folder, "one", "two", parses=given, as_json=True).stdout)
-    first, second = report["total"]["models"]
-    assert (first["model"], second["model"]) == ("one", "two")
-    assert second["comparison"]["difference"] == second["accuracy"] - first["accuracy"]
+    assert report["models"] == ["one", "two"]
+    first, second = report["total"]["results"]
+    [comparison] = report["total"]["comparisons"]
+    assert comparison["difference"] == second["accuracy"] - first["accuracy"]
+    row = report["tables"][0]["rows"][-1]
+    assert (row["two"], row["two, difference"]) == (second["accuracy"], comparison["difference"])
     assert report["bootstrap"] == {"samples": 200, "seed": 1}
     shown = contrasts_of(folder, "one", "two", parses=given).stdout
-    assert (
-        "difference from one in points, [95 %, 200 resamples of the sources, seed 1]; p: McNemar's exact test" in shown
-    )
+    assert "difference: from one, with its interval over 200 resamples of the sources, seed 1\n" in shown
+    assert "p: McNemar's exact test\n" in shown
 
 
 def test_a_model_of_gold_trees_reads_those_of_the_controlled_corpus(folder, monkeypatch):
     few = controlled.generate(train=0, valid=0, test=28)
     monkeypatch.setattr(controlled, "generate", lambda **_: few)
     result = ask(models=[folder / "two"], contrast=["controlled"])
-    tables = [line.split()[0] for line in result.stdout.splitlines() if " pairs " in line]
+    tables = [line.split()[0] for line in result.stdout.splitlines() if " pairs  accuracy" in line]
     assert tables[:3] == ["phenomenon", "attractors", "split"]
 
 

@@ -12,7 +12,7 @@ from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.comparison import ScoreOptions
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import tokens_folder
-from synmt.evaluation.report import to_json
+from synmt.evaluation.report import score_report
 from synmt.evaluation.significance import paired_bootstrap
 from synmt.evaluation.systems import read_systems
 from synmt.reporting import progress as progress_module
@@ -44,8 +44,8 @@ def test_files_give_the_same_numbers_as_lines(tmp_path):
     of_files = evaluation.compare_systems(paths, tmp_path / "ref.de", **options)
     for one, other in zip(of_lines.results["chrf"], of_files.results["chrf"], strict=True):
         assert (one.value, one.low, one.high, one.p_values) == (other.value, other.low, other.high, other.p_values)
-    assert [system["system"] for system in to_json(of_lines)["systems"]] == ["system 1", "system 2"]
-    assert [system["system"] for system in to_json(of_files)["systems"]] == ["one.de", "two.de"]
+    names = [[system["system"] for system in score_report(one).facts["systems"]] for one in (of_lines, of_files)]
+    assert names == [["system 1", "system 2"], ["one.de", "two.de"]]
 
 
 def test_options_of_metrics_replace_the_defaults_only_where_they_are_given():
@@ -54,7 +54,7 @@ def test_options_of_metrics_replace_the_defaults_only_where_they_are_given():
     assert "case:lc|eff:no|tok:13a" in result.metric.signature
 
 
-def test_progress_counts_every_score_and_metric(monkeypatch):
+def test_progress_counts_every_score_and_comparison(monkeypatch):
     jobs = []
 
     class Job:
@@ -73,7 +73,8 @@ def test_progress_counts_every_score_and_metric(monkeypatch):
 
     monkeypatch.setattr(progress_module, "_display", Job)
     evaluation.compare_systems([FIRST, SECOND], REFERENCES, metrics=["bleu", "ter"], samples=10)
-    assert jobs == [["scoring", 4, "scores", 4], ["comparing", 2, "metrics", 2]]
+    # two texts and a comparison for each metric
+    assert jobs == [["scoring", 6, "steps", 6]]
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path):
@@ -102,9 +103,10 @@ def test_the_other_texts_of_a_run_are_scored_with_the_case_of_its_recipe(tmp_pat
     for folder in (run / "tests/test", tokens_folder(run / "tests/test")):
         for name, lines in (("source", REFERENCES), ("reference", REFERENCES), ("hypothesis", SECOND)):
             write_lines(folder / f"{name}.txt", lines)
-    inputs = read_systems([run], on=on)
-    assert (inputs.metric_options.lowercase, inputs.metric_options.on_tokens) == (True, on == "tokens")
-    assert inputs.metric_options.tokenize == ("none" if on == "tokens" else "13a")
+    [system] = read_systems([run], on=on)
+    [outputs] = system.seeds
+    assert (outputs.scoring.lowercase, outputs.scoring.on_tokens) == (True, on == "tokens")
+    assert outputs.scoring.tokenize == ("none" if on == "tokens" else "13a")
 
 
 def test_importing_the_package_imports_neither_numpy_nor_sacrebleu():

@@ -32,7 +32,7 @@ from synmt.data.vocabulary import Words
 from synmt.decode.pairs import score_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.contrast.accuracy import Decision, decide, groupings, tabulate, total
+from synmt.evaluation.contrast.accuracy import Decision, decide, groupings, tabulate
 from synmt.evaluation.contrast.report import ContrastOptions, judge_models
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet, read_contrasts
 from synmt.syntax.conllu import format_conllu
@@ -124,7 +124,7 @@ def test_several_sets_are_grouped_by_set(tmp_path, few):
     assert found.sources[:2] == ["The dog runs."] * 2
     assert [one.source for one in found.contrasts][:3] == [0, 1, 2]
     for one in found.contrasts[2:]:
-        assert f"sentence {one.source - 1}," in one.where
+        assert one.where == f"controlled: sentence {one.source - 1}"
     assert Counter(one.groups["set"] for one in found.contrasts)[names[1]] == 1
     assert found.languages == ("en", "de")
     assert found.trees is None
@@ -498,13 +498,12 @@ def test_a_contrast_is_decided_by_the_scores_of_its_pairs(tmp_path, monkeypatch)
 
 def test_a_run_that_changes_its_text_decides_between_the_texts_that_it_reads(tmp_path):
     folder = make_run(tmp_path / "lower", parser=False, text={"lowercase": True}).folder
-    [decision] = judge_models(ContrastOptions(models=[folder], contrast=[str(write_set(tmp_path / "set"))])).decisions[
-        0
-    ]
+    options = ContrastOptions(models=[folder], contrast=[str(write_set(tmp_path / "set"))])
+    [decision] = judge_models(options).facts["pairs"][0]["models"]
     pairs = score_pairs(Translator.load(folder), ["the dog runs."] * 2, ["der hund rennt.", "der hund rennen."])
     right, wrong = [one.log_probability for one in pairs]
-    assert decision.log_probability == pytest.approx(right, abs=1e-3)
-    assert [value for value, _ in decision.incorrect] == pytest.approx([wrong], abs=1e-3)
+    assert decision["log_probability"] == pytest.approx(right, abs=1e-3)
+    assert decision["incorrect"][0]["log_probability"] == pytest.approx(wrong, abs=1e-3)
 
 
 def test_gold_trees_are_placed_in_the_words_that_a_run_reads(few, examples, tmp_path):
@@ -513,9 +512,11 @@ def test_gold_trees_are_placed_in_the_words_that_a_run_reads(few, examples, tmp_
     few[:] = [one for one in examples if "," in one.source][:8]
     folder = make_run(tmp_path / "words", PASCAL, parser=False, text={"tokenizer": "moses"}).folder
     trees = write(tmp_path / "t.conllu", "".join(format_conllu(one.parse, one.source, 1) for one in few))
-    models = {"models": [folder], "contrast": ["controlled"]}
-    own, read = (judge_models(ContrastOptions(**models, parses=path)).decisions[0] for path in (None, trees))
-    assert [one.log_probability for one in own] == pytest.approx([one.log_probability for one in read], abs=1e-3)
+    found = []
+    for path in (None, trees):
+        pairs = judge_models(ContrastOptions(models=[folder], contrast=["controlled"], parses=path)).facts["pairs"]
+        found.append([one["models"][0]["log_probability"] for one in pairs])
+    assert found[0] == pytest.approx(found[1], abs=1e-3)
 
 
 def test_given_trees_are_aligned_with_their_sources(tmp_path):
@@ -571,8 +572,7 @@ def drawn(seed, *, count=60):
 @pytest.mark.parametrize("seed", range(5))
 def test_accuracies_intervals_and_p_values_are_those_of_the_formulas(seed):
     contrasts, models = drawn(seed)
-    [table] = tabulate(contrasts, models)
-    for row in [*table.rows, total(contrasts, models)]:
+    for row in [row for rows in tabulate(contrasts, models).values() for row in rows]:
         members = [n for n, one in enumerate(contrasts) if row.group in ("all", one.groups["phenomenon"])]
         wins = [[decisions[n].log_probability > decisions[n].incorrect[0][0] for n in members] for decisions in models]
         assert row.pairs == len(members)
@@ -605,7 +605,7 @@ def mcnemar(gained, lost):
 
 def test_a_model_does_not_differ_from_itself():
     contrasts, models = drawn(7)
-    [comparison] = total(contrasts, [models[0], models[0]]).comparisons
+    [comparison] = tabulate(contrasts, [models[0], models[0]])[None][0].comparisons
     assert [getattr(comparison, one.name) for one in fields(comparison)] == [0.0, 0.0, 0.0, 1.0]
 
 
@@ -618,15 +618,15 @@ def test_the_interval_of_a_difference_is_that_of_resampled_sources():
     for _ in range(4000):
         chosen = [n for place in random.integers(len(places), size=len(places)) for n in members[place]]
         found.append(wins[1, chosen].mean() - wins[0, chosen].mean())
-    [comparison] = total(contrasts, models[:2], samples=4000).comparisons
+    [comparison] = tabulate(contrasts, models[:2], samples=4000)[None][0].comparisons
     assert [comparison.low, comparison.high] == pytest.approx(np.quantile(found, [0.025, 0.975]).tolist(), abs=0.02)
 
 
 def test_a_group_that_is_in_no_resample_has_the_widest_interval():
     contrasts, models = drawn(1, count=3)
     contrasts = [replace(one, source=n, groups={"kind": str(n)}) for n, one in enumerate(contrasts)]
-    [table] = tabulate(contrasts, models[:2], samples=1)
-    ends = [(row.comparisons[0].low, row.comparisons[0].high) for row in table.rows]
+    rows = tabulate(contrasts, models[:2], samples=1)["kind"]
+    ends = [(row.comparisons[0].low, row.comparisons[0].high) for row in rows]
     # three draws from three sources, two of which come twice or not at all
     assert (-1.0, 1.0) in ends
     assert not np.isnan(ends).any()
@@ -637,4 +637,4 @@ def test_groups_are_sorted_by_number_and_too_many_have_no_table():
     contrasts = [Contrast(n, "x", ("y",), {"distance": value, "id": str(n)}, "") for n, value in enumerate(values)]
     assert groupings(contrasts)["distance"] == ["2", "10", "15", ">15", "100 to 999", "1,000 to 9,999", "a", "b"]
     many = [Contrast(n, "x", ("y",), {"id": str(n)}, "") for n in range(41)]
-    assert list(tabulate(many, [[Decision(-1.0, 1, ((-2.0, 1),))] * 41])) == []
+    assert list(tabulate(many, [[Decision(-1.0, 1, ((-2.0, 1),))] * 41])) == [None]

@@ -12,8 +12,9 @@ from small_run import make_run, write_tests
 from tiny import succeed
 
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.cost import check_runs, cost_line, cost_remarks, cost_rows, costs_of, run_cost
-from synmt.evaluation.systems import System, Text
+from synmt.evaluation.cost import check_runs, cost_line, cost_rows, cost_table, costs_of, first_step, run_cost
+from synmt.evaluation.outputs import Outputs
+from synmt.evaluation.systems import System
 from synmt.run import Run
 
 
@@ -43,10 +44,10 @@ def test_the_cost_of_a_run_is_what_its_files_say(tmp_path):
     # the five steps after the last record cost what the others do
     assert cost.seconds == pytest.approx(2 * 60 * 25 / 20)
     assert cost.processor_seconds == pytest.approx(2 * 120 * 25 / 20)
-    assert (cost.tokens, cost.joules, cost.memory) == (2500, 18_000, 8e6)
+    assert (cost.tokens, cost.memory) == (2500, 8e6)
     assert (cost.parsed_words, cost.parse_processor_seconds) == (900, 6.0)
     assert (cost.sentences, cost.translation_processor_seconds) == (100, 10.0)
-    assert (cost.best_loss, cost.steps_to(2.5), cost.steps_to(1.0)) == (2.0, 20, None)
+    assert (cost.best_loss, *(first_step(cost.validation, loss) for loss in (2.5, 1.0))) == (2.0, 20, None)
 
 
 def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
@@ -61,7 +62,6 @@ def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
         "processor": "5 min 00 s",
         "tokens/s": "8",
         "memory": "8 MB",
-        "energy": "5.0 Wh",
         "parsing": "6 s",
         "parsing, words/s": "150",
         "translation, sentences/s": "10.0",
@@ -69,7 +69,7 @@ def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
     }
     shown = dict(zip(columns, second, strict=True))
     assert (shown["training"], shown["steps to loss"]) == ("2 min 55 s", "15")
-    assert any("2.000, the best of plain" in line for line in cost_remarks(systems))
+    assert any("2.000, the best of plain" in line for line in cost_table(systems).explanations())
     assert cost_line(Run(tmp_path / "a")) == (
         "17 weights, training 2 min 30 s; in processor time: parsing 6 s, translation 10.0 sentences/s"
     )
@@ -89,7 +89,7 @@ def test_a_run_of_an_older_version_has_what_it_wrote(tmp_path):
     for path in run.folder.glob("tests/*/cost.json"):
         path.unlink()
     cost = run_cost(run)
-    assert (cost.seconds, cost.joules, cost.parse_processor_seconds, cost.sentences) == (None, None, None, None)
+    assert (cost.seconds, cost.tokens, cost.parse_processor_seconds, cost.sentences) == (None,) * 4
     assert cost_line(run) == "17 weights"
     [columns, _] = cost_rows([("old", [cost])])
     assert columns == ["system", "weights", "steps", "memory"]
@@ -124,11 +124,11 @@ def test_files_have_no_cost(tmp_path):
     # a typing error is named as such
     with pytest.raises(SynmtError, match=r"on\.de: no such file or run folder\. Did you mean"):
         check_runs([tmp_path / "on.de"])
-    with pytest.raises(UsageError, match="files have no record of cost"):
-        costs_of([System("a.de", [Text("a.de", ["x"])])])
+    file = System("a.de", [Outputs("a.de", "", [], ["x"], ["x"])])
+    assert costs_of([file]) == []
     run = write_run(tmp_path / "a")
-    system = System("a", [Text("a", ["x"], run.test_folder("test") / "segments")])
-    assert costs_of([system, System("b.de", [Text("b.de", ["x"])])]) == [("a", [run_cost(run)])]
+    system = System("a", [Outputs("a", "test", [], ["x"], ["x"], run=run.folder)])
+    assert costs_of([system, file]) == [("a", [run_cost(run)])]
 
 
 @pytest.mark.journey

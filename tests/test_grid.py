@@ -225,7 +225,7 @@ def tested(tmp_path, monkeypatch):
 
 
 def systems_of(comparisons):
-    return {test: [system.name for system in one.inputs.systems] for test, one in comparisons.items()}
+    return {test: [system.name for system in one.systems] for test, one in comparisons.items()}
 
 
 def test_every_test_set_that_systems_share_has_a_table_and_the_log_names_who_lacks_it(tested, caplog):
@@ -235,7 +235,7 @@ def test_every_test_set_that_systems_share_has_a_table_and_the_log_names_who_lac
     comparisons = compare_runs([a[0], *b, *c, *d, a[1]])
     assert [Path(name).name for name in systems_of(comparisons)["one"]] == ["a", "b"]
     assert systems_of(comparisons) == {"one": ["a", "b"], "two": ["a", "b", "c"]}
-    assert [len(system.seeds) for system in comparisons["one"].inputs.systems] == [2, 1]
+    assert [len(system.seeds) for system in comparisons["one"].systems] == [2, 1]
     for said in ("one is missing from c, d", "two is missing from d", "own is missing from b, c, d"):
         assert f"test set {said}" in caplog.text
 
@@ -256,7 +256,7 @@ def test_test_sets_of_one_name_with_other_references_have_no_table(tested, caplo
     runs = [*tested("a", test=[]), *tested("b", test=["Ein anderer Satz ."] * 4)]
     assert not compare_runs(runs)
     assert "there is no table for the test set: " in caplog.text
-    assert "its test set has other references" in caplog.text
+    assert "its test set 'test' is not that of a: line 1" in caplog.text
 
 
 def test_a_reason_that_runs_share_is_said_once():

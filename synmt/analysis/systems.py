@@ -10,7 +10,7 @@ from pathlib import Path
 from synmt.analysis.inputs import read_test
 from synmt.errors import UsageError
 from synmt.evaluation.outputs import Outputs, baseline_of, from_files
-from synmt.evaluation.system_paths import group_paths, printable, warn_of_single_seeds
+from synmt.evaluation.system_paths import group_paths, printable
 
 _logger = logging.getLogger(__name__)
 
@@ -56,8 +56,6 @@ def read_translations(
     first = read_test(anchor, test) if references is None else from_files(anchor, references, source)
     if baseline is not None:
         groups = _put_first(groups, baseline, group_seeds=group_seeds)
-    if group_seeds:
-        warn_of_single_seeds(groups)
     found = {anchor: first}
     for path in (path for _, members in groups for path in members):
         if path not in found:

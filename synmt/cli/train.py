@@ -151,8 +151,8 @@ def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, agai
 
 
 def _end_grid(record: GridRecord, again: Callable[[], str]) -> None:
-    from synmt.evaluation.cost import tables_with_cost
     from synmt.evaluation.outputs import the_test_set
+    from synmt.evaluation.report import score_report
 
     if record.status == "interrupted":
         runs = counted(len(record.finished), "run has", "runs have")
@@ -160,7 +160,7 @@ def _end_grid(record: GridRecord, again: Callable[[], str]) -> None:
         raise KeyboardInterrupt
     for test, comparison in record.comparisons.items():
         console.remark(f"{the_test_set(test)}:")
-        console.print_tables(*tables_with_cost(comparison))
+        console.show_reports({test: score_report(comparison, cost=True)})
     if record.failed:
         what = f"{len(record.failed)} of {len(record.failed) + len(record.finished)} runs failed"
         raise SynmtError("\n".join([f"{what}. Run {again()} to try them again", *record.reasons()]))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import numpy as np
 
 from synmt.arrays import DoubleArray
 from synmt.errors import SynmtError
-from synmt.evaluation.metrics import Metric, Score, check_texts, score_counted
+from synmt.evaluation.metrics import Lines, Metric, Score, check_texts, score_counted
 from synmt.files.reading import cache_folder, fingerprint
 from synmt.files.writing import write_atomically
 
@@ -34,10 +33,10 @@ _WORTH_CACHING = 50
 
 def cached_score(
     metric: Metric,
-    hypotheses: Sequence[str],
-    references: Sequence[str],
+    hypotheses: Lines,
+    references: Lines,
     *,
-    sources: Sequence[str] | None = None,
+    sources: Lines | None = None,
     folder: Path | None = None,
 ) -> Score:
     """Score translations as `metrics.score` does, with statistics from the cache where possible.
@@ -46,7 +45,9 @@ def cached_score(
     """
     check_texts(metric, hypotheses, references, sources)
     sources = sources if metric.reads_source else None
-    identity = _identity(metric, hypotheses, references, sources)
+    # all that the statistics depend on
+    texts = [_hash(lines) for lines in (hypotheses, references, sources) if lines is not None]
+    identity = json.dumps([_FORMAT, metric.title, metric.signature, len(references), *texts])
     name = f"{fingerprint(identity)}.segments"
     shared = cache_folder() / "segments" / name
     own = shared if folder is None else folder / name
@@ -61,15 +62,7 @@ def cached_score(
     return score_counted(metric, statistics)
 
 
-def _identity(
-    metric: Metric, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None
-) -> str:
-    """Write all that the statistics depend on."""
-    texts = [_hash(lines) for lines in (hypotheses, references, sources) if lines is not None]
-    return json.dumps([_FORMAT, metric.title, metric.signature, len(references), *texts])
-
-
-def _hash(lines: Sequence[str]) -> str:
+def _hash(lines: Lines) -> str:
     # as JSON: different lines may be the same text when joined, if a line has a line end in it
     return hashlib.sha256(json.dumps(list(lines)).encode()).hexdigest()
 

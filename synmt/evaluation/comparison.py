@@ -11,18 +11,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from synmt.errors import UsageError, one_text
-from synmt.evaluation.bootstrap import SEED
+import numpy as np
+
+from synmt.arrays import DoubleArray
+from synmt.errors import UsageError, one_text, unknown_name
+from synmt.evaluation.bootstrap import SAMPLES, SEED, interval
 from synmt.evaluation.cache import cached_score
 from synmt.evaluation.metrics import Metric, Score, check_texts, make_metric
-from synmt.evaluation.results import SignificancePlan, SystemResult, check_tests, compare_scores
-from synmt.evaluation.systems import ScoringInputs, Text, read_systems, systems_from_lines, warn_about_texts
+from synmt.evaluation.outputs import Outputs
+from synmt.evaluation.seeds import Spread, resample_seeds, seeded_bootstrap, spread
+from synmt.evaluation.significance import (
+    SWAPS,
+    Comparison,
+    approximate_randomization,
+    bootstrap_scores,
+    kolmogorov_smirnov,
+    paired_t_test,
+    welch_test,
+)
+from synmt.evaluation.systems import System, read_systems, systems_from_lines, warn_about_texts
 from synmt.reporting.progress import progress
+
+TESTS = {
+    "bootstrap": "paired bootstrap (Koehn, 2004)",
+    "randomization": "approximate randomization (Riezler & Maxwell, 2005)",
+    "t": "paired t-test of the segments' scores",
+    "ks": "Kolmogorov-Smirnov test of the segments' scores",
+    "seeds": "Welch's t-test of the seeds' scores",
+}
+"""The significance tests; all are two-sided."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,15 +67,64 @@ class ScoreOptions:
 
 
 @dataclass(frozen=True)
-class SystemComparison:
-    """Scores and results of all systems.
+class SignificancePlan:
+    """Which tests to compute, and from how many random samples.
 
-    scores, results: for each metric, by its name, a list with an entry for each system; of `scores` each entry is a
-        list with a score for each seed.
+    tests: names in TESTS; None for bootstrap and randomization, and seeds where a system has several.
+    resamples, swaps: number of samples of the bootstrap and of the randomization.
     """
 
-    inputs: ScoringInputs
-    scores: dict[str, list[list[Score]]]
+    tests: tuple[str, ...] | None = None
+    resamples: int = SAMPLES
+    swaps: int = SWAPS
+    seed: int = SEED
+
+
+@dataclass(frozen=True)
+class SystemResult:
+    """The result of one system by one metric.
+
+    seeds: a score for each seed; the system's score is their mean.
+    low, high: the 95 % interval of the system's score, over sentences and seeds.
+    difference: from the first system; None for the first system.
+    comparison: by the bootstrap, if it is one of the tests.
+    p_values: of each test; None for a test of seeds if one of the systems has a single seed.
+    """
+
+    seeds: Sequence[Score]
+    low: float
+    high: float
+    difference: float | None = None
+    comparison: Comparison | None = None
+    p_values: dict[str, float | None] = field(default_factory=dict)
+
+    @property
+    def metric(self) -> Metric:
+        """The metric of the scores."""
+        return self.seeds[0].metric
+
+    @property
+    def spread(self) -> Spread:
+        """Mean and variation over the seeds."""
+        return spread([score.value for score in self.seeds])
+
+    @property
+    def value(self) -> float:
+        """The system's score."""
+        return self.spread.mean
+
+    @property
+    def details(self) -> dict[str, float]:
+        """Components of the score, such as precisions, averaged over the seeds."""
+        details = [score.details for score in self.seeds]
+        return {name: sum(one[name] for one in details) / len(details) for name in details[0]}
+
+
+@dataclass(frozen=True)
+class SystemComparison:
+    """The results of all systems: for each metric, by its name, a list with an entry for each system."""
+
+    systems: Sequence[System]
     results: dict[str, list[SystemResult]]
     plan: SignificancePlan
 
@@ -80,19 +151,30 @@ def compare_systems(
     Raises SynmtError if texts cannot be read or do not belong together, UsageError for an unknown metric or test.
     """
     options = options or ScoreOptions()
-    inputs = _read_inputs(systems, references, sources, options)
-    plan = SignificancePlan(None if tests is None else check_tests(tests, [len(one.seeds) for one in inputs.systems]))
+    read = _read(systems, references, sources, options)
+    plan = SignificancePlan(None if tests is None else check_tests(tests, [len(one.seeds) for one in read]))
     plan = replace(plan, resamples=samples or plan.resamples, swaps=samples or plan.swaps, seed=seed)
-    scores = _score_all(inputs, _make_metrics(inputs, metrics, options))
-    with progress("comparing", len(scores), "metrics") as advance:
-        results = {}
-        for name, of_systems in scores.items():
-            results[name] = compare_scores(of_systems, plan)
+    made, results = _make_metrics(read, metrics, options), dict[str, list[SystemResult]]()
+    texts = sum(len(system.seeds) for system in read)
+    with progress("scoring", len(made) * (texts + 1), "steps") as advance:
+        for name, metric in made.items():
+            scores = list[list[Score]]()
+            for system in read:
+                scores.append([score_outputs(metric, seed) for seed in system.seeds])
+                advance(len(system.seeds))
+            results[name] = compare_scores(scores, plan)
             advance(1)
-    return SystemComparison(inputs, scores, results, plan)
+    return SystemComparison(read, results, plan)
 
 
-def _read_inputs(systems: Any, references: Any, sources: Any, options: ScoreOptions) -> ScoringInputs:
+def score_outputs(metric: Metric, outputs: Outputs) -> Score:
+    """Score translations; the statistics of each sentence are cached in the folder of their run, if they have one."""
+    folder = outputs.folder / "segments" if outputs.folder else None
+    source = outputs.source or None
+    return cached_score(metric, outputs.hypothesis, outputs.reference, sources=source, folder=folder)
+
+
+def _read(systems: Any, references: Any, sources: Any, options: ScoreOptions) -> list[System]:
     if isinstance(systems, str):
         raise one_text(systems, "systems")
     if not systems:
@@ -103,41 +185,102 @@ def _read_inputs(systems: Any, references: Any, sources: Any, options: ScoreOpti
     if not all(paths):
         what = "the reference is missing" if references is None else "some texts are paths, and others lists of lines"
         raise UsageError(what, do="Give systems, references and sources in the same form")
-    reference, source = (None if one is None else Path(one) for one in (references, sources))
     return read_systems(
         [Path(one) for one in systems],
-        reference=reference,
-        source=source,
+        references=None if references is None else Path(references),
+        source=None if sources is None else Path(sources),
         test=options.test_set,
         group_seeds=options.group_seeds,
         on=options.on,
     )
 
 
-def _make_metrics(inputs: ScoringInputs, names: Sequence[str], options: ScoreOptions) -> dict[str, Metric]:
+def _make_metrics(systems: Sequence[System], names: Sequence[str], options: ScoreOptions) -> dict[str, Metric]:
     """Make the metrics; fail before anything is scored if a metric needs a source and there is none."""
-    chosen = {name: getattr(options, name) for name in ("tokenize", "lowercase", "comet_model", "beer_folder")}
-    metric_options = inputs.metric_options.updated(**chosen)
-    metrics = {name: make_metric(name, metric_options) for name in names}
+    first = systems[0].seeds[0]
+    scoring = first.scoring.updated(
+        tokenize=options.tokenize,
+        lowercase=options.lowercase,
+        comet_model=options.comet_model,
+        beer_folder=options.beer_folder,
+    )
+    metrics = {name: make_metric(name, scoring) for name in names}
     for metric in metrics.values():
-        check_texts(metric, inputs.reference.lines, inputs.reference.lines, inputs.source)
-    warn_about_texts(inputs, names, metric_options.tokenize)
+        check_texts(metric, first.reference, first.reference, first.source or None)
+    warn_about_texts(systems, names, scoring.tokenize)
     return metrics
 
 
-def _score_all(inputs: ScoringInputs, metrics: Mapping[str, Metric]) -> dict[str, list[list[Score]]]:
-    """Score every text by every metric: for each metric a list of systems, of each a list of seeds."""
-    with progress("scoring", sum(1 for _ in inputs.texts) * len(metrics), "scores") as advance:
+def check_tests(names: Sequence[str], seeds: Sequence[int]) -> tuple[str, ...]:
+    """Raise UsageError for tests that do not exist, or that need more seeds of the systems.
 
-        def score(metric: Metric, text: Text) -> Score:
-            source = inputs.source if metric.reads_source else None
-            result = cached_score(
-                metric, text.lines, inputs.reference.lines, sources=source, folder=text.statistics_folder
-            )
-            advance(1)
-            return result
+    seeds: the number of seeds of each system.
+    """
+    for name in names:
+        if name not in TESTS:
+            raise unknown_name("test", name, TESTS, where="--tests")
+    if "seeds" in names and min(seeds[0], max(seeds[1:], default=0)) < 2:
+        raise UsageError(
+            "the test of seeds needs two or more seeds of the first system and of another",
+            where="--tests",
+            do="Give a quoted pattern such as 'base.*' for each, or the files and --seeds",
+        )
+    return tuple(names)
 
-        return {
-            name: [[score(metric, text) for text in system.seeds] for system in inputs.systems]
-            for name, metric in metrics.items()
-        }
+
+def compare_scores(systems: Sequence[Sequence[Score]], plan: SignificancePlan) -> list[SystemResult]:
+    """Find the result of each system, given the scores of its seeds by one metric; compare each with the first."""
+    aggregate = systems[0][0].metric.aggregate
+    results, base_resampled = list[SystemResult](), None
+    for seeds in systems:
+        statistics = [score.statistics for score in seeds]
+        resampled = bootstrap_scores(statistics, aggregate, samples=plan.resamples, seed=plan.seed)  # (R, n)
+        low, high = interval(resample_seeds(resampled, np.random.default_rng(plan.seed))).tolist()
+        result = SystemResult(seeds, low, high)
+        if base_resampled is None:
+            base_resampled = resampled
+        else:
+            result = _compare(result, results[0], resampled, base_resampled, plan)
+        results.append(result)
+    return results
+
+
+def _compare(
+    result: SystemResult,
+    base: SystemResult,
+    resampled: DoubleArray,
+    base_resampled: DoubleArray,
+    plan: SignificancePlan,
+) -> SystemResult:
+    """Compare a system with the first one; their scores on the resamples are (R, n) each."""
+    difference = result.value - base.value
+    tests = plan.tests
+    if tests is None:
+        several = len(result.seeds) > 1 or len(base.seeds) > 1
+        tests = ("bootstrap", "randomization", *(["seeds"] if several else []))
+    comparison, p_values = None, dict[str, float | None]()
+    if "bootstrap" in tests:
+        comparison = seeded_bootstrap(base_resampled, resampled, difference, seed=plan.seed)
+        p_values["bootstrap"] = comparison.p_value
+    for name in tests:
+        if name != "bootstrap":
+            p_values[name] = _p_value(name, base.seeds, result.seeds, plan)
+    return replace(result, difference=difference, comparison=comparison, p_values=p_values)
+
+
+def _p_value(test: str, base: Sequence[Score], system: Sequence[Score], plan: SignificancePlan) -> float | None:
+    """Compute the p-value of a test other than the bootstrap."""
+    if test == "randomization":
+        first, second = ([score.statistics for score in seeds] for seeds in (base, system))
+        return approximate_randomization(first, second, base[0].metric.aggregate, samples=plan.swaps, seed=plan.seed)
+    if test == "seeds":
+        if min(len(base), len(system)) < 2:
+            return None
+        return welch_test([score.value for score in base], [score.value for score in system])
+    run_test = {"t": paired_t_test, "ks": kolmogorov_smirnov}[test]
+    return run_test(_segment_means(base), _segment_means(system))
+
+
+def _segment_means(seeds: Sequence[Score]) -> DoubleArray:
+    """Score each segment, averaged over the seeds: (N,)."""
+    return np.mean([score.metric.segment_scores(score.statistics) for score in seeds], axis=0)

@@ -1,4 +1,4 @@
-"""What runs cost: size, time, energy and memory of training, of parsing and of translation.
+"""What runs cost: size, time and memory of training, of parsing and of translation.
 
 Training and translation are read from the run folder. Where a run made before synmt kept them has none, the cells of
 the table are empty.
@@ -7,30 +7,29 @@ the table are empty.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from synmt.errors import RETRANSLATE, UsageError
-from synmt.evaluation.comparison import SystemComparison
-from synmt.evaluation.report import Rows, remarks, tables
 from synmt.evaluation.system_paths import check_existence, matching
 from synmt.evaluation.systems import System
 from synmt.files.json_files import read_json, read_json_lines
 from synmt.files.schemas import CostOfTest, LogLine
+from synmt.reporting.cells import duration, shown_rows
+from synmt.reporting.values import Column, Table, Value, count_column, text_column
 from synmt.run import Run
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunCost:
     """The cost of one run; None for what is not known.
 
     weights: number of parameters.
     steps: updates of the weights.
     validation: (step, loss in nats per target piece) of each validation.
-    seconds, processor_seconds, tokens, joules: of training without validation; `tokens` are target pieces, and the
-        energy is that of the whole machine.
+    seconds, processor_seconds, tokens: of training without validation; `tokens` are target pieces.
     memory: peak in bytes, of the GPU if there is one.
     parsed_words, parse_processor_seconds: of the training text, if it was parsed for this run or an earlier one.
     sentences, translation_processor_seconds: of all test sets.
@@ -42,16 +41,11 @@ class RunCost:
     seconds: float | None
     processor_seconds: float | None
     tokens: int | None
-    joules: float | None
-    memory: int | None
+    memory: float | None
     parsed_words: int | None
     parse_processor_seconds: float | None
     sentences: int | None
     translation_processor_seconds: float | None
-
-    def steps_to(self, loss: float) -> int | None:
-        """Return the step of the first validation with this loss or a lower one."""
-        return first_step(self.validation, loss)
 
     @property
     def best_loss(self) -> float:
@@ -66,37 +60,35 @@ def first_step(validation: Sequence[tuple[int, float]], loss: float) -> int | No
 
 def run_cost(run: Run) -> RunCost:
     """Read what a run cost."""
-    records = read_json_lines(run.log, LogLine)
+    records, info = read_json_lines(run.log, LogLine), run.info()
     validations = [one for one in records if one["kind"] == "validation"]
-    parsing = list(run.info().get("parsing", {}).values())
-    timed = [(one["words"], one["processor_seconds"]) for one in parsing if "processor_seconds" in one]
+    steps = [one for one in records if one["kind"] == "step"]
+    # the steps after the last record of the log cost what the others do
+    share = records[-1]["step"] / max(steps[-1]["step"], 1) if steps else 0
+    tokens = _sum(steps, "tokens", share)
+    parsing = list(info.get("parsing", {}).values())
     # old versions kept the wall clock only
-    known = parsing and len(timed) == len(parsing)
-    costs = [read_json(path, CostOfTest, do=RETRANSLATE) for path in sorted(run.folder.glob("tests/*/cost.json"))]
+    parse_seconds = _sum(parsing, "processor_seconds")
+    tests = [read_json(path, CostOfTest, do=RETRANSLATE) for path in sorted(run.folder.glob("tests/*/cost.json"))]
     return RunCost(
         weights=_weights(run.weights),
-        steps=run.info().get("steps"),
+        steps=info.get("steps"),
         validation=[(one["step"], loss) for one in validations if (loss := one.get("loss")) is not None],
-        **_training(records),
-        parsed_words=sum(words for words, _ in timed) if known else None,
-        parse_processor_seconds=sum(seconds for _, seconds in timed) if known else None,
-        sentences=sum(one["sentences"] for one in costs) if costs else None,
-        translation_processor_seconds=sum(one["processor_seconds"] for one in costs) if costs else None,
+        seconds=_sum(steps, "seconds", share),
+        processor_seconds=_sum(steps, "processor_seconds", share),
+        tokens=None if tokens is None else round(tokens),
+        memory=max((one.get("memory") or 0 for one in steps), default=None),
+        parsed_words=None if parse_seconds is None else _sum(parsing, "words"),
+        parse_processor_seconds=parse_seconds,
+        sentences=_sum(tests, "sentences"),
+        translation_processor_seconds=_sum(tests, "processor_seconds"),
     )
 
 
-def _training(records: Sequence[LogLine]) -> dict[str, Any]:
-    """Sum the log; the steps after its last record cost what the others do."""
-    steps = [one for one in records if one["kind"] == "step"]
-    sums: dict[str, Any] = dict.fromkeys(("seconds", "processor_seconds", "tokens", "joules"))
-    if not steps:
-        return {**sums, "memory": None}
-    share = records[-1]["step"] / max(steps[-1]["step"], 1)
-    for key in sums:
-        values = [one[key] for one in steps if one.get(key) is not None]
-        sums[key] = share * sum(values) if len(values) == len(steps) else None
-    sums["tokens"] = None if sums["tokens"] is None else round(sums["tokens"])
-    return {**sums, "memory": max(one.get("memory") or 0 for one in steps)}
+def _sum(records: Sequence[Any], key: str, share: float = 1) -> Any:
+    """Sum a value of all records, times `share`; None if there are none, or one does not have it."""
+    values = [one.get(key) for one in records]
+    return None if None in values or not values else share * sum(values)
 
 
 def _weights(path: Path) -> int | None:
@@ -109,123 +101,102 @@ def _weights(path: Path) -> int | None:
 
 
 def cost_line(run: Run) -> str:
-    """Say in one line what a run cost, as far as it is known."""
-    columns, cells = cost_rows([("", [run_cost(run)])])
-    known = dict(zip(columns, cells, strict=True))
-    wall_clock = {"weights": "{} weights", "training": "training {}"}
-    processor = {"parsing": "parsing {}", "translation, sentences/s": "translation {} sentences/s"}
-    parts = [
-        ", ".join(form.format(known[column]) for column, form in forms.items() if column in known)
-        for forms in (wall_clock, processor)
-    ]
-    return "; in processor time: ".join(filter(None, parts))
+    """Write in one line what a run cost, as far as it is known."""
+    cost = run_cost(run)
+    rate = _ratio(cost.sentences, cost.translation_processor_seconds)
+    wall_clock, processor = list[str](), list[str]()
+    if cost.weights is not None:
+        wall_clock.append(f"{cost.weights:,} weights")
+    if cost.seconds is not None:
+        wall_clock.append(f"training {duration(cost.seconds)}")
+    if cost.parse_processor_seconds is not None:
+        processor.append(f"parsing {duration(cost.parse_processor_seconds)}")
+    if rate is not None:
+        processor.append(f"translation {rate:,.1f} sentences/s")
+    return "; in processor time: ".join(", ".join(parts) for parts in (wall_clock, processor) if parts)
 
 
 def costs_of(systems: Sequence[System]) -> list[tuple[str, list[RunCost]]]:
-    """Read what the runs of systems cost; systems that are files are left out, and all files are an error."""
-    runs = {system.name: [Run(text.run) for text in system.seeds if text.run] for system in systems}
-    if not any(runs.values()):
-        raise _without_runs()
-    return [(name, [run_cost(run) for run in members]) for name, members in runs.items() if members]
+    """Read what the runs of systems cost; systems that are files are left out."""
+    runs = {system.name: [run_cost(Run(seed.run)) for seed in system.seeds if seed.run] for system in systems}
+    return [(name, costs) for name, costs in runs.items() if costs]
 
 
 def check_runs(systems: Sequence[Path]) -> None:
     """Raise UsageError if no path or pattern is a run folder, SynmtError if a path does not exist."""
     check_existence(systems)
     if systems and not any(path.is_dir() for one in systems for path in matching(one)):
-        raise _without_runs()
+        raise UsageError("files have no record of cost", where="--cost", do="Give run folders")
 
 
-def _without_runs() -> UsageError:
-    return UsageError("files have no record of cost", where="--cost", do="Give run folders")
+_PER_SECOND = "for each second of processor time"
+_COLUMNS = [
+    count_column("weights"),
+    count_column("steps"),
+    Column(title="training", kind="seconds", about="wall clock, without validation"),
+    Column(title="processor", kind="seconds", about="processor time of training"),
+    count_column("tokens/s", about=f"target pieces {_PER_SECOND}"),
+    Column(title="memory", kind="bytes"),
+    Column(title="parsing", kind="seconds", about="processor time for the training text; runs share its trees"),
+    count_column("parsing, words/s", about=_PER_SECOND),
+    Column(title="translation, sentences/s", digits=1, about=_PER_SECOND),
+]
 
 
-_COLUMNS = (
-    *("system", "weights", "steps", "training", "processor", "tokens/s", "memory", "energy"),
-    *("parsing", "parsing, words/s", "translation, sentences/s", "steps to loss"),
-)
+def _values(cost: RunCost) -> list[float | None]:
+    """List the values of _COLUMNS."""
+    train, parse = cost.processor_seconds, cost.parse_processor_seconds
+    return [
+        *(cost.weights, cost.steps, cost.seconds, train, _ratio(cost.tokens, train), cost.memory or None),
+        *(parse, _ratio(cost.parsed_words, parse), _ratio(cost.sentences, cost.translation_processor_seconds)),
+    ]
 
 
-def tables_with_cost(comparison: SystemComparison) -> tuple[list[Rows], list[str]]:
-    """Make the tables of a comparison, one of the first score and what the runs cost, and the remarks."""
-    results = next(iter(comparison.results.values()))
-    scores = {system.name: result.value for system, result in zip(comparison.inputs.systems, results, strict=True)}
-    costs = costs_of(comparison.inputs.systems)
-    columns, *rows = cost_rows(costs)
-    title = results[0].metric.title
-    beside = [[name, f"{scores[name]:.2f}", *cells] for name, *cells in rows]
-    table = [[columns[0], title, *columns[1:]], *beside]
-    return [*tables(comparison), table], [*remarks(comparison), *cost_remarks(costs)]
+def _ratio(over: float | None, under: float | None) -> float | None:
+    return over / under if over and under else None
 
 
-def cost_rows(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Rows:
-    """Make the table of systems with the costs of their seeds, which are averaged."""
-    goal = _mean([cost.best_loss for cost in systems[0][1]])
-    # a single system has no goal but its own, and its steps to that say nothing
-    rows = [[name, *_cells(costs, goal if len(systems) > 1 else None)] for name, costs in systems]
-    shown = [place for place, _ in enumerate(_COLUMNS) if any(row[place] for row in rows)]
-    return [[row[place] for place in shown] for row in ([*_COLUMNS], *rows)]
+def cost_table(
+    systems: Sequence[tuple[str, Sequence[RunCost]]],
+    scores: Mapping[str, float] | None = None,
+    metric: str = "",
+) -> Table:
+    """Make the table of systems with the costs of their seeds, which are averaged.
+
+    scores: of the systems by a metric, to be shown beside.
+    """
+    baseline, first = systems[0]
+    goal, about = _mean([cost.best_loss for cost in first]), ""
+    if goal is not None:
+        mean = " on average over its seeds" if len(first) > 1 else ""
+        about = f"first validation with a loss of {goal:.3f}, the best of {baseline}{mean}, or lower"
+    steps = count_column("steps to loss", about=about)
+    rows = list[list[Value]]()
+    for name, costs in systems:
+        score = scores[name] if scores else None
+        rows.append([name, score, *map(_mean, zip(*map(_values, costs), strict=True))])
+        # a single system has no goal but its own, and its steps to that say nothing
+        rows[-1].append(None if goal is None or len(systems) == 1 else _steps_to(goal, costs))
+    columns = [text_column("system"), Column(title=metric), *_COLUMNS, steps]
+    return Table(columns=columns, rows=rows).without_empty_columns()
 
 
-def _cells(costs: Sequence[RunCost], goal: float | None) -> Iterator[str]:
-    def mean(*names: str) -> float | None:
-        """Average a value over the seeds, or the ratio of two."""
-        values = [[getattr(cost, name) for name in names] for cost in costs]
-        return _mean([one[0] / (one[1] if len(one) > 1 else 1) if all(one) else None for one in values])
-
-    yield _written(mean("weights"), "{:,.0f}")
-    yield _written(mean("steps"), "{:,.0f}")
-    yield _duration(mean("seconds"))
-    yield _duration(mean("processor_seconds"))
-    yield _written(mean("tokens", "processor_seconds"), "{:,.0f}")
-    yield _written(mean("memory"), "{:,.0f} MB", 1e6)
-    yield _written(mean("joules"), "{:,.1f} Wh", 3600)
-    yield _duration(mean("parse_processor_seconds"))
-    yield _written(mean("parsed_words", "parse_processor_seconds"), "{:,.0f}")
-    yield _written(mean("sentences", "translation_processor_seconds"), "{:,.1f}")
-    yield "" if goal is None else _steps_to(goal, costs)
+def cost_rows(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> list[list[str]]:
+    """Write the cells of `cost_table`; the first row has the titles."""
+    table = cost_table(systems)
+    return [[column.title for column in table.columns], *shown_rows(table)]
 
 
-def _steps_to(goal: float, costs: Sequence[RunCost]) -> str:
-    """Write the steps to a loss, on average over the seeds that reach it."""
-    known = [cost.steps_to(goal) for cost in costs if cost.validation]
-    if not known:
-        return ""
+def _steps_to(goal: float, costs: Sequence[RunCost]) -> Value:
+    """Average the steps to a loss over the seeds that reach it."""
+    known = [first_step(cost.validation, goal) for cost in costs if cost.validation]
     reached = [steps for steps in known if steps is not None]
     if not reached:
-        return "not reached"
-    some = f" ({len(reached)} of {len(known)} seeds)" if len(reached) < len(known) else ""
-    return f"{sum(reached) / len(reached):,.0f}{some}"
-
-
-def cost_remarks(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Iterator[str]:
-    """Explain the columns that the table has."""
-    shown = cost_rows(systems)[0]
-    if "training" in shown:
-        yield "training, processor: wall clock and processor time of training without validation; tokens: target pieces"
-    if "parsing" in shown:
-        yield "parsing: processor time for the training text; runs share its trees"
-    if any(name.endswith("/s") for name in shown):
-        yield "tokens, words and sentences per second: for each second of processor time"
-    goal = _mean([cost.best_loss for cost in systems[0][1]])
-    if goal is not None and "steps to loss" in shown:
-        name, seeds = systems[0]
-        mean = " on average over its seeds" if len(seeds) > 1 else ""
-        yield f"steps to loss: first validation with a loss of {goal:.3f}, the best of {name}{mean}, or lower"
+        return "not reached" if known else None
+    mean = sum(reached) / len(reached)
+    return mean if len(reached) == len(known) else f"{mean:,.0f} ({len(reached)} of {len(known)} seeds)"
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None and math.isfinite(value)]
     return sum(known) / len(known) if len(known) == len(values) and known else None
-
-
-def _written(value: float | None, form: str, unit: float = 1) -> str:
-    return "" if value is None else form.format(value / unit)
-
-
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

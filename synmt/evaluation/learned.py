@@ -5,7 +5,6 @@ The score of a text is the mean over its sentences. Scores from 0 to 1 are multi
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shutil
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.metrics import MeanMetric, MetricOptions
+from synmt.evaluation.metrics import Lines, MeanMetric, MetricOptions
 from synmt.files.reading import offline, stored_sha256
 
 
@@ -47,9 +46,7 @@ class _Comet(MeanMetric):
         version = getattr(self._package, "__version__", "unknown")
         self.signature = f"nrefs:1|model:{_comet_identity(model)}|scale:100|version:{version}"
 
-    def score_segments(
-        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None
-    ) -> Sequence[float]:
+    def score_segments(self, hypotheses: Lines, references: Lines, sources: Lines | None) -> Sequence[float]:
         import torch
 
         assert sources is not None
@@ -105,7 +102,7 @@ def _load_comet(package: Any, model: str) -> Any:
         ) from error
 
 
-_BEER_LINE = re.compile(r"^sent (\d+) score is (\S+)$", re.MULTILINE)
+_BEER_LINE = re.compile(r"^sent (\d+) score is (-?\d*\.?\d+(?:E-?\d+)?)$", re.MULTILINE)
 
 
 class _Beer(MeanMetric):
@@ -127,9 +124,7 @@ class _Beer(MeanMetric):
         parts = [f"{path.stem}@{stored_sha256(path)[:12]}" for path in archives or [self._script]]
         self.signature = f"nrefs:1|scale:100|version:{'+'.join(parts)}"
 
-    def score_segments(
-        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None
-    ) -> Sequence[float]:
+    def score_segments(self, hypotheses: Lines, references: Lines, sources: Lines | None) -> Sequence[float]:
         with tempfile.TemporaryDirectory() as folder:
             for name, lines in (("hypotheses", hypotheses), ("references", references)):
                 # to BEER a carriage return ends a line
@@ -152,22 +147,13 @@ class _Beer(MeanMetric):
         return done.stdout
 
     def _read(self, output: str, sentences: int) -> list[float]:
-        scores = {int(number): _number(value) for number, value in _BEER_LINE.findall(output)}
+        scores = {int(number): 100 * float(value) for number, value in _BEER_LINE.findall(output)}
         if sorted(scores) != list(range(1, sentences + 1)):
             first = next(iter(output.splitlines()), "")
+            what = f"BEER printed scores for {len(scores):,} sentences, not for {sentences:,}"
             raise SynmtError(
-                f"BEER printed scores for {len(scores):,} sentences, not for {sentences:,}; its first line is "
-                f"'{first}'",
+                f"{what}; its first line is '{first}'",
                 where=str(self._script),
                 do="Use release 2.0",
             )
-        if wrong := [number for number, value in scores.items() if not math.isfinite(value)]:
-            raise SynmtError(f"BEER printed an invalid score for sentence {wrong[0]}", where=str(self._script))
-        return [100 * scores[number] for number in range(1, sentences + 1)]
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+        return [scores[number] for number in range(1, sentences + 1)]

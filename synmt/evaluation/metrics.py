@@ -9,6 +9,7 @@ points: 83 where the authors of a metric write 0.83.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from synmt.files.reading import read_lines
 from synmt.recipe.schema import EvaluationRecipe
 
 Aggregate = Callable[[DoubleArray], float]
+Lines = Sequence[str]
 
 METRICS = {
     "bleu": "synmt.evaluation.sacrebleu:bleu",
@@ -57,9 +59,7 @@ class Metric(ABC):
     on_tokens: bool = False
 
     @abstractmethod
-    def statistics(
-        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None = None
-    ) -> DoubleArray:
+    def statistics(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> DoubleArray:
         """Count the statistics of each segment: (N, S)."""
 
     @abstractmethod
@@ -79,14 +79,10 @@ class MeanMetric(Metric):
     """A metric that is the mean of the scores of the segments; its statistics are (score, 1)."""
 
     @abstractmethod
-    def score_segments(
-        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None
-    ) -> Sequence[float]:
+    def score_segments(self, hypotheses: Lines, references: Lines, sources: Lines | None) -> Sequence[float]:
         """Score each segment, in points."""
 
-    def statistics(
-        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None = None
-    ) -> DoubleArray:
+    def statistics(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> DoubleArray:
         """Give the score of each segment, and 1 as its count: (N, 2)."""
         points = self.score_segments(hypotheses, references, sources)
         assert len(points) == len(hypotheses), (len(points), len(hypotheses))
@@ -159,11 +155,11 @@ def make_metric(name: str, options: MetricOptions | None = None) -> Metric:
 
 
 def score_system(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    metrics: Sequence[str] = ("bleu",),
+    hypotheses: Lines,
+    references: Lines,
+    metrics: Lines = ("bleu",),
     *,
-    sources: Sequence[str] | None = None,
+    sources: Lines | None = None,
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> dict[str, Score]:
@@ -172,9 +168,7 @@ def score_system(
     return {name: score(make_metric(name, options), hypotheses, references, sources) for name in metrics}
 
 
-def score(
-    metric: Metric, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None = None
-) -> Score:
+def score(metric: Metric, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> Score:
     """Score the translations of a system by a metric."""
     check_texts(metric, hypotheses, references, sources)
     return score_counted(metric, metric.statistics(hypotheses, references, sources))
@@ -185,51 +179,37 @@ def score_counted(metric: Metric, statistics: DoubleArray) -> Score:
     return Score(metric, metric.aggregate(statistics.sum(0)), statistics)
 
 
-def check_texts(
-    metric: Metric, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None
-) -> None:
+def check_texts(metric: Metric, hypotheses: Lines, references: Lines, sources: Lines | None) -> None:
     """Raise an error for texts that a metric cannot score: different lengths, no lines, or a missing source."""
     if len(hypotheses) != len(references):
-        raise SynmtError(
-            f"{len(hypotheses):,} translations cannot be scored against {counted(len(references), 'reference')}"
-        )
+        what = f"{len(hypotheses):,} translations cannot be scored against {counted(len(references), 'reference')}"
+        raise SynmtError(what)
     if not references:
         raise SynmtError("there are no translations to score")
-    if not metric.reads_source:
-        return
-    if sources is None:
+    if metric.reads_source and sources is None:
         raise UsageError(f"{metric.title} needs the source", do="Give it with `--source`")
-    if len(sources) != len(references):
-        raise SynmtError(f"{len(sources):,} source sentences do not match {len(references):,} references")
+    if metric.reads_source and len(sources or ()) != len(references):
+        raise SynmtError(f"{len(sources or ()):,} source sentences do not match {len(references):,} references")
 
 
 def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
     """Read parallel texts; all must have the same number of lines as the first."""
-    if [str(path) for path in paths].count("-") > 1:
+    names = [printable(path) for path in paths]
+    if names.count("standard input") > 1:
         raise UsageError("standard input can be read only once", do="Give `-` for one of the files")
-    texts = [list(read_lines(path)) for path in paths]
-    first = f"{display_name(paths[0])} has {len(texts[0]):,}"
-    if not texts[0]:
-        raise SynmtError("the file is empty", where=display_name(paths[0]))
-    wrong = [
-        SynmtError(
-            f"{counted(len(text), 'line')}, but {first}",
-            where=display_name(path),
-            do="Line n of both must belong together",
-        )
-        for path, text in zip(paths, texts, strict=True)
-        if len(text) != len(texts[0])
-    ]
+    first, *others = texts = [list(read_lines(path)) for path in paths]
+    if not first:
+        raise SynmtError("the file is empty", where=names[0])
+    wrong, do = list[SynmtError](), "Line n of both must belong together"
+    for name, text in zip(names[1:], others, strict=True):
+        if len(text) != len(first):
+            what = f"{counted(len(text), 'line')}, but {names[0]} has {len(first):,}"
+            wrong.append(SynmtError(what, where=name, do=do))
     if wrong:
         raise all_in_one(wrong)
     return texts
 
 
-def looks_tokenized(lines: Sequence[str]) -> bool:
-    """Tell whether a tenth of the lines end in a full stop after a space, as in tokenized text."""
-    return sum(line.rstrip().endswith(" .") for line in lines) * 10 > len(lines)
-
-
-def display_name(path: str | Path) -> str:
-    """Name a file in messages."""
-    return "standard input" if str(path) == "-" else str(path)
+def printable(path: Path | str) -> str:
+    """Write a path as text: a file name may not be UTF-8, but the output is."""
+    return "standard input" if str(path) == "-" else os.fsencode(path).decode(errors="backslashreplace")

@@ -15,8 +15,8 @@ from synmt.decode.remote import remote_translator
 from synmt.decode.summary import too_long
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, counted, one_file_for_both_sides
-from synmt.evaluation.report import Rows
 from synmt.files.reading import known_lines, read_lines
+from synmt.reporting.values import Column, Table, Value, count_column, text_column
 from synmt.run import find_run
 from synmt.syntax.conllu import read_parses
 
@@ -59,8 +59,9 @@ def load_translator(run: Path, options: ModelOptions) -> Translator:
 
 
 def _loading(options: ModelOptions) -> dict[str, Any]:
-    decoding: dict[str, Any] = {} if options.batch_size is None else {"batch_size": options.batch_size}
-    return {"device": options.device, "checkpoint": options.checkpoint, "parser": options.parser, **decoding}
+    """List the arguments of `Translator.load`, which remote translators get, too."""
+    names = ("device", "checkpoint", "parser", "batch_size")
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
 def score_files(options: PairOptions) -> Iterator[PairScore]:
@@ -76,7 +77,10 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
     loading, has_trees = _loading(options), options.parses is not None
     with remote_translator(translator, [options.model], loading, lines=count, has_trees=has_trees) as other:
         for score in score_pairs(translator, lines, read_lines(options.target), trees, other=other):
-            for side, dropped in (("source", score.source_dropped), ("target", score.target_dropped)):
+            for side, dropped in (
+                ("source", score.source_dropped),
+                ("target", score.target_dropped),
+            ):
                 if dropped:
                     what = f"the {side} of line {score.line}"
                     _logger.warning(too_long(what, translator.max_pieces, dropped, "not scored"))
@@ -114,21 +118,18 @@ def pair_json(score: PairScore) -> dict[str, Any]:
     return values | {"dropped": dropped} if any(dropped.values()) else values
 
 
-def warn_about_pairs(totals: Totals) -> None:
-    """Warn of pairs that the totals leave out, and of unknown pieces."""
+def summary_table(totals: Totals) -> Table:
+    """Show the mean log-probability and the perplexities; warn of pairs that are left out, and of unknown pieces."""
     if totals.left_out:
         pairs = counted(totals.left_out, "pair is", "pairs are")
         _logger.warning(f"{pairs} not in the summary: the source is empty, or the target was truncated")
     if totals.unknown:
         pieces = counted(totals.unknown, "piece of the targets is", "pieces of the targets are")
         _logger.warning(f"{pieces} not in the vocabulary, and scored as unknown")
-
-
-def summary_rows(totals: Totals) -> Rows:
-    """Make the rows of a table of the mean log-probability and of the perplexities."""
-    units = totals.units.items()
-    return [
-        ["summary", "number", "value"],
-        ["log-probability by sentence", f"{totals.pairs:,}", f"{totals.mean:.3f}"],
-        *([f"perplexity by {unit}", f"{count:,}", f"{totals.perplexity(unit):.3f}"] for unit, count in units),
-    ]
+    rows: list[list[Value]] = [["log-probability by sentence", totals.pairs, totals.mean]]
+    rows += [[f"perplexity by {unit}", count, totals.perplexity(unit)] for unit, count in totals.units.items()]
+    return Table(
+        columns=[text_column("summary"), count_column("number"), Column(title="value", digits=3)],
+        rows=rows,
+        notes=["in nats; the end of a sentence counts as one piece, word and character"],
+    )

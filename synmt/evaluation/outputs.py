@@ -1,4 +1,4 @@
-"""The translations of a test set by one system, read from a run folder or from files."""
+"""The translations of a test set by one system: from a run folder, from files, or from memory."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synmt.errors import SynmtError, UsageError, counted, did_you_mean, did_you_mean_path
-from synmt.evaluation.metrics import MetricOptions, display_name, options_of, read_aligned
+from synmt.evaluation.metrics import MetricOptions, options_of, printable, read_aligned
 from synmt.files.reading import read_lines
 
 if TYPE_CHECKING:
-    from synmt.run import Run
+    from synmt.recipe.schema import EvaluationRecipe
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """A system's translations of a test set, line by line: joined text, or words if its recipe scores tokens.
+    """A system's translations of a test set, line by line: joined text, or words if tokens are scored.
 
     system: the run's name, or the file's.
     test: the test set's name; empty for files.
@@ -26,6 +26,7 @@ class Outputs:
     scoring: the metric options of the run's recipe.
     tokens: source, reference and hypothesis as words, if the run tokenizes text.
     run: the run folder; None for files.
+    path: of the run folder or file, as it is shown.
     """
 
     system: str
@@ -38,6 +39,12 @@ class Outputs:
     scoring: MetricOptions = field(default_factory=MetricOptions)
     tokens: tuple[list[str], list[str], list[str]] | None = None
     run: Path | None = None
+    path: str = ""
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the test set in that of the run; None for files."""
+        return self.run / "tests" / self.test if self.run else None
 
     def as_read(self) -> Outputs:
         """Return the same translations as the words that the model reads and writes."""
@@ -48,15 +55,16 @@ class Outputs:
 
 
 def the_test_set(name: str) -> str:
-    """Name a test set in a sentence: `the test set` if that is all that its name says, else `test set hard`."""
+    """Name a test set in a sentence: `the test set` if it has no other name, else `test set hard`."""
     return "the test set" if name == "test" else f"test set {name}"
 
 
-def from_run(run: Path | None, test: str | None = None) -> Outputs:
+def from_run(run: Path | None, test: str | None = None, *, on: str | None = None) -> Outputs:
     """Read a run's translations of a test set.
 
     run: a run folder; None for the newest finished run.
     test: the test set; None for `test`, else the first by name.
+    on: `text` or `tokens`; None for what the recipe scores.
     """
     from synmt.run import find_run
 
@@ -71,7 +79,30 @@ def from_run(run: Path | None, test: str | None = None) -> Outputs:
             allowed=f"Its test sets: {', '.join(names)}",
             do=did_you_mean(test, names) or "Choose one with `--test`",
         )
-    return _read(opened, test)
+    folder = opened.test_folder(test)
+    labels, tokens = folder / "labels.tsv", tokens_folder(folder)
+    outputs = Outputs(
+        opened.folder.resolve().name,
+        test,
+        *_read_texts(folder),
+        labels=labels if labels.exists() else None,
+        other_tests=tuple(name for name in names if name != test),
+        scoring=scored_on(on, opened.evaluation()),
+        tokens=_read_texts(tokens) if tokens.is_dir() else None,
+        run=opened.folder,
+    )
+    return outputs.as_read() if outputs.scoring.on_tokens else outputs
+
+
+def scored_on(on: str | None, recipe: EvaluationRecipe | None = None) -> MetricOptions:
+    """Choose the options of metrics: the recipe's or the defaults, unless the user scores the other texts."""
+    if on not in (None, "text", "tokens"):
+        raise UsageError(f"there are no '{on}' to score", where="--on", allowed="What is scored: text, tokens")
+    options = options_of(recipe) if recipe else MetricOptions()
+    if on is None or options.on_tokens == (on == "tokens"):
+        return options
+    tokenize = "none" if on == "tokens" else MetricOptions.tokenize
+    return replace(options, tokenize=tokenize, on_tokens=on == "tokens")
 
 
 def tests_of(run: Path) -> list[str]:
@@ -86,10 +117,21 @@ def tests_of(run: Path) -> list[str]:
     return names
 
 
+def tokens_folder(test: Path) -> Path:
+    """Name the folder with the words of a test set; a run that does not tokenize has none."""
+    return test / "tokens"
+
+
+def _read_texts(folder: Path) -> tuple[list[str], list[str], list[str]]:
+    names = ("reference", "source", "hypothesis")
+    reference, source, hypothesis = read_aligned([folder / f"{name}.txt" for name in names])
+    return source, reference, hypothesis
+
+
 def from_files(hypotheses: Path, references: Path, source: Path | None = None) -> Outputs:
     """Read translations that are not part of a run."""
     reference, hypothesis, *rest = read_aligned([references, hypotheses, *([source] if source else [])])
-    return Outputs(display_name(hypotheses.name), "", rest[0] if rest else [], reference, hypothesis)
+    return Outputs(printable(hypotheses.name), "", rest[0] if rest else [], reference, hypothesis)
 
 
 def baseline_of(outputs: Outputs, baseline: Path) -> Outputs:
@@ -99,10 +141,16 @@ def baseline_of(outputs: Outputs, baseline: Path) -> Outputs:
         if len(hypothesis) != len(outputs.reference):
             raise SynmtError(
                 f"{counted(len(hypothesis), 'line')}, but {outputs.system} has {len(outputs.reference):,}",
-                where=display_name(baseline.name),
+                where=printable(baseline.name),
                 do="Line n of both must translate the same sentence",
             )
-        return replace(outputs, system=display_name(baseline.name), hypothesis=hypothesis, tokens=None, run=None)
+        return replace(
+            outputs,
+            system=printable(baseline.name),
+            hypothesis=hypothesis,
+            tokens=None,
+            run=None,
+        )
     if not baseline.exists():
         do = did_you_mean_path(baseline) or "Give another run or file"
         raise SynmtError("no such file or run folder", where=str(baseline), do=do)
@@ -113,53 +161,21 @@ def baseline_of(outputs: Outputs, baseline: Path) -> Outputs:
             do="Give the file of its translations, tests/NAME/hypothesis.txt in its folder",
         )
     other = from_run(baseline, outputs.test)
-    _check_same_test(outputs, other)
+    check_same_test(outputs, other)
     return other
 
 
-def _check_same_test(outputs: Outputs, other: Outputs) -> None:
-    """Raise an error if two runs were tested on different sentences."""
+def check_same_test(outputs: Outputs, other: Outputs) -> None:
+    """Raise SynmtError if two runs were tested on different sentences."""
     first, second = outputs.reference, other.reference
     if first == second:
         return
-    if len(first) != len(second):
-        difference = f"{len(second):,} sentences, not {len(first):,}"
-    else:
-        number = next(n for n, (one, another) in enumerate(zip(first, second, strict=True), start=1) if one != another)
+    difference = f"{len(second):,} sentences, not {len(first):,}"
+    if len(first) == len(second):
+        number = next(n for n, lines in enumerate(zip(first, second, strict=True), start=1) if lines[0] != lines[1])
         difference = f"line {number} of the references differs"
     raise SynmtError(
         f"its test set '{other.test}' is not that of {outputs.system}: {difference}",
         where=other.system,
-        do="Compare runs that were tested on the same sentences",
+        do="Compare runs that were tested on the same sentences, or give the references with `--reference`",
     )
-
-
-def _read(run: Run, test: str) -> Outputs:
-    folder = run.test_folder(test)
-    labels, scoring = folder / "labels.tsv", options_of(run.evaluation())
-    source, reference, hypothesis = _read_texts(folder)
-    outputs = Outputs(
-        run.folder.resolve().name,
-        test,
-        source,
-        reference,
-        hypothesis,
-        labels if labels.exists() else None,
-        tuple(name for name in tests_of(run.folder) if name != test),
-        scoring,
-        _read_texts(tokens_folder(folder)) if tokens_folder(folder).is_dir() else None,
-        run.folder,
-    )
-    return outputs.as_read() if scoring.on_tokens else outputs
-
-
-def _read_texts(folder: Path) -> tuple[list[str], list[str], list[str]]:
-    reference, source, hypothesis = read_aligned(
-        [folder / f"{name}.txt" for name in ("reference", "source", "hypothesis")]
-    )
-    return source, reference, hypothesis
-
-
-def tokens_folder(test: Path) -> Path:
-    """Name the folder with the words of a test set, in that of the test set; a run that does not tokenize has none."""
-    return test / "tokens"

@@ -1,161 +1,142 @@
-"""The report of a comparison of systems: rows for tables, remarks, JSON, and a file with the score of every segment."""
+"""The report of a comparison of systems, and a file with the score of every segment."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from glob import glob
 from pathlib import Path
 from typing import Any
 
-from synmt.errors import UsageError
-from synmt.evaluation.comparison import SystemComparison
-from synmt.evaluation.results import TESTS, SystemResult
+from synmt.errors import UsageError, counted
+from synmt.evaluation.comparison import TESTS, SystemComparison, SystemResult
+from synmt.evaluation.cost import cost_table, costs_of
 from synmt.evaluation.seeds import FEW_SEEDS
-from synmt.evaluation.systems import ScoringInputs, System
+from synmt.evaluation.system_paths import matching
+from synmt.evaluation.systems import System
 from synmt.files.writing import write_output
+from synmt.reporting.values import Column, Interval, Report, Table, Value, count_column, text_column
 
-Rows = list[list[str]]
-"""The rows of a table; the first has the names of the columns."""
-
-_P_VALUES = {"bootstrap": "boot. p", "randomization": "random. p", "t": "t-test p", "ks": "KS p", "seeds": "seeds p"}
+_P_VALUES = {
+    "bootstrap": "boot. p",
+    "randomization": "random. p",
+    "t": "t-test p",
+    "ks": "KS p",
+    "seeds": "seeds p",
+}
 _WITH_SEEDS = {
-    "bootstrap": "resamples sentences, and the seeds of each system",
-    "randomization": "swaps sentences only, all seeds of a sentence together",
+    "bootstrap": ": resamples sentences, and the seeds of each system",
+    "randomization": ": swaps sentences only, all seeds of a sentence together",
+    "seeds": ", of both systems with two seeds or more",
 }
 """What a test does with the seeds of a system."""
 
 _SENTENCE_FILES = (".tsv", ".jsonl")
 
 
-def tables(comparison: SystemComparison) -> Iterator[Rows]:
-    """Yield the scores, the components of BLEU, and the variation over seeds, each as far as there is any."""
-    for rows in (_score_rows(comparison), _component_rows(comparison), _seed_rows(comparison)):
-        if len(rows) > 1:
-            yield rows
+def score_report(comparison: SystemComparison, *, cost: bool = False) -> Report:
+    """Report scores, the components of BLEU, the variation over seeds, and what runs cost, as far as there is any."""
+    systems, results = comparison.systems, list(comparison.results.values())
+    segments = len(systems[0].seeds[0].reference)
+    parts, facts = [_score_table(comparison)], _facts(comparison)
+    most = max(results, key=lambda one: len(one[0].details))
+    if most[0].details:
+        parts.append(_component_table(systems, most))
+    if any(len(system.seeds) > 1 for system in systems):
+        parts.append(_seed_table(comparison))
+    if cost and (costs := costs_of(systems)):
+        facts["cost"] = {name: [asdict(one) for one in seeds] for name, seeds in costs}
+        scores = {system.name: result.value for system, result in zip(systems, results[0], strict=True)}
+        parts.append(cost_table(costs, scores, results[0][0].metric.title))
+    metrics = [one[0].metric for one in results]
+    notes = [f"{metric.title}|{metric.signature}" for metric in metrics]
+    if lower := [metric.title for metric in metrics if not metric.higher_is_better]:
+        notes.append(f"{', '.join(lower)}: lower is better")
+    title = f"{counted(len(systems), 'system')}, {counted(segments, 'sentence')}"
+    return Report(title=title, parts=parts, notes=notes, facts={"segments": segments, **facts})
 
 
 def _each(comparison: SystemComparison) -> Iterator[tuple[System, SystemResult]]:
     for results in comparison.results.values():
-        yield from zip(comparison.inputs.systems, results, strict=True)
+        yield from zip(comparison.systems, results, strict=True)
 
 
-def _score_rows(comparison: SystemComparison) -> Rows:
-    tests = _tests(comparison)
-    header = ["system", "metric", "score", "95 % interval"]
-    if len(comparison.inputs.systems) > 1:
-        header += ["difference", *["95 % of difference"] * ("bootstrap" in tests), *(_P_VALUES[name] for name in tests)]
-    rows = []
-    for system, result in _each(comparison):
-        row = [system.name, result.metric.title, f"{result.value:.2f}", f"{result.low:.2f} to {result.high:.2f}"]
-        row += _compared_cells(result, tests)
-        rows.append(row + [""] * (len(header) - len(row)))
-    return [header, *rows]
-
-
-def _compared_cells(result: SystemResult, tests: Sequence[str]) -> Iterator[str]:
-    if result.difference is None:
-        return
-    yield f"{result.difference:+.2f}"
-    if result.comparison:
-        yield f"{result.comparison.low:+.2f} to {result.comparison.high:+.2f}"
-    for name in tests:
-        p = result.p_values.get(name)
-        yield "-" if p is None else format_p_value(p)
-
-
-def format_p_value(p: float) -> str:
-    """Write a p-value with three digits, or as <0.001."""
-    return "<0.001" if p < 0.0005 else f"{p:.3f}"
-
-
-def _tests(comparison: SystemComparison) -> list[str]:
-    """List the tests of any system."""
-    return list(dict.fromkeys(name for _, result in _each(comparison) for name in result.p_values))
-
-
-def _component_rows(comparison: SystemComparison) -> Rows:
-    """List the components of the score that has most: BLEU-4 includes those of BLEU-1."""
-    results = max(comparison.results.values(), key=lambda one: len(one[0].details))
-    names = list(results[0].details)
-    if not names:
-        return []
-    rows = [
-        [system.name, *(f"{result.details[name]:{'.1f' if name.startswith('precision') else '.3f'}}" for name in names)]
-        for system, result in zip(comparison.inputs.systems, results, strict=True)
+def _score_table(comparison: SystemComparison) -> Table:
+    systems, plan = comparison.systems, comparison.plan
+    several = any(len(system.seeds) > 1 for system in systems)
+    samples = {"bootstrap": f"{plan.resamples:,} resamples", "randomization": f"{plan.swaps:,} trials"}
+    interval = f"bootstrap of sentences, {samples['bootstrap']}, seed {plan.seed}"
+    if several:
+        interval = f"bootstrap of sentences and of seeds, {samples['bootstrap']}, seed {plan.seed}; {FEW_SEEDS}"
+    difference = f"from {systems[0].name}; p-values are two-sided"
+    if (len(systems) - 1) * len(comparison.results) > 1:
+        difference += ", and not corrected for their number"
+    columns = [
+        *(text_column("system"), text_column("metric"), Column(title="score")),
+        Column(title="95 % interval", about=interval),
+        Column(title="difference", signed=True, about=difference),
+        Column(title="95 % of difference", signed=True),
     ]
-    return [[f"{results[0].metric.title} of", *(name.replace("_", " ") for name in names)], *rows]
+    tests = dict.fromkeys(name for _, result in _each(comparison) for name in result.p_values)
+    for name in tests:
+        about = TESTS[name] + _WITH_SEEDS[name] if several and name in _WITH_SEEDS else TESTS[name]
+        if name in samples:
+            about += f", {samples[name]}, seed {plan.seed}"
+        columns.append(Column(title=_P_VALUES[name], kind="p", about=about))
+    rows = list[list[Value]]()
+    for system, result in _each(comparison):
+        found = result.comparison
+        row = [system.name, result.metric.title, result.value, Interval(result.low, result.high), result.difference]
+        rows.append([*row, found and Interval(found.low, found.high), *map(result.p_values.get, tests)])
+    return Table(columns=columns, rows=rows).without_empty_columns()
 
 
-def _seed_rows(comparison: SystemComparison) -> Rows:
+def _component_table(systems: Sequence[System], results: Sequence[SystemResult]) -> Table:
+    """Show the components of the score that has most: BLEU-4 includes those of BLEU-1."""
+    columns = [text_column(f"{results[0].metric.title} of", name="system")]
+    for name in results[0].details:
+        digits = 1 if name.startswith("precision") else 3
+        columns.append(Column(title=name.replace("_", " "), digits=digits, name=name))
+    rows = [[system.name, *result.details.values()] for system, result in zip(systems, results, strict=True)]
+    return Table(columns=columns, rows=rows)
+
+
+def _seed_table(comparison: SystemComparison) -> Table:
+    columns = [text_column("system"), text_column("metric"), count_column("seeds")]
+    columns += [Column(title=title) for title in ("mean", "deviation", "lowest", "highest")]
     rows = [
-        [system.name, result.metric.title, str(len(result.seeds)), *(f"{one:.2f}" for one in _spread(result).values())]
+        [system.name, result.metric.title, len(result.seeds), *asdict(result.spread).values()]
         for system, result in _each(comparison)
         if len(result.seeds) > 1
     ]
-    return [["system", "metric", "seeds", "mean", "deviation", "lowest", "highest"], *rows]
+    return Table(columns=columns, rows=rows)
 
 
-def _spread(result: SystemResult) -> dict[str, float]:
-    return asdict(result.spread)
-
-
-def remarks(comparison: SystemComparison) -> Iterator[str]:
-    """Yield the signatures of the metrics, and how intervals and p-values were computed."""
-    metrics = [results[0].metric for results in comparison.results.values()]
-    yield from (f"{metric.title}|{metric.signature}" for metric in metrics)
-    if lower := [metric.title for metric in metrics if not metric.higher_is_better]:
-        yield f"{', '.join(lower)}: lower is better"
-    systems, plan = comparison.inputs.systems, comparison.plan
-    seeds = any(len(system.seeds) > 1 for system in systems)
-    counts = {"bootstrap": f"{plan.resamples:,} resamples", "randomization": f"{plan.swaps:,} trials"}
-    units = "sentences and of seeds" if seeds else "sentences"
-    yield f"95 % interval: bootstrap of {units}, {counts['bootstrap']}, seed {plan.seed}"
-    if seeds:
-        yield FEW_SEEDS
-    if len(systems) > 1:
-        uncorrected = ", and not corrected for their number" if (len(systems) - 1) * len(metrics) > 1 else ""
-        yield f"difference from {systems[0].name}; p-values are two-sided{uncorrected}"
-    for name in _tests(comparison):
-        with_seeds = f": {_WITH_SEEDS[name]}" if seeds and name in counts else ""
-        how = f", {counts[name]}, seed {plan.seed}" if name in counts else ""
-        yield f"{_P_VALUES[name]}: {TESTS[name]}{with_seeds}{how}"
-    if any(p is None for _, result in _each(comparison) for p in result.p_values.values()):
-        yield "seeds p needs two seeds or more of both systems"
-
-
-def to_json(comparison: SystemComparison) -> dict[str, Any]:
-    """Write the comparison as plain values."""
+def _facts(comparison: SystemComparison) -> dict[str, Any]:
     systems = []
-    for position, system in enumerate(comparison.inputs.systems):
-        entry: dict[str, Any] = {"system": system.name}
-        if len(system.seeds) > 1:
-            entry["seeds"] = [text.name for text in system.seeds]
-        scores = {name: _result_json(results[position]) for name, results in comparison.results.items()}
-        systems.append(entry | {"scores": scores})
-    plan = comparison.plan
-    base = {"base": comparison.inputs.systems[0].name} if len(systems) > 1 else {}
-    report: dict[str, Any] = {"segments": len(comparison.inputs.reference.lines), "systems": systems}
-    report["bootstrap"] = {"samples": plan.resamples, "seed": plan.seed, **base}
-    if "randomization" in _tests(comparison):
-        report["randomization"] = {"samples": plan.swaps, "seed": plan.seed, **base}
-    return report
+    for position, system in enumerate(comparison.systems):
+        scores = {name: _result_facts(results[position]) for name, results in comparison.results.items()}
+        systems.append({"system": system.name, "seeds": [seed.path for seed in system.seeds], "scores": scores})
+    plan, base = comparison.plan, systems[0]["system"]
+    return {
+        "systems": systems,
+        "bootstrap": {"samples": plan.resamples, "seed": plan.seed, "base": base},
+        "randomization": {"samples": plan.swaps, "seed": plan.seed, "base": base},
+    }
 
 
-def _result_json(result: SystemResult) -> dict[str, Any]:
-    metric = result.metric
-    values: dict[str, Any] = {"name": metric.title, "score": result.value, "signature": metric.signature}
-    values["interval"] = [result.low, result.high]
-    if result.details:
-        values["details"] = result.details
-    if len(result.seeds) > 1:
-        values["seeds"] = {"scores": [score.value for score in result.seeds], **_spread(result)}
-    if result.difference is not None:
-        values |= {"difference": result.difference, "p_values": result.p_values}
-    if result.comparison:
-        values["comparison"] = asdict(result.comparison)
-    return values
+def _result_facts(result: SystemResult) -> dict[str, Any]:
+    return {
+        "name": result.metric.title,
+        "score": result.value,
+        "signature": result.metric.signature,
+        "interval": [result.low, result.high],
+        "details": result.details,
+        "seeds": {"scores": [score.value for score in result.seeds], **asdict(result.spread)},
+        "difference": result.difference,
+        "p_values": result.p_values,
+        "comparison": asdict(result.comparison) if result.comparison else None,
+    }
 
 
 def check_sentence_file(path: Path, inputs: Sequence[Path]) -> None:
@@ -166,51 +147,50 @@ def check_sentence_file(path: Path, inputs: Sequence[Path]) -> None:
     """
     if path.is_dir():
         raise UsageError(f"'{path}' is a folder, not a file", where="--sentences")
-    read = (one for pattern in inputs for one in (pattern, *map(Path, glob(str(pattern)))))
+    read = [one for path in inputs for one in matching(path)]
     if path.exists() and any(one.exists() and path.samefile(one) for one in read):
         raise UsageError("the scores of sentences would replace the input", where=str(path))
     if not path.name.removesuffix(".gz").endswith(_SENTENCE_FILES):
         raise UsageError(
-            "unknown file format", where=str(path), allowed="The name ends in .tsv or .jsonl, and .gz may follow"
+            "unknown file format",
+            where=str(path),
+            allowed="The name ends in .tsv or .jsonl, and .gz may follow",
         )
 
 
 def write_sentence_scores(path: Path, comparison: SystemComparison) -> None:
     """Write a row for each segment, with the scores of every text by every metric; JSON lines have the texts too."""
-    inputs = comparison.inputs
-    scores = {
-        metric: [score.metric.segment_scores(score.statistics).tolist() for seeds in systems for score in seeds]
-        for metric, systems in comparison.scores.items()
-    }
-    make_rows = _tsv_rows if path.name.removesuffix(".gz").endswith(".tsv") else _json_rows
+    rows = _sentence_rows(comparison)
+    is_tsv = path.name.removesuffix(".gz").endswith(".tsv")
+    lines = _as_tsv(rows) if is_tsv else (json.dumps(row, ensure_ascii=False) for row in rows)
     with write_output(path) as out:
-        out.writelines(f"{row}\n" for row in make_rows(inputs, scores))
+        out.writelines(f"{line}\n" for line in lines)
 
 
-_SegmentScores = Mapping[str, Sequence[Sequence[float]]]
-"""For each metric, for each text, the score of each segment."""
+def _sentence_rows(comparison: SystemComparison) -> Iterator[dict[str, Any]]:
+    texts = []
+    for position, system in enumerate(comparison.systems):
+        for place, seed in enumerate(system.seeds):
+            names = {"system": system.name, **({"seed": seed.path} if len(system.seeds) > 1 else {})}
+            scores = {name: results[position].seeds[place] for name, results in comparison.results.items()}
+            points = {name: one.metric.segment_scores(one.statistics).tolist() for name, one in scores.items()}
+            texts.append((names, seed.hypothesis, points))
+    first = comparison.systems[0].seeds[0]
+    for line, reference in enumerate(first.reference):
+        source = {"source": first.source[line]} if first.source else {}
+        row = {"line": line + 1, **source, "reference": reference, "systems": []}
+        for names, lines, points in texts:
+            scores = {name: values[line] for name, values in points.items()}
+            row["systems"].append({**names, "translation": lines[line], "scores": scores})
+        yield row
 
 
-def _tsv_rows(inputs: ScoringInputs, scores: _SegmentScores) -> Iterator[str]:
-    names = [text.name if len(system.seeds) > 1 else system.name for system in inputs.systems for text in system.seeds]
-    columns = [(f"{name}:{metric}", scores[metric][index]) for index, name in enumerate(names) for metric in scores]
-    yield "\t".join(["line", *(name for name, _ in columns)])
-    for line in range(len(inputs.reference.lines)):
-        yield "\t".join([str(line + 1), *(f"{values[line]:.6f}" for _, values in columns)])
-
-
-def _json_rows(inputs: ScoringInputs, scores: _SegmentScores) -> Iterator[str]:
-    texts = [(system, text) for system in inputs.systems for text in system.seeds]
-    for line, reference in enumerate(inputs.reference.lines):
-        source = {"source": inputs.source[line]} if inputs.source else {}
-        systems = [
-            {
-                "system": system.name,
-                "translation": text.lines[line],
-                "scores": {metric: values[index][line] for metric, values in scores.items()},
-            }
-            | ({"seed": text.name} if len(system.seeds) > 1 else {})
-            for index, (system, text) in enumerate(texts)
-        ]
-        row = {"line": line + 1, **source, "reference": reference, "systems": systems}
-        yield json.dumps(row, ensure_ascii=False)
+def _as_tsv(rows: Iterator[dict[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        names, values = ["line"], [str(row["line"])]
+        for one in row["systems"]:
+            names += [f"{one.get('seed', one['system'])}:{metric}" for metric in one["scores"]]
+            values += [f"{value:.6f}" for value in one["scores"].values()]
+        if row["line"] == 1:
+            yield "\t".join(names)
+        yield "\t".join(values)

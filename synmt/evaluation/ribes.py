@@ -19,7 +19,7 @@ from itertools import combinations
 from math import exp
 from typing import NamedTuple
 
-from synmt.evaluation.metrics import MeanMetric, MetricOptions
+from synmt.evaluation.metrics import Lines, MeanMetric, MetricOptions
 
 ALPHA, BETA = 0.25, 0.10
 """Exponents of the precision and of the brevity penalty, as in the script."""
@@ -36,14 +36,12 @@ class _Ribes(MeanMetric):
     title = "RIBES"
     signature = f"nrefs:1|case:lc|tok:space|alpha:{ALPHA}|beta:{BETA}|scale:100|version:{_VERSION}"
 
-    def score_segments(
-        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None
-    ) -> Sequence[float]:
+    def score_segments(self, hypotheses: Lines, references: Lines, sources: Lines | None) -> Sequence[float]:
         pairs = zip(hypotheses, references, strict=True)
         return [100 * sentence_ribes(_words(hypothesis), _words(reference)) for hypothesis, reference in pairs]
 
 
-def sentence_ribes(hypothesis: Sequence[str], reference: Sequence[str]) -> float:
+def sentence_ribes(hypothesis: Lines, reference: Lines) -> float:
     """Score the words of one sentence, from 0 to 1."""
     positions = align(hypothesis, reference)
     precision = len(positions) / len(hypothesis)
@@ -51,7 +49,7 @@ def sentence_ribes(hypothesis: Sequence[str], reference: Sequence[str]) -> float
     return _order(positions, len(reference)) * precision**ALPHA * brevity_penalty**BETA
 
 
-def align(hypothesis: Sequence[str], reference: Sequence[str]) -> list[int]:
+def align(hypothesis: Lines, reference: Lines) -> list[int]:
     """Find the positions in the reference of those words of a translation that can be aligned, in its order.
 
     A word that is unique in both texts is aligned with itself. A repeated word is aligned by its context: by the
@@ -77,7 +75,7 @@ class _Context(NamedTuple):
     position: int
 
 
-def _contexts(hypothesis: Sequence[str], reference: Sequence[str]) -> Iterator[_Context | None]:
+def _contexts(hypothesis: Lines, reference: Lines) -> Iterator[_Context | None]:
     """Find for each word of a translation the shortest n-gram that ends at it and is unique in both texts.
 
     An n-gram that ends at the word is unique in the translation if it is longer than all that end elsewhere too. It is
@@ -92,7 +90,7 @@ def _contexts(hypothesis: Sequence[str], reference: Sequence[str]) -> Iterator[_
         yield _Context(length, position) if length <= longest else None
 
 
-def _shared_endings(one: Sequence[str], other: Sequence[str]) -> Iterator[dict[int, int]]:
+def _shared_endings(one: Lines, other: Lines) -> Iterator[dict[int, int]]:
     """Count how many words up to each word of one text match those up to each place of the same word in another.
 
         shared[i][k] = shared[i-1][k-1] + 1  where one[i] = other[k]

@@ -6,8 +6,9 @@ number with sacreBLEU's public functions, and so notice a change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -21,30 +22,23 @@ from sacrebleu.utils import SACREBLEU_DIR
 
 from synmt.arrays import DoubleArray
 from synmt.errors import SynmtError, unknown_name
-from synmt.evaluation.metrics import Metric, MetricOptions
+from synmt.evaluation.metrics import Lines, Metric, MetricOptions
 from synmt.files.reading import offline
 
 _BLEU_ORDER = 4
 
 
-def bleu(options: MetricOptions) -> Metric:
-    """Make BLEU (Papineni et al., 2002) with the tokenization and case of the options."""
-    return _bleu(options, _BLEU_ORDER)
+def bleu(options: MetricOptions, order: int = _BLEU_ORDER) -> Metric:
+    """Make BLEU (Papineni et al., 2002) of n-grams of up to `order` words.
+
+    BLEU-1 is the precision of single words times the brevity penalty.
+    """
+    with _checked(options.tokenize):
+        # force: sacreBLEU's warning about tokenized text would ignore --quiet
+        return _Bleu(BLEU(lowercase=options.lowercase, tokenize=options.tokenize, force=True, max_ngram_order=order))
 
 
-def bleu1(options: MetricOptions) -> Metric:
-    """Make BLEU-1: the precision of single words times the brevity penalty."""
-    return _bleu(options, 1)
-
-
-def bleu2(options: MetricOptions) -> Metric:
-    """Make BLEU-2: BLEU of n-grams of up to two words instead of four."""
-    return _bleu(options, 2)
-
-
-def bleu3(options: MetricOptions) -> Metric:
-    """Make BLEU-3: BLEU of n-grams of up to three words."""
-    return _bleu(options, 3)
+bleu1, bleu2, bleu3 = (partial(bleu, order=order) for order in (1, 2, 3))
 
 
 def chrf(options: MetricOptions) -> Metric:
@@ -71,9 +65,7 @@ class _Sacre(Metric):
         self.title = inner._compute_score_from_stats(counted[0]).name
         self.signature = str(inner.get_signature())
 
-    def statistics(
-        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None = None
-    ) -> DoubleArray:
+    def statistics(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> DoubleArray:
         return np.array(self._inner._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
 
     def aggregate(self, totals: DoubleArray) -> float:
@@ -113,18 +105,11 @@ class _Bleu(_Sacre):
         ).score
 
 
-def tokenize_words(lines: Sequence[str], tokenize: str) -> list[list[str]]:
+def tokenize_words(lines: Lines, tokenize: str) -> list[list[str]]:
     """Tokenize lines as BLEU does, in their own case."""
     with _checked(tokenize):
         tokenizer = BLEU(tokenize=tokenize, force=True).tokenizer
         return [tokenizer(line).split() for line in lines]
-
-
-def _bleu(options: MetricOptions, order: int) -> Metric:
-    with _checked(options.tokenize):
-        # force: sacreBLEU's warning about tokenized text would ignore --quiet
-        inner = BLEU(lowercase=options.lowercase, tokenize=options.tokenize, force=True, max_ngram_order=order)
-        return _Bleu(inner)
 
 
 @contextmanager

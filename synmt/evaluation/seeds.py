@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,17 +121,6 @@ def group_by_seed(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
     return [(name if len(members) > 1 else str(members[0]), members) for name, members in groups.items()]
 
 
-def seeds_beside(path: Path) -> list[Path]:
-    """List the runs beside a run whose names differ in the seed only, such as `pascal-seed2` beside `pascal`."""
-    runs = sorted(run.parent for run in path.parent.glob("*/run.json"))
-    own = _SEED_IN_NAME.sub("", path.name)
-    return (
-        [run for run in runs if run.name != path.name and _SEED_IN_NAME.sub("", run.name) == own]
-        if path in runs
-        else []
-    )
-
-
 def _without_seed(path: Path) -> str:
     """Remove the part of a path that names the seed; without such a part, remove the suffix, apart from `.gz`."""
     name, count = _SEED_IN_NAME.subn("", str(path))
@@ -144,14 +133,14 @@ def name_with_seed(name: str, seed: int) -> str:
 
 
 def check_one_system(runs: Sequence[Path]) -> None:
-    """Raise a UsageError if run folders differ in more than the seed: in recipes, what they learned from, or tests."""
+    """Raise UsageError if run folders differ in more than the seed: in recipes, what they learned from, or tests."""
     from synmt.run import find_run
 
     if len(runs) < 2:
         return
     first, *others = map(find_run, runs)
     for other in others:
-        if difference := _difference(first, other):
+        if difference := next(_differences(first, other), None):
             raise UsageError(
                 f"not a seed of the same system as {first.folder}: {difference}",
                 where=str(other.folder),
@@ -161,21 +150,22 @@ def check_one_system(runs: Sequence[Path]) -> None:
             )
 
 
-def _difference(first: Run, other: Run) -> str:
-    """Describe the first difference of two runs that seeds of one system do not have; empty if there is none."""
+def _differences(first: Run, other: Run) -> Iterator[str]:
+    """Describe the differences of two runs that seeds of one system do not have."""
     from synmt.recipe.load import recipe_values
 
     values, others = (recipe_values(run.recipe()) for run in (first, other))
     for key, before, after in recipe_differences(values, others, _MAY_DIFFER):
-        return f"{key} is {after} here, {before} there"
+        yield f"{key} is {after} here, {before} there"
     if learned := _other_inputs(first.info(), other.info()):
-        return f"the two were not trained with the same {listed(learned)}"
-    for test in sorted(path.parent for path in first.folder.glob("tests/*/source.txt")):
-        for name in ("source.txt", "reference.txt"):
-            one, two = test / name, other.test_folder(test.name) / name
-            if one.is_file() and two.is_file() and one.read_bytes() != two.read_bytes():
-                return f"the two were not tested on the same sentences (tests/{test.name}/{name})"
-    return ""
+        yield f"the two were not trained with the same {listed(learned)}"
+    for text in [
+        *first.folder.glob("tests/*/source.txt"),
+        *first.folder.glob("tests/*/reference.txt"),
+    ]:
+        name = text.relative_to(first.folder)
+        if (other.folder / name).is_file() and text.read_bytes() != (other.folder / name).read_bytes():
+            yield f"the two were not tested on the same sentences ({name})"
 
 
 def _other_inputs(first: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
@@ -184,8 +174,7 @@ def _other_inputs(first: Mapping[str, Any], other: Mapping[str, Any]) -> list[st
     found = [describe_input(key, file) for key, file in differences(one, another)]
     # where no texts are recorded, as in earlier versions, the names of the data that were made from them are
     if not all({"train", "valid"} <= {key.partition(".")[0] for key in inputs} for inputs in (one, another)):
-        names = {"prepared": "prepared text", "trees": "trees"}
-        found += [
-            name for key, name in names.items() if first.keys() & other.keys() & {key} and first[key] != other[key]
-        ]
+        for key, name in (("prepared", "prepared text"), ("trees", "trees")):
+            if key in first and key in other and first[key] != other[key]:
+                found.append(name)
     return list(dict.fromkeys(found))

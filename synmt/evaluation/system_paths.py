@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import glob
 import logging
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from synmt.errors import SynmtError, all_in_one, counted, did_you_mean_path
-from synmt.evaluation.seeds import check_one_system, group_by_seed, seeds_beside
+from synmt.evaluation.metrics import printable
+from synmt.evaluation.seeds import check_one_system, group_by_seed
 
 _logger = logging.getLogger(__name__)
 
@@ -27,33 +27,22 @@ def group_paths(paths: Sequence[Path], *, group_seeds: bool = False) -> list[tup
     if group_seeds:
         groups = group_by_seed([path for _, members in groups for path in members])
     for name, members in groups:
-        _say_members(name, members, "seed")
+        _log_members(name, members, "seed")
         check_one_system([path for path in members if path.is_dir()])
     return groups
 
 
-def warn_of_single_seeds(groups: Sequence[tuple[str, Sequence[Path]]]) -> None:
-    """Warn if all systems have one seed, and other seeds of a run are beside it."""
-    if any(len(members) > 1 for _, members in groups):
-        return
-    for _, [path] in groups:
-        if beside := seeds_beside(path):
-            _logger.warning(
-                f"--seeds: no system is given with two seeds, but {printable(beside[0])} is another seed of "
-                f"{printable(path)}. Give all seeds, or a pattern"
-            )
-            return
-
-
 def match_paths(paths: Sequence[Path]) -> list[Path]:
     """Find files and run folders, each of them a system, also those that a pattern matches, which the log names."""
-    found = [(str(path), matching(path)) for path in paths]
-    for name, members in found:
-        _say_members(name, members, "system")
-    return [path for _, members in found for path in members]
+    found = []
+    for path in paths:
+        members = matching(path)
+        _log_members(str(path), members, "system")
+        found += members
+    return found
 
 
-def _say_members(name: str, members: Sequence[Path], what: str) -> None:
+def _log_members(name: str, members: Sequence[Path], what: str) -> None:
     if [name] != [str(path) for path in members]:
         names = ", ".join(printable(path.name) for path in members)
         _logger.info(f"{printable(name)}: {counted(len(members), what)}: {names}")
@@ -61,17 +50,12 @@ def _say_members(name: str, members: Sequence[Path], what: str) -> None:
 
 def check_existence(paths: Sequence[Path]) -> None:
     """Raise SynmtError that names all paths that do not exist, except patterns and `-`."""
-    missing = [
-        SynmtError(
-            "no such file or run folder",
-            where=printable(path),
-            do=printable(did_you_mean_path(path)),
-        )
-        for path in paths
-        if str(path) != "-" and not glob.has_magic(str(path)) and not path.exists()
-    ]
+    missing = [path for path in paths if not (str(path) == "-" or glob.has_magic(str(path)) or path.exists())]
     if missing:
-        raise all_in_one(missing)
+        what = "no such file or run folder"
+        raise all_in_one(
+            [SynmtError(what, where=printable(path), do=printable(did_you_mean_path(path))) for path in missing]
+        )
 
 
 def matching(path: Path) -> list[Path]:
@@ -88,10 +72,6 @@ def matching(path: Path) -> list[Path]:
 
 def short_names(names: Sequence[str]) -> list[str]:
     """Name each system by the last part of its path, or by the whole path if two last parts are the same."""
-    short = [printable(Path(name).name) for name in names]
-    return short if len(set(short)) == len(short) else [printable(name) for name in names]
-
-
-def printable(path: Path | str) -> str:
-    """Write a path as text: a file name may not be UTF-8, but the output is."""
-    return "standard input" if str(path) == "-" else os.fsencode(path).decode(errors="backslashreplace")
+    whole = [printable(name) for name in names]
+    short = [Path(name).name for name in whole]
+    return short if len(set(short)) == len(short) else whole

@@ -10,8 +10,8 @@ difference comes from resamples of the sources, each with all its contrasts.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,17 @@ class Decision:
         """Tell whether the right translation has the highest mean log-probability per piece."""
         return all(self.log_probability / self.pieces > other / pieces for other, pieces in self.incorrect)
 
+    def as_json(self, model: str) -> dict[str, Any]:
+        """Return plain values, with the name of the model."""
+        wrong = [{"log_probability": value, "pieces": pieces} for value, pieces in self.incorrect]
+        return {
+            "model": model,
+            "won": self.won,
+            "tied": self.tied,
+            **asdict(self),
+            "incorrect": wrong,
+        }
+
 
 @dataclass(frozen=True)
 class Accuracy:
@@ -84,16 +95,12 @@ class ContrastRow:
     comparisons: list[Comparison]
 
 
-@dataclass(frozen=True)
-class ContrastTable:
-    """The rows of one grouping."""
-
-    by: str
-    rows: list[ContrastRow]
-
-
 def decide(
-    translator: Translator, contrast_set: ContrastSet, trees: Sequence[Parse] | None = None, *, name: str = "the model"
+    translator: Translator,
+    contrast_set: ContrastSet,
+    trees: Sequence[Parse] | None = None,
+    *,
+    name: str = "the model",
 ) -> list[Decision]:
     """Score the translations of every contrast by a model.
 
@@ -102,20 +109,20 @@ def decide(
     trees: of the sources; by default the model's parser makes them.
     name: of the model, for the progress.
     """
-    sources, contrasts = contrast_set.sources, contrast_set.contrasts
-    keys = [sources[one.source] if trees is None else one.source for one in contrasts]
+    sources, contrasts, first = contrast_set.sources, contrast_set.contrasts, dict[str, int]()
+    rows = [one.source if trees else first.setdefault(sources[one.source], one.source) for one in contrasts]
     # with trees: all sources, also those without contrasts, so that they stay aligned with the trees
-    targets: dict[Any, dict[str, None]] = {} if trees is None else {index: {} for index in range(len(sources))}
-    for key, one in zip(keys, contrasts, strict=True):
-        targets.setdefault(key, {}).update(dict.fromkeys((one.correct, *one.incorrect)))
-    pairs = ((sources[key] if isinstance(key, int) else key, tuple(texts)) for key, texts in targets.items())
+    targets: dict[int, dict[str, None]] = {row: {} for row in range(len(sources))} if trees else {}
+    for row, one in zip(rows, contrasts, strict=True):
+        targets.setdefault(row, {}).update(dict.fromkeys((one.correct, *one.incorrect)))
+    found = score_alternatives(translator, ((sources[row], tuple(texts)) for row, texts in targets.items()), trees)
     scores = {}
     with progress(f"scoring by {name}", len(targets), "sources") as advance:
-        for (key, texts), of_source in zip(targets.items(), score_alternatives(translator, pairs, trees), strict=True):
+        for (row, texts), of_source in zip(targets.items(), found, strict=True):
             # the targets of the scores are words, if the run tokenizes text
-            scores[key] = dict(zip(texts, of_source, strict=True))
+            scores[row] = dict(zip(texts, of_source, strict=True))
             advance(1)
-    return [_decide(scores[key], one) for key, one in zip(keys, contrasts, strict=True)]
+    return [_decide(scores[row], one) for row, one in zip(rows, contrasts, strict=True)]
 
 
 def _decide(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
@@ -143,52 +150,36 @@ def _order(group: str) -> tuple[bool, float, bool, str]:
     return not is_number, float(number) if is_number else 0.0, group.startswith(">"), group
 
 
-def total(
-    contrasts: Sequence[Contrast], models: Sequence[Sequence[Decision]], *, samples: int = SAMPLES, seed: int = SEED
-) -> ContrastRow:
-    """Count all contrasts together; models has the decisions of each."""
-    everything = np.ones((len(contrasts), 1), np.bool_)
-    return _make_rows(contrasts, models, ["all"], everything, samples=samples, seed=seed)[0]
-
-
 def tabulate(
-    contrasts: Sequence[Contrast], models: Sequence[Sequence[Decision]], *, samples: int = SAMPLES, seed: int = SEED
-) -> Iterator[ContrastTable]:
-    """Count the contrasts of each group; models has the decisions of each."""
-    for name, groups in groupings(contrasts).items():
-        if len(groups) <= MOST_GROUPS:
-            members = np.array([[one.groups.get(name) == group for group in groups] for one in contrasts])  # (N, G)
-            yield ContrastTable(name, _make_rows(contrasts, models, groups, members, samples=samples, seed=seed))
-
-
-def _make_rows(
     contrasts: Sequence[Contrast],
     models: Sequence[Sequence[Decision]],
-    groups: Sequence[str],
-    members: BoolArray,
     *,
-    samples: int,
-    seed: int,
-) -> list[ContrastRow]:
-    """Count the contrasts of G groups, whose members are (N, G)."""
+    samples: int = SAMPLES,
+    seed: int = SEED,
+) -> dict[str | None, list[ContrastRow]]:
+    """Count the contrasts of each group, for each grouping; that of all contrasts together is None.
+
+    models: for each model its decisions.
+    """
+    # won, tied, won by piece
     flags = [np.array([(one.won, one.tied, one.won_by_piece) for one in decisions]) for decisions in models]  # (N, 3)
     sources = np.array([one.source for one in contrasts])  # (N,)
-    intervals = [
-        _intervals(one[:, 0].astype(float) - flags[0][:, 0], sources, members, samples=samples, seed=seed)
-        for one in flags[1:]
-    ]
-    return [
-        ContrastRow(
-            group,
-            int(members[:, column].sum()),
-            [_accuracy(one[members[:, column]]) for one in flags],
-            [
-                _compare(flags[0][members[:, column], 0], one[members[:, column], 0], ends[column])
-                for one, ends in zip(flags[1:], intervals, strict=True)
-            ],
-        )
-        for column, group in enumerate(groups)
-    ]
+    tables = dict[str | None, list[ContrastRow]]()
+    for by, groups in [(None, ["all"]), *groupings(contrasts).items()]:
+        if len(groups) > MOST_GROUPS:
+            continue
+        # (N, G)
+        members = np.array([[by is None or one.groups.get(by) == group for group in groups] for one in contrasts])
+        tables[by] = [ContrastRow(group, int(members[:, g].sum()), [], []) for g, group in enumerate(groups)]
+        for model in flags:
+            gains = model[:, 0].astype(float) - flags[0][:, 0]  # (N,)
+            ends = _intervals(gains, sources, members, samples=samples, seed=seed) if model is not flags[0] else []
+            for g, row in enumerate(tables[by]):
+                inside = members[:, g]
+                row.results.append(_accuracy(model[inside]))
+                if ends:
+                    row.comparisons.append(_compare(flags[0][inside, 0], model[inside, 0], ends[g]))
+    return tables
 
 
 def _accuracy(flags: BoolArray) -> Accuracy:

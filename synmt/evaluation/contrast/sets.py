@@ -5,24 +5,37 @@ FILE.tsv                                   with a header: source, correct, incor
 FILE.json                                  LingEval97 (Sennrich, 2017) or ContraPro (Müller et al., 2018)
 controlled                                 agreement, case and particles in the controlled corpus's test set
 
-In ContraPro a reference has several wrong translations, and must be more probable than all of them.
+LingEval97 is a list of
+
+    {"source": …, "reference": …, "errors": [{"type": …, "contrastive": …, "distance": …, "frequency": …}, …]}
+
+where each error is a contrast. ContraPro is a list of
+
+    {"src segment": …, "ref segment": …, "src pronoun": …, "ref pronoun": …, "ante distance": …, "intrasegmental": …,
+     "errors": [{"contrastive": …}, …]}
+
+where all errors are one contrast: the reference must be more probable than all of them. Keys other than texts and
+errors are optional, and unknown keys are ignored.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from synmt.errors import SynmtError, UsageError, counted
-from synmt.evaluation.contrast.json_sets import Entry, read_entries
-from synmt.files.reading import read_lines
+from synmt.files.reading import open_binary, read_lines
 from synmt.syntax.parse import Parse, without_whitespace
 
 CONTROLLED = "controlled"
 
 _LONGEST = 15
 """Distances above this are one group, as in LingEval97."""
+_FARTHEST = 3
+"""Larger distances of the antecedent, in sentences, are one group, as in ContraPro's evaluation."""
 _MOST_DIGITS = 18
 """Longer digit strings are labels, not numbers."""
 _REQUIRED = ("source", "correct", "incorrect")
@@ -56,49 +69,70 @@ class ContrastSet:
     sources: list[str]
     contrasts: list[Contrast]
     trees: list[Parse] | None = None
-    languages: tuple[str, str] | None = None
+    languages: tuple[str, ...] | None = None
     identical: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class _Entry:
+    """A source, its right translation, and its contrasts: the wrong translations, and the value of each grouping."""
+
+    source: str
+    correct: str
+    contrasts: Sequence[tuple[tuple[str, ...], Mapping[str, Any]]]
+    where: str
+    tree: Parse | None = None
+    languages: tuple[str, ...] | None = None
+
+
 def read_contrasts(names: Sequence[str]) -> ContrastSet:
-    """Read sets and join them; if there are several, contrasts are also grouped by set."""
-    sets = [_without_identical(_read(name), name) for name in names]
-    if len(sets) == 1:
-        return sets[0]
-    for name, one in zip(names, sets, strict=True):
-        one.contrasts[:] = [replace(each, groups={"set": name, **each.groups}) for each in one.contrasts]
-    return _join(sets)
+    """Read sets and join them; if there are several, contrasts are also grouped by set.
+
+    Contrasts whose translations differ in white space only are left out.
+    """
+    entries, contrasts, identical = list[_Entry](), list[Contrast](), list[str]()
+    for name in names:
+        before, same = len(contrasts), len(identical)
+        for entry in _read(name):
+            for incorrect, groups in entry.contrasts:
+                if not without_whitespace(entry.source):
+                    raise SynmtError("the source has no text", where=entry.where)
+                if any(entry.correct.split() == wrong.split() for wrong in incorrect):
+                    identical.append(entry.where)
+                    continue
+                labels = {"set": name} if len(names) > 1 else {}
+                labels |= {by: _label(by, value) for by, value in groups.items() if value not in (None, "")}
+                contrasts.append(Contrast(len(entries), entry.correct, incorrect, labels, entry.where))
+            entries.append(entry)
+        if len(contrasts) == before:
+            same_in_all = "the right and the wrong translation are the same in every pair"
+            raise SynmtError(same_in_all if len(identical) > same else "the contrastive set is empty", where=name)
+    trees = [entry.tree for entry in entries if entry.tree]
+    languages = {entry.languages for entry in entries if entry.languages}
+    return ContrastSet(
+        [entry.source for entry in entries],
+        contrasts,
+        trees if len(trees) == len(entries) else None,
+        languages.pop() if len(languages) == 1 else None,
+        identical,
+    )
 
 
-def _join(sets: Sequence[ContrastSet]) -> ContrastSet:
-    trees, languages = [one.trees for one in sets], {one.languages for one in sets if one.languages}
-    joined = ContrastSet([], [], None if None in trees else [tree for one in trees for tree in one or ()])
-    for one in sets:
-        first = len(joined.sources)
-        joined.contrasts.extend(replace(each, source=first + each.source) for each in one.contrasts)
-        joined.sources.extend(one.sources)
-        joined.identical.extend(one.identical)
-    return replace(joined, languages=languages.pop() if len(languages) == 1 else None)
+def _label(by: str, value: object) -> str:
+    """Name the group of a value: long distances are one group, frequencies are grouped by their number of digits."""
+    # JSON can contain half of a surrogate pair, which cannot be printed
+    text = str(value).encode(errors="replace").decode()
+    if not text.isdecimal() or len(text) > _MOST_DIGITS:
+        return text
+    if by.endswith("distance") and int(text) > _LONGEST:
+        return f">{_LONGEST}"
+    if by == "frequency" and int(text) > 9:
+        lowest = 10 ** (len(str(int(text))) - 1)
+        return f"{lowest:,} to {10 * lowest - 1:,}"
+    return "1 to 9" if by == "frequency" and int(text) else text
 
 
-def _without_identical(contrast_set: ContrastSet, name: str) -> ContrastSet:
-    """Leave out contrasts whose translations differ in white space only; raise an error if none is left."""
-    if not contrast_set.contrasts:
-        raise SynmtError("the contrastive set is empty", where=name)
-    different, identical = [], []
-    for contrast in contrast_set.contrasts:
-        if not without_whitespace(contrast_set.sources[contrast.source]):
-            raise SynmtError("the source has no text", where=contrast.where)
-        if any(contrast.correct.split() == wrong.split() for wrong in contrast.incorrect):
-            identical.append(contrast.where)
-        else:
-            different.append(contrast)
-    if not different:
-        raise SynmtError("the right and the wrong translation are the same in every pair", where=name)
-    return replace(contrast_set, contrasts=different, identical=identical)
-
-
-def _read(name: str) -> ContrastSet:
+def _read(name: str) -> Iterator[_Entry]:
     path = Path(name)
     if name == CONTROLLED:
         return _controlled()
@@ -111,58 +145,52 @@ def _read(name: str) -> ContrastSet:
             allowed="A folder with src.en, correct.de and incorrect.de, or with such folders; a .tsv or .json file; "
             f"or the word {CONTROLLED}",
         )
-    if ".json" in path.suffixes:
-        return _from_entries(read_entries(path))
-    return _read_table(path)
+    return _read_json(path) if ".json" in path.suffixes else _read_table(path)
 
 
-def _controlled() -> ContrastSet:
+def _controlled() -> Iterator[_Entry]:
     from synmt.controlled.contrast import contrastive_pairs
     from synmt.controlled.corpus import generate
 
-    examples = generate(train=0, valid=0)["test"]
-    contrasts = []
-    for index, example in enumerate(examples):
-        sentence_groups = {"split": example.split, "phenomenon of the sentence": example.phenomenon}
+    for number, example in enumerate(generate(train=0, valid=0)["test"], start=1):
+        of_sentence = {"split": example.split, "phenomenon of the sentence": example.phenomenon}
+        contrasts = []
         for pair in contrastive_pairs([example]):
-            pair_groups = {name: _controlled_label(name, value) for name, value in pair.groups.items()}
-            groups = {"phenomenon": pair.phenomenon, **pair_groups, **sentence_groups}
-            where = f"{CONTROLLED}: sentence {index + 1}, {pair.phenomenon}"
-            contrasts.append(Contrast(index, example.target, (pair.incorrect,), groups, where))
-    return ContrastSet([one.source for one in examples], contrasts, [one.parse for one in examples], ("en", "de"))
+            of_pair = {by: _controlled_label(by, value) for by, value in pair.groups.items()}
+            contrasts.append(((pair.incorrect,), {"phenomenon": pair.phenomenon, **of_pair, **of_sentence}))
+        where = f"{CONTROLLED}: sentence {number}"
+        yield _Entry(example.source, example.target, contrasts, where, example.parse, ("en", "de"))
 
 
-def _controlled_label(name: str, value: str | int) -> str:
+def _controlled_label(by: str, value: str | int) -> str:
     """Name the group of a value; long distances are rare in the controlled corpus, and share groups."""
-    if isinstance(value, str) or not name.endswith("distance") or value < 3:
+    if isinstance(value, str) or not by.endswith("distance") or value < 3:
         return str(value)
     return ">10" if value > 10 else "6 to 10" if value > 5 else "3 to 5"
 
 
-def _read_folders(path: Path) -> ContrastSet:
-    folders = [path] if _find_texts(path, "src") else sorted(one for one in path.iterdir() if one.is_dir())
+def _read_folders(path: Path) -> Iterator[_Entry]:
+    folders = [path] if _find_texts(path, "src") else sorted(path.iterdir())
     folders = [one for one in folders if _find_texts(one, "src")]
     if not folders:
         raise SynmtError(
             "the folder has no contrastive set: neither src.en, correct.de and incorrect.de, nor folders with these",
             where=str(path),
         )
-    return _join([_read_folder(folder) for folder in folders])
-
-
-def _read_folder(folder: Path) -> ContrastSet:
-    files = [_find_text(folder, kind) for kind in ("src", "correct", "incorrect")]
-    texts = [list(read_lines(file)) for file in files]
-    for file, text in zip(files[1:], texts[1:], strict=True):
-        if len(text) != len(texts[0]):
-            raise SynmtError(f"{counted(len(text), 'line')}, but {files[0]} has {len(texts[0]):,}", where=str(file))
-    groups = {"phenomenon": folder.resolve().name}
-    contrasts = [
-        Contrast(index, correct, (incorrect,), groups, f"{files[2]}: line {index + 1}")
-        for index, (correct, incorrect) in enumerate(zip(*texts[1:], strict=True))
-    ]
-    languages = files[0].name.split(".")[1], files[1].name.split(".")[1]
-    return ContrastSet(texts[0], contrasts, languages=languages)
+    for folder in folders:
+        files = [_find_text(folder, kind) for kind in ("src", "correct", "incorrect")]
+        first, *others = ([*read_lines(file)] for file in files)
+        for file, text in zip(files[1:], others, strict=True):
+            if len(text) != len(first):
+                raise SynmtError(
+                    f"{counted(len(text), 'line')}, but {files[0]} has {len(first):,}",
+                    where=str(file),
+                )
+        groups = {"phenomenon": folder.resolve().name}
+        languages = tuple(file.name.split(".")[1] for file in files[:2])
+        for number, (source, correct, incorrect) in enumerate(zip(first, *others, strict=True), start=1):
+            contrasts, where = [((incorrect,), groups)], f"{files[2]}: line {number}"
+            yield _Entry(source, correct, contrasts, where, languages=languages)
 
 
 def _find_texts(folder: Path, kind: str) -> list[Path]:
@@ -181,7 +209,7 @@ def _find_text(folder: Path, kind: str) -> Path:
     return paths[0]
 
 
-def _read_table(path: Path) -> ContrastSet:
+def _read_table(path: Path) -> Iterator[_Entry]:
     lines = read_lines(path)
     names = next(lines, "").split("\t")
     missing = [name for name in _REQUIRED if name not in names]
@@ -191,40 +219,66 @@ def _read_table(path: Path) -> ContrastSet:
             where=str(path),
             allowed="Columns, separated by tabs: source, correct, incorrect, and others to group by, each name once",
         )
-    return _from_entries(_read_rows(path, names, lines))
-
-
-def _read_rows(path: Path, names: list[str], lines: Iterator[str]) -> Iterator[Entry]:
+    # the phenomenon is the first grouping
+    order = sorted(range(len(names)), key=lambda place: names[place] != "phenomenon")
     for number, line in enumerate(lines, start=2):
-        cells = line.split("\t")
+        cells, where = line.split("\t"), f"{path}: line {number}"
         if len(cells) != len(names):
-            raise SynmtError(f"{counted(len(cells), 'cell')}, but {len(names)} columns", where=f"{path}: line {number}")
-        row = dict(zip(names, cells, strict=True))
-        source, correct, incorrect = (row.pop(name) for name in _REQUIRED)
-        groups = {"phenomenon": row.pop("phenomenon"), **row} if "phenomenon" in row else row
-        yield Entry(source, correct, [((incorrect,), groups)], f"{path}: line {number}")
+            raise SynmtError(f"{counted(len(cells), 'cell')}, but {len(names)} columns", where=where)
+        groups = {names[place]: cells[place] for place in order}
+        source, correct, incorrect = (groups.pop(name) for name in _REQUIRED)
+        yield _Entry(source, correct, [((incorrect,), groups)], where)
 
 
-def _from_entries(entries: Iterator[Entry]) -> ContrastSet:
-    sources: list[str] = []
-    contrasts: list[Contrast] = []
-    for entry in entries:
-        for incorrect, groups in entry.errors:
-            labels = {name: _label(name, value) for name, value in groups.items() if value not in (None, "")}
-            contrasts.append(Contrast(len(sources), entry.correct, incorrect, labels, entry.where))
-        sources.append(entry.source)
-    return ContrastSet(sources, contrasts)
+def _read_json(path: Path) -> Iterator[_Entry]:
+    """Read a set of LingEval97 or ContraPro."""
+    where = str(path)
+    try:
+        with open_binary(path, allowed=["JSON"]) as stream:
+            entries = json.load(stream)
+        if not isinstance(entries, list):
+            raise SynmtError("not a list of entries", where=where)
+        for number, entry in enumerate(entries, start=1):
+            where = f"{path}: entry {number}"
+            yield _json_entry(entry, where)
+    except (SynmtError, ValueError, RecursionError) as error:
+        what = "the JSON is nested too deeply" if isinstance(error, RecursionError) else f"not JSON ({error})"
+        problem = error if isinstance(error, SynmtError) else SynmtError(what, where=where)
+        allowed = "The JSON of LingEval97 (source, reference, errors) or ContraPro (src segment, …)"
+        raise problem.with_(allowed=problem.allowed or allowed) from None
 
 
-def _label(name: str, value: object) -> str:
-    """Name the group of a value: long distances are one group, frequencies are grouped by their number of digits."""
-    # JSON can contain half of a surrogate pair, which cannot be printed
-    text = str(value).encode(errors="replace").decode()
-    if not text.isdecimal() or len(text) > _MOST_DIGITS:
-        return text
-    if name.endswith("distance") and int(text) > _LONGEST:
-        return f">{_LONGEST}"
-    if name == "frequency" and int(text) > 9:
-        lowest = 10 ** (len(str(int(text))) - 1)
-        return f"{lowest:,} to {10 * lowest - 1:,}"
-    return "1 to 9" if name == "frequency" and int(text) else text
+def _json_entry(entry: Any, where: str) -> _Entry:
+    errors = entry.get("errors") if isinstance(entry, dict) else None
+    if not isinstance(errors, list) or not all(isinstance(error, dict) for error in errors):
+        raise SynmtError("the list 'errors' is missing", where=where)
+    wrong = [(_text(error, "contrastive", where),) for error in errors]
+    if "ref segment" in entry:
+        every = tuple(text for texts in wrong for text in texts)
+        contrasts = [(every, _pronoun_groups(entry))] if every else []
+        return _Entry(_text(entry, "src segment", where), _text(entry, "ref segment", where), contrasts, where)
+    names = {"phenomenon": "type", "distance": "distance", "frequency": "frequency"}
+    groups = [{by: error.get(name) for by, name in names.items()} for error in errors]
+    contrasts = list(zip(wrong, groups, strict=True))
+    return _Entry(_text(entry, "source", where), _text(entry, "reference", where), contrasts, where)
+
+
+def _pronoun_groups(entry: dict[str, Any]) -> dict[str, Any]:
+    pronouns = (str(entry.get(name) or "").lower() for name in ("src pronoun", "ref pronoun"))
+    distance, inside = entry.get("ante distance"), entry.get("intrasegmental")
+    far = isinstance(distance, int) and distance > _FARTHEST
+    return {
+        "phenomenon": entry.get("type") or ":".join(pronouns).strip(":"),
+        "antecedent distance": f">{_FARTHEST}" if far else distance,
+        "antecedent in the sentence": None if inside is None else "yes" if inside else "no",
+    }
+
+
+def _text(values: dict[str, Any], name: str, where: str) -> str:
+    text = values.get(name)
+    if not isinstance(text, str):
+        raise SynmtError(f"the text '{name}' is missing", where=where)
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise SynmtError(f"the text '{name}' has half of a surrogate pair, such as \\ud83d alone", where=where)
+    # a parser would take a line end for the end of a sentence
+    return " ".join(text.splitlines())
