@@ -88,7 +88,7 @@ _QUESTIONS = (
     _Question("trees", TreeOptions, ("trees",)),
     _Question("gates", GateOptions, ("gates",)),
     _Question("attention", AttentionOptions, ("attention",), figures=True),
-    _Question("compare", CompareOptions, ("compare",)),
+    _Question("compare", CompareOptions, ("compare",), figures=True),
     _Question("words", WordOptions, ("words", "ngrams"), figures=True, several=True),
     _Question("robustness", RobustnessOptions, ("robustness",), figures=True),
 )

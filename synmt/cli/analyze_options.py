@@ -210,8 +210,8 @@ Parser = Annotated[
 Plot = Annotated[
     Path | None,
     _common(
-        "Write the figure to a .png, .svg or .pdf file; with --trees, the sentences of --draw, and with --compare, "
-        "box plots of sentence scores (.svg).",
+        "Write the figure to a .png, .svg or .pdf file; with --trees, the sentences of --draw (.svg), and with "
+        "--compare, box plots of sentence scores.",
         metavar="FILE",
     ),
 ]

@@ -106,6 +106,8 @@ def sections_of(report: Report) -> list[Section]:
             sections.append(Section(part.title, ""))
         elif part.title:
             sections[-1] = Section(part.title, "")
+        if isinstance(part, Table) and part.on_page:
+            part = part.on_page()
         style = part.style if isinstance(part, TextBlock) else ""
         before = sections[-1]
         sections[-1] = Section(before.title, before.body + _element(part, said), before.style + style)

@@ -59,10 +59,7 @@ class WordDetails:
         tree = words.tree
         parents = {"parents": tree.parents.tolist(), "relations": tree.relations, "tags": tree.tags} if tree else None
         pairs = [None if one is None else best_pairs(one) for one in words.attentions]
-        values = {"source_words": words.source_words.tolist(), "tree": parents, "alignments": pairs}
-        if len(pairs) == 2:
-            values |= {"alignment_a": pairs[0], "alignment_b": pairs[1]}
-        return values
+        return {"source_words": words.source_words.tolist(), "tree": parents, "alignments": pairs}
 
 
 def find_words(
