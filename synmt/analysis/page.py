@@ -9,7 +9,7 @@ from datetime import date
 from synmt import __version__
 from synmt.analysis.report import AnalysisReport
 from synmt.analysis.run_facts import facts_table
-from synmt.reporting.page import Section, code, make_page, paragraph, sections_of, table
+from synmt.reporting.page import Section, code, fragment, make_page, paragraph, sections_of
 from synmt.reporting.values import Report
 from synmt.run import Run
 
@@ -20,12 +20,12 @@ def page_of(reports: Sequence[Report | AnalysisReport], command: Sequence[str]) 
     command: the words of the command line that made them.
     """
     runs = {folder.resolve(): Run(folder) for report in reports for folder in report.runs}
-    columns, rows = facts_table(list(runs.values()))
+    facts = [facts_table(list(runs.values()))] if runs else []
     made_by = paragraph(f"Made by synmt {__version__} on {date.today().isoformat()}:", faint=True)
     return make_page(
         ", ".join(dict.fromkeys(map(_name, reports))),
         [section for report in reports for section in _sections(report)],
-        about=table(columns, rows, caption="Runs" if len(runs) > 1 else "The run", words=True) if rows else "",
+        about=fragment(facts),
         made_by=made_by + code(shlex.join(command)),
     )
 
