@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 from synmt.analysis import inputs
 from synmt.analysis.forward_passes import ParsedText
@@ -38,7 +37,7 @@ def analyze_trees(options: TreeOptions) -> Report:
     _check_options(options)
     run = find_run(options.run)
     translator = Translator.load(run)
-    side = cast(Side, options.side)
+    side = options.side
     sources = tree_sources(translator.model, side, options.head, where=str(run.folder))
     text, gold = _read_text(translator, run, side, options)
     _logger.info(f"compared with: {gold}")
