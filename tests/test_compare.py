@@ -197,7 +197,7 @@ def test_stretches_together_are_the_line(seed):
     line, other, reference = ("".join(random.choice(list("ab ,。"), size=random.integers(0, 15))) for _ in range(3))
     of_words = classify_words(line, other, reference)
     assert len(of_words) == len(word_spans(line))
-    assert "".join(one.text for one in stretches(line, of_words)) == line
+    assert "".join(text for text, _ in stretches(line, of_words)) == line
     assert set(classify_words(line, line, reference)) <= {"same"}
 
 

@@ -201,7 +201,7 @@ def _check_input(questions: Sequence[_Question], typed: Mapping[str, Any], spell
 
 
 def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path | None) -> None:
-    if plot and len(_drawing(questions)) > 1:
+    if plot and sum(one.name != "compare" for one in questions) > 1:
         raise UsageError("several analyses would draw into one file", where=str(plot), do="Make one at a time")
     if page:
         from synmt.reporting.figures import has_matplotlib
@@ -212,22 +212,16 @@ def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path |
             console.warn("the page has no figures: `pip install 'synmt[plot]'` installs matplotlib, which draws them")
 
 
-def _drawing(questions: Sequence[_Question]) -> list[_Question]:
-    """List the questions whose figures --plot writes; that of --compare only if no other has one."""
-    return [one for one in questions if one.name != "compare"] or list(questions)
-
-
 def _answer(typed: dict[str, Any], spellings: Mapping[str, str], page: Path | None) -> dict[str, AnyReport]:
     """Answer all questions about the same run: the one that the user named, or the newest."""
     questions = _choose_questions(typed, spellings)
     check_use(typed)
     _check_input(questions, typed, spellings)
     _check_files(questions, typed.get("plot"), page)
-    drawing = _drawing(questions)
+    default: dict[str, Any] = {}
     # groups may be about translations in files
     in_files = {one for one in questions if "hypotheses" in typed and "hypotheses" in one.options}
-    of_runs = [one for one in questions if "run" in one.options and one not in in_files]
-    default: dict[str, Any] = {}
+    of_runs = {one for one in questions if "run" in one.options} - in_files
     # without runs, the analysis reports that after it has checked its own options
     with suppress(SynmtError):
         default = {"run": [newest_run()]} if of_runs and "run" not in typed else {}
@@ -235,9 +229,10 @@ def _answer(typed: dict[str, Any], spellings: Mapping[str, str], page: Path | No
     chosen = list[tuple[_Question, Any]]()
     for one in questions:
         values = (default if one in of_runs else {}) | typed
-        chosen.append(
-            (one, one.read({name: value for name, value in values.items() if name != "plot" or one in drawing}))
-        )
+        if one.name == "compare" and len(questions) > 1:
+            # the file is for the figure of another
+            values.pop("plot", None)
+        chosen.append((one, one.read(values)))
     with log_once():
         return {next(filter(typed.__contains__, one.flags)): one.answer(options) for one, options in chosen}
 

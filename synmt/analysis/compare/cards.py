@@ -62,11 +62,10 @@ def _item(name: str, text: str, language: str) -> str:
 
 
 def _marked(line: str, kinds: list[WordKind]) -> str:
-    parts = [
-        escape(one.text) if one.kind == "same" else f'<mark class="{one.kind}">{escape(one.text)}</mark>'
-        for one in stretches(line, kinds)
-    ]
-    return "".join(parts)
+    return "".join(
+        escape(text) if kind == "same" else f'<mark class="{kind}">{escape(text)}</mark>'
+        for text, kind in stretches(line, kinds)
+    )
 
 
 def _alignments(
