@@ -243,7 +243,7 @@ def test_other_test_sets_are_listed(project):
         ("lisa", ["--gold", "none.conllu"], 1, "none.conllu: cannot read the file"),
         ("lisa", ["--gold", "empty.conllu"], 1, "empty.conllu: no sentence has words"),
         ("lisa", ["--gold", "dots.conllu"], 1, "all words are punctuation"),
-        ("lisa", ["--head", "2.9"], 2, "there is no head 2.9. Layer 2 has heads 1 to 4"),
+        ("lisa", ["--head", "2.9"], 2, "'2.9' is not a head. LAYER.HEAD: 1.1 to 1.4, 2.1 to 2.4; or `all`"),
         ("plain", [], 2, "runs/plain: nothing in this model has learned trees of the source"),
     ],
 )
