@@ -86,9 +86,8 @@ def tree_sources(model: Seq2Seq, side: Side, head: str | None = None, *, where: 
             do="Leave out `--head` to read latent trees, or choose a run of a Transformer",
         )
     owners = {(source.layer, source.head): source for source in learnt}
-    places = {
-        f"{layer}.{number}": (layer, number) for layer, own in enumerate(heads, 1) for number in range(1, own + 1)
-    }
+    every = [(layer, number) for layer, own in enumerate(heads, 1) for number in range(1, own + 1)]
+    places = {f"{layer}.{number}": (layer, number) for layer, number in every}
     if head not in (_ALL, *places):
         ends = ", ".join(f"{layer}.1 to {layer}.{own}" for layer, own in enumerate(heads, 1))
         raise UsageError(f"'{head}' is not a head", where="--head", allowed=f"LAYER.HEAD: {ends}; or `{_ALL}`")
