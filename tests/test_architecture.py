@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "synmt"
 
 ORDER = (
-    ("errors",),
+    ("errors", "options"),
     ("arrays", "files", "recipe", "speed"),
     ("parallel", "syntax"),
     ("controlled", "reporting"),

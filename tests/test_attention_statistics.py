@@ -262,7 +262,7 @@ def test_heads_have_the_names_of_their_variants():
     assert names(model, "target", "2.1") == ["head 2.1 (dbsa)"]
     assert names(model, "cross", "2.1") == ["head 2.1"]
     assert len(names(model, "source", "all")) == 8
-    with pytest.raises(UsageError, match=r"there is no head 2.9. Layer 2 has heads 1 to 4"):
+    with pytest.raises(UsageError, match=r"'2.9' is not a head. LAYER.HEAD: 1.1 to 1.4"):
         names(model, "source", "2.9")
 
 

@@ -207,7 +207,7 @@ def test_trees_of_a_file_are_read_and_compared_with(project):
             "--what factors",
             "heat maps do not show 'factors'. They show weights, factor, bias, cross, parents.",
         ),
-        ("pascal", "--head 9.1", "the source has no layer 9. Layers 1 to 2"),
+        ("pascal", "--head 9.1", "'9.1' is not a head. LAYER.HEAD: 1.1 to"),
         ("pascal", "--head best", "'best' is not a head"),
         ("pascal", "--sentence 5", "--sentence 5: the test set has no such sentence. Sentences 1 to 4"),
         ("pascal", "--sentence 4", "--sentence 4: the source or the target of this sentence is empty"),

@@ -1,6 +1,7 @@
 """`synmt analyze --compare` and `--robustness`, on runs of small models and on files."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -54,51 +55,68 @@ def report(*arguments):
     return json.loads(analyze(*arguments, "--json")[0])
 
 
+def systems(found):
+    return found["tables"][0]["rows"]
+
+
 def test_two_runs_are_compared_with_trees_and_both_alignments(runs, tmp_path):
     page = tmp_path / "page.html"
     found = report("--compare", *runs, "--html", page, "--top", "2")
-    assert (found["a"], found["b"], found["test"]) == ("base", "reader", "test")
+    first, second = systems(found)
+    assert (first["system"], second["system"], found["test"]) == ("A: base", "B: reader", "test")
     assert (found["metric"], found["ranked_by"], found["parser"]) == ("BLEU", "chrF2", "Stanza (compact, en)")
-    assert found["wins"] + found["ties"] + found["losses"] == 4
+    assert second["wins"] + second["ties"] + second["losses"] == 4
+    assert list(found["sentence_scores"]) == ["base", "reader"]
     assert len(found["sentences"]) == 2
     for one in found["sentences"]:
         assert one["source"] == ENGLISH[one["line"] - 1]
         assert len(one["tree"]["parents"]) == len(one["tree"]["relations"]) == len(one["source_words"])
         assert one["tree"]["relations"].count("root") == 1
         # every line of OTHER has at least a word and a full stop, with pieces
-        assert one["alignment_a"]
-        assert all(0 <= word < len(one["source_words"]) for word, _ in one["alignment_a"])
+        assert one["alignments"][0]
+        assert all(0 <= word < len(one["source_words"]) for word, _ in one["alignments"][0])
     text = page.read_text(encoding="utf-8")
     assert "base and reader, sentence by sentence" in text
     assert "<article" in text
+    assert "<td>reference</td>" not in text, "cards replace the table"
 
 
-def test_two_files_are_compared_and_the_difference_is_marked(files):
-    given = ["--references", files["references"], "--source", files["source.en"]]
+def test_two_files_are_compared_and_the_difference_is_marked(files, tmp_path):
+    given = ["--references", files["references"], "--source", files["source.en"], "--plot", tmp_path / "boxes.svg"]
     printed, said = analyze("--compare", files["a"], files["b"], *given)
-    assert printed.startswith("A: a\nB: b\n\nBLEU: ")
-    assert "chrF2 of single sentences: B is better in 2, equal in 2, worse in 0\n" in printed
-    assert "  source     A dog sees the two cats on the table.\n" in printed
-    assert "  A          Ein Hund.\n  B          Ein Hund [sieht die zwei Katzen auf dem Tisch].\n" in printed
-    assert "\nSentences where B gains most over A, by chrF2\n" in printed
-    assert "B loses most" not in printed
+    assert printed.startswith("a and b, sentence by sentence\n\nsystem ")
+    rows = [line.split() for line in printed.splitlines()]
+    assert rows[4][:2] == ["B:", "b"]
+    assert rows[4][-3:] == ["2", "2", "0"]
+    assert "  source            A dog sees the two cats on the table.\n" in printed
+    assert re.search(
+        r"\n +A +[\d.]+  Ein Hund\.\n +B +100\.0  Ein Hund \[sieht die zwei Katzen auf dem Tisch\]", printed
+    )
     assert "chrF2|" in printed
     assert "is parsed as" not in said
+    assert ">a<" in (tmp_path / "boxes.svg").read_text(encoding="utf-8")
+    same = write_lines(tmp_path / "same", OTHER)
+    assert "All systems have equal scores in every sentence." in analyze("--compare", files["a"], same, *given)[0]
 
 
 def test_files_need_no_source_and_any_metric_can_be_used(files):
     given = ["--references", files["references"], "--metric", "ter"]
     found = report("--compare", files["b"], files["a"], *given)
-    assert (found["ranked_by"], found["higher_is_better"], found["losses"]) == ("TER", False, 2)
-    assert found["difference"]["difference"] > 0
-    assert all(one["gain"] < 0 and one["tree"] is None and one["alignment_a"] is None for one in found["sentences"])
+    assert (found["ranked_by"], found["higher_is_better"], systems(found)[1]["losses"]) == ("TER", False, 2)
+    assert systems(found)[1]["difference"] > 0
+    for one in found["sentences"]:
+        assert one["gain"] < 0
+        assert (one["tree"], one["alignments"]) == (None, [None, None])
 
 
 def test_a_run_can_be_compared_with_a_file_in_either_order(runs, files):
     found = report("--compare", files["b"], runs[0])
-    assert (found["a"], found["b"]) == ("b", "base")
-    assert all(one["alignment_a"] is None and one["alignment_b"] for one in found["sentences"])
-    assert report("--compare", runs[0], files["b"])["wins"] == found["losses"]
+    assert [one["system"] for one in systems(found)] == ["A: b", "B: base"]
+    for one in found["sentences"]:
+        of_file, of_run = one["alignments"]
+        assert of_file is None
+        assert of_run
+    assert systems(report("--compare", runs[0], files["b"]))[1]["wins"] == systems(found)[1]["losses"]
 
 
 def test_systems_that_tokenize_differently_have_trees_but_no_alignments(runs, tmp_path):
@@ -137,7 +155,7 @@ def test_systems_with_equal_names_are_called_by_their_paths(files, tmp_path):
     printed, said = analyze("--compare", files["a"], other, *given)
     found = json.loads(printed)
     assert "assuming the source is English: its file name does not end in a language code such as `.de`" in said
-    assert (found["a"], found["b"]) == (str(files["a"]), str(other))
+    assert list(found["sentence_scores"]) == [str(files["a"]), str(other)]
 
 
 def test_systems_that_cannot_be_compared_are_refused(runs, files, tmp_path):
@@ -151,6 +169,7 @@ def test_systems_that_cannot_be_compared_are_refused(runs, files, tmp_path):
         (2, (*runs, *references), "a run has its own source and references"),
         (2, (files["a"], files["b"], *references, "--test", "x"), "--test: files belong to no test set"),
         (2, (*runs, "--test", "x"), "the run has no test set 'x'"),
+        (2, (*runs, "--plot", "x.txt"), "x.txt: unsupported picture format"),
         (1, (files["a"], short, *references), "2 lines, but a has 4"),
     ):
         printed, said = analyze("--compare", *arguments, code=code)

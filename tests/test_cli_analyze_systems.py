@@ -156,7 +156,7 @@ def test_compared_systems_may_be_many_runs_or_patterns(place):
     printed, said = analyze("--compare", "runs/plain-*", "runs/alone", PASCAL, "--json", "--top", "2")
     assert "runs/plain-*: 2 systems: plain-seed1, plain-seed2" in said
     found = json.loads(printed)
-    assert [one["system"] for one in found["systems"]] == ["plain-seed1", "plain-seed2", "alone", "pascal-seed1"]
+    assert list(found["sentence_scores"]) == ["plain-seed1", "plain-seed2", "alone", "pascal-seed1"]
     assert [len(one["translations"]) for one in found["sentences"]] == [4, 4]
     analyze("--compare", PLAIN, PASCAL, "--plot", "boxes.svg", "--top", "1")
     assert ">pascal-seed1</text>" in (place / "boxes.svg").read_text(encoding="utf-8")
@@ -199,11 +199,7 @@ def test_the_page_has_a_table_and_a_figure_of_all_systems(place):
         (("--by-length", "--run", PLAIN, "runs/alon"), "runs/alon: no such file or run folder"),
         (("--by-length", "--run", f"{PLAIN}/recipe.yaml"), "recipe.yaml: not a run folder: run.json is missing"),
         (("--compare", PLAIN), "--compare: 1 system is given. Give 2 to 26 systems."),
-        (("--compare", PLAIN, PASCAL, "--plot", "."), ".: boxes of scores are drawn as SVG. End the name in `.svg`"),
-        (
-            ("--compare", PLAIN, PASCAL, "--plot", "x.png"),
-            "x.png: boxes of scores are drawn as SVG. Write `--plot x.svg`",
-        ),
+        (("--compare", PLAIN, PASCAL, "--plot", "."), ".: unsupported picture format. Endings: .png, .svg, .pdf."),
         (("--by-length", "--json", "--format", "tsv"), "--json and --format tsv are two formats. Give one of them."),
     ],
 )

@@ -11,16 +11,17 @@ from small_run import PASCAL, TEXT, make_run
 from tiny import chain_of
 
 from synmt.analysis.compare.alignment_svg import AlignedTranslation, draw_alignments
-from synmt.analysis.compare.boxes_svg import box_of, draw_boxes
-from synmt.analysis.compare.page import comparison_as_html
+from synmt.analysis.compare.cards import make_cards
+from synmt.analysis.compare.report import draw_boxes, sentences_table, systems_table
 from synmt.analysis.compare.sentences import rank_differences, ranking_metric
-from synmt.analysis.compare.text import to_json, to_tables, to_text
 from synmt.analysis.compare.word_difference import bracketed, classify_all, classify_words, stretches, word_spans
 from synmt.analysis.compare.words import SentenceWords, WordDetails, word_attention
 from synmt.analysis.trees.svg import draw_parse
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import MetricOptions, make_metric, score
 from synmt.evaluation.outputs import Outputs
+from synmt.reporting.cells import shown
+from synmt.reporting.values import plain
 from synmt.syntax.parse import flat_parse
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -29,53 +30,53 @@ A = ["Der Affe isst.", "Ein Hund sieht zwei Katzen.", "Das liest.", "Ja.", "Nein
 B = ["Der Affe isst eine Banane.", "Der Hund hört zwei Katzen.", "Der Junge liest.", "Ja.", "Nie."]
 
 
-def compared(a=A, b=B, metric="bleu", top=20):
-    one, other = (Outputs(name, "test", [], REFERENCE, lines) for name, lines in (("first", a), ("second", b)))
+C = ["Der Affe isst eine Banane.", "Ein Hund sieht zwei Katzen.", "Der Junge liest.", "Ja.", "Nein."]
+
+
+def compare(systems, metric="bleu", top=20):
+    outputs = [Outputs(name, "test", [], REFERENCE, lines) for name, lines in systems.items()]
     chosen, ranking = make_metric(metric), ranking_metric(metric, MetricOptions())
-    scores, ranks = ((score(by, a, REFERENCE), score(by, b, REFERENCE)) for by in (chosen, ranking))
-    return rank_differences([one, other], scores, ranks, top=top)
+    scores, ranks = ([score(by, lines, REFERENCE) for lines in systems.values()] for by in (chosen, ranking))
+    return rank_differences(outputs, scores, ranks, top=top)
+
+
+def compared(a=A, b=B, **options):
+    return compare({"first": a, "second": b}, **options)
+
+
+def halves(found):
+    """List the lines that gain and those that lose."""
+    return [[one.line for one in found.sentences if sign * one.gain > 0] for sign in (1, -1)]
 
 
 def test_sentences_are_ranked_by_chrf_if_the_metric_is_bleu():
     found = compared()
     assert (found.metric.title, found.ranking.title) == ("BLEU", "chrF2")
     first, second = found.systems
-    assert (second.wins, second.ties, second.losses) == (2, 1, 2)
+    assert second.counts == [2, 1, 2]
     for one in found.sentences:
         expected = [sacrebleu.sentence_chrf(text, [one.reference]).score for text in one.translations]
         assert one.scores == pytest.approx(expected)
         assert one.gain == pytest.approx(expected[1] - expected[0])
-    assert {one.line for one in found.gaining} == {1, 3}
-    assert {one.line for one in found.losing} == {2, 5}
+    assert list(map(set, halves(found))) == [{1, 3}, {2, 5}]
     corpus = [sacrebleu.corpus_bleu(lines, [REFERENCE]).score for lines in (A, B)]
     assert [first.score, second.score] == pytest.approx(corpus)
     assert second.difference.difference == pytest.approx(corpus[1] - corpus[0])
 
 
-C = ["Der Affe isst eine Banane.", "Ein Hund sieht zwei Katzen.", "Der Junge liest.", "Ja.", "Nein."]
-
-
-def compared_with_more():
-    outputs = [Outputs(name, "test", [], REFERENCE, lines) for name, lines in zip("xyz", (A, B, C), strict=True)]
-    chosen, ranking = make_metric("bleu"), ranking_metric("bleu", MetricOptions())
-    scores, ranks = ([score(by, one.hypothesis, REFERENCE) for one in outputs] for by in (chosen, ranking))
-    return rank_differences(outputs, scores, ranks, top=4)
-
-
 def test_more_systems_are_each_compared_with_the_first_and_sentences_are_ranked_by_their_mean_gain():
-    found, pair = compared_with_more(), compared()
+    found, pair = compare({"x": A, "y": B, "z": C}, top=4), compared()
     first, second, third = found.systems
     assert (first.difference, second.difference) == (None, pair.systems[1].difference)
-    assert (second.wins, second.ties, second.losses) == (2, 1, 2)
     # C is right wherever A is wrong
-    assert (third.wins, third.ties, third.losses) == (2, 3, 0)
+    assert (second.counts, third.counts) == ([2, 1, 2], [2, 3, 0])
     p_values = [second.difference.p_value, third.difference.p_value]
     assert min(second.holm_p, third.holm_p) == pytest.approx(2 * min(p_values))
     by_line = {one.line: one for one in found.sentences}
     for line, one in by_line.items():
         a, *others = [sacrebleu.sentence_chrf(lines[line - 1], [one.reference]).score for lines in (A, B, C)]
         assert one.gain == pytest.approx(sum(others) / 2 - a)
-    assert (found.gaining[0].gain > found.gaining[1].gain > 0, found.losing[0].line) == (True, 5)
+    assert (found.sentences[0].gain > found.sentences[1].gain > 0, found.sentences[2].line) == (True, 5)
 
 
 def test_a_word_of_the_first_translation_is_marked_if_no_other_has_it():
@@ -85,66 +86,53 @@ def test_a_word_of_the_first_translation_is_marked_if_no_other_has_it():
     assert bracketed(lines[0], classify_all([*lines[:2]], "")[0]) == "der [alte] Hund [schläft]"
 
 
-def test_text_tables_and_page_have_every_system():
-    found = compared_with_more()
-    where, systems, table, *lines = to_text(found)
-    assert (where, systems) == ("translations of the test set", "A: x\nB: y\nC: z\n")
-    assert [row[0] for row in table.rows] == ["A: x", "B: y", "C: z"]
-    assert table.rows[2][-3:] == ["2", "3", "0"]
-    assert "\nSentences where the others gain most over A on average, by chrF2" in lines
-    assert "\nSentences where the others lose most against A on average, by chrF2" in lines
-    assert "better, equal, worse: in how many sentences, by chrF2" in lines
-    one = found.gaining[0]
-    assert (
-        f"line {one.line}   A {one.scores[0]:.1f}   B {one.scores[1]:.1f}   C {one.scores[2]:.1f}   {one.gain:+.1f}"
-        in lines
-    )
-    assert f"  C          [{C[2]}]".replace("[Der Junge liest.]", "[Der Junge] liest.") in lines
-    *_, sentences = to_tables(found)
-    assert [row[4] for row in sentences.rows[:3]] == ["x", "y", "z"]
+def test_tables_and_page_have_every_system():
+    found = compare({"x": A, "y": B, "z": C}, top=4)
+    assert [row[0] for row in systems_table(found).rows] == ["A: x", "B: y", "C: z"]
+    assert systems_table(found).rows[2][-3:] == [2, 3, 0]
     weights = {
         one.line: tuple(np.ones((len(word_spans(line)), 1)) for line in one.translations) for one in found.sentences
     }
     words = {line: SentenceWords(None, word_spans("x"), own) for line, own in weights.items()}
-    body = comparison_as_html(found, WordDetails(words)).body
-    # boxes, and for each sentence a picture of A and B and one of C
-    assert len(pictures(body)) == 1 + 2 * len(found.sentences)
+    table = sentences_table(found, lambda: make_cards(found, WordDetails(words)))
+    one = found.sentences[0]
+    assert [row[:4] for row in table.rows[:4]] == [
+        [one.line, one.gain, *rest] for rest in zip(("reference", *"ABC"), (None, *one.scores), strict=True)
+    ]
+    assert shown(table.rows[3][4], table.columns[4]) == "[Der Junge] liest."
+    assert plain(table.rows[3][4]) == "Der Junge liest."
+    body = table.on_page().html
+    # for each sentence a picture of A and B and one of C
+    assert len(pictures(body)) == 2 * len(found.sentences)
     assert body.count("<dt>C</dt>") == len(found.sentences)
-    values = to_json(found, WordDetails(words))
-    assert [one["system"] for one in values["systems"]] == ["x", "y", "z"]
-    assert len(values["sentences"][0]["alignments"]) == len(values["sentences"][0]["translations"]) == 3
-    assert not {"a", "score_a", "difference"} & values.keys()
 
 
 def test_boxes_end_at_the_quartiles_and_whiskers_at_the_last_score_within_reach():
     scores = np.array([0.0, 40, 50, 60, 70, 80, 85, 100])
+    other = np.array([1.0, 50, 51, 52, 53, 54])
+    found = compared()
+    systems = [replace(found.systems[0], name=name, sentences=one) for name, one in (("a <b>", scores), ("c", other))]
+    axes = draw_boxes(replace(found, systems=systems)).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a <b>", "c"]
+    ends = [
+        sorted({round(float(x), 6) for line in axes.lines[first : first + 6] for x in line.get_xdata()})
+        for first in (0, 8)
+    ]
     # quartiles 47.5, 65 and 81.25: whiskers may reach from -3.1 to 131.9
-    assert box_of(scores) == [0, 47.5, 65, 81.25, 100]
-    assert box_of(np.array([1.0, 50, 51, 52, 53, 54])) == [50, 50.25, 51.5, 52.75, 54]
-    root = ElementTree.fromstring(draw_boxes([("a <b>", scores), ("c", scores / 2), ("d", np.array([7.0]))], "points"))
-    boxes = [one for one in root.iter(f"{SVG}rect") if one.get("class") == "box"]
-    widths = [float(one.get("width")) for one in boxes]
-    # 520 pixels for 100 points
-    assert widths == pytest.approx([520 * 33.75 / 100, 520 * 33.75 / 200, 0], abs=0.1)
-    far = [float(one.get("cx")) for one in root.iter(f"{SVG}circle")]
-    assert far == []
-    assert [one.text for one in root.iter(f"{SVG}text") if one.get("class") == "name"] == ["a <b>", "c", "d"]
+    assert ends == [[0, 47.5, 65, 81.25, 100], [50, 50.25, 51.5, 52.75, 54]]
 
 
 def test_a_lower_error_rate_is_a_gain():
     found = compared(metric="ter")
     assert found.ranking.title == "TER"
-    assert {one.line for one in found.gaining} == {1, 3}
-    assert all(one.gain == pytest.approx(one.scores[0] - one.scores[1]) and one.gain > 0 for one in found.gaining)
+    assert set(halves(found)[0]) == {1, 3}
+    assert all(one.gain == pytest.approx(one.scores[0] - one.scores[1]) for one in found.sentences)
 
 
 def test_missing_gains_are_replaced_by_losses_and_vice_versa():
-    assert [len(part) for part in (compared(top=2).gaining, compared(top=2).losing)] == [1, 1]
-    assert [len(part) for part in (compared(top=3).gaining, compared(top=3).losing)] == [2, 1]
-    better = compared(b=REFERENCE, top=2)
-    assert ([one.line for one in better.gaining], better.losing) == ([3, 1], [])
-    worse = compared(a=REFERENCE, b=A, top=2)
-    assert ([one.line for one in worse.losing], worse.gaining) == ([3, 1], [])
+    assert [list(map(len, halves(compared(top=top)))) for top in (2, 3)] == [[1, 1], [2, 1]]
+    assert halves(compared(b=REFERENCE, top=2)) == [[3, 1], []]
+    assert halves(compared(a=REFERENCE, b=A, top=2)) == [[], [3, 1]]
     assert compared(b=A).sentences == []
 
 
@@ -158,14 +146,12 @@ def test_the_largest_gains_and_losses_are_shown(seed):
     scores = [[sacrebleu.sentence_chrf(*pair).score for pair in zip(side, references, strict=True)] for side in (a, b)]
     gains = sorted(theirs - ours for ours, theirs in zip(*scores, strict=True))
     found = compared(a, b, top=100)
-    assert [one.gain for one in found.losing] == pytest.approx([gain for gain in gains if gain < 0])
-    assert [one.gain for one in found.gaining] == pytest.approx([gain for gain in gains[::-1] if gain > 0])
-    second = found.systems[1]
-    assert (second.wins, second.losses) == (len(found.gaining), len(found.losing))
-    assert second.ties == gains.count(0)
-    few = compared(a, b, top=2)
-    expected = found.gaining[: 2 - min(1, second.losses)] + found.losing[: 2 - min(1, second.wins)]
-    assert few.gaining + few.losing == expected[:2]
+    expected = [*(gain for gain in gains[::-1] if gain > 0), *(gain for gain in gains if gain < 0)]
+    assert [one.gain for one in found.sentences] == pytest.approx(expected)
+    wins, losses = map(len, halves(found))
+    assert found.systems[1].counts == [wins, gains.count(0), losses]
+    few = compared(a, b, top=2).sentences
+    assert few == (found.sentences[: 2 - min(1, losses)] + found.sentences[wins:][: 2 - min(1, wins)])[:2]
 
 
 def test_words_are_split_at_punctuation_and_chinese_at_every_character():
@@ -211,15 +197,8 @@ def test_stretches_together_are_the_line(seed):
     line, other, reference = ("".join(random.choice(list("ab ,。"), size=random.integers(0, 15))) for _ in range(3))
     of_words = classify_words(line, other, reference)
     assert len(of_words) == len(word_spans(line))
-    assert "".join(one.text for one in stretches(line, of_words)) == line
+    assert "".join(text for text, _ in stretches(line, of_words)) == line
     assert set(classify_words(line, line, reference)) <= {"same"}
-
-
-def shown(a="Affe <isst> eine", b="Affe & isst"):
-    source = "The monkey eats <b>."
-    one = replace(compared().gaining[0], source=source, translations=(a, b), reference="Affe isst")
-    words = SentenceWords(chain_of(source), word_spans(source)[:6], (np.full((len(word_spans(a)), 6), 0.1), None))
-    return replace(compared(), gaining=[one], losing=[]), words
 
 
 def pictures(html):
@@ -227,32 +206,26 @@ def pictures(html):
 
 
 def test_the_page_escapes_text_and_draws_tree_and_alignment():
-    found, words = shown()
-    section = comparison_as_html(found, WordDetails({found.gaining[0].line: words}, "en", "de", "a & b"))
-    assert '<dd lang="en" dir="auto">The monkey eats &lt;b&gt;.</dd>' in section.body
-    assert '<mark class="other">&lt;</mark><mark' not in section.body
-    assert '<mark class="other">&lt;</mark>isst<mark class="other">&gt; eine</mark>' in section.body
-    assert "Trees of the source: a &amp; b." in section.body
-    assert "second gains most over first" in section.body
-    assert "loses most" not in section.body
-    assert "BLEU is uninformative for single sentences." in section.body
-    _, tree, alignment = pictures(section.body)
+    source, translations = "The monkey eats <b>.", ("Affe <isst> eine", "Affe & isst")
+    one = replace(compared().sentences[0], source=source, translations=translations, reference="Affe isst")
+    attention = np.full((len(word_spans(translations[0])), 6), 0.1)
+    words = SentenceWords(chain_of(source), word_spans(source)[:6], (attention, None))
+    found = replace(compared(), sentences=[one])
+    body = make_cards(found, WordDetails({one.line: words}, "en", "de", "a & b")).html
+    assert '<dd lang="en" dir="auto">The monkey eats &lt;b&gt;.</dd>' in body
+    assert '<mark class="other">&lt;</mark><mark' not in body
+    assert '<mark class="other">&lt;</mark>isst<mark class="other">&gt; eine</mark>' in body
+    assert "Trees of the source: a &amp; b." in body
+    tree, alignment = pictures(body)
     for picture in (tree, alignment):
         ElementTree.fromstring(picture)
     assert "&lt;b&gt;." in tree
     assert ">first</text>" in alignment
     assert ">second</text>" not in alignment
-
-
-def test_without_parser_run_and_source_the_page_has_only_text():
-    found = compared()
-    bare = WordDetails({one.line: replace(shown()[1], tree=None, attentions=(None, None)) for one in found.sentences})
-    body = comparison_as_html(found, bare).body
-    # the boxes of scores
-    assert body.count("<img") == 1
-    assert "Trees" not in body
-    assert "<dt>Source</dt>" not in body
-    assert "have equal scores" in comparison_as_html(compared(b=A), WordDetails({})).body
+    # without parser, run and source there is only text
+    bare = replace(found, sentences=[replace(one, source="")])
+    body = make_cards(bare, WordDetails({one.line: replace(words, tree=None, attentions=(None, None))})).html
+    assert not [part for part in ("<img", "Trees", "<dt>Source</dt>") if part in body]
 
 
 def lines_of(svg):

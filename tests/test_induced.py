@@ -1,5 +1,6 @@
 """Trees induced from attention: which heads, which sentences, and how pieces are collapsed to words."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -142,21 +143,10 @@ def test_latent_trees_are_found_in_an_lstm():
     assert torch.equal(tree_sources(model, "source")[0].weights(passed), weights)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("head", "said"),
-    [
-        ("3.1", "the source has no layer 3. Layers 1 to 2"),
-        ("0.1", "the source has no layer 0. Layers 1 to 2"),
-        ("2.5", "there is no head 2.5. Layer 2 has heads 1 to 4"),
-        ("2.0", "there is no head 2.0. Layer 2 has heads 1 to 4"),
-        ("2", "'2' is not a head. LAYER.HEAD"),
-        ("first", "'first' is not a head. LAYER.HEAD"),
-        ("1.2.3", "'1.2.3' is not a head"),
-        ("-1.2", "'-1.2' is not a head"),
-    ],
-)
-def test_a_missing_head_is_refused(head, said):
-    with pytest.raises(UsageError, match=said.replace(".", r"\.")):
+@pytest.mark.parametrize("head", ["3.1", "0.1", "2.5", "2.0", "2", "first", "1.2.3", "-1.2"])
+def test_a_missing_head_is_refused(head):
+    said = f"'{head}' is not a head. LAYER.HEAD: 1.1 to 1.4, 2.1 to 2.4; or `all`"
+    with pytest.raises(UsageError, match=re.escape(said)):
         tree_sources(small_model(), "source", head)
 
 

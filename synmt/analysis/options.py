@@ -1,97 +1,193 @@
-"""The options of each analysis; fields have the names of the options of `synmt analyze`."""
+"""The options of each analysis, as Python and as the command line take them.
+
+A field has the name of an option of `synmt analyze`. None stands for the default that its text names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated, Any, Literal
 
-if TYPE_CHECKING:
-    from synmt.arrays import Side
+from synmt.errors import UsageError
+from synmt.options import Option
+
+# the same as in synmt.arrays, which loads numpy
+Side = Literal["source", "target"]
+
+RUN = Option(
+    "Run folder; default: the newest finished one in runs/. Scores by group and of words take several, and quoted "
+    "patterns such as 'runs/pascal-*' for the seeds of one system.",
+    metavar="RUN …",
+    show_default=False,
+)
+Test = Annotated[str | None, Option("Test set of the run; default: `test`, or the first by name.")]
+References = Annotated[Path | None, Option("File of references for --hypotheses or --compare.", metavar="FILE")]
+Source = Annotated[Path | None, Option("File of the source text for --hypotheses or --compare.", metavar="FILE")]
+Metric = Annotated[str, Option("A metric of `synmt score`: bleu, chrf, ter, ribes …")]
+Tokenize = Annotated[
+    str | None,
+    Option("Tokenization of BLEU: 13a, intl, zh, ja-mecab, char, none …; default: as in the run's recipe, or 13a."),
+]
+Lowercase = Annotated[
+    bool | None,
+    Option("Whether scores ignore case; default: as in the run's recipe, or cased.", names="--lowercase/--cased"),
+]
+Parses = Annotated[
+    Path | None,
+    Option(
+        "Trees of the test set for --by-depth, --by-distance, --by-relation, --attention, --words and --robustness; "
+        "default: the test set is parsed.",
+        metavar="FILE.conllu",
+    ),
+]
+Head = Annotated[
+    str | None,
+    Option(
+        "An attention head, counted from 1, or `all`. Default: heads that learn trees for --trees, all heads for "
+        "--attention.",
+        metavar="LAYER.HEAD",
+    ),
+]
+SIDE = Option(
+    "Side of the lengths, trees, words or heads; default: source (target for --buckets ldd and --words frequency).",
+    metavar="source|target",
+)
+Parser = Annotated[
+    str | None,
+    Option(
+        "Stanza model for parsing or tagging; default: that of the run or its recipe. With --robustness: a second "
+        "parser to compare with.",
+        metavar="auto|compact|official|FOLDER",
+    ),
+]
+Plot = Annotated[
+    Path | None,
+    Option(
+        "Write the figure to a .png, .svg or .pdf file; with --trees, the sentences of --draw (.svg), and with "
+        "--compare, box plots of sentence scores.",
+        metavar="FILE",
+    ),
+]
+Top = Annotated[int, Option("Number of sentences to show, or of n-grams of each kind.", metavar="N", minimum=1)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommonOptions:
-    """Options that most analyses share.
+    """Options of most analyses."""
 
-    test: name of a test set of the run; None for `test`, else the first by name.
-    parser: Stanza model that parses or tags: compact, official or a folder; None for that of the run or its recipe.
-    plot: file of the figure (.png, .svg, .pdf); None draws none.
-    """
-
-    test: str | None = None
-    parser: str | None = None
-    plot: Path | None = None
+    run: Annotated[Path | Sequence[Path] | None, RUN] = None
+    test: Test = None
+    parser: Parser = None
+    plot: Plot = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(CommonOptions):
-    """Options of an analysis of one run.
+    """Options of an analysis of one run."""
 
-    run: run folder; None for the newest finished one in runs/.
-    """
-
-    run: Path | None = None
+    run: Annotated[Path | None, RUN] = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupOptions(CommonOptions):
-    """Options of `analyze_groups`: where does one system beat another?
+class SystemOptions(CommonOptions):
+    """Options of an analysis of runs, or of files of translations; matches of a pattern are seeds of one system."""
 
-    by_length, by_depth, by_distance, by_relation, by_label: which groups to make; at least one.
-    run: run folder, or several; None for the newest finished one in runs/.
-    hypotheses: file of translations to analyse instead of a run, or several; references, source: their other files.
-    group_seeds: whether runs or files whose names differ only in a seed are one system.
-    metric, tokenize, lowercase: how to score; None for the last two: as in the run's recipe, else 13a and cased.
-    labels: a tab-separated file with a header and a row for each sentence; None for that of the run.
-    label: columns of the labels to group by; all if empty.
-    where: conditions COLUMN=VALUE or COLUMN!=VALUE, all of which a sentence must meet to be counted.
-    baseline: run folder or file of translations to compare with; None compares several systems with the first.
-        Here, and in `run` and `hypotheses`, the matches of a pattern are seeds of one system.
-    buckets: of a paper (pascal, deps-san, ldd), or the last value of each bucket, such as 10,20,30.
-    unit: of lengths: words, pieces or characters.
-    side: whose lengths and trees; None is the source, but the target for length buckets of a paper that uses it.
-    parses: CoNLL-U file with trees of the side; None parses the test set.
-    """
+    hypotheses: Annotated[
+        Path | Sequence[Path] | None,
+        Option("Files of translations to analyse instead of runs, or patterns.", metavar="FILE …", show_default=False),
+    ] = None
+    references: References = None
+    source: Source = None
+    baseline: Annotated[
+        Path | None,
+        Option(
+            "Run or file of translations to compare with; default: the first of several systems.", metavar="RUN|FILE"
+        ),
+    ] = None
+    group_seeds: Annotated[
+        bool,
+        Option(
+            "Treat runs or files as seeds of one system if their names differ only in `-seed1`, `.seed1`, or after "
+            "the last dot.",
+            names="--seeds",
+        ),
+    ] = False
+    tokenize: Tokenize = None
+    lowercase: Lowercase = None
+    side: Annotated[Side | None, SIDE] = None
+    parses: Parses = None
 
-    by_length: bool = False
-    by_depth: bool = False
-    by_distance: bool = False
-    by_relation: bool = False
-    by_label: bool = False
-    run: Path | Sequence[Path] | None = None
-    hypotheses: Path | Sequence[Path] | None = None
-    group_seeds: bool = False
-    references: Path | None = None
-    source: Path | None = None
-    metric: str = "bleu"
-    tokenize: str | None = None
-    lowercase: bool | None = None
-    labels: Path | None = None
-    label: Sequence[str] = ()
-    where: Sequence[str] = ()
-    baseline: Path | None = None
-    buckets: str | None = None
-    unit: str = "words"
-    side: Side | None = None
-    parses: Path | None = None
+
+@dataclass(frozen=True, kw_only=True)
+class GroupOptions(SystemOptions):
+    """Options of `analyze_groups`: where does one system beat another?"""
+
+    metric: Metric = "bleu"
+    labels: Annotated[
+        Path | None,
+        Option(
+            "Labels for --by-label and --where: a tab-separated file with a header.",
+            metavar="LABELS.tsv",
+            is_argument=True,
+        ),
+    ] = None
+    by_length: Annotated[bool, Option("Group by length.", asks=True)] = False
+    by_depth: Annotated[bool, Option("Group by the depth of the tree.", asks=True)] = False
+    by_distance: Annotated[bool, Option("Group by the mean and by the longest distance to a parent.", asks=True)] = (
+        False
+    )
+    by_relation: Annotated[
+        bool,
+        Option(
+            "Group by the relations in the tree; useful for rare relations. --words relation counts the words of "
+            "every relation.",
+            asks=True,
+        ),
+    ] = False
+    by_label: Annotated[bool, Option("Group by the labels in LABELS.tsv, or in the run.", asks=True)] = False
+    label: Annotated[Sequence[str], Option("A column of the labels (repeatable); default: all columns.")] = ()
+    where: Annotated[
+        Sequence[str],
+        Option(
+            "Only sentences with COLUMN=VALUE, or COLUMN!=VALUE, in the labels (repeatable: all must hold).",
+            metavar="CONDITION",
+        ),
+    ] = ()
+    buckets: Annotated[
+        str | None,
+        Option(
+            "Buckets of a paper (pascal, deps-san, ldd), or the last value of each bucket, such as 10,20,30. "
+            "Default: pascal for lengths, quarters of the data for depths and distances. ldd counts target lengths."
+        ),
+    ] = None
+    unit: Annotated[str, Option("Unit of length: words, pieces or characters.")] = "words"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeOptions(RunOptions):
-    """Options of `analyze_trees`: which trees has a model learned?
+    """Options of `analyze_trees`: which trees has a model learned?"""
 
-    gold: CoNLL-U file with text and trees to compare with; None parses the test set.
-    head: an attention head LAYER.HEAD, counted from 1, or all; None for what has learned trees.
-    side: source or target, whose trees are read.
-    draw: number of sentences to draw.
-    """
-
-    gold: Path | None = None
-    head: str | None = None
-    side: str = "source"
-    draw: int = 0
+    gold: Annotated[
+        Path | None,
+        Option(
+            "Text and gold trees to compare with; with --side target, trees of the test set's references. "
+            "Default: the test set is parsed.",
+            metavar="FILE.conllu",
+        ),
+    ] = None
+    head: Head = None
+    side: Annotated[Side, SIDE] = "source"
+    draw: Annotated[
+        int,
+        Option(
+            "Draw the first N sentences in the terminal and as SVG, in the run folder or --plot.",
+            metavar="N",
+            minimum=0,
+            show_default=False,
+        ),
+    ] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,94 +197,135 @@ class GateOptions(RunOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionOptions(RunOptions):
-    """Options of `analyze_attention`: what do heads attend to?
+    """Options of `analyze_attention`: what do heads attend to?"""
 
-    head: an attention head LAYER.HEAD, counted from 1; None for all.
-    side: source or target, whose self-attention is read.
-    sentence: line of the test set for the heat maps, from 1.
-    what: content of the heat maps: weights, factor, bias, cross or parents.
-    parses: CoNLL-U file with trees of the source, to read and to compare with; None parses it.
-    """
-
-    head: str | None = None
-    side: str = "source"
-    sentence: int = 1
-    what: str = "weights"
-    parses: Path | None = None
+    head: Head = None
+    side: Annotated[Side, SIDE] = "source"
+    sentence: Annotated[int, Option("Line of the test set for the heat maps.", metavar="N", minimum=1)] = 1
+    what: Annotated[
+        str,
+        Option(
+            "Content of heat maps: attention weights, a variant's factor or bias, attention to the source, or "
+            "probable parents in latent trees.",
+            metavar="weights|factor|bias|cross|parents",
+        ),
+    ] = "weights"
+    parses: Parses = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions:
     """Options of `analyze_compare`: which sentences do systems translate most differently?
 
-    compare: two run folders or files of translations, or more; each match of a pattern is a system.
-    test: name of a test set of the runs; None for `test`, else the first by name.
-    references, source: files that belong to files of translations.
-    metric, tokenize, lowercase: how to score; None for the last two: as in the first run's recipe, else 13a and cased.
-    parser: Stanza model that parses the source; None for that of the run or its recipe.
-    top: number of sentences to show.
-    plot: file of the figure (.svg) with a box of sentence scores for each system; None draws none.
+    Each match of a pattern is a system.
     """
 
-    compare: Sequence[Path]
-    test: str | None = None
-    references: Path | None = None
-    source: Path | None = None
-    metric: str = "bleu"
-    tokenize: str | None = None
-    lowercase: bool | None = None
-    parser: str | None = None
-    top: int = 20
-    plot: Path | None = None
+    compare: Annotated[
+        Sequence[Path],
+        Option(
+            "Runs or files of translations, two or more: list the sentences that differ most from A, with trees and "
+            "alignments, and draw a box plot of sentence scores for each.",
+            metavar="A B …",
+            show_default=False,
+            asks=True,
+        ),
+    ]
+    test: Test = None
+    references: References = None
+    source: Source = None
+    metric: Metric = "bleu"
+    tokenize: Tokenize = None
+    lowercase: Lowercase = None
+    parser: Parser = None
+    top: Top = 20
+    plot: Plot = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class WordOptions(CommonOptions):
+class WordOptions(SystemOptions):
     """Options of `analyze_words`: how often is a word translated correctly?
 
-    words: what to group words by, with commas: frequency, tag, relation, distance, depth, or all of these; source-tag …
-        for target words by the tag … of the source word that they are aligned with; None for no groups.
-    ngrams: whether to find n-grams that one system gets right and another gets wrong.
-    run, hypotheses, group_seeds, references, source, baseline: as in `GroupOptions`.
-    tokenize, lowercase: how lines are tokenized, and whether case counts; None: as in the run's recipe, else 13a.
-    side: whose words; None: target words by frequency, and source words by their trees.
-    parses: CoNLL-U file with trees of the source or, with the side target, of the references; None parses them.
-    alignments: file with word alignments of source and references; None takes the mean attention of the runs.
-    training_text: file of the side's training text; None takes the prepared text of the first run that has one.
-    top: number of n-grams to show of each system.
+    `tokenize` and `lowercase` are those of the words.
     """
 
-    words: str | None = None
-    ngrams: bool = False
-    run: Path | Sequence[Path] | None = None
-    hypotheses: Path | Sequence[Path] | None = None
-    group_seeds: bool = False
-    references: Path | None = None
-    source: Path | None = None
-    baseline: Path | None = None
-    tokenize: str | None = None
-    lowercase: bool | None = None
-    side: Side | None = None
-    parses: Path | None = None
-    alignments: Path | None = None
-    training_text: Path | None = None
-    top: int = 20
+    words: Annotated[
+        str | None,
+        Option(
+            "How often is a word translated correctly, by its frequency, tag, relation, distance to the parent or "
+            "depth (separated by commas)? Precision, recall and F1 of target words; recall of source words through "
+            "alignments. Default side: target for frequencies, source for trees. source-tag, source-relation …: "
+            "target words by the trees of the source.",
+            metavar="LIST|all",
+            asks=True,
+        ),
+    ] = None
+    ngrams: Annotated[
+        bool, Option("List the n-grams that one system gets right and another gets wrong.", asks=True)
+    ] = False
+    alignments: Annotated[
+        Path | None,
+        Option(
+            "Word alignments of source and references, as pairs 0-0 1-2 on each line. Default: mean attention of the "
+            "runs.",
+            metavar="FILE",
+        ),
+    ] = None
+    training_text: Annotated[
+        Path | None,
+        Option("Training text to count frequencies in. Default: the text that the run was trained on.", metavar="FILE"),
+    ] = None
+    top: Top = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class RobustnessOptions(RunOptions):
-    """Options of `analyze_robustness`: how do damaged trees change translations?
+    """Options of `analyze_robustness`: how do damaged trees change translations?"""
 
-    parser: a second parser to compare with.
-    metric, tokenize, lowercase: how to score; None for the last two: as in the run's recipe.
-    parses: CoNLL-U file with trees of the test set; None parses it.
-    shares: probabilities that a word gets a random parent, separated by commas.
-    seed: of these parents, and of random and shuffled trees.
-    """
+    metric: Metric = "bleu"
+    tokenize: Tokenize = None
+    lowercase: Lowercase = None
+    parses: Parses = None
+    shares: Annotated[
+        str, Option("Shares of words that get a random parent, between 0 and 1, separated by commas.")
+    ] = "0,0.1,0.25,0.5,0.75,1"
+    seed: Annotated[int, Option("Seed of the random parents and random trees.", minimum=0)] = 1
 
-    metric: str = "bleu"
-    tokenize: str | None = None
-    lowercase: bool | None = None
-    parses: Path | None = None
-    shares: str = "0,0.1,0.25,0.5,0.75,1"
-    seed: int = 1
+
+_TREE_GROUPS = ("by_depth", "by_distance", "by_relation")
+
+USERS = {
+    "unit": ("by_length",),
+    "top": ("compare", "ngrams"),
+    "parses": (*_TREE_GROUPS, "attention", "words", "robustness"),
+    "parser": (*_TREE_GROUPS, "trees", "gates", "attention", "compare", "words", "robustness"),
+}
+"""The parameters that use an option, where others of the same analysis do not."""
+
+
+def check_use(values: Mapping[str, Any]) -> None:
+    """Raise UsageError for an option of USERS that no chosen analysis uses; `values` are those that the user gave."""
+    for name, users in USERS.items():
+        if name in values and not any(user in values and _uses(user, name, values) for user in users):
+            raise _unused(name, users, values)
+
+
+def _uses(user: str, name: str, values: Mapping[str, Any]) -> bool:
+    """Tell whether a chosen analysis uses an option, given the others."""
+    if user == "words":
+        from_trees = any(kind.strip() != "frequency" for kind in values["words"].split(","))
+        # a file has trees of the references only
+        return from_trees and (name != "parser" or "parses" not in values or values.get("side") == "target")
+    if name != "parser" or user not in (*_TREE_GROUPS, "attention"):
+        return True
+    # attention to the source is compared with no trees
+    return "parses" not in values and (user != "attention" or values.get("what") != "cross")
+
+
+def _unused(name: str, users: Sequence[str], values: Mapping[str, Any]) -> UsageError:
+    if name == "parser" and "parses" in values:
+        return UsageError("`--parses` has the trees, and no parser is needed", do="Leave out `--parser` or `--parses`")
+    if name == "parser" and "attention" in values:
+        return UsageError("`--what cross` compares nothing with trees", where="--parser", do="Leave out `--parser`")
+    *others, last = (f"`--{user.replace('_', '-')}{' tag' * (user == 'words')}`" for user in users)
+    add = f"{', '.join(others)} or {last}" if others else last
+    return UsageError(f"no chosen analysis uses --{name}", do=f"Add {add}")

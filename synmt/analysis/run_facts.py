@@ -8,6 +8,7 @@ from synmt.evaluation.cost import cost_rows, run_cost
 from synmt.files.schemas import RunParser
 from synmt.recipe.model import ModelRecipe
 from synmt.recipe.schema import Recipe, VariantRecipe
+from synmt.reporting.values import Table, text_column
 from synmt.run import Run
 
 _NONE = "–"
@@ -16,7 +17,6 @@ _COSTS = {
     "time of training": "training",
     "processor time": "processor",
     "memory": "memory",
-    "energy": "energy",
     "time of parsing": "parsing",
     "words parsed per second": "parsing, words/s",
     "sentences translated per second": "translation, sentences/s",
@@ -41,12 +41,13 @@ def run_facts(run: Run) -> dict[str, str]:
     }
 
 
-def facts_table(runs: Sequence[Run]) -> tuple[list[str], list[list[str]]]:
-    """Make a table of the facts that any run has, with a column for each: column names and rows; none without runs."""
+def facts_table(runs: Sequence[Run]) -> Table:
+    """Make a table of the facts that any run has, with a column for each."""
     facts = [run_facts(run) for run in runs]
-    names = [name for name in facts[0] if any(one[name] != _NONE for one in facts)] if facts else []
-    rows = [[name, *(one[name] for one in facts)] for name in names]
-    return ["run", *(run.folder.resolve().name for run in runs)], rows
+    rows = [[name, *(one[name] for one in facts)] for name in facts[0]]
+    columns = [text_column(name) for name in ("run", *(run.folder.resolve().name for run in runs))]
+    known = [row for row in rows if any(value != _NONE for value in row[1:])]
+    return Table(title="Runs" if len(runs) > 1 else "The run", columns=columns, rows=known)
 
 
 def _costs(run: Run) -> dict[str, str]:

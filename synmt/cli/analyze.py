@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from functools import cached_property
+from inspect import Parameter
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,37 +23,51 @@ from synmt.analysis.options import (
     RobustnessOptions,
     TreeOptions,
     WordOptions,
+    check_use,
 )
-from synmt.analysis.shared_options import USERS, check_use
-from synmt.cli import analyze_options as options
+from synmt.analysis.report import AnalysisReport
 from synmt.cli import console
-from synmt.cli.command import AsJson, Format, chosen_format, is_run, newest_run, typed_options
+from synmt.cli.command import AsJson, Format, chosen_format, is_run, newest_run, option, typed_options
+from synmt.cli.options import Declared, declared, with_parameters
 from synmt.errors import SynmtError, UsageError, listed
+from synmt.options import Option
+from synmt.reporting.values import Report
 
 if TYPE_CHECKING:
-    from synmt.analysis.report import AnalysisReport
+    from synmt.reporting.formats import Format as FormatName
+
+
+AnyReport = Report | AnalysisReport
 
 
 @dataclass(frozen=True)
 class _Question:
     """One question that the command answers, by `synmt.analysis.NAME.report.analyze_NAME`.
 
-    options: the record of its options, whose fields have the names of the command's parameters.
-    flags: the parameters that ask it.
+    record: of its options, whose fields have the names of the command's parameters.
+    panel: of the help page, for the options that no other question has.
+    ask: text of the flag that asks it, if no option of the record does.
     figures: whether its sections of a page have figures made by matplotlib.
     several: whether it is about several runs.
     """
 
     name: str
-    options: type
-    flags: tuple[str, ...]
-    figures: bool = False
+    record: type
+    panel: str
+    ask: str = ""
+    figures: bool = True
     several: bool = False
 
+    @cached_property
+    def options(self) -> dict[str, Declared]:
+        """The options that belong to the question, by their parameters."""
+        flags = [Declared(self.name, bool, Option(self.ask, asks=True), default=False)] if self.ask else []
+        return {one.name: one for one in [*flags, *declared(self.record)]}
+
     @property
-    def names(self) -> set[str]:
-        """The parameters that belong to the question."""
-        return {*self.flags, *(field.name for field in fields(self.options))}
+    def flags(self) -> list[str]:
+        """The parameters that ask it."""
+        return [name for name, one in self.options.items() if one.option.asks]
 
     def __str__(self) -> str:
         """Name the options that ask the question, for messages."""
@@ -59,82 +75,74 @@ class _Question:
 
     def read(self, values: Mapping[str, Any]) -> Any:
         """Make the record of options from the values of parameters; those that were not typed have its defaults."""
-        chosen = {name: value for name, value in values.items() if name in {x.name for x in fields(self.options)}}
+        chosen = {field.name: values[field.name] for field in fields(self.record) if field.name in values}
         if "run" in chosen and not self.several:
             [chosen["run"], *others] = chosen["run"]
             if others:
                 what = f"{self} is about one run, not {1 + len(others)}"
                 raise UsageError(what, where="--run", do="Run it once for each")
-        return self.options(**chosen)
+        return self.record(**chosen)
 
-    def answer(self, options: Any) -> AnalysisReport:
+    def answer(self, options: Any) -> AnyReport:
         """Analyse with a record of options."""
         return resolve_name(f"synmt.analysis.{self.name}.report:analyze_{self.name}")(options)
 
 
+_WEIGHTS = "Attention and gates"
 _QUESTIONS = (
+    _Question("groups", GroupOptions, "Scores by group", several=True),
     _Question(
-        "groups",
-        GroupOptions,
-        tuple(field.name for field in fields(GroupOptions) if field.name.startswith("by_")),
-        figures=True,
-        several=True,
+        "trees",
+        TreeOptions,
+        "Trees",
+        "Compare the trees in the model's weights with gold trees or a parser's.",
+        figures=False,
     ),
-    _Question("trees", TreeOptions, ("trees",)),
-    _Question("gates", GateOptions, ("gates",)),
-    _Question("attention", AttentionOptions, ("attention",), figures=True),
-    _Question("compare", CompareOptions, ("compare",)),
-    _Question("words", WordOptions, ("words", "ngrams"), figures=True, several=True),
-    _Question("robustness", RobustnessOptions, ("robustness",), figures=True),
+    _Question(
+        "gates",
+        GateOptions,
+        _WEIGHTS,
+        "Show how far an LSTM's syntax gate opens at each target word, by part of speech.",
+        figures=False,
+    ),
+    _Question(
+        "attention",
+        AttentionOptions,
+        _WEIGHTS,
+        "Show what each head attends to: entropy, how often the strongest weight is on the parent, heat maps.",
+    ),
+    _Question("compare", CompareOptions, "Systems, sentence by sentence"),
+    _Question("words", WordOptions, "Words", several=True),
+    _Question(
+        "robustness",
+        RobustnessOptions,
+        "Robustness",
+        "Translate the test set again with rewired, random, flat and other trees (--parser: another parser's).",
+    ),
 )
 
 
+def _parameters() -> list[Parameter]:
+    """Make the parameters of all options; one that several questions have is in no panel."""
+    found: dict[str, Parameter] = {}
+    for question in _QUESTIONS:
+        for name, one in question.options.items():
+            several = sum(name in other.options for other in _QUESTIONS) > 1
+            found.setdefault(name, one.parameter(None if several else question.panel))
+    return list(found.values())
+
+
+@with_parameters(_parameters())
 def analyze(
     context: typer.Context,
-    labels: options.Labels = None,
-    by_length: options.ByLength = False,
-    by_depth: options.ByDepth = False,
-    by_distance: options.ByDistance = False,
-    by_relation: options.ByRelation = False,
-    by_label: options.ByLabel = False,
-    trees: options.Trees = False,
-    gates: options.Gates = False,
-    attention: options.Attention = False,
-    compare: options.Compare = None,
-    words: options.Words = None,
-    ngrams: options.Ngrams = False,
-    robustness: options.Robustness = False,
-    label: options.Label = None,
-    where: options.Where = None,
-    run: options.Run = None,
-    test: options.Test = None,
-    baseline: options.Baseline = None,
-    group_seeds: options.GroupSeeds = False,
-    hypotheses: options.Hypotheses = None,
-    references: options.References = None,
-    source: options.Source = None,
-    metric: options.MetricName = GroupOptions.metric,
-    tokenize: options.Tokenize = None,
-    lowercase: options.Lowercase = None,
-    buckets: options.Buckets = None,
-    unit: options.Unit = GroupOptions.unit,
-    parses: options.Parses = None,
-    gold: options.Gold = None,
-    head: options.Head = None,
-    side: options.Side = None,
-    draw: options.Draw = TreeOptions.draw,
-    sentence: options.Sentence = AttentionOptions.sentence,
-    what: options.Show = AttentionOptions.what,
-    top: options.Top = CompareOptions.top,
-    alignments: options.Alignments = None,
-    training_text: options.TrainingText = None,
-    shares: options.Shares = RobustnessOptions.shares,
-    seed: options.Seed = RobustnessOptions.seed,
-    parser: options.Parser = None,
-    plot: options.Plot = None,
-    page: options.Page = None,
+    *,
+    page: Annotated[
+        Path | None,
+        option(None, "Write all analyses to one self-contained page.", "--html", metavar="FILE.html", path_type=Path),
+    ] = None,
     kind: Format = "text",
     as_json: AsJson = False,
+    **values: Any,
 ) -> None:
     """Show where a system gains, which trees it has learned, what its heads attend to, which words use syntax.
 
@@ -148,32 +156,26 @@ def analyze(
 
     Example: [bold]synmt analyze --compare runs/multi30k-tiny runs/multi30k-pascal --html compare.html[/]
     """
-    typed = typed_options(context, {"labels": options.LABELS_FILE})
-    _show(chosen_format(kind, as_json=as_json), _answer(*_with_run(typed, context.params)), page)
-
-
-def _with_run(typed: dict[str, str], params: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
-    """Read a run folder in the place of labels as a value of --run."""
-    labels = params["labels"]
-    if labels is None or not is_run(labels):
-        return typed, params
-    typed = {**typed, "run": typed.get("run", "--run")}
-    del typed["labels"]
-    return typed, {**params, "labels": None, "run": [*(params["run"] or []), labels]}
+    spellings = {"run": "--run", **typed_options(context, {"labels": "LABELS.tsv"})}
+    typed = {name: value for name, value in values.items() if name in spellings and value is not None}
+    # a run folder may stand in the place of labels
+    if "labels" in typed and is_run(typed["labels"]):
+        typed["run"] = [*typed.get("run", []), typed.pop("labels")]
+    _show(chosen_format(kind, as_json=as_json), _answer(typed, spellings, page), page)
 
 
 _FEW = 3
 """Questions that the error for an option names; an option of more of them says little about what was meant."""
 
 
-def _choose_questions(typed: Mapping[str, str]) -> list[_Question]:
+def _choose_questions(typed: Collection[str], spellings: Mapping[str, str]) -> list[_Question]:
     """Find the questions that were asked, and refuse options that have no effect in them."""
     chosen = [one for one in _QUESTIONS if any(name in typed for name in one.flags)]
-    for name, spelling in typed.items():
-        owners = [one for one in _QUESTIONS if name in one.names]
-        if owners and not any(one in chosen for one in owners) and (chosen or len(owners) <= _FEW):
+    for name in typed:
+        owners = [one for one in _QUESTIONS if name in one.options]
+        if not any(one in chosen for one in owners) and (chosen or len(owners) <= _FEW):
             add = "Add one of them" if len(owners) > 1 or len(owners[0].flags) > 1 else "Add it"
-            raise UsageError(f"{spelling} needs {' or '.join(map(str, owners))}", do=add)
+            raise UsageError(f"{spellings[name]} needs {' or '.join(map(str, owners))}", do=add)
     if not chosen:
         flags = ", ".join(_flag(name) for one in _QUESTIONS for name in one.flags)
         raise UsageError("no analysis is chosen", do=f"Choose one or more of {flags}")
@@ -184,24 +186,22 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _check_options(questions: Sequence[_Question], values: Mapping[str, Any], typed: Mapping[str, str]) -> None:
-    """Refuse options that no chosen analysis uses, and standard input that is read twice."""
-    if USERS.keys() & values.keys():
-        check_use(values)
-    lists = {name: value if isinstance(value, (list, tuple)) else [value] for name, value in values.items()}
+def _check_input(questions: Sequence[_Question], typed: Mapping[str, Any], spellings: Mapping[str, str]) -> None:
+    """Refuse standard input that is read twice."""
+    lists = {name: value if isinstance(value, list) else [value] for name, value in typed.items()}
     piped = [name for name, some in lists.items() for one in some if str(one) == "-"]
     if len(piped) > 1:
-        both = " and ".join(dict.fromkeys(typed[name] for name in piped))
+        both = " and ".join(dict.fromkeys(spellings[name] for name in piped))
         raise UsageError("standard input can be read only once", where=both, do="Give files for the others")
-    readers = [one for one in questions if piped and piped[0] in one.names]
+    readers = [one for one in questions if piped and piped[0] in one.options]
     if len(readers) > 1:
         flags = listed(next(_flag(name) for name in one.flags if name in typed) for one in readers)
         what = f"standard input can be read only once, but {flags} need it"
-        raise UsageError(what, where=typed[piped[0]], do="Give a file")
+        raise UsageError(what, where=spellings[piped[0]], do="Give a file")
 
 
 def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path | None) -> None:
-    if plot and len(_drawing(questions)) > 1:
+    if plot and sum(one.name != "compare" for one in questions) > 1:
         raise UsageError("several analyses would draw into one file", where=str(plot), do="Make one at a time")
     if page:
         from synmt.reporting.figures import has_matplotlib
@@ -212,41 +212,39 @@ def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path |
             console.warn("the page has no figures: `pip install 'synmt[plot]'` installs matplotlib, which draws them")
 
 
-def _drawing(questions: Sequence[_Question]) -> list[_Question]:
-    """List the questions whose figures --plot writes; that of --compare only if no other has one."""
-    drawing = [one for one in questions if "plot" in one.names]
-    return [one for one in drawing if one.name != "compare"] or drawing
-
-
-def _answer(typed: Mapping[str, str], params: Mapping[str, Any]) -> dict[str, AnalysisReport]:
+def _answer(typed: dict[str, Any], spellings: Mapping[str, str], page: Path | None) -> dict[str, AnyReport]:
     """Answer all questions about the same run: the one that the user named, or the newest."""
-    questions, values = _choose_questions(typed), {name: params[name] for name in typed}
-    _check_options(questions, values, typed)
-    _check_files(questions, params["plot"], params["page"])
-    # groups may be about translations in files
-    need_run = [one for one in questions if "run" in one.names and "hypotheses" not in one.names & values.keys()]
+    questions = _choose_questions(typed, spellings)
+    check_use(typed)
+    _check_input(questions, typed, spellings)
+    _check_files(questions, typed.get("plot"), page)
     default: dict[str, Any] = {}
+    # groups may be about translations in files
+    in_files = {one for one in questions if "hypotheses" in typed and "hypotheses" in one.options}
+    of_runs = {one for one in questions if "run" in one.options} - in_files
     # without runs, the analysis reports that after it has checked its own options
     with suppress(SynmtError):
-        default = {"run": [newest_run()]} if need_run and "run" not in values else {}
-    drawing, undrawn = _drawing(questions), {name: value for name, value in values.items() if name != "plot"}
+        default = {"run": [newest_run()]} if of_runs and "run" not in typed else {}
     # the first analysis begins when the options of all have been read
-    chosen = [
-        (one, one.read((default if one in need_run else {}) | dict(values if one in drawing else undrawn)))
-        for one in questions
-    ]
+    chosen = list[tuple[_Question, Any]]()
+    for one in questions:
+        values = (default if one in of_runs else {}) | typed
+        if one.name == "compare" and len(questions) > 1:
+            # the file is for the figure of another
+            values.pop("plot", None)
+        chosen.append((one, one.read(values)))
     with log_once():
         return {next(filter(typed.__contains__, one.flags)): one.answer(options) for one, options in chosen}
 
 
-def _show(kind: str, reports: Mapping[str, AnalysisReport], page: Path | None) -> None:
+def _show(kind: FormatName, reports: Mapping[str, AnyReport], page: Path | None) -> None:
     # everything that may still fail comes before anything is printed
     html = ""
     if page:
         from synmt.analysis.page import page_of
 
         html = page_of(list(reports.values()), ["synmt", *sys.argv[1:]])
-    values = {name: report.to_json() for name, report in reports.items()} if kind == "json" else {}
+    values = {name: _as_json(report) for name, report in reports.items()} if kind == "json" else {}
     # the page is written first, because a reader such as `head` may close standard output
     if page:
         from synmt.files.writing import write_output
@@ -256,12 +254,19 @@ def _show(kind: str, reports: Mapping[str, AnalysisReport], page: Path | None) -
     if kind == "json":
         console.print_json(values if len(values) > 1 else next(iter(values.values())))
     else:
-        _print_parts(list(reports.values()), kind)
+        _print_parts(reports, kind)
 
 
-def _print_parts(reports: Sequence[AnalysisReport], kind: str) -> None:
-    for number, report in enumerate(reports):
+def _as_json(report: AnyReport) -> dict[str, Any]:
+    return report.as_json() if isinstance(report, Report) else report.to_json()
+
+
+def _print_parts(reports: Mapping[str, AnyReport], kind: FormatName) -> None:
+    for number, (name, report) in enumerate(reports.items()):
         if number:
             print()
-        make = report.to_text if kind == "text" else report.to_tables or report.to_text
-        console.print_parts(make(), kind)
+        if isinstance(report, Report):
+            console.show_reports({name: report}, kind)
+        else:
+            make = report.to_text if kind == "text" else report.to_tables or report.to_text
+            console.print_parts(make(), kind)

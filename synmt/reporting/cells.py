@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from synmt.reporting.values import Column, Interval, Marked, Table, Value
+from synmt.reporting.values import Column, Interval, Marked, Table, Value, Written
 
 _LEAST = 0.0005
 """A smaller p-value is shown as less than 0.001."""
@@ -14,6 +14,8 @@ def shown(value: Value, column: Column) -> str:
     """Write a value for people: with separators of thousands, units and signs; None is empty."""
     if isinstance(value, Marked):
         return f"{shown(value.value, column)} {value.mark}"
+    if isinstance(value, Written):
+        return value.text
     if isinstance(value, Interval):
         return f"{shown(value.low, column)} to {shown(value.high, column)}"
     if value is None or isinstance(value, str):
@@ -70,7 +72,7 @@ def _end(value: Value, name: str) -> Value:
 
 
 def _plain(value: Value) -> str:
-    if isinstance(value, Marked):
+    if isinstance(value, Marked | Written):
         return _plain(value.value)
     if isinstance(value, float):
         return f"{value:.8g}"

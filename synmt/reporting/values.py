@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,7 +28,15 @@ class Marked:
     mark: str
 
 
-Value = str | float | Interval | Marked | None
+@dataclass(frozen=True)
+class Written:
+    """A value that people see written in another way, such as a sentence with brackets; programs get the value."""
+
+    value: str | float
+    text: str
+
+
+Value = str | float | Interval | Marked | Written | None
 """A cell. None is an empty one; a number that is no quantity, such as a step, is an int."""
 
 Kind = Literal["text", "number", "share", "seconds", "bytes", "p"]
@@ -88,6 +96,7 @@ class Table(Shown):
     title: the heading above it, or its caption.
     shared: the number of first columns whose values several rows may share; people see them only once.
     notes: sentences below it, after the explanations of its columns.
+    on_page: makes what a page shows in place of the table.
     """
 
     columns: Sequence[Column]
@@ -95,6 +104,7 @@ class Table(Shown):
     title: str = ""
     shared: int = 0
     notes: Sequence[str] = ()
+    on_page: Callable[[], TextBlock] | None = None
 
     def without_empty_columns(self) -> Table:
         """Leave out columns without any value."""
@@ -102,7 +112,7 @@ class Table(Shown):
         columns = [self.columns[place] for place in filled]
         rows = [[row[place] for place in filled] for row in self.rows]
         shared = sum(place < self.shared for place in filled)
-        return Table(columns=columns, rows=rows, title=self.title, shared=shared, notes=self.notes)
+        return replace(self, columns=columns, rows=rows, shared=shared)
 
     def explanations(self) -> list[str]:
         """List what stands below it."""
@@ -122,7 +132,7 @@ def plain(value: Value) -> Any:
     """Return a value as JSON has it: an interval is a list of two numbers."""
     if isinstance(value, Interval):
         return [value.low, value.high]
-    return value.value if isinstance(value, Marked) else value
+    return value.value if isinstance(value, Marked | Written) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +178,7 @@ class Report(Shown):
     parts: what it shows, in order; a part with a title begins a section of a page.
     notes: sentences at its end.
     facts: further values for JSON, beside the tables.
+    late_facts: makes more of them, which take long.
     system: what it is about, for the title of a page.
     runs: folders of the runs that were read.
     """
@@ -176,6 +187,7 @@ class Report(Shown):
     parts: Sequence[Part]
     notes: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    late_facts: Callable[[], Mapping[str, Any]] = dict
     system: str = ""
     runs: Sequence[Path] = ()
 
@@ -188,7 +200,7 @@ class Report(Shown):
         """Return plain values: the facts, then the tables."""
         tables = {"tables": [table.as_json() for table in self.tables]} if self.tables else {}
         notes = {"notes": list(self.notes)} if self.notes else {}
-        return {"title": self.title, **self.facts, **tables, **notes}
+        return {"title": self.title, **self.facts, **self.late_facts(), **tables, **notes}
 
     def save(self, path: str | Path) -> None:
         """Write the report as a web page; raises UsageError unless the name ends in .html or .htm."""

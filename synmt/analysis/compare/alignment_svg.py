@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from synmt.analysis.trees.drawing import display_width
 from synmt.arrays import DoubleArray
@@ -55,46 +56,40 @@ def draw_alignments(source: Sequence[str], above: AlignedTranslation | None, bel
     width = max(sum(map(_width, words)) + _GAP * (len(words) - 1) for words in (source, *rows)) + 2 * _MARGIN
     middle = 42 + _ROW if above else 28
     height = middle + (_ROW + 32 if below else 14)
-    source_centres = _centres(source, width)
+    places = _centres(source, width)
     parts = [
-        *_system(above, source_centres, width, middle, up=True),
-        *_system(below, source_centres, width, middle, up=False),
+        part for one, down in ((above, -1), (below, 1)) if one for part in _system(one, places, width, middle, down)
     ]
-    parts += [svg_text(x, middle, word, "") for x, word in zip(source_centres, source, strict=True)]
+    parts += [svg_text(x, middle, word) for x, word in zip(places, source, strict=True)]
     return svg_document(parts, width, height, style=_STYLE)
 
 
-def _system(
-    one: AlignedTranslation | None, source_centres: Sequence[float], width: float, middle: float, *, up: bool
-) -> Iterator[str]:
+def _system(one: AlignedTranslation, source: Sequence[float], width: float, middle: float, down: int) -> Iterator[str]:
+    """Draw a translation above the source, with `down` -1, or below it, with 1."""
     if one is None:
         return
+    baseline = middle + down * _ROW
+    near, far = (middle + 6, baseline - 16) if down > 0 else (middle - 16, baseline + 6)
     centres = _centres(one.words, width)
-    baseline = middle - _ROW if up else middle + _ROW
-    near, far = (middle - 16, baseline + 6) if up else (middle + 6, baseline - 16)
-    for x, weights in zip(centres, one.weights, strict=True):
-        best = int(weights.argmax()) if len(weights) else -1
-        for word, weight in enumerate(weights.tolist()):
-            if weight >= MIN_WEIGHT or (word == best and weight > 0):
-                kind = ' class="best"' if word == best else ""
+    for x, weights in zip(centres, one.weights.tolist(), strict=True):
+        best = max(weights, default=0.0)
+        for place, weight in zip(source, weights, strict=True):
+            if weight >= MIN_WEIGHT or weight == best > 0:
+                kind = ' class="best"' if weight == best else ""
                 strength = f'stroke-width="{0.7 + 3 * weight:.1f}" stroke-opacity="{0.3 + 0.7 * min(weight, 1):.2f}"'
-                ends = f'x1="{source_centres[word]:.1f}" y1="{near:.1f}" x2="{x:.1f}" y2="{far:.1f}"'
+                ends = f'x1="{place:.1f}" y1="{near:.1f}" x2="{x:.1f}" y2="{far:.1f}"'
                 yield f"<line{kind} {ends} {strength}/>"
     for x, word, differs in zip(centres, one.words, one.differs, strict=True):
         yield svg_text(x, baseline, word, "differs" if differs else "")
-    yield svg_text(_MARGIN, baseline - 24 if up else baseline + 22, one.name, "key")
+    yield svg_text(_MARGIN, baseline + (22 if down > 0 else -24), one.name, "key")
 
 
 def _centres(words: Sequence[str], width: float) -> list[float]:
     """Spread words over the width, and return the centre of each."""
     widths = [_width(word) for word in words]
-    free = width - 2 * _MARGIN - sum(widths)
-    gap = free / (len(words) - 1) if len(words) > 1 else 0.0
-    centres, x = [], float(_MARGIN)
-    for wide in widths:
-        centres.append(x + wide / 2)
-        x += wide + gap
-    return centres
+    gap = (width - 2 * _MARGIN - sum(widths)) / max(len(words) - 1, 1)
+    ends = accumulate(wide + gap for wide in widths)
+    return [_MARGIN + end - gap - wide / 2 for end, wide in zip(ends, widths, strict=True)]
 
 
 def _width(word: str) -> float:

@@ -9,7 +9,7 @@ their reference, so BLEU is uninformative for single sentences.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from string import ascii_uppercase
 
 import numpy as np
@@ -47,17 +47,20 @@ class ComparedSystem:
     sentences: (N,) sentence-level scores.
     difference: of the score from that of the first system, which has none.
     holm_p: its p-value, corrected for the number of systems.
-    wins, ties, losses: number of sentences in which it is better than the first, equal, worse.
+    gains: (N,) by how much each sentence is better than that of the first system; empty for the first.
     """
 
     name: str
     score: float
     sentences: DoubleArray
-    difference: Comparison | None = None
-    holm_p: float | None = None
-    wins: int = 0
-    ties: int = 0
-    losses: int = 0
+    difference: Comparison | None
+    holm_p: float | None
+    gains: DoubleArray
+
+    @property
+    def counts(self) -> list[int]:
+        """Numbers of sentences that are better than those of the first system, equal, and worse."""
+        return [int(found.sum()) for found in (self.gains > 0, self.gains == 0, self.gains < 0)]
 
 
 @dataclass(frozen=True)
@@ -66,25 +69,26 @@ class ComparedSystems:
 
     test: name of the test set; empty for files.
     ranking: the metric for single sentences.
-    gaining, losing: the sentences with the largest gains and the largest losses of the systems after the first.
+    sentences: those with the largest gains of the systems after the first, then those with the largest losses.
     """
 
     systems: list[ComparedSystem]
     test: str
     metric: Metric
     ranking: Metric
-    gaining: list[ComparedSentence]
-    losing: list[ComparedSentence]
-
-    @property
-    def sentences(self) -> list[ComparedSentence]:
-        """The sentences with the largest gains, then those with the largest losses."""
-        return [*self.gaining, *self.losing]
+    sentences: list[ComparedSentence]
 
     @property
     def letters(self) -> list[str]:
         """The letters that name the systems."""
         return list(ascii_uppercase[: len(self.systems)])
+
+    @property
+    def marked(self) -> str:
+        """Which words of the translations are marked."""
+        if len(self.systems) == 2:
+            return "words that the other translation does not have"
+        return "in A, words that no other translation has; in the others, words that A does not have"
 
 
 def ranking_metric(name: str, options: MetricOptions) -> Metric:
@@ -104,51 +108,37 @@ def rank_differences(
     points = np.array([ranking.segment_scores(one.statistics) for one in ranks])  # (M, N)
     gains = (points[1:] - points[0]) * (1 if ranking.higher_is_better else -1)  # (M-1, N)
     mean_gains = gains.mean(0)  # (N,)
-    better, worse = _halves(mean_gains, top)
+    differences = compare_on_resamples([[one.statistics] for one in scores], scores[0].metric.aggregate)
+    p_values = holm([one.p_value for one in differences])
+    compared = [(None, None, np.zeros(0)), *zip(differences, p_values, gains, strict=True)]
 
-    def sentences(chosen: Sequence[int]) -> list[ComparedSentence]:
-        return [
-            ComparedSentence(
-                line=index + 1,
-                source=first.source[index] if first.source else "",
-                reference=first.reference[index],
-                translations=tuple(one.hypothesis[index] for one in outputs),
-                scores=tuple(points[:, index].tolist()),
-                gain=float(mean_gains[index]),
-            )
-            for index in chosen
-        ]
+    def sentence(index: int) -> ComparedSentence:
+        return ComparedSentence(
+            line=index + 1,
+            source=first.source[index] if first.source else "",
+            reference=first.reference[index],
+            translations=tuple(one.hypothesis[index] for one in outputs),
+            scores=tuple(points[:, index].tolist()),
+            gain=float(mean_gains[index]),
+        )
 
     return ComparedSystems(
-        systems=_describe([one.system for one in outputs], scores, points, gains),
+        systems=[
+            ComparedSystem(one.system, score.value, own, *against)
+            for one, score, own, against in zip(outputs, scores, points, compared, strict=True)
+        ],
         test=first.test,
         metric=scores[0].metric,
         ranking=ranking,
-        gaining=sentences(better),
-        losing=sentences(worse),
+        sentences=[sentence(index) for index in largest_gains_and_losses(mean_gains, top)],
     )
 
 
-def _describe(
-    names: Sequence[str], scores: Sequence[Score], points: DoubleArray, gains: DoubleArray
-) -> list[ComparedSystem]:
-    """Compare the scores of systems with the first, given sentence-level scores (M, N) and gains (M-1, N)."""
-    base, *others = (ComparedSystem(*one) for one in zip(names, (one.value for one in scores), points, strict=True))
-    differences = compare_on_resamples([[one.statistics] for one in scores], scores[0].metric.aggregate)
-    adjusted = holm([one.p_value for one in differences])
-    compared = [
-        replace(one, difference=found, holm_p=p, wins=int((own > 0).sum()), ties=int((own == 0).sum()))
-        for one, found, p, own in zip(others, differences, adjusted, gains, strict=True)
-    ]
-    return [base, *(replace(one, losses=len(one.sentences) - one.wins - one.ties) for one in compared)]
-
-
-def _halves(gains: DoubleArray, top: int) -> tuple[list[int], list[int]]:
-    """Choose the sentences with the largest gains and losses (N,); ties in the order of the lines."""
-    order = np.argsort(-gains, kind="stable")
-    better = order[gains[order] > 0].tolist()
-    order = np.argsort(gains, kind="stable")
-    worse = order[gains[order] < 0].tolist()
-    least = top // 2
-    gaining = max(top - least, top - len(worse))
-    return better[:gaining], worse[: top - len(better[:gaining])]
+def largest_gains_and_losses(gains: DoubleArray, top: int) -> list[int]:
+    """Choose the sentences with the largest gains, then those with the largest losses (N,); ties in order of lines."""
+    better, worse = (
+        [index for index in np.argsort(-signed, kind="stable").tolist() if signed[index] > 0]
+        for signed in (gains, -gains)
+    )
+    gaining = better[: max(top - top // 2, top - len(worse))]
+    return gaining + worse[: top - len(gaining)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Literal
@@ -22,14 +21,6 @@ Each word of the reference makes at most one word `right`, so repeated words are
 
 _ALONE = ("CJK", "HIRAGANA", "KATAKANA")
 """Unicode names of the characters that are treated as words begin with one of these."""
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """Neighbouring words of one kind, with the spaces between them."""
-
-    text: str
-    kind: WordKind
 
 
 def word_spans(line: str) -> IntArray:
@@ -75,24 +66,24 @@ def _in_order(words: list[str], others: list[str]) -> Iterator[int]:
         yield from range(start, start + length)
 
 
-def stretches(line: str, kinds: list[WordKind]) -> Iterator[Stretch]:
-    """Split a line into stretches of one kind, given the kind of each word; spaces between stretches are `same`."""
-    spans, end, first = word_spans(line).tolist(), 0, 0
-    for kind, some in groupby(kinds):
-        last = first + len(list(some)) - 1
-        start = spans[first][0]
-        if end < start:
-            yield Stretch(line[end:start], "same")
-        end, first = spans[last][1], last + 1
-        yield Stretch(line[start:end], kind)
-    if end < len(line):
-        yield Stretch(line[end:], "same")
+def stretches(line: str, kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Split a line into neighbouring words of one kind, with the spaces between them, given the kind of each word.
+
+    Spaces between words of different kinds are `same`.
+    """
+    spans, end = word_spans(line).tolist(), 0
+    for kind, some in groupby(zip(kinds, spans, strict=True), key=lambda one: one[0]):
+        places = [span for _, span in some]
+        yield line[end : places[0][0]], "same"
+        end = places[-1][1]
+        yield line[places[0][0] : end], kind
+    yield line[end:], "same"
 
 
-def bracketed(line: str, kinds: list[WordKind]) -> str:
+def bracketed(line: str, kinds: Sequence[WordKind]) -> str:
     """Put brackets around the words that differ."""
-    merged: list[WordKind] = ["same" if kind == "same" else "other" for kind in kinds]
-    return "".join(one.text if one.kind == "same" else f"[{one.text}]" for one in stretches(line, merged))
+    differs = ["same" if kind == "same" else "other" for kind in kinds]
+    return "".join(text if kind == "same" else f"[{text}]" for text, kind in stretches(line, differs))
 
 
 def _words(line: str) -> list[str]:

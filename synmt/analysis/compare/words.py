@@ -20,7 +20,7 @@ from synmt.errors import SynmtError
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import TextRecipe
 from synmt.recipe.schema import Recipe
-from synmt.run import find_run
+from synmt.run import Run, find_run
 from synmt.syntax.parse import Parse
 
 _logger = logging.getLogger(__name__)
@@ -55,14 +55,13 @@ class WordDetails:
 
     def as_json(self, line: int) -> dict[str, Any]:
         """Convert the words, the tree and the alignments of a sentence to plain values; missing values are None."""
-        words = self.by_line[line]
-        tree = words.tree
+        words, tree = self.by_line[line], self.by_line[line].tree
         parents = {"parents": tree.parents.tolist(), "relations": tree.relations, "tags": tree.tags} if tree else None
-        pairs = [None if one is None else best_pairs(one) for one in words.attentions]
-        values = {"source_words": words.source_words.tolist(), "tree": parents, "alignments": pairs}
-        if len(pairs) == 2:
-            values |= {"alignment_a": pairs[0], "alignment_b": pairs[1]}
-        return values
+        return {
+            "source_words": words.source_words.tolist(),
+            "tree": parents,
+            "alignments": [None if one is None else best_pairs(one) for one in words.attentions],
+        }
 
 
 def find_words(
@@ -81,44 +80,31 @@ def find_words(
     raw: whether the sentences are raw text, although a run tokenizes it: then nothing is aligned.
     """
     lines = [one.source for one in sentences]
-    translators, recipe = _raw_runs(runs) if raw else _load_runs(runs)
+    opened = [None if folder is None else find_run(folder) for folder in runs]
+    recipe = next((run.recipe() for run in reversed(opened) if run), None)
+    translators = [None if raw or run is None else _load(run) for run in opened]
+    if raw:
+        _logger.info("no alignments: the systems tokenize the source in different ways")
+    if raw and recipe:
+        recipe = recipe.model_copy(update={"text": TextRecipe()})
     parses, name = _parse(lines, translators, recipe, source, parser) if any(lines) else (None, "")
-    spans = [word_spans(line) for line in lines]
-    if parses:
-        spans = [parse.spans if len(parse) else words for parse, words in zip(parses, spans, strict=True)]
+    trees = parses or [None] * len(lines)
+    spans = [tree.spans if tree else word_spans(line) for tree, line in zip(trees, lines, strict=True)]
     attentions = [
         _align(translator, lines, [one.translations[place] for one in sentences], spans)
         for place, translator in enumerate(translators)
     ]
-    by_line = {
-        one.line: SentenceWords(parses[index] if parses else None, spans[index], of_sentence)
-        for index, (one, of_sentence) in enumerate(zip(sentences, zip(*attentions, strict=True), strict=True))
-    }
+    words = map(SentenceWords, trees, spans, zip(*attentions, strict=True))
+    by_line = {one.line: found for one, found in zip(sentences, words, strict=True)}
     return WordDetails(by_line, *((recipe.source, recipe.target) if recipe else ("", "")), parser=name)
 
 
-def _raw_runs(runs: Sequence[Path | None]) -> tuple[list[Translator | None], Recipe | None]:
-    """Give no model, and the recipe of the last run, without its tokenizer."""
-    _logger.info("no alignments: the systems tokenize the source in different ways")
-    recipes = [find_run(folder).recipe() for folder in runs if folder is not None]
-    return [None] * len(runs), recipes[-1].model_copy(update={"text": TextRecipe()}) if recipes else None
-
-
-def _load_runs(runs: Sequence[Path | None]) -> tuple[list[Translator | None], Recipe | None]:
-    """Load the models of runs, and the recipe of the last run; a model that cannot be loaded is None."""
-    translators: list[Translator | None] = []
-    recipe = None
-    for folder in runs:
-        translator = None
-        if folder is not None:
-            run = find_run(folder)
-            recipe = run.recipe()
-            try:
-                translator = Translator.load(run)
-            except SynmtError as error:
-                _logger.warning("no alignments of %s: %s", run.name, error)
-        translators.append(translator)
-    return translators, recipe
+def _load(run: Run) -> Translator | None:
+    try:
+        return Translator.load(run)
+    except SynmtError as error:
+        _logger.warning("no alignments of %s: %s", run.name, error)
+        return None
 
 
 def _parse(
@@ -128,25 +114,24 @@ def _parse(
     source: Path | None,
     model: str | None,
 ) -> tuple[list[Parse] | None, str]:
-    """Parse the sources and name the parser; without a parser for the language there are no trees."""
+    """Parse the sources and name the parser; without a parser for the language there are no trees.
+
+    The parser is `model`, else that of a model that reads trees, else the recipe's or the language's.
+    """
+    readers = [one for one in translators if one and one.reads_trees and one.parser_identity is not None]
     try:
-        parser = _find_parser(translators, recipe, source, model)
+        if recipe is None:
+            parser = StanzaParser(file_language(source), model=model or "auto", download=True)
+        elif readers and model is None:
+            parser = readers[-1].parser
+        else:
+            parser = find_parser(recipe, "source", model, to="parse")
         return parse_lines(parser, lines), name_parser(parser)
     except SynmtError as error:
         if model:
             raise
         _logger.info("no trees of the source: %s", error)
         return None, ""
-
-
-def _find_parser(
-    translators: Sequence[Translator | None], recipe: Recipe | None, source: Path | None, model: str | None
-) -> StanzaParser:
-    """Choose the parser: `model`, else the parser of a model that reads trees, else the recipe's or the language's."""
-    if recipe is None:
-        return StanzaParser(file_language(source), model=model or "auto", download=True)
-    readers = [one for one in translators if one and one.reads_trees and one.parser_identity is not None]
-    return readers[-1].parser if readers and model is None else find_parser(recipe, "source", model, to="parse")
 
 
 def _align(

@@ -1,14 +1,17 @@
-"""Directed and undirected attachment accuracy of trees against gold trees, without punctuation.
+"""Trees against gold trees, without punctuation: attachment accuracy, and the grammar of parts of speech.
 
     DA = words with the gold parent / words
     UA = words connected to their gold parent by an arc in either direction / words
+    share of VERB → NOUN = nouns whose parent is a verb / words whose parent is a verb
 
 Words that are punctuation in the gold tree do not count. The root counts: it is correct if it is the root of both
-trees. Tran & Bisk (2018, section 6) also report left-branching and right-branching chains as baselines.
+trees. Tran & Bisk (2018, section 6) also report left-branching and right-branching chains as baselines. The tags of
+the grammar are those of the gold trees.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -118,3 +121,32 @@ def branching_baselines(gold: Sequence[Parse]) -> Iterator[tuple[str, list[IntAr
     """Yield the names and the trees of the two chains."""
     yield "left branching", [branching(parse, "left") for parse in gold]
     yield "right branching", [branching(parse, "right") for parse in gold]
+
+
+Rule = tuple[str, str]
+"""The tag of a parent and that of its child."""
+
+
+def count_rules(trees: Sequence[IntArray], gold: Sequence[Parse]) -> Counter[Rule]:
+    """Count the rules of trees, a parent for each word, (W,), of the sentences of gold trees; -1 means no parent.
+
+    Roots, punctuation and words without a parent do not count, nor do sentences without tags.
+    """
+    counts: Counter[Rule] = Counter()
+    for parents, parse in zip(trees, gold, strict=True):
+        if parse.tags:
+            has_parent = (parents != -1) & (parents != np.arange(len(parse))) & not_punctuation(parse)  # (W,)
+            words = np.flatnonzero(has_parent).tolist()
+            counts.update((parse.tags[parents[word]], parse.tags[word]) for word in words)
+    return counts
+
+
+def share_of_rule(rule: Rule, counts: Counter[Rule]) -> float:
+    """Compute the share of a rule among those of the same parent, 0 to 1."""
+    of_parent = sum(count for (parent, _), count in counts.items() if parent == rule[0])
+    return counts[rule] / of_parent if of_parent else 0.0
+
+
+def most_frequent(counts: Counter[Rule]) -> list[tuple[Rule, int]]:
+    """Sort rules with their counts, the most frequent first."""
+    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))

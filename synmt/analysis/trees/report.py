@@ -6,25 +6,23 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 from synmt.analysis import inputs
 from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.options import TreeOptions
-from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.analysis.trees.drawing import LEGEND, draw_tree
-from synmt.analysis.trees.induced import InducedTrees, induce_trees
-from synmt.analysis.trees.results import GoldTrees, TreeResults, compare_induced, results_as_json
+from synmt.analysis.trees.induced import induce_trees
+from synmt.analysis.trees.results import GoldTrees, compare_induced, result_facts, result_tables
 from synmt.analysis.trees.sources import tree_sources
 from synmt.analysis.trees.svg import TreeDrawing, draw_svg
-from synmt.analysis.trees.tables import results_as_html, results_as_text
 from synmt.arrays import SIDES, Side
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.outputs import Outputs
 from synmt.files.writing import write_atomically
-from synmt.reporting.page import Section, picture
+from synmt.reporting.page import picture
 from synmt.reporting.svg import check_svg
+from synmt.reporting.values import Report, TextBlock
 from synmt.run import Run, find_run
 from synmt.syntax.align import locate_words
 from synmt.syntax.conllu import read_conllu, read_parses
@@ -34,26 +32,32 @@ from synmt.words.word_tokenizer import WordTokenizer
 _logger = logging.getLogger(__name__)
 
 
-def analyze_trees(options: TreeOptions) -> AnalysisReport:
+def analyze_trees(options: TreeOptions) -> Report:
     """Compare the trees that a model has learned with gold or parsed trees, as in Tran & Bisk (2018)."""
     _check_options(options)
     run = find_run(options.run)
     translator = Translator.load(run)
-    side = cast(Side, options.side)
+    side = options.side
     sources = tree_sources(translator.model, side, options.head, where=str(run.folder))
     text, gold = _read_text(translator, run, side, options)
     _logger.info(f"compared with: {gold}")
     trees = induce_trees(translator, sources, text)
-    results = compare_induced(trees, text, system=run.folder.resolve().name, gold=gold)
+    results = compare_induced(trees, text, gold)
     inputs.say_left_out(too_long=results.too_long, empty=results.empty)
-    drawings = _drawings(results, trees, text, options.draw)
+    best = trees.by_source[results.best]
+    drawings = [
+        TreeDrawing(f"sentence {index + 1}", parents, text.gold[index])
+        for index, parents in zip(trees.lines[: options.draw], best.trees, strict=False)
+    ]
+    system = run.folder.resolve().name
     if drawings:
-        _save_drawings(drawings, results, options.plot, run.folder)
-    return AnalysisReport(
-        results.system,
-        to_json=lambda: results_as_json(results),
-        to_text=lambda: _to_text(results, drawings),
-        to_html=lambda: [_to_html(results, drawings)],
+        default = run.folder / "analysis" / f"trees-{best.source.file_name}.svg"
+        _save(draw_svg(drawings, f"{system}, {best.source.name}", gold.kind), options.plot, default)
+    return Report(
+        title=f"{system}: trees of the {side}; {gold}",
+        parts=[*result_tables(results), *_drawn(drawings, f"{system}, {best.source.name}", gold.kind)],
+        facts={"system": system, "side": side, **result_facts(results)},
+        system=system,
         runs=(run.folder,),
     )
 
@@ -125,31 +129,12 @@ def _reading_note(translator: Translator, text: ParsedText) -> str:
     return "" if text.model_trees is None else inputs.as_read(translator.reading.control)
 
 
-def _drawings(results: TreeResults, trees: InducedTrees, text: ParsedText, count: int) -> list[TreeDrawing]:
-    """Take the first sentences, with the trees of the best source."""
-    best = trees.by_source[results.best].trees
-    return [
-        TreeDrawing(f"sentence {index + 1}", parents, text.gold[index])
-        for index, parents in zip(trees.lines[:count], best[:count], strict=True)
-    ]
-
-
-def _default_plot(run: Path, results: TreeResults) -> Path:
-    source = results.rows[results.best].source
-    assert source is not None
-    return run / "analysis" / f"trees-{source.file_name}.svg"
-
-
-def _heading(results: TreeResults) -> str:
-    return f"{results.system}, {results.rows[results.best].name}"
-
-
-def _save_drawings(drawings: list[TreeDrawing], results: TreeResults, plot: Path | None, run: Path) -> None:
-    path = plot or _default_plot(run, results)
+def _save(svg: str, plot: Path | None, default: Path) -> None:
+    path = plot or default
     replaced = path.exists()
     try:
         with write_atomically(path) as stream:
-            stream.write(draw_svg(drawings, _heading(results), results.gold.kind))
+            stream.write(svg)
     except SynmtError as error:
         # the run may be someone else's, and the trees are shown anyway
         if plot:
@@ -159,16 +144,11 @@ def _save_drawings(drawings: list[TreeDrawing], results: TreeResults, plot: Path
     _logger.info("trees: %s%s", path, " (replaced)" * replaced)
 
 
-def _to_text(results: TreeResults, drawings: list[TreeDrawing]) -> Iterator[str | TextTable]:
-    yield from results_as_text(results)
+def _drawn(drawings: Sequence[TreeDrawing], heading: str, kind: str) -> Iterator[TextBlock]:
+    """Yield each sentence, and a legend, which the pictures of a page have themselves."""
     for one in drawings:
         assert one.parents is not None
-        yield f"\n{one.title}, {results.rows[results.best].name}"
-        yield from draw_tree(one.parents, one.gold)
+        drawn = picture(draw_svg([one], heading, kind), caption=one.title)
+        yield TextBlock(lines=[f"{one.title}, {heading}", *draw_tree(one.parents, one.gold)], html=drawn)
     if drawings:
-        yield f"\n{LEGEND.format(results.gold.kind)}"
-
-
-def _to_html(results: TreeResults, drawings: list[TreeDrawing]) -> Section:
-    pictures = [picture(draw_svg([one], _heading(results), results.gold.kind), caption=one.title) for one in drawings]
-    return Section(f"Trees of the {results.side}", results_as_html(results) + "".join(pictures))
+        yield TextBlock(lines=[LEGEND.format(kind)], html="")

@@ -1,20 +1,32 @@
-"""Attachment accuracy of all trees induced from a model, and of branching baselines."""
+"""Attachment accuracy of all trees induced from a model, and of branching baselines, as tables and plain values."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from synmt.analysis.forward_passes import ParsedText
-from synmt.analysis.trees.attachment import Attachment, branching_baselines, compare_trees
-from synmt.analysis.trees.grammar import Grammar, read_grammar
+from synmt.analysis.trees.attachment import (
+    Attachment,
+    Rule,
+    branching_baselines,
+    compare_trees,
+    count_rules,
+    most_frequent,
+    share_of_rule,
+)
 from synmt.analysis.trees.induced import InducedTrees
 from synmt.analysis.trees.sources import TreeSource
-from synmt.arrays import IntArray, Side
+from synmt.arrays import IntArray
 from synmt.errors import SynmtError
 from synmt.evaluation.outputs import the_test_set
+from synmt.reporting.values import Column, Interval, Marked, Table, Value, count_column, text_column
 from synmt.syntax.parse import Parse
+
+_MOST_RULES = 24
+"""Number of rules in the table, the most frequent ones in the gold trees."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +58,15 @@ class GoldTrees:
 class TreeRow:
     """Trees compared with gold.
 
+    rules: how often each rule of their grammar was used.
     source: where the trees were read from; None for a branching baseline.
     choices: attachment of the word with the highest weight; None for a branching baseline.
     """
 
     name: str
-    source: TreeSource | None
     attachment: Attachment
-    grammar: Grammar
+    rules: Counter[Rule]
+    source: TreeSource | None = None
     choices: Attachment | None = None
 
 
@@ -63,53 +76,53 @@ class TreeResults:
 
     sentences: number of sentences compared.
     too_long, empty: number of sentences left out.
-    rows: the sources of the model, then the baselines.
-    best: number of the model's row with the highest DA.
-    grammar: of the gold trees.
+    induced: the trees of each source of the model; baselines: the branching baselines.
+    rules: of the grammar of the gold trees.
     """
 
-    system: str
-    side: Side
     gold: GoldTrees
     sentences: int
     too_long: int
     empty: int
-    rows: list[TreeRow]
-    best: int
-    grammar: Grammar
+    induced: list[TreeRow]
+    baselines: list[TreeRow]
+    rules: Counter[Rule]
+
+    @property
+    def best(self) -> int:
+        """The number of the source with the highest directed accuracy."""
+        return max(range(len(self.induced)), key=lambda row: self.induced[row].attachment.da.value)
+
+    @property
+    def compared(self) -> list[TreeRow]:
+        """The best trees of the model and the baselines."""
+        return [self.induced[self.best], *self.baselines]
 
     @property
     def words(self) -> int:
         """Number of words that count."""
-        return self.rows[0].attachment.words
-
-    @property
-    def baselines(self) -> list[TreeRow]:
-        """The rows of the branching baselines."""
-        return [row for row in self.rows if row.source is None]
+        return self.induced[0].attachment.words
 
 
-def compare_induced(trees: InducedTrees, text: ParsedText, *, system: str, gold: GoldTrees) -> TreeResults:
+def compare_induced(trees: InducedTrees, text: ParsedText, gold: GoldTrees) -> TreeResults:
     """Compare the trees induced from a model, and the branching baselines, with the gold trees of the text."""
     parses = [text.gold[index] for index in trees.lines]
     if not parses:
         raise SynmtError("there are no sentences to compare: all are empty, or longer than the model takes")
-    rows = [
-        _compare(one.source.name, one.trees, parses, source=one.source, choices=compare_trees(one.choices, parses))
+    induced = [
+        _compare(one.source.name, one.trees, parses, one.source, compare_trees(one.choices, parses))
         for one in trees.by_source
     ]
-    if not rows[0].attachment.words:
+    if not induced[0].attachment.words:
         raise SynmtError("all words are punctuation, which does not count", where=str(gold))
     return TreeResults(
-        system=system,
-        side=text.side,
         gold=gold,
         sentences=len(parses),
         too_long=trees.too_long,
         empty=len(text.source) - len(parses) - trees.too_long,
-        rows=rows + [_compare(name, chains, parses) for name, chains in branching_baselines(parses)],
-        best=max(range(len(rows)), key=lambda row: rows[row].attachment.da.value),
-        grammar=read_grammar([parse.parents for parse in parses], parses),
+        induced=induced,
+        baselines=[_compare(name, chains, parses) for name, chains in branching_baselines(parses)],
+        rules=count_rules([parse.parents for parse in parses], parses),
     )
 
 
@@ -120,27 +133,87 @@ def _compare(
     source: TreeSource | None = None,
     choices: Attachment | None = None,
 ) -> TreeRow:
-    return TreeRow(name, source, compare_trees(trees, gold), read_grammar(trees, gold), choices)
+    return TreeRow(name, compare_trees(trees, gold), count_rules(trees, gold), source, choices)
 
 
-def results_as_json(results: TreeResults) -> dict[str, Any]:
-    """Convert results to plain values; shares are from 0 to 1, and missing values None."""
+def result_tables(results: TreeResults) -> list[Table]:
+    """Make tables of the accuracy of all trees, and of the best ones by relation and by part of speech."""
+    tables = [_accuracy_table(results), _relation_table(results), _rule_table(results)]
+    return [table for table in tables if table.rows]
+
+
+def _share_column(title: str, about: str = "") -> Column:
+    return Column(title=title, kind="share", digits=1, about=about)
+
+
+def _accuracy_table(results: TreeResults) -> Table:
+    choice = len(results.induced) > 1
+    notes = ["left, right branching: the parent is always the next, the previous word"]
+    notes.append("words are surface tokens: a multi-word token counts once")
+    if results.gold.parser:
+        notes.append(f"gold trees come from a parser, which makes errors: {results.gold.parser}")
+    if choice:
+        notes.append("*: the best, selected on these sentences; expect a lower accuracy on others")
+    rows = [_accuracy_row(row) for row in (*results.induced, *results.baselines)]
+    if choice:
+        rows[results.best][0] = Marked(results.induced[results.best].name, "*")
+    columns = [
+        text_column("trees"),
+        _share_column("DA", "directed attachment accuracy, the share of words with the right parent"),
+        _share_column("95 % of DA"),
+        _share_column("UA", "undirected attachment accuracy, which counts reversed arcs too"),
+        _share_column("95 % of UA"),
+        _share_column("top choice", "words whose highest weight is on their parent"),
+    ]
+    title = f"{results.words:,} words without punctuation in {results.sentences:,} sentences"
+    return Table(title=title, columns=columns, rows=rows, notes=notes)
+
+
+def _accuracy_row(row: TreeRow) -> list[Value]:
+    da, ua = row.attachment.da, row.attachment.ua
+    top = row.choices.da.value if row.choices else None
+    return [row.name, da.value, Interval(da.low, da.high), ua.value, Interval(ua.low, ua.high), top]
+
+
+def _relation_table(results: TreeResults) -> Table:
+    by_relation = [row.attachment.by_relation() for row in results.compared]
+    rows = [
+        [name, words, *(relations[name][1] for relations in by_relation)]
+        for name, (words, *_) in by_relation[0].items()
+    ]
+    columns = [text_column("relation"), count_column("words"), *(_share_column(row.name) for row in results.compared)]
+    return Table(title="Directed attachment accuracy by relation", columns=columns, rows=rows)
+
+
+def _rule_table(results: TreeResults) -> Table:
+    """Make the table of the grammar, without rows where the gold trees have no tags."""
+    counts = [results.rules, *(row.rules for row in results.compared)]
+    rows = [
+        [" → ".join(rule), *(share_of_rule(rule, one) for one in counts)]
+        for rule, _ in most_frequent(results.rules)[:_MOST_RULES]
+    ]
+    names = ["gold", *(row.name for row in results.compared)]
+    columns = [text_column("parent → child"), *map(_share_column, names)]
+    title = "Parts of speech of children: share of the parent's children, the most frequent first"
+    return Table(title=title, columns=columns, rows=rows)
+
+
+def result_facts(results: TreeResults) -> dict[str, Any]:
+    """List all numbers as plain values, with every relation and rule."""
     return {
-        "system": results.system,
-        "side": results.side,
         "test": results.gold.test or None,
         "gold": str(results.gold),
         "parser": results.gold.parser or None,
         "sentences": results.sentences,
         "left_out": {"too_long": results.too_long, "empty": results.empty},
         "words": results.words,
-        "best": results.rows[results.best].name,
-        "rows": [_row_as_json(row) for row in results.rows],
-        "gold_children": _grammar_as_json(results.grammar),
+        "best": results.induced[results.best].name,
+        "rows": [_row_facts(row) for row in (*results.induced, *results.baselines)],
+        "gold_children": _children(results.rules),
     }
 
 
-def _row_as_json(row: TreeRow) -> dict[str, Any]:
+def _row_facts(row: TreeRow) -> dict[str, Any]:
     source = row.source
     return {
         "trees": row.name,
@@ -154,13 +227,13 @@ def _row_as_json(row: TreeRow) -> dict[str, Any]:
             name: {"words": words, "directed": da, "undirected": ua}
             for name, (words, da, ua) in row.attachment.by_relation().items()
         },
-        "children": _grammar_as_json(row.grammar),
+        "children": _children(row.rules),
     }
 
 
-def _grammar_as_json(grammar: Grammar) -> dict[str, dict[str, int]]:
-    """Convert a grammar: tag of the parent -> tag of the child -> words, the most frequent first."""
+def _children(rules: Counter[Rule]) -> dict[str, dict[str, int]]:
+    """List a grammar: tag of the parent -> tag of the child -> words, the most frequent first."""
     found: dict[str, dict[str, int]] = {}
-    for (parent, child), words in sorted(grammar.counts.items(), key=lambda one: (-one[1], one[0])):
+    for (parent, child), words in most_frequent(rules):
         found.setdefault(parent, {})[child] = words
     return found

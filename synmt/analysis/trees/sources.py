@@ -86,8 +86,12 @@ def tree_sources(model: Seq2Seq, side: Side, head: str | None = None, *, where: 
             do="Leave out `--head` to read latent trees, or choose a run of a Transformer",
         )
     owners = {(source.layer, source.head): source for source in learnt}
-    places = [(layer, number) for layer, count in enumerate(heads, 1) for number in range(1, count + 1)]
-    chosen = places if head == _ALL else [_parse_head(head, side, heads)]
+    every = [(layer, number) for layer, own in enumerate(heads, 1) for number in range(1, own + 1)]
+    places = {f"{layer}.{number}": (layer, number) for layer, number in every}
+    if head not in (_ALL, *places):
+        ends = ", ".join(f"{layer}.1 to {layer}.{own}" for layer, own in enumerate(heads, 1))
+        raise UsageError(f"'{head}' is not a head", where="--head", allowed=f"LAYER.HEAD: {ends}; or `{_ALL}`")
+    chosen = every if head == _ALL else [places[head]]
     return [owners.get(place, TreeSource(side, "", *place)) for place in chosen]
 
 
@@ -112,17 +116,17 @@ def _has_tree_heads(variant: Variant | type[Variant]) -> bool:
 
 def _no_trees_learnt(model: Seq2Seq, side: Side, heads: list[int], where: str) -> UsageError:
     other: Side = "target" if side == "source" else "source"
-    advice = {
-        f"see the trees of its {other} with `--side {other}`": any(_learnt(model, other)),
-        "read any head as trees, with `--head LAYER.HEAD` or `--head all`": bool(heads),
-        "train a model with latent_tree (`synmt train multi30k-sa`)": not heads and side == "source",
-        "choose a run of a Transformer and read its heads with `--head`": not heads,
-    }
+    do = [f"see the trees of its {other} with `--side {other}`"] if any(_learnt(model, other)) else []
+    if heads:
+        do.append("read any head as trees, with `--head LAYER.HEAD` or `--head all`")
+    else:
+        do += ["train a model with latent_tree (`synmt train multi30k-sa`)"] if side == "source" else []
+        do.append("choose a run of a Transformer and read its heads with `--head`")
     return UsageError(
         f"nothing in this model has learned trees of the {side}",
         where=where,
         allowed=f"Variants that learn them: {', '.join(_tree_learners(side))}",
-        do="You can " + ", or ".join(text for text, applies in advice.items() if applies),
+        do=f"You can {', or '.join(do)}",
     )
 
 
@@ -136,20 +140,3 @@ def _tree_learners(side: Side) -> Iterator[str]:
 def _annotates_with_trees(variant: Variant | type[Variant]) -> bool:
     # one that reads the parser's trees learns none
     return variant.annotates_memory() and not variant.reads
-
-
-def _parse_head(text: str, side: Side, heads: list[int]) -> tuple[int, int]:
-    layer, _, head = text.partition(".")
-    if not (layer.isdecimal() and head.isdecimal()):
-        raise UsageError(
-            f"'{text}' is not a head", where="--head", allowed=f"LAYER.HEAD, both counted from 1, or `{_ALL}`"
-        )
-    if not 1 <= int(layer) <= len(heads):
-        raise UsageError(f"the {side} has no layer {layer}", where="--head", allowed=f"Layers 1 to {len(heads)}")
-    if not 1 <= int(head) <= heads[int(layer) - 1]:
-        raise UsageError(
-            f"there is no head {text}",
-            where="--head",
-            allowed=f"Layer {int(layer)} has heads 1 to {heads[int(layer) - 1]}",
-        )
-    return int(layer), int(head)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.trees.drawing import display_width
 from synmt.arrays import IntArray
@@ -50,159 +52,128 @@ class TreeDrawing:
     gold: Parse
 
 
-@dataclass(frozen=True)
-class _Arc:
-    """An arc from a parent to a child; a root is its own parent. Level 1 is nearest to the words."""
-
-    child: int
-    parent: int
-    level: int
-
-    @property
-    def ends(self) -> tuple[int, int]:
-        return min(self.child, self.parent), max(self.child, self.parent)
-
-
 def draw_svg(sentences: Sequence[TreeDrawing], heading: str, kind: str = "gold") -> str:
     """Draw sentences below each other.
 
     kind: the name of the trees that those of the model are compared with.
     """
-    parts, key = list[str](), _KEY.format(kind)
-    y, width = _MARGIN + 14.0, _MARGIN * 2 + _WORD * display_width(heading)
-    parts.append(svg_text(_MARGIN, y, heading, "title"))
-    parts.append(svg_text(_MARGIN, y + 18, key, "key"))
-    width = max(width, 2 * _MARGIN + 0.9 * _WORD * display_width(key))
-    y += 40
+    key, y = _KEY.format(kind), _MARGIN + 54.0
+    parts = [svg_text(_MARGIN, y - 40, heading, "title"), svg_text(_MARGIN, y - 22, key, "key")]
+    width = 2 * _MARGIN + _WORD * max(display_width(heading), 0.9 * display_width(key))
     for sentence in sentences:
-        drawn = _Layout(sentence)
-        parts += drawn.elements(y)
-        y, width = y + drawn.height, max(width, drawn.width)
+        elements, its_width, height = _sentence(sentence, y)
+        parts += elements
+        y, width = y + height, max(width, its_width)
     return svg_document(parts, width, y, style=_STYLE)
 
 
 def draw_parse(parse: Parse) -> str:
     """Draw one tree, above its words, with its relations."""
-    drawn = _Layout(TreeDrawing("", None, parse))
-    return svg_document(drawn.elements(0), drawn.width, drawn.height, style=_STYLE)
+    return svg_document(*_sentence(TreeDrawing("", None, parse), 0), style=_STYLE)
 
 
-class _Layout:
-    """The layout of one sentence.
+@dataclass(frozen=True)
+class _Arc:
+    """An arc from a parent to a child; a root is its own parent.
 
-    alone: whether there is only the gold tree, drawn above the words.
-    centres: horizontal centre of each word.
-    slots: (above the words?, child of the arc, word) -> horizontal offset from the word's centre where the arc ends.
+    level: 1 is nearest to the words.
+    start, end: horizontal distances of its ends from the centres of the parent and of the child.
     """
 
-    def __init__(self, drawn: TreeDrawing) -> None:
-        self.drawn = drawn
-        self.words = drawn.gold.words
-        gold = _arcs(drawn.gold.parents.tolist())
-        self.alone = drawn.parents is None
-        self.above, self.below = (gold, []) if drawn.parents is None else (_arcs(drawn.parents.tolist()), gold)
-        self.slots = {
-            (upper, *place): offset
-            for upper, arcs in ((True, self.above), (False, self.below))
-            for place, offset in _slots(arcs, len(self.words))
-        }
-        self.centres = self._centres()
-        last = self.centres[-1] + _WORD * display_width(self.words[-1]) / 2 if self.words else 0.0
-        self.width = max(last + _MARGIN * 2, 2 * _MARGIN + _WORD * display_width(drawn.title))
-        tops = [max((arc.level for arc in arcs), default=0) * _LEVEL + 22 for arcs in (self.above, self.below)]
-        self.baseline = 24 + tops[0]
-        self.height = self.baseline + tops[1] + (0 if self.alone else 40)
+    child: int
+    parent: int
+    level: int
+    start: float
+    end: float
 
-    def _centres(self) -> list[float]:
-        """Place words as close together as words, arcs and labels allow."""
-        half = [_WORD * display_width(word) / 2 for word in self.words]
-        for (*_, word), offset in self.slots.items():
-            half[word] = max(half[word], offset + _SLOT / 2)
-        centres: list[float] = []
-        for word in range(len(self.words)):
-            candidates = [centres[-1] + half[word - 1] + half[word] + _GAP] if word else [_MARGIN + half[0]]
-            candidates += [centres[first] + room for first, room in self._distances(word)]
-            centres.append(max(candidates))
-        return centres
 
-    def _distances(self, word: int) -> Iterator[tuple[int, float]]:
-        """Yield the earlier words connected to a word, with the minimum distance that the arc and its label need."""
-        for upper, arcs in ((True, self.above), (False, self.below)):
-            for arc in arcs:
-                first, last = arc.ends
-                if first < word == last:
-                    relation = self.drawn.gold.relations[arc.child] if upper == self.alone else ""
-                    shift = self.slots[upper, arc.child, first] - self.slots[upper, arc.child, last]
-                    yield first, shift + max(2 * _BEND + 2, _LABEL * display_width(relation) + 2 * _BEND)
+@dataclass(frozen=True)
+class _Half:
+    """The arcs above the words, with `down` -1, or below them, with 1; with the style and perhaps a label of each."""
 
-    def elements(self, top: float) -> Iterator[str]:
-        """Yield the SVG elements: arcs, then labels and words on top of them."""
-        y = top + self.baseline
-        if self.drawn.title:
-            yield svg_text(_MARGIN, top + 8, self.drawn.title, "title")
-        for arc in self.below:
-            yield self._path(arc, y + 9, 1, "gold")
-        for arc, style in zip(self.above, self._styles(), strict=True):
-            yield self._path(arc, y - 18, -1, style)
-        for arc in self.above if self.alone else self.below:
-            # a label is on the inner side of its arc; the root's label is at the end of the line
-            far, root = arc.level * _LEVEL, arc.child == arc.parent
-            label = y - 18 - far + (-4 if root else 12) if self.alone else y + 9 + far + (13 if root else -4)
-            yield svg_text(self._middle(arc), label, self.drawn.gold.relations[arc.child], "label")
-        for centre, word in zip(self.centres, self.words, strict=True):
-            yield svg_text(centre, y, word, "word")
+    down: int
+    arcs: list[_Arc]
+    styles: list[str]
+    labels: Sequence[str]
 
-    def _styles(self) -> list[str]:
-        """Return the CSS class of each arc above the words: correct, wrong or not counted."""
-        if self.alone:
-            return ["gold"] * len(self.above)
-        right, counts = self.drawn.parents == self.drawn.gold.parents, not_punctuation(self.drawn.gold)  # (W,) both
-        return ["gold" if not counts[arc.child] else "right" if right[arc.child] else "wrong" for arc in self.above]
 
-    def _middle(self, arc: _Arc) -> float:
-        """Find the horizontal middle of an arc with a label."""
-        return (self._end(arc, arc.child, self.alone) + self._end(arc, arc.parent, self.alone)) / 2
-
-    def _end(self, arc: _Arc, word: int, upper: bool) -> float:
-        return self.centres[word] + self.slots[upper, arc.child, word]
-
-    def _path(self, arc: _Arc, y: float, up: int, style: str) -> str:
-        """Draw an arc with an arrow at the child; a root's arc is a vertical line."""
-        upper, far = up < 0, y + up * arc.level * _LEVEL
-        x = self._end(arc, arc.child, upper)
-        arrow = f"M{x - 3:.1f} {y + up * 6:.1f}L{x:.1f} {y:.1f}L{x + 3:.1f} {y + up * 6:.1f}"
-        if arc.child == arc.parent:
-            return f'<path class="{style}" d="M{x:.1f} {y:.1f}V{far:.1f}{arrow}"/>'
-        start = self._end(arc, arc.parent, upper)
-        bend, turn = (_BEND if x > start else -_BEND), far - up * _BEND
-        line = f"M{start:.1f} {y:.1f}V{turn:.1f}Q{start:.1f} {far:.1f} {start + bend:.1f} {far:.1f}"
-        line += f"H{x - bend:.1f}Q{x:.1f} {far:.1f} {x:.1f} {turn:.1f}V{y:.1f}"
-        return f'<path class="{style}" d="{line}{arrow}"/>'
+def _sentence(drawn: TreeDrawing, top: float) -> tuple[list[str], float, float]:
+    """Draw a sentence: its SVG elements, its width and its height."""
+    words, gold = drawn.gold.words, _arcs(drawn.gold.parents.tolist())
+    plain = ["gold"] * len(gold)
+    halves = [_Half(-1, gold, plain, drawn.gold.relations)]
+    if drawn.parents is not None:
+        right, counts = drawn.parents == drawn.gold.parents, not_punctuation(drawn.gold)  # (W,) both
+        styles = np.where(counts, np.where(right, "right", "wrong"), "gold").tolist()
+        halves = [_Half(-1, _arcs(drawn.parents.tolist()), styles, [""] * len(gold))]
+        halves.append(_Half(1, gold, plain, drawn.gold.relations))
+    centres = _centres(words, halves)
+    heights = [max((arc.level for arc in half.arcs), default=0) * _LEVEL + 22 for half in halves]
+    y = top + 24 + heights[0]
+    elements = [svg_text(_MARGIN, top + 8, drawn.title, "title")] if drawn.title else []
+    for half in halves:
+        elements += _draw_half(half, centres, y)
+    elements += [svg_text(centre, y, word, "word") for centre, word in zip(centres, words, strict=True)]
+    last = centres[-1] + _WORD * display_width(words[-1]) / 2 if words else 0.0
+    width = 2 * _MARGIN + max(last, _WORD * display_width(drawn.title))
+    return elements, width, 24 + sum(heights) + (22 if len(halves) == 1 else 40)
 
 
 def _arcs(parents: Sequence[int]) -> list[_Arc]:
-    """Assign levels: short arcs inside long ones, the root's arc outermost."""
-    arcs: list[_Arc] = []
-    pairs = [(child, parent) for child, parent in enumerate(parents) if child != parent]
-    for child, parent in sorted(pairs, key=lambda pair: abs(pair[0] - pair[1])):
-        first, last = min(child, parent), max(child, parent)
-        inside = [arc.level for arc in arcs if arc.ends[0] < last and first < arc.ends[1]]
-        arcs.append(_Arc(child, parent, max(inside, default=0) + 1))
-    highest = max((arc.level for arc in arcs), default=0)
-    roots = [_Arc(word, word, highest + 1) for word, parent in enumerate(parents) if word == parent]
-    return arcs + roots
+    """Give each word the arc from its parent: short arcs inside long ones, the root's outermost, without crossings."""
+    ends = [(min(pair), max(pair)) for pair in enumerate(parents)]
+    levels = dict[int, int]()
+    for child, (first, last) in sorted(enumerate(ends), key=lambda one: one[1][1] - one[1][0]):
+        if first != last:
+            inside = [level for other, level in levels.items() if ends[other][0] < last and first < ends[other][1]]
+            levels[child] = max(inside, default=0) + 1
+    highest = max(levels.values(), default=0) + 1
+    offsets = dict[tuple[int, int], float]()
+    for word in range(len(parents)):
+        # from left to right: arcs to the left, the short ones first, the root's, arcs to the right, the long ones first
+        sides = {child: sum(ends[child]) - 2 * word for child in range(len(parents)) if word in ends[child]}
+        ordered = sorted(sides, key=lambda child: ((sides[child] > 0) - (sides[child] < 0), -sides[child]))
+        offsets |= {(child, word): (place - (len(ordered) - 1) / 2) * _SLOT for place, child in enumerate(ordered)}
+    return [
+        _Arc(child, parent, levels.get(child, highest), offsets[child, parent], offsets[child, child])
+        for child, parent in enumerate(parents)
+    ]
 
 
-def _slots(arcs: Sequence[_Arc], words: int) -> Iterator[tuple[tuple[int, int], float]]:
-    """Order the ends of arcs at each word so that arcs do not cross: ((child of the arc, word), offset)."""
-    for word in range(words):
-        from_left = [arc for arc in arcs if arc.ends[0] < word == arc.ends[1]]
-        from_right = [arc for arc in arcs if arc.ends[0] == word < arc.ends[1]]
-        roots = [arc for arc in arcs if arc.ends == (word, word)]
-        ordered = [
-            *sorted(from_left, key=lambda arc: arc.level),
-            *roots,
-            *sorted(from_right, key=lambda arc: -arc.level),
-        ]
-        for place, arc in enumerate(ordered):
-            yield (arc.child, word), (place - (len(ordered) - 1) / 2) * _SLOT
+def _centres(words: Sequence[str], halves: Sequence[_Half]) -> list[float]:
+    """Place words as close together as words, arcs and labels allow."""
+    room = [_WORD * display_width(word) / 2 for word in words]
+    apart: list[list[tuple[int, float]]] = [[] for _ in words]
+    for half in halves:
+        for arc, label in zip(half.arcs, half.labels, strict=True):
+            for word, offset in ((arc.parent, arc.start), (arc.child, arc.end)):
+                room[word] = max(room[word], offset + _SLOT / 2)
+            if arc.child != arc.parent:
+                long = max(2 * _BEND + 2, _LABEL * display_width(label) + 2 * _BEND)
+                shift = (arc.start - arc.end) * (1 if arc.parent < arc.child else -1)
+                apart[max(arc.child, arc.parent)].append((min(arc.child, arc.parent), long + shift))
+    centres: list[float] = []
+    for word, half_width in enumerate(room):
+        beside = centres[-1] + room[word - 1] + half_width + _GAP if word else _MARGIN + half_width
+        centres.append(max(beside, *(centres[first] + distance for first, distance in apart[word]), 0))
+    return centres
+
+
+def _draw_half(half: _Half, centres: Sequence[float], y: float) -> Iterator[str]:
+    """Yield arcs, each with an arrow at the child, then labels on top of them; a root's arc is a vertical line."""
+    down, near = half.down, y + (9 if half.down > 0 else -18)
+    labels = []
+    for arc, style, label in zip(half.arcs, half.styles, half.labels, strict=True):
+        start, end = centres[arc.parent] + arc.start, centres[arc.child] + arc.end
+        far, root = near + down * arc.level * _LEVEL, arc.child == arc.parent
+        arrow = f"M{end - 3:.1f} {near + down * 6:.1f}L{end:.1f} {near:.1f}L{end + 3:.1f} {near + down * 6:.1f}"
+        line = f"M{end:.1f} {near:.1f}V{far:.1f}"
+        if not root:
+            bend, turn = _BEND if end > start else -_BEND, far - down * _BEND
+            line = f"M{start:.1f} {near:.1f}V{turn:.1f}Q{start:.1f} {far:.1f} {start + bend:.1f} {far:.1f}"
+            line += f"H{end - bend:.1f}Q{end:.1f} {far:.1f} {end:.1f} {turn:.1f}V{near:.1f}"
+        yield f'<path class="{style}" d="{line}{arrow}"/>'
+        # a label is on the inner side of its arc; the root's label is at the end of the line
+        beside = (13 if root else -4) if down > 0 else (-4 if root else 12)
+        labels += [svg_text((start + end) / 2, far + beside, label, "label")] if label else []
+    yield from labels
