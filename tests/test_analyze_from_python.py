@@ -12,6 +12,7 @@ from synmt.analysis.options import AttentionOptions, CompareOptions, GateOptions
 from synmt.analysis.report import TextTable
 from synmt.analysis.robustness.report import analyze_robustness
 from synmt.analysis.trees.report import analyze_trees
+from synmt.reporting.values import Report
 
 pytestmark = pytest.mark.journey
 
@@ -47,6 +48,11 @@ def test_a_report_is_made_from_options_and_prints_nothing(runs, capsys, tmp_path
     report = analyze(options(runs[run]))
     assert run in report.system
     assert set(report.runs) == {runs[run]}
+    if isinstance(report, Report):
+        assert report.as_json()["test"] == "test"
+        assert report.tables
+        assert capsys.readouterr() == ("", "")
+        return
     assert report.to_json()["test"] == "test"
     parts = list(report.to_text())
     assert all(isinstance(part, str | TextTable) for part in parts)
