@@ -116,8 +116,8 @@ def test_the_figure_says_what_rows_and_columns_are(trees):
     words = [" ".join(text.get_text().split()) for text in drawn.texts]
     assert words == [
         "sa, latent trees (latent_tree): probable parents in the annotations of the source sentence 1, source",
-        "probable parent; on the diagonal: the root, or the piece itself if flat",
         "piece",
+        "probable parent; on the diagonal: the root, or the piece itself if flat",
     ]
 
 

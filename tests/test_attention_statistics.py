@@ -428,11 +428,11 @@ def test_a_grid_has_labels_at_its_edges_and_one_small_head_shows_numbers():
     figure = draw_maps(shown_map(5, 16), system="system")
     figure.draw_without_rendering()
     *panels, _ = figure.axes
-    assert [len(axes.get_yticks()) for axes in panels] == [5, 0, 0, 0] * 4
-    assert [len(axes.get_xticks()) for axes in panels] == [0] * 12 + [5] * 4
+    assert [len(axes.get_yticks()) for axes in panels] == [5, *[0] * 7] * 2
+    assert [len(axes.get_xticks()) for axes in panels] == [0] * 8 + [5] * 8
     corners = [axes.get_position() for axes in panels]
-    assert [corner.x0 for corner in corners] == pytest.approx([corner.x0 for corner in corners[:4]] * 4)
-    assert all(above.y0 > below.y1 for above, below in zip(corners[:-4], corners[4:], strict=True))
+    assert [corner.x0 for corner in corners] == pytest.approx([corner.x0 for corner in corners[:8]] * 2)
+    assert all(above.y0 > below.y1 for above, below in zip(corners[:-8], corners[8:], strict=True))
     one = draw_maps(shown_map(4, 1), system="system")
     assert [text.get_text() for text in one.axes[0].texts][:2] == ["0.00", "0.07"]
     assert not draw_maps(shown_map(20, 1), system="system").axes[0].texts

@@ -90,12 +90,9 @@ def test_json_has_everything_in_the_table_and_the_map(project):
     assert rows_of(report(project, "pascal", "--head", "1.2"))[0] == rows[1]
 
 
-def test_many_heads_are_also_laid_out_by_layer(project):
+def test_all_of_many_heads_are_listed(project):
     shown, _ = output(project, "many")
-    rows = [line.split() for line in shown.splitlines()]
-    assert ["parent", "1", "2", "3", "4"] in rows
-    assert next(row for row in rows if row[:2] == ["layer", "1"])[3] == "*"
-    assert sum(row[:1] == ["head"] for row in rows) == 1 + 20
+    assert sum(line.startswith("head ") for line in shown.splitlines()) == 1 + 20
     assert max(map(len, shown.splitlines()[3:])) <= 100
 
 

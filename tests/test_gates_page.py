@@ -124,7 +124,7 @@ def test_the_axis_of_the_figure_is_not_cut_off():
     figure = draw_gates(tabulate(punctuated()), system="sa")
     figure.draw_without_rendering()
     label = figure.axes[0].xaxis.label
-    assert label.get_text().endswith("\nsquares: less often   * fewer than 10 words")
+    assert label.get_text().endswith("\n* fewer than 10 words")
     ends, width = label.get_window_extent(), figure.bbox.width
     assert 0 <= ends.x0 < ends.x1 <= width
 

@@ -15,7 +15,7 @@ from synmt.analysis.attention.figures import check_legible, draw_agreement, draw
 from synmt.analysis.attention.heads import KINDS, AttentionKind, Head, has_heads, heads_of, side_of
 from synmt.analysis.attention.maps import MAP_CONTENTS, AttentionMap, MapContent, read_map
 from synmt.analysis.attention.statistics import HeadStatistics, measure_heads
-from synmt.analysis.attention.tables import best_head, head_table, join, layer_table, relation_agreement, relation_table
+from synmt.analysis.attention.tables import best_head, head_table, join, relation_agreement, relation_table
 from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.options import AttentionOptions
 from synmt.analysis.trees.sources import annotation_sources
@@ -31,9 +31,6 @@ from synmt.run import Run, find_run
 from synmt.syntax.conllu import read_parses
 
 _logger = logging.getLogger(__name__)
-
-_MANY_HEADS = 16
-"""More heads than these have a table by layer and head, too."""
 
 
 def analyze_attention(options: AttentionOptions) -> Report:
@@ -78,7 +75,6 @@ def analyze_attention(options: AttentionOptions) -> Report:
         title=f"{outputs.system}: {KINDS[kind].name}",
         parts=[
             TextBlock(lines=[f"{of}; {_counts(joined, len(sentences), kind)}"]),
-            *([layer_table(heads, joined)] if len(heads) > _MANY_HEADS else []),
             head_table(heads, joined, words, ends=KINDS[kind].ends),
             *_relations(heads, joined, outputs.system),
             _map_figure(heat_map, heads[best_head(joined)], outputs.system),

@@ -82,18 +82,6 @@ def head_table(heads: Sequence[Head], joined: HeadStatistics, words: Sequence[in
     return Table(columns=columns, rows=rows, notes=notes).without_empty_columns()
 
 
-def layer_table(heads: Sequence[Head], joined: HeadStatistics) -> Table:
-    """Lay out the agreement of each head, or its entropy where no words count, by layer and head."""
-    what, kind, digits = ("parent", "share", 0) if joined.parents.size else ("bits", "number", 1)
-    values = list(map(_mean, joined.agrees if joined.parents.size else joined.entropy))
-    numbers = range(1, max(head.number for head in heads) + 1)
-    rows = {head.layer: [f"layer {head.layer}", *[None] * len(numbers)] for head in heads}
-    for head, value in zip(heads, values, strict=True):
-        rows[head.layer][head.number] = value if value is None or not head.variant else Marked(value, "*")
-    columns = [Column(title=str(number), kind=kind, digits=digits) for number in numbers]
-    return Table(columns=[text_column(what), *columns], rows=list(rows.values()), notes=["*: heads of variants"])
-
-
 def relation_table(heads: Sequence[Head], joined: HeadStatistics) -> Table:
     """Lay out the best offset and the best head for each relation, the most frequent first."""
     columns = [

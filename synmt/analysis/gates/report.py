@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,6 @@ from synmt.reporting.values import Column, Figure, Interval, Marked, Report, Tab
 from synmt.run import find_run
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
 _logger = logging.getLogger(__name__)
@@ -142,52 +142,27 @@ def draw_gates(rows: Sequence[TagRow], *, system: str) -> Drawing:
     from matplotlib.figure import Figure as NewFigure
 
     figure = NewFigure(figsize=(6.2, 0.27 * len(rows) + 1.5), layout="constrained")
-    axes = figure.subplots()
+    axes, places = figure.subplots(), range(len(rows))
     axes.grid(visible=False, axis="y")
     axes.grid(visible=True, axis="x")
     axes.axvline(1, color=INK, linewidth=1)
-    for place, row in enumerate(rows):
-        _draw_row(axes, place, row)
-    second = [(row.unpunctuated, place) for place, row in enumerate(rows) if row.unpunctuated is not None]
-    if 0 < len(second) < len(rows):
-        # only if there is punctuation
-        marks = {"markerfacecolor": "none", "markersize": 4, "clip_on": False, "zorder": 4}
-        axes.plot(*zip(*second, strict=True), "D", color=INK, label="without punctuation", **marks)
+    intervals = [row.interval or (row.ratio, row.ratio) for row in rows]
+    # clip_on would cut a mark at 0 in half
+    axes.hlines(places, *zip(*intervals, strict=True), color=ONE, linewidth=1.6)
+    axes.plot([row.ratio for row in rows], places, "o", color=ONE, markersize=5.5, clip_on=False, label="all words")
+    if any(row.tag == PUNCTUATION for row in rows):
+        others = [math.nan if row.unpunctuated is None else row.unpunctuated for row in rows]
+        axes.plot(others, places, "D", color=OTHER, fillstyle="none", clip_on=False, label="without punctuation")
         axes.legend(fontsize=8)
-    axes.set_yticks(range(len(rows)), [row.tag + " *" * row.few for row in rows])
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_xlim(left=0)
-    axes.tick_params(axis="y", length=0, pad=8)
-    # on a separate line: the figure is too narrow for both
-    notes = ["squares: less often"] * any(row.ratio < 1 for row in rows)
-    notes += [f"* fewer than {MIN_WORDS} words"] * any(row.few for row in rows)
-    text = "Highest gate of the sentence: times as often as by chance (95 % interval)"
-    axes.set_xlabel("\n".join([text, *["   ".join(notes)] * bool(notes)]))
-    axes.set_ylabel("Part of speech of the target word")
+    axes.set_yticks(places, [row.tag + " *" * row.few for row in rows])
+    axes.set(xlim=(0, None), ylim=(len(rows) - 0.4, -0.6), ylabel="Part of speech of the target word")
+    few = f"\n* fewer than {MIN_WORDS} words" * any(row.few for row in rows)
+    axes.set_xlabel(f"Highest gate of the sentence: times as often as by chance (95 % interval){few}")
     axes.set_title(fit_text(system, 4.2), loc="left", fontsize=9)
-    _write(axes, 1, "axes fraction", "% of sentences\n(by chance)", above=6)
+    right = axes.twinx()
+    right.grid(visible=False)
+    right.set_yticks(places, [f"{100 * row.highest:.1f} ({100 * row.expected:.1f})" for row in rows], fontsize=8)
+    right.set(ylim=axes.get_ylim(), ylabel="% of sentences (by chance)")
+    for one in (axes, right):
+        one.tick_params(axis="y", length=0, pad=8)
     return figure
-
-
-def _draw_row(axes: Axes, place: int, row: TagRow) -> None:
-    # shapes, so that colour is not needed; clip_on would cut a mark at 0 in half
-    colour, shape = (ONE, "o") if row.ratio >= 1 else (OTHER, "s")
-    if row.interval:
-        axes.hlines(place, *row.interval, color=colour, linewidth=1.6)
-    fill = "white" if row.few else colour
-    axes.plot(row.ratio, place, shape, color=colour, markerfacecolor=fill, markersize=5.5, clip_on=False, zorder=3)
-    _write(axes, place, "data", f"{100 * row.highest:.1f} ({100 * row.expected:.1f})")
-
-
-def _write(axes: Axes, y: float, of: str, text: str, *, above: float = 0) -> None:
-    """Write text to the right of the axes."""
-    axes.annotate(
-        text,
-        (1, y),
-        xycoords=("axes fraction", of),
-        xytext=(6, above),
-        textcoords="offset points",
-        va="bottom" if above else "center",
-        fontsize=8,
-        color=INK,
-    )

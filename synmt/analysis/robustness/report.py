@@ -21,7 +21,7 @@ from synmt.analysis.robustness.translations import Outcome, measure
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
-from synmt.evaluation.significance import holm
+from synmt.evaluation.significance import Comparison, holm
 from synmt.parsing.parser import StanzaParser
 from synmt.reporting.figures import INK, ONE, OTHER, check_plot, fit_text
 from synmt.reporting.progress import progress
@@ -195,13 +195,13 @@ def draw_robustness(outcomes: Sequence[Outcome], metric: Metric, *, system: str)
     own, *conditions = outcomes
     axes.axhline(own.score, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), label="original trees")
     rewired = [one for one in conditions if one.condition.kind == "rewired"]
+    others = [one for one in conditions if one.condition.kind != "rewired"]
     if rewired:
         # the curve starts at the original trees, unless these differ from share 0 in arc probabilities
         first = [] if rewired[0].condition.share == 0 else [own]
-        _draw(axes, [*first, *rewired], own.score, color=ONE, form="o-", label="rewired")
-    others = [one for one in conditions if one.condition.kind != "rewired"]
+        _draw(axes, [*first, *rewired], "o-", "rewired")
     for place, one in enumerate(others):
-        _draw(axes, [one], own.score, color=OTHER, form=_MARKERS[place % len(_MARKERS)], label=one.condition.name)
+        _draw(axes, [one], _MARKERS[place % len(_MARKERS)], one.condition.name)
     better = "" if metric.higher_is_better else ", lower is better"
     axes.set_ylabel(f"{metric.title} (points{better})\n95 % interval of the difference")
     axes.set_xlabel("Words with a different parent than in the original trees (%)")
@@ -212,19 +212,18 @@ def draw_robustness(outcomes: Sequence[Outcome], metric: Metric, *, system: str)
     return figure
 
 
-def _draw(axes: Axes, some: Sequence[Outcome], own: float, *, color: str, form: str, label: str) -> None:
+def _draw(axes: Axes, some: Sequence[Outcome], form: str, label: str) -> None:
     """Draw points with the intervals of their difference from the score with the original trees."""
-    below, above = [], []
-    for one in some:
-        low, high = (one.against_own.low, one.against_own.high) if one.against_own else (0.0, 0.0)
-        below.append(max(one.score - own - low, 0.0))
-        above.append(max(high - one.score + own, 0.0))
+    compared = [one.against_own or Comparison(0.0, 0.0, 0.0, 1.0) for one in some]
     axes.errorbar(
         [100 * (1 - one.uas) for one in some],
         [one.score for one in some],
-        yerr=[below, above],
+        yerr=[
+            [max(one.difference - one.low, 0.0) for one in compared],
+            [max(one.high - one.difference, 0.0) for one in compared],
+        ],
         fmt=form,
-        color=color,
+        color=ONE if len(form) > 1 else OTHER,
         label=label,
         markersize=5.5,
         markeredgecolor=INK,
