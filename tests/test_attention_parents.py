@@ -8,9 +8,9 @@ import torch
 from enumerating import enumerated
 from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
 
+from synmt.analysis.attention.figures import draw_maps
 from synmt.analysis.attention.heads import heads_of
-from synmt.analysis.attention.map_plot import draw_maps
-from synmt.analysis.attention.maps import AttentionText, read_map
+from synmt.analysis.attention.maps import read_map
 from synmt.analysis.attention.statistics import measure_heads
 from synmt.analysis.forward_passes import ParsedText, run_forward
 from synmt.data.vocabulary import is_punctuation, word_of
@@ -36,8 +36,8 @@ def load(tmp_path_factory, variant, model):
 
 
 def read(translator, number=1, source=(SHORT, *TEXT[:2])):
-    text = AttentionText("parents", "source", source, None)
-    return read_map(translator, heads_of(translator.model, "parents"), text, "parents", number)
+    text, heads = ParsedText("source", source, None, []), heads_of(translator.model, "parents")
+    return read_map(translator, heads, "parents", text, content="parents", number=number)
 
 
 def panel_of(translator, **options):
@@ -87,9 +87,9 @@ def test_statistics_equal_a_loop_over_the_heat_map_of_each_sentence_alone(trees)
     gold = [flat_parse(line) for line in (SHORT, *TEXT[:2])]
     lines = (SHORT, *TEXT[:2])
     text = ParsedText("source", lines, None, gold)
-    found = measure_heads(trees, heads_of(trees.model, "parents"), "parents", text)
-    assert found.lines == [0, 1, 2]
-    for number, (one, parse) in enumerate(zip(found.sentences, gold, strict=True)):
+    found, _ = measure_heads(trees, heads_of(trees.model, "parents"), "parents", text)
+    assert list(found) == [0, 1, 2]
+    for number, (one, parse) in enumerate(zip(found.values(), gold, strict=True)):
         panel = panel_of(trees, number=number + 1, source=lines)
         bits = [-sum(p * math.log2(p) for p in row if p > 0) for row in panel.tolist()]
         np.testing.assert_allclose(one.entropy[0], bits, atol=1e-5)
@@ -111,13 +111,14 @@ def test_a_transformer_shows_the_annotations_of_one_set(tmp_path_factory):
     np.testing.assert_allclose(panel.diagonal().sum(), 1, atol=1e-6)
 
 
-def test_the_figure_says_what_rows_and_columns_are(trees, flat):
-    drawn, other = (draw_maps(read(one), system="sa") for one in (trees, flat))
-    words = [text.get_text() for text in drawn.texts]
-    heading = "sa, latent trees (latent_tree): annotations of the source sentence 1, source"
-    assert " ".join(words[0].split()) == heading
-    assert words[1:] == ["probable parent; on the diagonal: the root", "piece"]
-    assert other.texts[1].get_text() == "probable parent"
+def test_the_figure_says_what_rows_and_columns_are(trees):
+    drawn = draw_maps(read(trees), system="sa")
+    words = [" ".join(text.get_text().split()) for text in drawn.texts]
+    assert words == [
+        "sa, latent trees (latent_tree): probable parents in the annotations of the source sentence 1, source",
+        "piece",
+        "probable parent; on the diagonal: the root, or the piece itself if flat",
+    ]
 
 
 def test_a_model_without_annotations_and_a_head_are_refused(tmp_path_factory, trees):

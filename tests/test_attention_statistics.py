@@ -10,13 +10,11 @@ from pages import luminance
 from small import MONKEY, MONKEY_WORD_OF, random_tree, small_model
 from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
 
-from synmt.analysis.attention.agreement_plot import COLOURS
-from synmt.analysis.attention.heads import Head, heads_of
-from synmt.analysis.attention.map_plot import LEAST_BIAS, check_legible, draw_maps, limits, spell
-from synmt.analysis.attention.maps import AttentionMap, AttentionText, read_map
+from synmt.analysis.attention.figures import COLOURS, LEAST_BIAS, check_legible, draw_maps, limits, spell
+from synmt.analysis.attention.heads import Head, heads_of, side_of
+from synmt.analysis.attention.maps import AttentionMap, read_map
 from synmt.analysis.attention.statistics import (
     NO_CHOICE,
-    AttentionStatistics,
     counted_words,
     entropies,
     measure_cross_heads,
@@ -25,16 +23,22 @@ from synmt.analysis.attention.statistics import (
     position_owners,
     word_level_weights,
 )
-from synmt.analysis.attention.summary import AttentionContext, best_offset, summarize
+from synmt.analysis.attention.tables import (
+    best_head,
+    head_table,
+    join,
+    relation_agreement,
+    relation_table,
+    usual_offset,
+)
 from synmt.analysis.forward_passes import ParsedText
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import UsageError
 from synmt.syntax.parse import flat_parse
 
 OWNERS = np.append(MONKEY_WORD_OF, -1)
 """▁The ▁mon key ▁eats ▁a ▁ban ana </s>; the parents are monkey, eats, itself, banana, eats."""
-CONTEXT = AttentionContext("system", "test", "source", "source")
 
 
 def looking_at(parents, owners=OWNERS):
@@ -45,9 +49,12 @@ def looking_at(parents, owners=OWNERS):
     return weights
 
 
-def report(*looks, heads=1):
+def tabulate(*looks, heads=1):
+    """Lay out the statistics of sentences; returns the rows of the heads, and those of the baselines by their names."""
     named = [Head(1, number + 1) for number in range(heads)]
-    return summarize(AttentionStatistics(named, list(range(len(looks))), list(looks), 0), CONTEXT, lines=len(looks))
+    words = [len(one.parents) for one in looks]
+    rows = head_table(named, join(looks), words, ends="EOS").as_json()["rows"]
+    return rows[:heads], {row["name"]: row for row in rows[heads:]}
 
 
 def measure(weights, parse=MONKEY):
@@ -56,26 +63,26 @@ def measure(weights, parse=MONKEY):
 
 
 def test_a_head_with_all_weight_on_the_parent_agrees_and_has_no_entropy():
-    found = report(measure(looking_at(MONKEY.parents)))
-    [row] = found.rows
-    assert (row.parent.value, row.parent_weight, row.bits, row.relative_bits, row.no_word) == (1, 1, 0, 0, 0)
+    looks = measure(looking_at(MONKEY.parents))
+    [row], baselines = tabulate(looks)
+    assert (row["parent"], row["weight"], row["bits"], row["of max"], row["no word"]) == (1, 1, 0, 0, 0)
     # of five words the root does not count; The and a are one before their parent, banana two after it
-    assert (found.words, found.visible) == (4, 1)
-    assert row.usual_offset == (1, 0.75)
-    assert [(one.name, one.offset, one.parent.value) for one in found.baselines] == [
-        ("previous word", -1, 0),
-        ("next word, best offset", 1, 0.75),
-        ("itself", 0, 0),
-    ]
+    assert (len(looks.parents), len(looks.hidden)) == (4, 0)
+    assert (row["mostly at"], row["share"]) == (1, 0.75)
+    assert {name: (one["mostly at"], one["parent"]) for name, one in baselines.items()} == {
+        "previous word": (-1, 0),
+        "next word": (1, 0.75),
+        "best offset": (1, 0.75),
+    }
 
 
 def test_uniform_weights_have_the_maximum_entropy():
-    [row] = report(measure(np.full((1, 8, 8), 1 / 8))).rows
-    assert row.bits == pytest.approx(3)
-    assert row.relative_bits == pytest.approx(1)
-    assert row.no_word == pytest.approx(1 / 8)
+    [row], _ = tabulate(measure(np.full((1, 8, 8), 1 / 8)))
+    assert row["bits"] == pytest.approx(3)
+    assert row["of max"] == pytest.approx(1)
+    assert row["no word"] == pytest.approx(1 / 8)
     # the parents of The and a have two of the eight pieces, those of monkey and banana one
-    assert row.parent_weight == pytest.approx((2 + 1 + 2 + 1) / 4 / 8)
+    assert row["weight"] == pytest.approx((2 + 1 + 2 + 1) / 4 / 8)
 
 
 def test_on_the_target_a_piece_sees_bos_and_the_pieces_before_it():
@@ -85,12 +92,11 @@ def test_on_the_target_a_piece_sees_bos_and_the_pieces_before_it():
     looks = measure_self_heads(weights, owners, MONKEY, causal=True)
     assert looks.visible.tolist() == [2, 3, 4, 5, 6, 7, 8]
     assert looks.entropy[0] == pytest.approx([math.log2(count) for count in range(2, 9)])
-    found = report(looks)
     # only banana has its parent to the left, two words before it: one of the seven and eight visible pieces
-    assert (found.words, found.visible) == (1, 1 / 4)
-    assert found.rows[0].parent_weight == pytest.approx((1 / 7 + 1 / 8) / 2)
-    assert found.rows[0].relative_bits == pytest.approx(1)
-    assert [one.name for one in found.baselines] == ["previous word", "itself", "best offset"]
+    assert (len(looks.parents), len(looks.hidden)) == (1, 3)
+    [row], _ = tabulate(looks)
+    assert row["weight"] == pytest.approx((1 / 7 + 1 / 8) / 2)
+    assert row["of max"] == pytest.approx(1)
 
 
 def with_loops(weights, owners, parse, *, causal):
@@ -146,10 +152,11 @@ def test_rows_of_zeros_have_neither_entropy_nor_choice_and_other_sums_do_not_mat
     looks = measure(weights)
     assert np.isnan(looks.entropy[0]).tolist() == [True] + [False] * 6
     assert looks.choices[0].tolist() == [NO_CHOICE, 1, 1, -2]
-    [row] = report(looks).rows
-    assert (row.bits, row.parent.value) == (0, 0.75)
-    [nothing] = report(measure(np.zeros((1, 8, 8)))).rows
-    assert (nothing.bits, nothing.relative_bits, nothing.usual_offset, nothing.parent.value) == (None, None, None, 0)
+    [row], _ = tabulate(looks)
+    assert (row["bits"], row["parent"]) == (0, 0.75)
+    [nothing], _ = tabulate(measure(np.zeros((1, 8, 8))))
+    assert nothing["parent"] == 0
+    assert {"bits", "of max", "share"}.isdisjoint(nothing)
 
 
 def test_punctuation_and_roots_do_not_count():
@@ -159,59 +166,50 @@ def test_punctuation_and_roots_do_not_count():
     assert counted_words(tagged, OWNERS, causal=False)[0].tolist() == [0, 1, 3]
     # without the pieces of eats, monkey and banana have no visible parent
     places, hidden = counted_words(MONKEY, np.where(OWNERS == 2, -1, OWNERS), causal=False)
-    assert (places.tolist(), hidden) == ([0, 3], 2)
+    assert (places.tolist(), hidden.tolist()) == ([0, 3], [1, 4])
 
 
 def test_relations_name_their_best_offset_and_their_best_head():
-    weights = np.concatenate([looking_at(MONKEY.parents), looking_at([4, 4, 4, 4, 2])])
-    found = report(measure(weights), heads=2)
-    assert [(row.relation, row.words, row.offset, row.by_offset) for row in found.relations] == [
-        ("det", 2, 1, 1),
-        ("nsubj", 1, 1, 1),
-        ("obj", 1, -2, 1),
+    looks = join([measure(np.concatenate([looking_at(MONKEY.parents), looking_at([4, 4, 4, 4, 2])]))])
+    table = relation_table([Head(1, 1), Head(1, 2)], looks)
+    assert table.rows == [
+        ["det", 2, 1, 1, "1.1", 1],
+        ["nsubj", 1, 1, 1, "1.1", 1],
+        ["obj", 1, -2, 1, "1.1", 1],
     ]
-    assert [row.heads for row in found.relations] == [[1, 0.5], [1, 0], [1, 1]]
-    assert [row.best for row in found.relations] == [0, 0, 0]
-    assert found.best == 0
+    assert [relation_agreement(looks, row[0]) for row in table.rows] == [[1, 0.5], [1, 0], [1, 1]]
+    assert best_head(looks) == 0
 
 
-def test_the_best_offset_is_the_most_frequent_and_among_equals_the_shortest():
-    assert best_offset(np.array([1, -2, -2, 3])) == -2
-    assert best_offset(np.array([5, 5, -1, -1])) == -1
+def test_the_usual_offset_is_the_most_frequent_and_among_equals_the_shortest():
+    assert usual_offset(np.array([1, -2, -2, 3])) == (-2, 0.5)
+    assert usual_offset(np.array([5, 5, -1, -1])) == (-1, 0.5)
 
 
 def test_intervals_contain_the_share_and_shrink_with_more_sentences():
     random = np.random.default_rng(3)
 
-    def widths(sentences):
-        looks = [measure(random.dirichlet(np.ones(8), (1, 8))) for _ in range(sentences)]
-        share = report(*looks).rows[0].parent
-        assert share.low <= share.value <= share.high
-        return share.high - share.low
+    def width(sentences):
+        [row], _ = tabulate(*(measure(random.dirichlet(np.ones(8), (1, 8))) for _ in range(sentences)))
+        low, high = row["95 % interval"]
+        assert low <= row["parent"] <= high
+        return high - low
 
-    assert widths(160) < widths(10)
+    assert width(160) < width(10)
 
 
 def test_attention_to_the_source_has_no_parents():
-    looks = measure_cross_heads(np.full((2, 3, 4), 0.25))
-    found = AttentionStatistics([Head(1, 1), Head(1, 2)], [0], [looks], 0)
-    made = summarize(found, replace(CONTEXT, kind="cross"), lines=3)
-    assert [row.bits for row in made.rows] == [2, 2]
-    assert [row.no_word for row in made.rows] == [0.25, 0.25]
-    assert (made.rows[0].parent, made.best, made.visible, made.baselines, made.relations) == (None, None, None, [], [])
-    assert made.empty == 2
+    rows, baselines = tabulate(measure_cross_heads(np.full((2, 3, 4), 0.25), pieces=3), heads=2)
+    expected = {"bits": 2, "of max": 1, "no word": 0.25}
+    assert (rows, baselines) == ([{"name": f"head 1.{number}", **expected} for number in (1, 2)], {})
     # an LSTM does not attend to EOS; a single piece has no maximum entropy
-    lstm = AttentionStatistics([Head()], [0], [measure_cross_heads(np.ones((1, 3, 1)), has_eos=False)], 0)
-    alone = summarize(lstm, replace(CONTEXT, kind="cross"), lines=1)
-    assert (alone.rows[0].bits, alone.rows[0].relative_bits, alone.rows[0].no_word) == (0, None, 0)
+    [alone], _ = tabulate(measure_cross_heads(np.ones((1, 3, 1)), pieces=1))
+    assert alone == {"name": "head 1.1", "bits": 0, "no word": 0}
 
 
-def test_a_text_without_words_that_count_is_an_error():
-    with pytest.raises(SynmtError, match="there are no sentences to measure"):
-        report()
-    root = replace(MONKEY, parents=np.arange(5))
-    with pytest.raises(SynmtError, match="no word has a visible parent"):
-        report(measure(looking_at(MONKEY.parents), root))
+def test_the_best_head_without_words_has_the_lowest_entropy():
+    sharp = np.stack([np.full((3, 4), 0.25), np.eye(3, 4)])
+    assert best_head(join([measure_cross_heads(sharp, pieces=3)])) == 1
 
 
 @pytest.fixture(scope="module")
@@ -234,10 +232,11 @@ def test_statistics_of_a_sentence_do_not_depend_on_its_batch(translator, place):
         texts = ParsedText(side, [sources[i] for i in chosen], [targets[i] for i in chosen], some, read)
         return measure_heads(translator, heads_of(translator.model, place), place, texts)
 
-    together = looks(range(4))
-    assert (together.lines, together.too_long, len(together.heads)) == ([0, 1, 2], 0, 8)
-    for index in together.lines:
-        one, [alone] = together.sentences[index], looks([index]).sentences
+    together, too_long = looks(range(4))
+    assert (list(together), too_long) == ([0, 1, 2], 0)
+    for index, one in together.items():
+        [alone] = looks([index])[0].values()
+        assert len(one.choices) == 8
         np.testing.assert_allclose(one.entropy, alone.entropy, atol=1e-4)
         np.testing.assert_allclose(one.parent_weights, alone.parent_weights, atol=1e-5)
         assert one.parents.tolist() == alone.parents.tolist()
@@ -274,9 +273,9 @@ def test_an_lstm_has_one_attention():
 
 
 def read(translator, place, what, number=1, head=None, source=TEXT[:3], target=TEXT[3:]):
+    text = ParsedText(side_of(place), source, None if place == "source" else target, [])
     heads = heads_of(translator.model, place, head)
-    given = None if place == "source" else target
-    return read_map(translator, heads, AttentionText(place, "source", source, given), what, number)
+    return read_map(translator, heads, place, text, content=what, number=number)
 
 
 @pytest.mark.journey
@@ -376,18 +375,18 @@ def test_the_heat_map_of_an_lstm_is_its_attention_to_the_source(tmp_path):
     assert head.name == "attention"
     np.testing.assert_allclose(panel[:, :-1].sum(1), 1, atol=1e-5)
     texts = ParsedText("target", TEXT[:3], TEXT[3:], [])
-    found = measure_heads(translator, [head], "cross", texts)
-    assert found.sentences[0].visible[0] == len(shown.columns) - 1
+    found, _ = measure_heads(translator, [head], "cross", texts)
+    assert found[0].visible[0] == len(shown.columns) - 1
     translator.max_pieces = 12
     with pytest.raises(UsageError, match=r"--sentence 2: this sentence has more pieces than the model takes, 12"):
         read(translator, "cross", "cross", 2)
-    assert measure_heads(translator, [head], "cross", texts).too_long == 3
+    assert measure_heads(translator, [head], "cross", texts) == ({}, 3)
 
 
 def shown_map(pieces, heads, what="weights", low=0.0):
     labels = [f"▁p{number}" for number in range(pieces)]
     panels = {Head(1, number + 1): np.linspace(low, 1, pieces**2).reshape(pieces, pieces) for number in range(heads)}
-    return AttentionMap(what, "source", "source", 1, labels, labels, panels)
+    return AttentionMap(what, "source", 1, labels, labels, panels)
 
 
 def test_the_colours_have_one_hue_and_equal_steps_of_lightness():
@@ -426,19 +425,14 @@ def test_a_grid_has_labels_at_its_edges_and_one_small_head_shows_numbers():
     assert [len(axes.get_yticks()) for axes in panels] == [20, 0, 0]
     assert [len(axes.get_xticks()) for axes in panels] == [20, 20, 20]
     assert [axes.get_title() for axes in panels] == ["1.1", "1.2", "1.3"]
-    *panels, _ = draw_maps(shown_map(5, 16), system="system").axes
-    assert [len(axes.get_yticks()) for axes in panels] == [5, 0, 0, 0] * 4
-    assert [len(axes.get_xticks()) for axes in panels] == [0] * 12 + [5] * 4
+    figure = draw_maps(shown_map(5, 16), system="system")
+    figure.draw_without_rendering()
+    *panels, _ = figure.axes
+    assert [len(axes.get_yticks()) for axes in panels] == [5, *[0] * 7] * 2
+    assert [len(axes.get_xticks()) for axes in panels] == [0] * 8 + [5] * 8
     corners = [axes.get_position() for axes in panels]
-    assert [corner.x0 for corner in corners] == [corner.x0 for corner in corners[:4]] * 4
-    assert all(above.y0 > below.y1 for above, below in zip(corners[:-4], corners[4:], strict=True))
+    assert [corner.x0 for corner in corners] == pytest.approx([corner.x0 for corner in corners[:8]] * 2)
+    assert all(above.y0 > below.y1 for above, below in zip(corners[:-8], corners[8:], strict=True))
     one = draw_maps(shown_map(4, 1), system="system")
     assert [text.get_text() for text in one.axes[0].texts][:2] == ["0.00", "0.07"]
     assert not draw_maps(shown_map(20, 1), system="system").axes[0].texts
-
-
-def test_wide_letters_get_more_space_beside_the_panels():
-    figures = [draw_maps(replace(shown_map(4, 1), rows=[letter * 8] * 4), system="system") for letter in "m猿"]
-    narrow, wide = (figure.axes[0].get_position().x0 * figure.get_figwidth() for figure in figures)
-    # eight letters of 8 points have twice the width, in inches
-    assert wide - narrow == pytest.approx(8 * 0.62 * 8 / 72)

@@ -1,4 +1,4 @@
-"""`synmt analyze --compare` and `--robustness`, on runs of small models and on files."""
+"""`synmt analyze --compare`, on runs of small models and on files."""
 
 import json
 import re
@@ -9,20 +9,15 @@ from forked import Piped
 from small_run import PASCAL, TEXT, make_run, write_tests
 from tiny import analyze, write_lines
 
-from synmt.analysis.robustness.conditions import find_model_trees
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.evaluation.outputs import tokens_folder
-from synmt.parsing.parser import StanzaParser
 from synmt.run import Run
-from synmt.syntax.conllu import format_conllu
-from synmt.syntax.controls import Control
 
 pytestmark = pytest.mark.journey
 
 ENGLISH = [*TEXT[:3], ""]
 GERMAN = [*TEXT[3:], ""]
-UDD = {"name": "dependency_distribution", "kind": "udd", "layers": [1]}
 OTHER = ["Der Affe isst eine Banane.", "Ein Hund.", "Die Bücher bestellen die Mädchen.", ""]
 
 
@@ -43,12 +38,6 @@ def runs(tmp_path_factory):
 def files(tmp_path):
     named = {"a": OTHER, "b": GERMAN, "references": GERMAN, "source.en": ENGLISH}
     return {name: write_lines(tmp_path / name, lines) for name, lines in named.items()}
-
-
-def write_trees(path, trees):
-    """Write the trees of the lines that have words."""
-    blocks = [format_conllu(tree, line, 1) for tree, line in zip(trees[:3], ENGLISH[:3], strict=True)]
-    path.write_text("".join(blocks), encoding="utf-8")
 
 
 def report(*arguments):
@@ -177,98 +166,6 @@ def test_systems_that_cannot_be_compared_are_refused(runs, files, tmp_path):
         assert printed == ""
 
 
-def test_the_test_set_is_translated_again_with_other_trees(runs, tmp_path):
-    page, plot = tmp_path / "page.html", tmp_path / "plot.svg"
-    shares = ["--shares", "0,1", "--seed", "3", "--parser", "compact"]
-    found = report("--robustness", "--run", runs[1], *shares, "--html", page, "--plot", plot)
-    assert (found["system"], found["seed"], found["parser"]) == ("reader", 3, "Stanza (compact, en)")
-    # the run's own translations are reproduced
-    assert found["not_as_in_the_run"] == 0
-    names = [one["name"] for one in found["conditions"]]
-    assert names == ["own", "100 % rewired", "random", "left", "right", "shuffled", "flat", "Stanza (compact, en)"]
-    own, rewired, *_, again = found["conditions"]
-    assert (own["uas"], own["against_own"]) == (again["uas"], None) == (1, None)
-    assert (again["score"], again["changed"]) == (own["score"], 0)
-    assert rewired["uas"] < 0.5
-    p_values = sorted(one["against_own"]["p_value"] for one in found["conditions"][1:])
-    steps = [(7 - rank) * p for rank, p in enumerate(p_values)]
-    assert own["holm_p"] is None
-    assert sorted(one["holm_p"] for one in found["conditions"][1:]) == [
-        min(1, max(steps[: rank + 1])) for rank in range(7)
-    ]
-    text = page.read_text(encoding="utf-8")
-    assert "Robustness to other trees" in text
-    assert "100 % rewired" in text
-    assert "Words with a different parent" in plot.read_text(encoding="utf-8")
-
-
-def test_the_robustness_table_is_explained(runs):
-    path = runs[1] / "tests" / "test" / "hypothesis.txt"
-    # bytes: a model with random weights may produce carriage returns
-    kept = path.read_bytes()
-    path.write_bytes(kept.replace(b"\n", b" x\n", 1))
-    try:
-        printed, said = analyze("--robustness", "--run", runs[1], "--shares", "0", "--metric", "ter")
-    finally:
-        path.write_bytes(kept)
-    assert "1 of 4 translations with the original trees differ from those stored in the run" in said
-    assert printed.startswith("reader on the test set: 4 sentences with other trees, seed 1\n")
-    assert "rewired" not in printed.split("\n\n")[1]
-    assert "TER: lower is better" in printed
-
-
-@pytest.mark.parametrize(
-    ("which", "arguments", "message"),
-    [
-        (0, (), "the model reads no trees, so other trees change nothing"),
-        (1, ("--shares", "2"), "--shares: '2' is not a list of shares"),
-        (1, ("--plot", "x.txt"), "unsupported picture format"),
-        (1, ("--metric", "bleux"), "there is no metric 'bleux'"),
-    ],
-)
-def test_impossible_options_are_refused_before_anything_is_parsed(runs, which, arguments, message):
-    printed, said = analyze("--robustness", "--run", runs[which], *arguments, code=2)
-    assert message in said
-    assert "parsing" not in said
-    assert printed == ""
-
-
-def test_a_model_of_arc_probabilities_also_reads_certain_arcs(tmp_path):
-    run = write_run(tmp_path / "udd", None, UDD)
-    printed, said = analyze("--robustness", "--run", run, "--shares", "0", "--parser", "compact", "--json")
-    assert "the model reads arc probabilities" in said
-    found = json.loads(printed)
-    assert (found["probabilities_of_arcs"], found["not_as_in_the_run"]) == (True, 0)
-    own, certain, *_, again = found["conditions"]
-    assert (certain["name"], certain["share"], certain["uas"]) == ("own, but certain", 0, 1)
-    # trees of another parser have probabilities; here it is the same parser
-    assert (again["kind"], again["uas"], again["changed"], own["uas"]) == ("parser", 1, 0, 1)
-
-
-def test_a_model_of_gold_trees_is_measured_with_trees_from_a_file(tmp_path):
-    run = write_run(tmp_path / "gold", GERMAN, PASCAL)
-    translator = Translator.load(Run(run), device="cpu")
-    trees = StanzaParser("en").parse(ENGLISH)
-    write_trees(tmp_path / "test.conllu", trees)
-    own = [one.text for one in translator.translate(ENGLISH, trees)]
-    write_lines(run / "tests" / "test" / "hypothesis.txt", own)
-    info = json.loads((run / "run.json").read_text())
-    del info["checksum"]
-    (run / "run.json").write_text(json.dumps(info | {"parser": None}))
-    _, said = analyze("--robustness", "--run", run, "--shares", "1", code=2)
-    assert "does not say which parser makes them. Give the trees of the test set with `--parses FILE.conllu`" in said
-    given = ("--parses", tmp_path / "test.conllu")
-    found = report("--robustness", "--run", run, "--shares", "1", *given, "--parser", "compact")
-    assert (found["parser"], found["not_as_in_the_run"]) == ("test.conllu", 0)
-    assert [one["name"] for one in found["conditions"]][-1] == "Stanza (compact, en)"
-    assert found["conditions"][-1]["uas"] == 1
-    # it can be combined with other analyses
-    analyze("--by-length", "--robustness", "--run", run, "--shares", "1", *given)
-    assert (
-        "no chosen analysis uses --parses. Add `--by-depth`" in analyze("--by-length", "--run", run, *given, code=2)[1]
-    )
-
-
 def test_trees_and_alignments_are_computed_only_for_json_and_pages(runs, tmp_path, monkeypatch):
     def refuse(*arguments, raw):
         raise SynmtError("nothing is to be parsed")
@@ -299,14 +196,6 @@ def test_standard_input_is_read_only_once(arguments):
     assert "standard input can be read only once. Give files for the others." in said
 
 
-def test_trees_without_the_arc_probabilities_that_a_model_reads_are_refused(tmp_path):
-    run = write_run(tmp_path / "udd", GERMAN, UDD)
-    write_trees(tmp_path / "test.conllu", StanzaParser("en").parse(ENGLISH))
-    printed, said = analyze("--robustness", "--run", run, "--parses", tmp_path / "test.conllu", code=1)
-    assert printed == ""
-    assert "line 1: the tree has no probabilities of arcs, and a variant reads them. Parse the text again" in said
-
-
 @pytest.fixture(scope="module")
 def controlled(tmp_path_factory):
     """A run whose model reads random trees instead of the parser's."""
@@ -322,37 +211,6 @@ def put_under(run, control):
     parser = recipe.parser.model_copy(update={"control": control})
     Run(run).write_recipe(recipe.model_copy(update={"parser": parser}))
     return run
-
-
-def test_a_model_of_random_trees_is_also_measured_with_the_parsers_trees(controlled):
-    found = report("--robustness", "--run", controlled, "--shares", "1", "--parser", "compact")
-    assert (found["parser"], found["control"], found["not_as_in_the_run"]) == ("Stanza (compact, en)", "random", 0)
-    conditions = {one["name"]: one for one in found["conditions"]}
-    unchanged, named = "Stanza (compact, en), unchanged", "Stanza (compact, en)"
-    # no row `random`: the original trees are these random trees
-    others = ["100 % rewired", "left", "right", "shuffled", "flat"]
-    assert list(conditions) == ["own (random)", *others, unchanged, named]
-    # it is the same parser, and neither row has the control
-    assert conditions[named] | {"name": unchanged} == conditions[unchanged]
-    recipe = Run(controlled).recipe()
-    trees = StanzaParser("en").parse(ENGLISH)
-    own = find_model_trees(Translator.load(Run(controlled), device="cpu"), ENGLISH, trees)
-    words = kept = 0
-    for tree, read, key in zip(own.before_control, own.trees, own.keys, strict=True):
-        drawn = Control("random", seed=recipe.parser.seed).apply(tree, key)
-        assert drawn.parents.tolist() == read.parents.tolist()
-        words += len(tree)
-        kept += sum(drawn.parents == tree.parents)
-    assert conditions[unchanged]["uas"] == pytest.approx(kept / words)
-    printed, _ = analyze("--robustness", "--run", controlled, "--shares", "1")
-    made = "random trees made from those of Stanza (compact, en)"
-    assert f"own: the original trees, which the model reads ({made}); row " in printed
-
-
-def test_a_random_control_of_another_seed_has_a_row(controlled):
-    found = report("--robustness", "--run", controlled, "--shares", "1", "--seed", "2")
-    conditions = {one["name"]: one for one in found["conditions"]}
-    assert conditions["random"]["uas"] < 1
 
 
 def test_trees_that_replace_the_parsers_trees_are_reported(controlled):

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from fitting import cut_off, overlapping
 
-from synmt.analysis.attention.agreement_plot import draw_agreement
+from synmt.analysis.attention.figures import draw_agreement, draw_maps
 from synmt.analysis.attention.heads import Head
-from synmt.analysis.attention.map_plot import draw_maps
 from synmt.analysis.attention.maps import AttentionMap
 from synmt.analysis.groups.group_score import Gain, GroupScore
 from synmt.analysis.groups.grouping import Grouping
 from synmt.analysis.groups.plot import draw_groups
 from synmt.analysis.groups.scores import GroupRow, GroupTable
-from synmt.analysis.robustness.plot import draw_robustness
+from synmt.analysis.robustness.conditions import Condition
+from synmt.analysis.robustness.report import draw_robustness
 from synmt.analysis.robustness.translations import Outcome
 from synmt.analysis.words.counts import WordCounts, WordGroups
 from synmt.analysis.words.plot import draw_words
@@ -39,10 +37,10 @@ def style():
         yield
 
 
-def heat_map(pieces, heads, content="weights", kind="source"):
+def heat_map(pieces, heads, content="weights", kind="cross"):
     labels = [f"▁{'word' * 3}{number}" for number in range(pieces)]
     panels = {head: np.linspace(0, 1, pieces**2).reshape(pieces, pieces) for head in heads}
-    return AttentionMap(content, kind, "the run's own translation", 12, labels, labels, panels)
+    return AttentionMap(content, kind, 12, labels, labels, panels)
 
 
 @pytest.mark.parametrize("pieces", [2, 4, 9, 30])
@@ -51,7 +49,7 @@ def test_the_heading_of_one_heat_map_has_lines_that_fit(pieces, system):
     figure = draw_maps(heat_map(pieces, [Head(1, 1, "structural_positions", about="nsubj")], "factor"), system=system)
     assert not cut_off(figure)
     heading, *_ = figure.texts
-    said = f"{system},head1.1(structural_positions),nsubj:factorofself-attentionofthesource"
+    said = f"{system},head1.1(structural_positions),nsubj:factorofattentiontothesource"
     assert "".join(heading.get_text().split()) == f"{said}sentence12,therun'sowntranslation"
     assert heading.get_window_extent().y0 > figure.axes[0].get_window_extent().y1
 
@@ -65,15 +63,14 @@ def test_titles_of_the_panels_of_a_short_sentence_do_not_overlap():
 
 def test_a_colour_bar_is_no_higher_than_the_panels():
     figure = draw_maps(heat_map(5, [Head(1, 1)]), system="pascal")
+    figure.draw_without_rendering()
     panel, bar = figure.axes
     assert bar.get_position().y0 >= panel.get_position().y0 - 1e-6
 
 
 @pytest.mark.parametrize("system", ["pascal", LONG])
 def test_the_agreement_of_a_single_layer_has_room_for_its_texts(system):
-    rows = [SimpleNamespace(head=Head(1, number), parent=SimpleNamespace(value=0.5)) for number in (1, 2)]
-    summary = SimpleNamespace(rows=rows, context=SimpleNamespace(system=system))
-    assert not cut_off(draw_agreement(summary))  # type: ignore[arg-type]
+    assert not cut_off(draw_agreement([Head(1, 1), Head(1, 2)], [0.5, 0.5], system=system))
 
 
 def groups_of(names, metric):
@@ -109,6 +106,6 @@ def words_of(systems):
 
 
 def test_robustness_of_a_system_with_a_long_name_fits():
-    own = Outcome("own", "own", None, 1.0, 30.0, None, 0.0, [])
-    other = Outcome("flat", "flat", None, 0.0, 28.0, BETWEEN, 0.5, [])
+    own = Outcome(Condition("own", "own", []), 1.0, 30.0, None, 0.0, [])
+    other = Outcome(Condition("flat", "flat", []), 0.0, 28.0, BETWEEN, 0.5, [])
     assert not cut_off(draw_robustness([own, other], make_metric("bleu"), system=f"{LONG}-{LONG}"))

@@ -52,7 +52,7 @@ def texts(translator):
 def outcomes_of(translator, shares, seed=1):
     own = find_model_trees(translator, LINES, parses())
     made = make_conditions(own, shares, seed=seed)
-    return {one.name: one for one in measure(translator, own, made, make_metric("chrf"), OUTPUTS)}
+    return {one.condition.name: one for one in measure(translator, own, made, make_metric("chrf"), OUTPUTS)}
 
 
 def test_attachment_counts_words_that_keep_their_parent():
@@ -79,7 +79,9 @@ def test_words_of_another_parser_are_matched_by_position():
 def test_with_its_own_trees_a_model_translates_as_usual(translator, recipe):
     reader = translator.with_control(Control(**recipe))
     own = next(iter(outcomes_of(reader, ()).values()))
-    assert own.name == {"random": "own (random)"}.get(recipe.get("kind", ""), "own (50 % rewired)" if recipe else "own")
+    assert own.condition.name == {"random": "own (random)"}.get(
+        recipe.get("kind", ""), "own (50 % rewired)" if recipe else "own"
+    )
     assert own.translations == texts(reader)
     assert (own.uas, own.changed, own.against_own) == (1, 0, None)
     assert own.score == score_system(own.translations, GERMAN, ("chrf",))["chrf"].value

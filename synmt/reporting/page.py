@@ -119,7 +119,7 @@ def sections_of(report: Report) -> list[Section]:
 def _element(part: Part, said: set[str] | None = None) -> str:
     """Write one part; explanations that are in `said` are left out, and the others join it."""
     if isinstance(part, Figure):
-        return figure(part.draw, caption=part.caption)
+        return figure(part.draw, caption=part.caption, shrinks=part.shrinks)
     if isinstance(part, Picture):
         return picture(part.svg, caption=part.caption)
     if isinstance(part, TextBlock):

@@ -137,11 +137,15 @@ def plain(value: Value) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure(Shown):
-    """A figure that matplotlib draws when it is needed; formats without pictures leave it out."""
+    """A figure that matplotlib draws when it is needed; formats without pictures leave it out.
+
+    shrinks: whether it shrinks on narrow screens, as long as its text is legible, before it scrolls.
+    """
 
     draw: Callable[[], Drawing]
     caption: str
     title: str = ""
+    shrinks: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ piece.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,28 +23,65 @@ from synmt.model.seq2seq import Seq2Seq
 AttentionKind = Literal["source", "target", "cross", "parents"]
 """Self-attention of a side, cross-attention from the target to the source, or annotations: probable parents."""
 
-CAPTURED: dict[AttentionKind, tuple[ActivationKind, ...]] = {
-    "source": ("attention", "terms"),
-    "target": ("attention", "terms"),
-    "cross": ("cross",),
-    "parents": (),
+
+@dataclass(frozen=True)
+class KindOfAttention:
+    """What is known about a kind of attention.
+
+    name: of the attention, in sentences.
+    lines: the lines of the test set that it is computed for.
+    rows, columns: the pieces that attend, and those attended to.
+    ends: the positions that belong to no word.
+    captured: the activations with its weights.
+    """
+
+    name: str
+    lines: str
+    rows: str
+    columns: str
+    ends: str
+    captured: tuple[ActivationKind, ...] = ("attention",)
+
+
+KINDS: dict[AttentionKind, KindOfAttention] = {
+    "source": KindOfAttention(
+        "self-attention of the source", "source", "piece that attends", "piece attended to", "EOS and task tags"
+    ),
+    "target": KindOfAttention(
+        "self-attention of the target", "reference", "piece that attends", "piece attended to", "BOS"
+    ),
+    "cross": KindOfAttention(
+        "attention to the source",
+        "the run's own translation",
+        "piece to be generated",
+        "piece attended to",
+        "the source's EOS",
+        ("cross",),
+    ),
+    "parents": KindOfAttention(
+        "probable parents in the annotations of the source",
+        "source",
+        "piece",
+        "probable parent; on the diagonal: the root, or the piece itself if flat",
+        "task tags",
+        (),
+    ),
 }
-"""The activations to capture for the heat maps of each kind of attention."""
 
 
 @dataclass(frozen=True)
 class Head:
     """One attention head, the only attention of an LSTM, or annotations of the source.
 
-    layer, number: counted from 1; None for an LSTM and for annotations.
+    layer, number: counted from 1; 0 for an LSTM and for annotations.
     variant: the variant that owns the head, as recipes call it; empty for an ordinary head.
     annotations: what the probable parents are read from; None for attention.
     about: what the head reads, such as the relations of its group; empty if all heads of the variant read the same.
     predicts: whether a piece's weights are those of the step that predicts it, instead of the step that reads it.
     """
 
-    layer: int | None = None
-    number: int | None = None
+    layer: int = 0
+    number: int = 0
     variant: str = ""
     annotations: TreeSource | None = None
     about: str = ""
@@ -55,7 +92,7 @@ class Head:
         """The name in tables, such as `head 1.2 (pascal)`."""
         if self.annotations:
             return self.annotations.name
-        return head_name(*self.place, self.variant) if self.layer else "attention"
+        return head_name(self.layer, self.number, self.variant) if self.layer else "attention"
 
     @property
     def label(self) -> str:
@@ -68,16 +105,9 @@ class Head:
         return f"{self.layer}.{self.number} {self.about}" if self.about else self.label
 
     @property
-    def place(self) -> tuple[int, int]:
-        """Layer and number of a head of a Transformer."""
-        assert self.layer is not None, self
-        assert self.number is not None, self
-        return self.layer, self.number
-
-    @property
     def is_lstm(self) -> bool:
         """Whether this is the attention of an LSTM, which has no layers and heads."""
-        return self.layer is None and self.annotations is None
+        return not self.layer and self.annotations is None
 
 
 def has_heads(model: Seq2Seq) -> bool:
@@ -87,21 +117,22 @@ def has_heads(model: Seq2Seq) -> bool:
 
 def heads_of(model: Seq2Seq, kind: AttentionKind, head: str | None = None) -> list[Head]:
     """List the heads of one kind of attention, by layer: head `LAYER.HEAD`, or all."""
+    without_heads = "annotations of the source have no heads"
     if kind == "parents":
-        return _annotations(model, head)
-    if not has_heads(model):
-        if head not in (None, "all"):
-            raise UsageError(
-                "an LSTM has a single attention to the source, without heads", where="--head", do="Leave out `--head`"
-            )
-        return [Head()]
-    side = side_of(kind)
-    owned = {} if kind == "cross" else {one.place: one for one in _owned(model, side)}
-    sources = tree_sources(model, side, head or "all")
-    return [owned.get((one.layer, one.head), Head(one.layer, one.head)) for one in sources]
+        found = _annotations(model)
+    elif has_heads(model):
+        side = side_of(kind)
+        owned = {} if kind == "cross" else {(one.layer, one.number): one for one in _owned(model, side)}
+        sources = tree_sources(model, side, head or "all")
+        return [owned.get((one.layer, one.head), Head(one.layer, one.head)) for one in sources]
+    else:
+        found, without_heads = [Head()], "an LSTM has a single attention to the source, without heads"
+    if head not in (None, "all"):
+        raise UsageError(without_heads, where="--head", do="Leave out `--head`")
+    return found
 
 
-def _annotations(model: Seq2Seq, head: str | None) -> list[Head]:
+def _annotations(model: Seq2Seq) -> list[Head]:
     sources = annotation_sources(model)
     if not sources:
         raise UsageError(
@@ -110,17 +141,21 @@ def _annotations(model: Seq2Seq, head: str | None) -> list[Head]:
             allowed="Models with latent_tree or latent_graph have them",
             do="Train one, for example `synmt train multi30k-sa`, or choose its run with `--run`",
         )
-    if head not in (None, "all"):
-        raise UsageError("annotations of the source have no heads", where="--head", do="Leave out `--head`")
     return [Head(variant=source.variant, annotations=source) for source in sources]
 
 
 def _owned(model: Seq2Seq, side: Side) -> Iterator[Head]:
+    """Yield the heads that variants own."""
     for variant in model.variants[side]:
-        place = variant.place
+        name, place = variant.recipe_name(), variant.place
         for own in range(1, place.heads + 1):
-            about = {"about": variant.about_head(own), "predicts": variant.rows_predict}
-            yield Head(place.layer, place.first_head + own, variant.recipe_name(), **about)
+            number, about = place.first_head + own, variant.about_head(own)
+            yield Head(place.layer, number, name, about=about, predicts=variant.rows_predict)
+
+
+def side_of(kind: AttentionKind) -> Side:
+    """Return the side whose pieces attend."""
+    return "target" if kind in ("target", "cross") else "source"
 
 
 def weights_of(forward: ForwardPass, kind: AttentionKind, heads: Sequence[Head]) -> Tensor:
@@ -128,17 +163,13 @@ def weights_of(forward: ForwardPass, kind: AttentionKind, heads: Sequence[Head])
     captured = forward.captured
     if kind == "parents":
         return torch.stack([head.annotations.weights(forward) for head in heads if head.annotations], 1)
+    layers = captured.cross
     if kind != "cross":
-        return _stack({layer: weights for (side, layer), weights in captured.attention.items() if side == kind}, heads)
+        layers = {layer: weights for (side, layer), weights in captured.attention.items() if side == kind}
     if heads[0].is_lstm:
-        [weights] = captured.cross.values()
+        [weights] = layers.values()
         return weights
-    return _stack(captured.cross, heads)
-
-
-def side_of(kind: AttentionKind) -> Side:
-    """Return the side whose pieces attend."""
-    return "target" if kind in ("target", "cross") else "source"
+    return torch.stack([layers[head.layer][:, head.number - 1] for head in heads], 1)
 
 
 def edits_of(
@@ -148,13 +179,10 @@ def edits_of(
 
     Variants compute both, and the penalties of ALiBi are biases too. Heads whose edit changes nothing are left out.
     """
-    edits = captured.factors if what == "factor" else captured.biases
-    neutral = 1.0 if what == "factor" else 0.0
-    places = ((head, *head.place) for head in heads)
-    by_head = {head: edits[side, layer][:, number - 1] for head, layer, number in places if (side, layer) in edits}
-    return {head: edit for head, edit in by_head.items() if bool((edit != neutral).any())}
-
-
-def _stack(layers: Mapping[int, Tensor], heads: Sequence[Head]) -> Tensor:
-    places = (head.place for head in heads)
-    return torch.stack([layers[layer][:, number - 1] for layer, number in places], 1)  # (B, S, Tq, Tk)
+    layers, neutral = (captured.factors, 1.0) if what == "factor" else (captured.biases, 0.0)
+    edits = {}
+    for head in heads:
+        edit = layers.get((side, head.layer))  # (B, H, Tq, Tk)
+        if edit is not None and bool((edit[:, head.number - 1] != neutral).any()):
+            edits[head] = edit[:, head.number - 1]
+    return edits

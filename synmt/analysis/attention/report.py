@@ -3,74 +3,86 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
+import numpy as np
+
 from synmt.analysis import inputs
-from synmt.analysis.attention.heads import AttentionKind, Head, has_heads, heads_of, side_of
-from synmt.analysis.attention.map_plot import check_legible, draw_maps
-from synmt.analysis.attention.maps import AttentionMap, AttentionText, MapContent, check_content, read_map
-from synmt.analysis.attention.statistics import measure_heads
-from synmt.analysis.attention.summary import AttentionContext, AttentionSummary, HeadRow, RelationRow, summarize
-from synmt.analysis.attention.tables import summary_as_html, summary_as_text
+from synmt.analysis.attention.figures import check_legible, draw_agreement, draw_maps, is_legible
+from synmt.analysis.attention.heads import KINDS, AttentionKind, Head, has_heads, heads_of, side_of
+from synmt.analysis.attention.maps import MAP_CONTENTS, AttentionMap, MapContent, read_map
+from synmt.analysis.attention.statistics import HeadStatistics, measure_heads
+from synmt.analysis.attention.tables import best_head, head_table, join, relation_agreement, relation_table
 from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.options import AttentionOptions
-from synmt.analysis.report import AnalysisReport
 from synmt.analysis.trees.sources import annotation_sources
 from synmt.arrays import SIDES
 from synmt.decode.translator import Translator
-from synmt.errors import UsageError
+from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.evaluation.bootstrap import SAMPLES, SEED
-from synmt.evaluation.outputs import Outputs
+from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.reporting.figures import check_plot
+from synmt.reporting.page import paragraph
+from synmt.reporting.values import Figure, Part, Report, TextBlock
 from synmt.run import Run, find_run
 from synmt.syntax.conllu import read_parses
-from synmt.syntax.parse import Parse
 
 _logger = logging.getLogger(__name__)
 
 
-def analyze_attention(options: AttentionOptions) -> AnalysisReport:
+def analyze_attention(options: AttentionOptions) -> Report:
     """Measure attention heads over a test set, and read the heat maps of one sentence."""
     inputs.check_name(options.side, SIDES, "side")
-    check_content(options.what)
+    if options.what not in MAP_CONTENTS:
+        raise UsageError(
+            f"heat maps do not show '{options.what}'",
+            where="--what",
+            allowed=f"They show {', '.join(MAP_CONTENTS)}",
+            do=did_you_mean(options.what, MAP_CONTENTS),
+        )
     if options.plot:
         check_plot(options.plot)
     run = find_run(options.run)
     outputs = inputs.read_test(run.folder, options.test).as_read()
     translator = Translator.load(run)
     kind, content = _choose_attention(translator, options.side, options.what)
-    given = _read_trees(options, outputs, kind, reads_trees=translator.reads_trees)
+    text = _read_text(options, outputs, kind, reads_trees=translator.reads_trees)
     heads = heads_of(translator.model, kind, options.head)
-    source = _Source(run, outputs, translator, _text_of(outputs, kind), heads, given)
-    if not source.given:
+    if not text.model_trees:
         do = "Use a run that records its parser" if kind == "target" else inputs.GIVE_TREES
         inputs.check_recorded(translator, run.folder, do=do)
-    heat_map = read_map(translator, source.heads, source.text, content, options.sentence, source.given)
+    heat_map = read_map(translator, heads, kind, text, content=content, number=options.sentence)
     if options.plot:
         check_legible(heat_map)
-        inputs.save_plot(options.plot, lambda: draw_maps(heat_map, system=outputs.system))
-    summary = _summarize(source, options)
-    inputs.say_left_out(too_long=summary.too_long, empty=summary.empty)
-    return AnalysisReport(
-        outputs.system,
-        to_json=lambda: _to_json(summary, heat_map),
-        to_text=lambda: summary_as_text(summary),
-        to_html=lambda: [summary_as_html(summary, heat_map)],
+        inputs.save_plot(options.plot, partial(draw_maps, heat_map, system=outputs.system))
+    text, parser = _parse(options, translator, run, kind, text)
+    sentences, too_long = measure_heads(translator, heads, kind, text)
+    left_out = {"too_long": too_long, "empty": len(text.source) - len(sentences) - too_long}
+    inputs.say_left_out(too_long=too_long, empty=left_out["empty"])
+    if not sentences:
+        raise SynmtError("there are no sentences to measure: all are empty, or longer than the model takes")
+    joined = join(list(sentences.values()))
+    if kind != "cross" and not len(joined.parents):
+        raise SynmtError("no word has a visible parent: all are punctuation, roots or to the left of their parents")
+    words = [len(one.parents) for one in sentences.values()]
+    of = f"{KINDS[kind].lines} of {the_test_set(outputs.test)}{f', with trees of {parser}' if parser else ''}"
+    facts = {"system": outputs.system, "test": outputs.test, "parser": parser or None, "left_out": left_out}
+    facts |= {"attention": kind, "of": KINDS[kind].lines, "sentences": len(sentences)}
+    return Report(
+        title=f"{outputs.system}: {KINDS[kind].name}",
+        parts=[
+            TextBlock(lines=[f"{of}; {_counts(joined, len(sentences), kind)}"]),
+            head_table(heads, joined, words, ends=KINDS[kind].ends),
+            *_relations(heads, joined, outputs.system),
+            _map_figure(heat_map, heads[best_head(joined)], outputs.system),
+        ],
+        facts={**facts, **_facts(heads, joined), "map": _map_facts(heat_map)},
+        system=outputs.system,
         runs=(run.folder,),
     )
-
-
-@dataclass(frozen=True)
-class _Source:
-    """The model, its heads, the text, and the trees of the source that were given, if any."""
-
-    run: Run
-    outputs: Outputs
-    translator: Translator
-    text: AttentionText
-    heads: list[Head]
-    given: list[Parse]
 
 
 def _choose_attention(translator: Translator, side: str, what: str) -> tuple[AttentionKind, MapContent]:
@@ -82,8 +94,10 @@ def _choose_attention(translator: Translator, side: str, what: str) -> tuple[Att
         if side != "source":
             raise UsageError("only the source has annotations", where="--what parents", do="Leave out `--side`")
         return "parents", "parents"
+    if what == "cross":
+        return "cross", "cross"
     if has_heads(translator.model):
-        return cast(AttentionKind, "cross" if what == "cross" else side), cast(MapContent, what)
+        return cast(AttentionKind, side), cast(MapContent, what)
     latent = bool(annotation_sources(translator.model))
     if what in ("factor", "bias"):
         also = ", `--what parents` the probable parents in its annotations" * latent
@@ -92,8 +106,6 @@ def _choose_attention(translator: Translator, side: str, what: str) -> tuple[Att
             where=f"--what {what}",
             do=f"`--what cross` shows its attention to the source{also}",
         )
-    if what == "cross":
-        return "cross", "cross"
     if side == "source" and latent:
         shown = "these are the probable parents in its annotations; `--what cross` shows its attention to the source"
         _logger.info(f"an LSTM has no self-attention: {shown}")
@@ -102,113 +114,111 @@ def _choose_attention(translator: Translator, side: str, what: str) -> tuple[Att
     return "cross", "cross"
 
 
-def _text_of(outputs: Outputs, kind: AttentionKind) -> AttentionText:
-    """Choose the lines of the test set: the source, the references, or the run's own translations."""
-    if side_of(kind) == "source":
-        return AttentionText(kind, "source", outputs.source, None)
-    if kind == "target":
-        return AttentionText(kind, "reference", outputs.source, outputs.reference)
-    return AttentionText(kind, "the run's own translation", outputs.source, outputs.hypothesis)
+def _read_text(options: AttentionOptions, outputs: Outputs, kind: AttentionKind, *, reads_trees: bool) -> ParsedText:
+    """Choose the lines of the test set, and read the trees of the source that the user gave.
 
-
-def _read_trees(options: AttentionOptions, outputs: Outputs, kind: AttentionKind, *, reads_trees: bool) -> list[Parse]:
-    """Read the trees of the source: the model reads them, and its self-attention is compared with them."""
+    The model reads these trees, and its self-attention is compared with them.
+    """
+    target = {"target": outputs.reference, "cross": outputs.hypothesis}.get(kind)
+    text = ParsedText(side_of(kind), outputs.source, target, [])
     if options.parses is None:
-        return []
+        return text
     if kind == "target":
         do = "Leave out `--parses` or `--side target`"
         raise UsageError("trees of the source are no trees of the target", where="--parses", do=do)
     if kind == "cross" and not reads_trees:
         what = "nothing is compared with trees, and the model reads none"
         raise UsageError(what, where="--parses", do="Leave out `--parses`")
-    return list(read_parses(options.parses, outputs.source))
+    trees = list(read_parses(options.parses, outputs.source))
+    return replace(text, gold=trees, model_trees=trees)
 
 
-def _summarize(source: _Source, options: AttentionOptions) -> AttentionSummary:
-    parsed, trees = _parse(source, options)
-    context = AttentionContext(
-        source.outputs.system,
-        source.outputs.test,
-        source.text.kind,
-        source.text.name,
-        trees,
-        given=options.parses is not None,
-        tagged=bool(source.translator.task),
-    )
-    statistics = measure_heads(source.translator, source.heads, context.kind, parsed)
-    return summarize(statistics, context, lines=len(parsed.source))
-
-
-def _parse(source: _Source, options: AttentionOptions) -> tuple[ParsedText, str]:
-    """Parse the side of self-attention; a model that reads trees of this parser reads the same ones."""
-    text, translator, model = source.text, source.translator, options.parser
-    given = source.given or None
-    if text.kind == "cross":
-        return ParsedText("target", text.source, text.target, [], given), ""
+def _parse(
+    options: AttentionOptions, translator: Translator, run: Run, kind: AttentionKind, text: ParsedText
+) -> tuple[ParsedText, str]:
+    """Parse the side of self-attention, and name the parser; a model that reads its trees reads the same ones."""
+    if kind == "cross":
+        return text, ""
     if options.parses:
-        note = inputs.as_read(translator.reading.control) if translator.reads_trees else ""
-        return ParsedText("source", text.source, text.target, source.given, given), options.parses.name + note
-    side = side_of(text.kind)
-    parser = inputs.parser_of(translator, source.run.recipe(), side, model)
-    _logger.info("compared with: %s parsed by %s", text.name, inputs.name_parser(parser))
-    parsed = inputs.parse_texts(translator, parser, side, text.source, text.target, named=model is not None)
-    note = "" if parsed.model_trees is None else inputs.as_read(translator.reading.control)
-    return parsed, inputs.name_parser(parser) + note
+        name = options.parses.name
+    else:
+        parser = inputs.parser_of(translator, run.recipe(), text.side, options.parser)
+        name = inputs.name_parser(parser)
+        _logger.info("compared with: %s parsed by %s", KINDS[kind].lines, name)
+        named = options.parser is not None
+        text = inputs.parse_texts(translator, parser, text.side, text.source, text.target, named=named)
+    read = translator.reads_trees and text.model_trees is not None
+    return text, name + inputs.as_read(translator.reading.control) * read
 
 
-def _to_json(summary: AttentionSummary, heat_map: AttentionMap) -> dict[str, Any]:
-    """Convert a summary and the map of one sentence; shares are from 0 to 1, and missing values None."""
-    context, best = summary.context, summary.best
+def _counts(joined: HeadStatistics, sentences: int, kind: AttentionKind) -> str:
+    counts = f"{len(joined.visible):,} pieces in {sentences:,} sentences"
+    if kind != "cross":
+        counts += f"; {len(joined.parents):,} words, neither punctuation nor roots"
+    if kind == "target":
+        counts += f", with a parent to the left ({_visible(joined):.1%} of all)"
+    return counts
+
+
+def _visible(joined: HeadStatistics) -> float:
+    """Compute the share of words with a visible parent among all that are neither punctuation nor roots."""
+    return len(joined.parents) / (len(joined.parents) + len(joined.hidden))
+
+
+def _relations(heads: Sequence[Head], joined: HeadStatistics, system: str) -> Iterator[Part]:
+    """Show the agreement of all heads, if there are several, and by relation."""
+    if not len(joined.parents):
+        return
+    if len(heads) > 1 and heads[0].layer:
+        owners = ", ".join(sorted({head.variant for head in heads} - {""}))
+        caption = "Words whose highest weight is on their parent, by layer and head."
+        draw = partial(draw_agreement, heads, joined.agrees.mean(1).tolist(), system=system)
+        yield Figure(draw=draw, caption=caption + f" Framed: heads of {owners}." * bool(owners))
+    yield relation_table(heads, joined)
+
+
+def _map_figure(heat_map: AttentionMap, best: Head, system: str) -> Part:
+    """Show the heat maps of all heads; that of the best head alone if the sentence is too long for all."""
+    kind, title = KINDS[heat_map.kind], f"Sentence {heat_map.sentence} ({KINDS[heat_map.kind].lines})"
+    if not is_legible(heat_map) and len(heat_map.panels) > 1:
+        head = best if best in heat_map.panels else next(iter(heat_map.panels))
+        heat_map = replace(heat_map, panels={head: heat_map.panels[head]})
+        title += f", {head.name} only, because the sentence is long"
+    if not is_legible(heat_map):
+        return TextBlock(html=paragraph(f"{title} is too long for a heat map; choose another one with --sentence."))
+    one_scale = " All heads share one scale." * (len(heat_map.panels) > 1)
+    caption = f"{title}. Rows: {kind.rows}; columns: {kind.columns}. A dot marks a piece inside a word.{one_scale}"
+    return Figure(draw=partial(draw_maps, heat_map, system=system), caption=caption, title="Heat maps", shrinks=False)
+
+
+def _facts(heads: Sequence[Head], joined: HeadStatistics) -> dict[str, Any]:
+    """Return what the tables do not have; shares are from 0 to 1, and missing values None."""
+    names = [head.name for head in heads]
     return {
-        "system": context.system,
-        "test": context.test,
-        "attention": context.kind,
-        "of": context.text,
-        "parser": context.parser or None,
-        "sentences": summary.sentences,
-        "left_out": {"too_long": summary.too_long, "empty": summary.empty},
-        "pieces": summary.pieces,
-        "words": summary.words,
-        "parents_in_sight": summary.visible,
+        "pieces": len(joined.visible),
+        "words": len(joined.parents),
+        "parents_in_sight": _visible(joined) if len(joined.parents) else None,
         "intervals": {"share": 0.95, "resamples": SAMPLES, "seed": SEED},
-        "best": None if best is None else summary.rows[best].head.name,
-        "heads": [_row_as_json(row) for row in summary.rows],
-        "baselines": [asdict(one) for one in summary.baselines],
-        "relations": [_relation_as_json(row, summary) for row in summary.relations],
-        "map": _map_as_json(heat_map),
+        "best": names[best_head(joined)] if len(joined.parents) else None,
+        "heads": [
+            {
+                "name": head.name,
+                "layer": head.layer or None,
+                "head": head.number or None,
+                "variant": head.variant or None,
+            }
+            for head in heads
+        ],
+        "relations": {
+            name: dict(zip(names, relation_agreement(joined, name), strict=True))
+            for name in np.unique(joined.relations).tolist()
+        },
     }
 
 
-def _row_as_json(row: HeadRow) -> dict[str, Any]:
-    usual = row.usual_offset
-    return {
-        "name": row.head.name,
-        "layer": row.head.layer,
-        "head": row.head.number,
-        "variant": row.head.variant or None,
-        "entropy": {"bits": row.bits, "share_of_the_largest": row.relative_bits},
-        "weight_on_no_word": row.no_word,
-        "parent": asdict(row.parent) if row.parent else None,
-        "weight_on_the_parent": row.parent_weight,
-        "usual_choice": {"offset": usual[0], "share": usual[1]} if usual else None,
-    }
-
-
-def _relation_as_json(row: RelationRow, summary: AttentionSummary) -> dict[str, Any]:
-    names = [one.head.name for one in summary.rows]
-    return {
-        "relation": row.relation,
-        "words": row.words,
-        "best_offset": {"offset": row.offset, "parent": row.by_offset},
-        "best_head": names[row.best],
-        "heads": dict(zip(names, row.heads, strict=True)),
-    }
-
-
-def _map_as_json(heat_map: AttentionMap) -> dict[str, Any]:
+def _map_facts(heat_map: AttentionMap) -> dict[str, Any]:
     return {
         "what": heat_map.content,
-        "of": heat_map.text,
         "sentence": heat_map.sentence,
         "rows": heat_map.rows,
         "columns": heat_map.columns,

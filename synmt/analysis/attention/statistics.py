@@ -26,13 +26,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
-from synmt.analysis.attention.heads import CAPTURED, AttentionKind, Head, side_of, weights_of
+from synmt.analysis.attention.heads import KINDS, AttentionKind, Head, side_of, weights_of
 from synmt.analysis.forward_passes import ParsedText, SentencePass, run_with_progress
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.trees.induced import piece_owners
-from synmt.arrays import DoubleArray, IntArray
+from synmt.arrays import BoolArray, DoubleArray, IntArray
 from synmt.decode.translator import Translator
-from synmt.model.capture import ActivationKind
 from synmt.syntax.parse import Parse
 
 NO_CHOICE = np.iinfo(np.int64).min
@@ -41,7 +40,7 @@ NO_CHOICE = np.iinfo(np.int64).min
 
 @dataclass(frozen=True, eq=False)
 class HeadStatistics:
-    """Statistics of S heads in one sentence of P pieces and M words that count.
+    """Statistics of S heads in one sentence, or in several, of P pieces and M words that count.
 
     entropy: (S, P) in bits; NaN for a piece without any weight.
     visible: (P,) number of visible pieces, BOS and EOS included.
@@ -50,7 +49,7 @@ class HeadStatistics:
     parents: (M,) offset of the parent; -1 is the previous word.
     choices: (S, M) offset of the word with the highest weight.
     parent_weights: (S, M) weight on the parent.
-    hidden: number of words that do not count because their parent is not visible.
+    hidden: places of the words that do not count because their parent is not visible.
     """
 
     entropy: DoubleArray
@@ -60,32 +59,26 @@ class HeadStatistics:
     parents: IntArray
     choices: IntArray
     parent_weights: DoubleArray
-    hidden: int
+    hidden: IntArray
 
-
-@dataclass(frozen=True, eq=False)
-class AttentionStatistics:
-    """Statistics of heads in all sentences of a text.
-
-    lines: numbers of the lines in `sentences`, in order; the other lines are too long for the model or empty.
-    too_long: number of lines with more pieces than the model's maximum.
-    """
-
-    heads: list[Head]
-    lines: list[int]
-    sentences: list[HeadStatistics]
-    too_long: int
+    @property
+    def agrees(self) -> BoolArray:
+        """Whether the choice is the parent: (S, M)."""
+        return self.choices == self.parents
 
 
 def measure_heads(
     translator: Translator, heads: Sequence[Head], kind: AttentionKind, text: ParsedText
-) -> AttentionStatistics:
-    """Run the model over a text and measure its heads, with progress; cross-attention needs no trees."""
-    what: tuple[ActivationKind, ...] = tuple(one for one in CAPTURED[kind] if one != "terms")
+) -> tuple[dict[int, HeadStatistics], int]:
+    """Run the model over a text and measure its heads, with progress; cross-attention needs no trees.
+
+    Returns the statistics of each line that is not empty, by its number from 0, and the number of lines with more
+    pieces than the model's maximum, which are left out.
+    """
     found: dict[int, HeadStatistics] = {}
     too_long = 0
     read = replace(text, target=None) if side_of(kind) == "source" else text
-    for forward in run_with_progress(translator, read, "reading attention", what=what):
+    for forward in run_with_progress(translator, read, "reading attention", what=KINDS[kind].captured):
         weights = weights_of(forward, kind, heads).cpu().numpy()  # (B, S, Tq, Tk)
         if any(head.predicts for head in heads):
             weights = of_predicting_steps(weights, heads)
@@ -94,16 +87,16 @@ def measure_heads(
             inner = weights[row].astype(np.float64)  # (S, Tq, Tk)
             if sentence.dropped:
                 continue
-            if kind != "cross":
-                owners = position_owners(translator, text, sentence, has_ends=kind != "parents")
-                measured = _measure_self(inner, owners, text, sentence)
-            else:
+            if kind == "cross":
                 # an LSTM does not attend to EOS
-                measured = _measure_cross(inner, sentence, has_eos=not heads[0].is_lstm)
-            if measured is not None:
-                found[sentence.index] = measured
-    lines = sorted(found)
-    return AttentionStatistics(list(heads), lines, [found[index] for index in lines], too_long)
+                rows, keys = len(sentence.target), len(sentence.source) + (not heads[0].is_lstm)
+                if rows:
+                    found[sentence.index] = measure_cross_heads(inner[:, :rows, :keys], pieces=len(sentence.source))
+            elif len(gold := text.gold[sentence.index]):
+                owners = position_owners(translator, text, sentence, has_ends=kind != "parents")
+                inner = inner[:, : len(owners), : len(owners)]  # without padding
+                found[sentence.index] = measure_self_heads(inner, owners, gold, causal=kind == "target")
+    return dict(sorted(found.items())), too_long
 
 
 def of_predicting_steps(weights: npt.NDArray[Any], heads: Sequence[Head]) -> npt.NDArray[Any]:
@@ -113,19 +106,6 @@ def of_predicting_steps(weights: npt.NDArray[Any], heads: Sequence[Head]) -> npt
     # nothing predicts BOS
     before[:, :, 0] = 0
     return np.where(predict[:, None, None], before, weights)
-
-
-def _measure_self(
-    weights: DoubleArray, owners: IntArray, text: ParsedText, sentence: SentencePass
-) -> HeadStatistics | None:
-    gold = text.gold[sentence.index]
-    weights = weights[:, : len(owners), : len(owners)]  # without padding
-    return measure_self_heads(weights, owners, gold, causal=text.side == "target") if len(gold) else None
-
-
-def _measure_cross(weights: DoubleArray, sentence: SentencePass, *, has_eos: bool) -> HeadStatistics | None:
-    rows, keys = len(sentence.target), len(sentence.source) + has_eos
-    return measure_cross_heads(weights[:, :rows, :keys], has_eos=has_eos) if rows else None
 
 
 def position_owners(
@@ -164,21 +144,19 @@ def measure_self_heads(weights: DoubleArray, owners: IntArray, gold: Parse, *, c
     )
 
 
-def measure_cross_heads(weights: DoubleArray, *, has_eos: bool = True) -> HeadStatistics:
-    """Measure attention to the source: (S, Tq, Tk).
-
-    has_eos: whether the last column is EOS.
-    """
+def measure_cross_heads(weights: DoubleArray, *, pieces: int) -> HeadStatistics:
+    """Measure attention to the source, (S, Tq, Tk), whose first columns are its pieces."""
     heads, rows, keys = weights.shape
+    none = np.zeros(0, np.int64)
     return HeadStatistics(
         entropy=entropies(weights),
         visible=np.full(rows, keys),
-        no_word=weights[..., -1] if has_eos else np.zeros((heads, rows)),
+        no_word=weights[..., pieces:].sum(-1),
         relations=np.zeros(0, np.str_),
-        parents=np.zeros(0, np.int64),
+        parents=none,
         choices=np.zeros((heads, 0), np.int64),
         parent_weights=np.zeros((heads, 0)),
-        hidden=0,
+        hidden=none,
     )
 
 
@@ -200,10 +178,10 @@ def word_level_weights(weights: DoubleArray, owners: IntArray, words: int) -> Do
     return shares.T @ weights @ belongs
 
 
-def counted_words(gold: Parse, owners: IntArray, *, causal: bool) -> tuple[IntArray, int]:
-    """Find the words that count (M,), and how many do not because their parent is not visible."""
+def counted_words(gold: Parse, owners: IntArray, *, causal: bool) -> tuple[IntArray, IntArray]:
+    """Find the words that count, (M,), and those that do not because their parent is not visible."""
     places = np.arange(len(gold))
     has_pieces = np.isin(places, owners)  # (W,)
     candidates = not_punctuation(gold) & (gold.parents != places) & has_pieces  # (W,)
     visible = has_pieces[gold.parents] & ((gold.parents < places) | (not causal))  # (W,)
-    return np.flatnonzero(candidates & visible), int((candidates & ~visible).sum())
+    return np.flatnonzero(candidates & visible), np.flatnonzero(candidates & ~visible)

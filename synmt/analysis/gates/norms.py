@@ -44,20 +44,6 @@ class GatedSentence:
         return self.parse.tags or ["_"] * len(self.parse)
 
 
-@dataclass(frozen=True)
-class ModelGates:
-    """The gates of a model over a text.
-
-    sentences: in the order of their lines.
-    too_long: number of pairs left out because one side has more pieces than the model's maximum.
-    empty: number of pairs left out because one side has no words.
-    """
-
-    sentences: list[GatedSentence]
-    too_long: int
-    empty: int
-
-
 def check_gates(translator: Translator, where: str) -> None:
     """Refuse a model without gates, before any long computation."""
     if not any(isinstance(module, Gate) for module in translator.model.modules()):
@@ -79,23 +65,26 @@ def check_tags(parses: Sequence[Parse], parser: str) -> None:
         )
 
 
-def read_gates(
-    translator: Translator, sources: Sequence[str], targets: Sequence[str], parses: Sequence[Parse]
-) -> ModelGates:
-    """Run the model with teacher forcing and read its gates, with progress; `parses` are of the targets."""
-    found: dict[int, GatedSentence] = {}
+def read_gates(translator: Translator, text: ParsedText) -> tuple[list[GatedSentence], int]:
+    """Run the model with teacher forcing and read its gates, with progress; the trees are of the target.
+
+    Returns the sentences in the order of their lines, and the number of pairs left out because one side has more
+    pieces than the model's maximum. Pairs without words on one side are left out, too.
+    """
+    found = list[GatedSentence]()
     too_long = 0
-    text = ParsedText("target", sources, targets, parses)
     for forward in run_with_progress(translator, text, "reading gates"):
         assert forward.captured.gates is not None
+        assert text.target is not None
         rows = gate_norms(forward.captured.gates).cpu().double().numpy()  # (B, T)
         for row, sentence in zip(rows, forward.sentences, strict=True):
-            index, spans = sentence.index, sentence.target
+            parse, spans = text.gold[sentence.index], sentence.target
             too_long += sentence.dropped > 0
-            if len(parses[index]) and not sentence.dropped:
-                norms = word_norms(row[: len(spans)], spans, parses[index].spans)  # (W,)
-                found[index] = GatedSentence(index + 1, sources[index], targets[index], parses[index], norms)
-    return ModelGates([found[index] for index in sorted(found)], too_long, len(sources) - len(found) - too_long)
+            if len(parse) and not sentence.dropped:
+                lines = text.source[sentence.index], text.target[sentence.index]
+                norms = word_norms(row[: len(spans)], spans, parse.spans)  # (W,)
+                found.append(GatedSentence(sentence.index + 1, *lines, parse, norms))
+    return sorted(found, key=lambda one: one.line), too_long
 
 
 def gate_norms(gates: Tensor) -> Tensor:

@@ -1,25 +1,17 @@
-"""A section of a web page with target words coloured by gate norm (Tran & Bisk, 2018, figure 4).
+"""Target words coloured by gate norm, as HTML (Tran & Bisk, 2018, figure 4).
 
 The seven colours are of one hue and differ in lightness; they range from the lowest to the highest norm of a sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synmt.analysis.gates.table import COLUMNS, MIN_WORDS
+from synmt.analysis.gates.norms import GatedSentence
 from synmt.arrays import DoubleArray
-from synmt.evaluation.outputs import the_test_set
-from synmt.reporting.page import Section
-
-if TYPE_CHECKING:
-    from synmt.analysis.gates.norms import GatedSentence
-    from synmt.analysis.gates.table import GateTable, TagRow
 
 SENTENCES = 50
 """Number of sentences on the page."""
@@ -54,44 +46,15 @@ TAGS = {
 }
 
 
-@dataclass(frozen=True)
-class GateContext:
-    """The run whose gates were read.
-
-    system, test: names of the run and of its test set.
-    source, target: language codes.
-    tagger: name of the parser that assigned the parts of speech.
-    """
-
-    system: str
-    test: str
-    source: str
-    target: str
-    tagger: str
-
-
-def gates_as_html(
-    table: GateTable, sentences: Iterable[GatedSentence], context: GateContext, *, shown: int = SENTENCES
-) -> Section:
-    """Write the table and the first sentences as a section of a page."""
-    ordered = sorted(sentences, key=lambda one: one.line)
-    first = [one for one in ordered if not np.isnan(one.norms).all()][:shown]
-    body = _BODY.format(
-        system=escape(context.system),
-        test=escape(the_test_set(context.test)),
-        sentences=f"{table.sentences:,}",
-        words=f"{table.words:,}",
-        tagger=escape(context.tagger),
-        norm=f"{table.norm:.3f}",
-        deviation=f"{table.deviation:.3f}",
-        columns="".join(f'<th scope="col">{name}</th>' for name in COLUMNS),
-        rows="\n".join(map(_row, table.rows)),
-        marked=f" * Fewer than {MIN_WORDS} words." if any(row.few for row in table.rows) else "",
+def words_as_html(sentences: Sequence[GatedSentence], languages: tuple[str, str], *, shown: int = SENTENCES) -> str:
+    """Write the first sentences; languages: the codes of source and target."""
+    gated = [one for one in sentences if not np.isnan(one.norms).all()]
+    first = gated[:shown]
+    return _BODY.format(
+        shown=f"{len(first):,} of {len(gated):,}",
         steps="".join(f'<span class="n{step}">{step + 1}</span>' for step in range(len(LIGHT))),
-        shown=f"The first {len(first):,} of {table.sentences:,} sentences, in the order of the test set.",
-        items="\n".join(_sentence(one, context) for one in first),
+        items="\n".join(_sentence(one, *map(escape, languages)) for one in first),
     )
-    return Section("Gates to syntax by target word", body, _STYLE + _colours())
 
 
 def levels(norms: DoubleArray) -> list[int | None]:
@@ -102,53 +65,37 @@ def levels(norms: DoubleArray) -> list[int | None]:
     return [None if np.isnan(one) else min(int(one * steps), steps - 1) for one in scaled.tolist()]
 
 
-def _row(row: TagRow) -> str:
-    label, *cells = map(escape, row.cells())
-    name = f'<abbr title="{escape(TAGS.get(row.tag, "not universal"))}">{label}</abbr>'
-    return f'<tr><th scope="row">{name}</th>' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-
-
-def _sentence(one: GatedSentence, context: GateContext) -> str:
-    low, high = np.nanmin(one.norms), np.nanmax(one.norms)
+def _sentence(one: GatedSentence, source: str, target: str) -> str:
+    """Write every word in its colour, and the text between words unchanged."""
+    low, high = float(np.nanmin(one.norms)), float(np.nanmax(one.norms))
+    text, end = "", 0
+    columns = one.parse.spans.tolist(), one.tags, one.norms.tolist(), levels(one.norms)
+    for (start, stop), tag, norm, step in zip(*columns, strict=True):
+        text += escape(one.target[end:start])
+        end = stop
+        kind = "none" if step is None else f"n{step}" + " top" * (norm == high)
+        about = "no separate piece" if step is None else f"norm {norm:.3f}"
+        about += ", the highest of the sentence" * (norm == high)
+        below = f"{tag} –" if step is None else f"{tag} {norm:.3f}"
+        # dir: the Latin letters of the tag must not change the direction of an Arabic line
+        text += (
+            f'<span class="word {kind}" title="{escape(TAGS.get(tag, tag))}, {about}">'
+            f'{escape(one.target[start:stop])}<small dir="ltr" lang="en">{escape(below)}</small></span>'
+        )
     return (
         f'<li><p class="line">line {one.line:,}, norms {low:.3f} to {high:.3f}</p>\n'
-        f'<p class="source" lang="{escape(context.source)}" dir="auto">{escape(one.source)}</p>\n'
-        f'<p class="target" lang="{escape(context.target)}" dir="auto">{_words(one)}</p></li>'
+        f'<p class="source" lang="{source}" dir="auto">{escape(one.source)}</p>\n'
+        f'<p class="target" lang="{target}" dir="auto">{text}{escape(one.target[end:])}</p></li>'
     )
 
 
-def _words(one: GatedSentence) -> str:
-    """Write every word in its colour, and the text between words unchanged."""
-    highest = np.nanmax(one.norms)
-    steps = levels(one.norms)
-    ends = [0, *(end for _, end in one.parse.spans.tolist())]
-    parts = []
-    for index, (start, _) in enumerate(one.parse.spans.tolist()):
-        parts.append(escape(one.target[ends[index] : start]))
-        parts.append(_word(one, index, steps[index], top=bool(one.norms[index] == highest)))
-    return "".join(parts) + escape(one.target[ends[-1] :])
-
-
-def _word(one: GatedSentence, index: int, step: int | None, *, top: bool) -> str:
-    start, end = one.parse.spans[index].tolist()
-    tag = escape(one.tags[index])
-    norm = "–" if step is None else f"{one.norms[index]:.3f}"
-    title = "no separate piece" if step is None else f"norm {norm}" + ", the highest of the sentence" * top
-    kind = ("none" if step is None else f"n{step}") + (" top" if top else "")
-    # dir: the Latin letters of the tag must not change the direction of an Arabic line
-    return (
-        f'<span class="word {kind}" title="{tag}, {title}">{escape(one.target[start:end])}'
-        f'<small dir="ltr" lang="en">{tag} {norm}</small></span>'
+def style() -> str:
+    """Write the CSS of the words, for light and dark screens."""
+    light, dark = (
+        "\n".join(f".n{step} {{ background: {back}; color: {text}; }}" for step, (back, text) in enumerate(pairs))
+        for pairs in (zip(LIGHT, LIGHT_TEXT, strict=True), zip(DARK, DARK_TEXT, strict=True))
     )
-
-
-def _colours() -> str:
-    def of(backgrounds: tuple[str, ...], texts: tuple[str, ...]) -> str:
-        pairs = enumerate(zip(backgrounds, texts, strict=True))
-        return "\n".join(f".n{step} {{ background: {back}; color: {text}; }}" for step, (back, text) in pairs)
-
-    dark = f"@media screen and (prefers-color-scheme: dark) {{\n{of(DARK, DARK_TEXT)}\n}}"
-    return f"{of(LIGHT, LIGHT_TEXT)}\n{dark}\n"
+    return f"{_STYLE}{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
 
 
 _STYLE = """
@@ -164,25 +111,7 @@ _STYLE = """
 .none { border: 1px dashed var(--rule); }
 """
 
-_BODY = """<p>{system} on {test}: {words} words in {sentences} sentences.</p>
-<p>The decoder reads the syntactic annotations of the source through a gate. The norm of the gate shows how far it is
-open at a word: 0 = closed, 1 = open; a word of several pieces has their mean. The target is the reference, which the
-model is forced to produce. Parts of speech: {tagger}.</p>
-<h3>By part of speech</h3>
-<div class="scroll" role="region" aria-label="Parts of speech" tabindex="0">
-<table>
-<thead><tr>{columns}</tr></thead>
-<tbody>
-{rows}
-</tbody>
-</table>
-</div>
-<p class="faint">Norm: mean over words; over all words {norm}, with a standard deviation of {deviation}. Highest: share
-of sentences in which a word with the tag has the highest norm. Chance: the share expected if all words of a sentence
-were equally likely. Ratio: highest / chance; 95 %: its bootstrap interval over sentences; no PUNCT: the ratio without
-punctuation.{marked}</p>
-<h3>Word by word</h3>
-<p>{shown}</p>
+_BODY = """<p>The first {shown} sentences, in the order of the test set.</p>
 <p class="legend">lowest norm of the sentence {steps} highest</p>
 <p class="faint">Colours compare words within a sentence, in seven equal steps; the frame marks the word with the
 highest norm. Below each word: its tag and its norm, which can be compared between sentences.</p>

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+import numpy as np
+
 from synmt.analysis.inputs import GIVE_TREES
 from synmt.decode.translator import Translator
 from synmt.decode.tree_provider import unknown_parser
@@ -117,15 +119,19 @@ def make_conditions(
     parents; the share 0 then measures the effect of certainty alone. Otherwise the share 0 is left out, since its trees
     are the original trees, and so is the control of the recipe.
     """
-    certain = replace(own, trees=_certain(own.trees)) if own.with_arcs else own
+    controls: list[tuple[str, ConditionKind, Control]] = []
     for share in shares:
         if share or own.with_arcs:
             name = f"{100 * share:g} % rewired" if share else "own, but certain"
-            yield Condition(name, "rewired", _controlled(certain, Control(rewire=share, seed=seed)), share)
+            controls.append((name, "rewired", Control(rewire=share, seed=seed)))
     for kind in get_args(ControlKind):
         control = Control(kind, seed=seed)
         if not control.idle and not _same_trees(control, own.control):
-            yield Condition(kind, "control", _controlled(certain, control))
+            controls.append((kind, "control", control))
+    original = _certain(own.trees) if own.with_arcs else own.trees
+    for name, kind, control in controls:
+        trees = [control.apply(tree, key) for tree, key in zip(original, own.keys, strict=True)]
+        yield Condition(name, kind, trees, control.rewire if kind == "rewired" else None)
     flat = [flat_parse(line) for line in own.lines]
     yield Condition("flat", "flat", _certain(flat) if own.with_arcs else flat)
     for name, trees in others:
@@ -136,16 +142,14 @@ def attachment_score(own: Sequence[Parse], others: Sequence[Parse]) -> float:
     """Compute the UAS of other trees of the same lines against the original trees, 0 to 1; 1 for no words."""
     same = words = 0
     for tree, other in zip(own, others, strict=True):
-        other_parents = _parents_by_span(other)
-        same += sum(other_parents.get(span) == parent for span, parent in _parents_by_span(tree).items())
+        same += len(_arcs(tree) & _arcs(other))
         words += len(tree)
     return same / words if words else 1.0
 
 
-def _parents_by_span(parse: Parse) -> dict[tuple[int, int], tuple[int, int]]:
-    """Map the span of each word to the span of its parent."""
-    spans = [(start, end) for start, end in parse.spans.tolist()]
-    return {span: spans[parent] for span, parent in zip(spans, parse.parents.tolist(), strict=True)}
+def _arcs(parse: Parse) -> set[tuple[int, ...]]:
+    """Collect the span of each word with the span of its parent."""
+    return set(map(tuple, np.hstack([parse.spans, parse.spans[parse.parents]]).tolist()))
 
 
 def _same_trees(one: Control, other: Control) -> bool:
@@ -156,7 +160,3 @@ def _same_trees(one: Control, other: Control) -> bool:
 
 def _certain(trees: Sequence[Parse]) -> list[Parse]:
     return [replace(tree, arcs=certain_arcs(tree)) for tree in trees]
-
-
-def _controlled(own: ModelTrees, control: Control) -> list[Parse]:
-    return [control.apply(tree, key) for tree, key in zip(own.trees, own.keys, strict=True)]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_test, save_plot, scoring_options
 from synmt.analysis.options import RobustnessOptions
-from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.analysis.robustness.conditions import (
     ModelTrees,
     check_translator,
@@ -18,46 +17,30 @@ from synmt.analysis.robustness.conditions import (
     make_conditions,
     parse_shares,
 )
-from synmt.analysis.robustness.plot import draw_robustness
-from synmt.analysis.robustness.translations import Outcome, corrected, measure
+from synmt.analysis.robustness.translations import Outcome, measure
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
+from synmt.evaluation.significance import Comparison, holm
 from synmt.parsing.parser import StanzaParser
-from synmt.reporting.figures import check_plot
-from synmt.reporting.page import Section, figure, paragraph, table
+from synmt.reporting.figures import INK, ONE, OTHER, check_plot, fit_text
 from synmt.reporting.progress import progress
+from synmt.reporting.values import Column, Figure, Interval, Report, Table, TextBlock, text_column
 from synmt.run import find_run
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
 _logger = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True)
-class _Results:
-    """The outcomes of all conditions.
-
-    parser: name of the parser, or of the file, of the original trees.
-    control: name of the recipe's control; empty without one.
-    differing: number of translations with the original trees that differ from those stored in the run.
-    """
-
-    outputs: Outputs
-    metric: Metric
-    outcomes: list[Outcome]
-    parser: str
-    control: str
-    seed: int
-    with_arcs: bool
-    differing: int
-
-    @property
-    def title(self) -> str:
-        return f"{self.outputs.system} on {the_test_set(self.outputs.test)}"
+_MARKERS = "s^vDPX<>h*"
+"""Shapes of the conditions that are not rewired trees: ten points cannot be distinguished by colour."""
 
 
-def analyze_robustness(options: RobustnessOptions) -> AnalysisReport:
+def analyze_robustness(options: RobustnessOptions) -> Report:
     """Translate the test set of a run with damaged trees, with other parsers' trees and without a parser."""
     if options.plot:
         check_plot(options.plot)
@@ -71,48 +54,75 @@ def analyze_robustness(options: RobustnessOptions) -> AnalysisReport:
     other = find_parser(run.recipe(), "source", options.parser, to="parse") if options.parser else None
     if other and translator.reading.of_parser:
         other = other.with_features(translator.reading.of_parser)
-    own, name = _read_own_trees(translator, outputs, options.parses)
-    conditions = list(
-        make_conditions(own, shares, seed=options.seed, others=_other_trees(translator, own, name, other))
-    )
+    own, parser = _read_own_trees(translator, outputs, options.parses)
+    others = _other_trees(translator, own, parser, other)
+    conditions = list(make_conditions(own, shares, seed=options.seed, others=others))
     if own.with_arcs:
         _logger.info("the model reads arc probabilities: original trees have the parser's, all other arcs are certain")
     with progress("translating", len(outputs.source) * (len(conditions) + 1), "lines") as advance:
-        outcomes = corrected(list(measure(translator, own, conditions, metric, outputs, advance)))
+        outcomes = list(measure(translator, own, conditions, metric, outputs, advance))
     differing = sum(one != stored for one, stored in zip(outcomes[0].translations, outputs.hypothesis, strict=True))
     if differing:
         count = f"{differing:,} of {len(outputs.hypothesis):,}"
         _logger.warning("%s translations with the original trees differ from those stored in the run", count)
-    results = _Results(outputs, metric, outcomes, name, own.control.name, options.seed, own.with_arcs, differing)
+    system = f"{outputs.system} on {the_test_set(outputs.test)}"
+    draw = partial(draw_robustness, outcomes, metric, system=system)
     if options.plot:
-        save_plot(options.plot, lambda: draw_robustness(outcomes, metric, system=results.title))
-    return AnalysisReport(
-        outputs.system,
-        to_json=lambda: _to_json(results),
-        to_text=lambda: _to_text(results),
-        to_html=lambda: [_to_html(results)],
+        save_plot(options.plot, draw)
+    caption = (
+        f"{metric.title} by share of words with a different parent. Bars: 95 % intervals of the difference from the "
+        "original trees, whose score is the dashed line"
+    )
+    introduction = "The more the score falls, the more the model relies on its trees."
+    return Report(
+        title=f"{system}: {len(outputs.source):,} sentences with other trees, seed {options.seed}",
+        parts=[
+            TextBlock(lines=[introduction]),
+            _table(outcomes, metric, own, parser),
+            Figure(draw=draw, caption=caption),
+        ],
+        notes=[f"{metric.title}|{metric.signature}"],
+        facts={
+            "system": outputs.system,
+            "test": outputs.test,
+            "sentences": len(outputs.source),
+            "metric": metric.title,
+            "signature": metric.signature,
+            "higher_is_better": metric.higher_is_better,
+            "parser": parser,
+            "control": own.control.name or None,
+            "seed": options.seed,
+            "probabilities_of_arcs": own.with_arcs,
+            "not_as_in_the_run": differing,
+            "conditions": list(map(_condition, outcomes)),
+        },
+        system=outputs.system,
         runs=(run.folder,),
     )
+
+
+def _condition(one: Outcome) -> dict[str, Any]:
+    p = one.against_own.p_value if one.against_own else None
+    return {"name": one.condition.name, "kind": one.condition.kind, "share": one.condition.share, "p": p}
 
 
 def _read_own_trees(translator: Translator, outputs: Outputs, parses: Path | None) -> tuple[ModelTrees, str]:
     """Parse the test set, or read its trees from a file, and name the parser or the file."""
     lines = outputs.as_read().source
     if parses is None:
-        return find_model_trees(translator, lines, parse_lines(translator.parser, lines)), name_parser(
-            translator.parser
-        )
-    trees = list(read_parses(parses, lines))
-    # raises an error for trees without the arc probabilities that the model reads
-    translator.trees(lines, trees)
-    return find_model_trees(translator, lines, trees), parses.name
+        trees, name = parse_lines(translator.parser, lines), name_parser(translator.parser)
+    else:
+        trees, name = list(read_parses(parses, lines)), parses.name
+        # raises an error for trees without the arc probabilities that the model reads
+        translator.trees(lines, trees)
+    return find_model_trees(translator, lines, trees), name
 
 
 def _other_trees(
     translator: Translator, own: ModelTrees, name: str, parser: StanzaParser | None
 ) -> list[tuple[str, list[Parse]]]:
     """Name the trees without the control of the recipe, and the trees of another parser, if there are any."""
-    others = [] if own.control.idle else [(_without_control(name), own.before_control)]
+    others = [] if own.control.idle else [(f"{name}, unchanged", own.before_control)]
     if parser is not None:
         parses = parse_lines(parser.with_arcs() if own.with_arcs else parser, own.lines)
         # a control would replace the trees of every parser by the same random trees
@@ -120,80 +130,105 @@ def _other_trees(
     return others
 
 
-def _without_control(parser: str) -> str:
-    return f"{parser}, unchanged"
+def _table(outcomes: Sequence[Outcome], metric: Metric, own: ModelTrees, parser: str) -> Table:
+    """Lay out the scores, and their differences from the score with the original trees."""
+    columns = [
+        text_column("trees", name="name"),
+        Column(
+            title="UAS", kind="share", digits=1, name="uas", about="words with the same parent as in the original trees"
+        ),
+        Column(title=metric.title, name="score", about="" if metric.higher_is_better else "lower is better"),
+        Column(title="difference", signed=True, about="from the score with the original trees, by paired bootstrap"),
+        Column(title="95 % interval", signed=True),
+        Column(
+            title="p (Holm)",
+            kind="p",
+            name="holm_p",
+            about="two-sided, corrected for the comparisons of the table (Holm, 1979); intervals are not corrected",
+        ),
+        Column(
+            title="changed",
+            kind="share",
+            digits=1,
+            about="translations that differ from those with the original trees",
+        ),
+    ]
+    holm_p = iter(holm([one.against_own.p_value for one in outcomes if one.against_own]))
+    rows = []
+    for one in outcomes:
+        row = [one.condition.name, one.uas, one.score]
+        if compared := one.against_own:
+            interval = Interval(compared.low, compared.high)
+            rows.append([*row, compared.difference, interval, next(holm_p), one.changed])
+        else:
+            rows.append([*row, None, None, None, 0.0])
+    return Table(columns=columns, rows=rows, notes=_notes(own, parser))
 
 
-def _to_json(results: _Results) -> dict[str, Any]:
-    names = ("name", "kind", "share", "uas", "score", "against_own", "holm_p", "changed")
-    return {
-        "system": results.outputs.system,
-        "test": results.outputs.test,
-        "sentences": len(results.outputs.source),
-        "metric": results.metric.title,
-        "signature": results.metric.signature,
-        "higher_is_better": results.metric.higher_is_better,
-        "parser": results.parser,
-        "control": results.control or None,
-        "seed": results.seed,
-        "probabilities_of_arcs": results.with_arcs,
-        "not_as_in_the_run": results.differing,
-        "conditions": [{name: values[name] for name in names} for values in map(asdict, results.outcomes)],
-    }
-
-
-def _score_table(results: _Results) -> TextTable:
-    columns = ["trees", "UAS", results.metric.title, "difference", "95 % interval", "p (Holm)", "changed"]
-    return TextTable(columns, list(map(_score_cells, results.outcomes)))
-
-
-def _score_cells(one: Outcome) -> list[str]:
-    cells, compared = [one.name, f"{one.uas:.1%}", f"{one.score:.2f}"], one.against_own
-    if compared is None:
-        return [*cells, *["-"] * 4]
-    interval = f"{compared.low:+.2f} to {compared.high:+.2f}"
-    return [*cells, f"{compared.difference:+.2f}", interval, f"{one.holm_p:.3f}", f"{one.changed:.1%}"]
-
-
-def _notes(results: _Results) -> Iterator[str]:
-    if results.control:
-        made = f"{results.control} trees made from those of {results.parser}"
-        row = _without_control(results.parser)
-        yield f"own: the original trees, which the model reads ({made}); row '{row}': those of the parser"
+def _notes(own: ModelTrees, parser: str) -> list[str]:
+    """Explain the conditions."""
+    if own.control.idle:
+        first = f"own: the original trees, which the model reads, by {parser}"
     else:
-        yield f"own: the original trees, which the model reads, by {results.parser}"
-    yield "rewired: this percentage of words, sampled at random without the root, has a different parent"
-    yield "left, right: the parent is always the next, the previous word"
-    yield "random: a random tree; shuffled: the same tree over shuffled words"
-    yield "flat: the parent is always the first word, as in lines that cannot be parsed"
-    yield "UAS: words with the same parent as in the original trees"
-    lower = "" if results.metric.higher_is_better else f"; {results.metric.title}: lower is better"
-    yield f"difference: from the score with the original trees, by paired bootstrap{lower}"
-    yield "p: two-sided, corrected for the comparisons of the table (Holm, 1979); intervals are not corrected"
-    yield "changed: translations that differ from those with the original trees"
-    if results.with_arcs:
-        yield "arcs: original trees and those of other parsers have probabilities; all other arcs are certain"
+        made = f"{own.control.name} trees made from those of {parser}"
+        first = f"own: the original trees, which the model reads ({made}); '{parser}, unchanged': those of the parser"
+    notes = [
+        first,
+        "rewired: this percentage of words, sampled at random without the root, has a different parent",
+        "left, right: the parent is always the next, the previous word",
+        "random: a random tree; shuffled: the same tree over shuffled words",
+        "flat: the parent is always the first word, as in lines that cannot be parsed",
+    ]
+    certain = "arcs: original trees and those of other parsers have probabilities; all other arcs are certain"
+    return [*notes, certain] if own.with_arcs else notes
 
 
-def _to_text(results: _Results) -> Iterator[str | TextTable]:
-    yield f"{results.title}: {len(results.outputs.source):,} sentences with other trees, seed {results.seed}\n"
-    yield _score_table(results)
-    yield from ("", *_notes(results))
-    yield f"\n{results.metric.title}|{results.metric.signature}"
+def draw_robustness(outcomes: Sequence[Outcome], metric: Metric, *, system: str) -> Drawing:
+    """Draw the score by share of words with a different parent than in the original trees.
+
+    Bars are the 95 % intervals of the difference from the score with the original trees.
+    """
+    from matplotlib.figure import Figure as NewFigure
+
+    figure = NewFigure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.subplots()
+    own, *conditions = outcomes
+    axes.axhline(own.score, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), label="original trees")
+    rewired = [one for one in conditions if one.condition.kind == "rewired"]
+    others = [one for one in conditions if one.condition.kind != "rewired"]
+    if rewired:
+        # the curve starts at the original trees, unless these differ from share 0 in arc probabilities
+        first = [] if rewired[0].condition.share == 0 else [own]
+        _draw(axes, [*first, *rewired], "o-", "rewired")
+    for place, one in enumerate(others):
+        _draw(axes, [one], _MARKERS[place % len(_MARKERS)], one.condition.name)
+    better = "" if metric.higher_is_better else ", lower is better"
+    axes.set_ylabel(f"{metric.title} (points{better})\n95 % interval of the difference")
+    axes.set_xlabel("Words with a different parent than in the original trees (%)")
+    axes.set_xlim(-3, 103)
+    axes.margins(y=0.1)
+    axes.set_title(fit_text(system, 4.6), fontsize=9, loc="left")
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return figure
 
 
-def _to_html(results: _Results) -> Section:
-    metric, scores = results.metric, _score_table(results)
-    introduction = (
-        f"{results.title}: {len(results.outputs.source):,} sentences, translated by the same model with other trees. "
-        "The more the score falls, the more the model relies on its trees."
+def _draw(axes: Axes, some: Sequence[Outcome], form: str, label: str) -> None:
+    """Draw points with the intervals of their difference from the score with the original trees."""
+    compared = [one.against_own or Comparison(0.0, 0.0, 0.0, 1.0) for one in some]
+    axes.errorbar(
+        [100 * (1 - one.uas) for one in some],
+        [one.score for one in some],
+        yerr=[
+            [max(one.difference - one.low, 0.0) for one in compared],
+            [max(one.high - one.difference, 0.0) for one in compared],
+        ],
+        fmt=form,
+        color=ONE if len(form) > 1 else OTHER,
+        label=label,
+        markersize=5.5,
+        markeredgecolor=INK,
+        markeredgewidth=0.6,
+        linewidth=1.2,
+        elinewidth=1,
+        capsize=2.5,
     )
-    caption = (
-        f"{metric.title} by share of words with a different parent. Bars: 95 % intervals of the difference from the "
-        "original trees, whose score is the dashed line"
-    )
-    body = paragraph(introduction)
-    body += table(scores.columns, scores.rows, caption=f"{metric.title} by trees, seed {results.seed}")
-    body += figure(lambda: draw_robustness(results.outcomes, metric, system=results.title), caption=caption)
-    notes = [*_notes(results), f"{metric.title}|{metric.signature}"]
-    return Section("Robustness to other trees", body + "".join(paragraph(note, faint=True) for note in notes))
