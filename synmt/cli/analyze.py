@@ -22,14 +22,19 @@ from synmt.analysis.options import (
     TreeOptions,
     WordOptions,
 )
+from synmt.analysis.report import AnalysisReport
 from synmt.analysis.shared_options import USERS, check_use
 from synmt.cli import analyze_options as options
 from synmt.cli import console
 from synmt.cli.command import AsJson, Format, chosen_format, is_run, newest_run, typed_options
 from synmt.errors import SynmtError, UsageError, listed
+from synmt.reporting.values import Report
 
 if TYPE_CHECKING:
-    from synmt.analysis.report import AnalysisReport
+    from synmt.reporting.formats import Format as FormatName
+
+
+AnyReport = Report | AnalysisReport
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class _Question:
                 raise UsageError(what, where="--run", do="Run it once for each")
         return self.options(**chosen)
 
-    def answer(self, options: Any) -> AnalysisReport:
+    def answer(self, options: Any) -> AnyReport:
         """Analyse with a record of options."""
         return resolve_name(f"synmt.analysis.{self.name}.report:analyze_{self.name}")(options)
 
@@ -218,7 +223,7 @@ def _drawing(questions: Sequence[_Question]) -> list[_Question]:
     return [one for one in drawing if one.name != "compare"] or drawing
 
 
-def _answer(typed: Mapping[str, str], params: Mapping[str, Any]) -> dict[str, AnalysisReport]:
+def _answer(typed: Mapping[str, str], params: Mapping[str, Any]) -> dict[str, AnyReport]:
     """Answer all questions about the same run: the one that the user named, or the newest."""
     questions, values = _choose_questions(typed), {name: params[name] for name in typed}
     _check_options(questions, values, typed)
@@ -239,14 +244,14 @@ def _answer(typed: Mapping[str, str], params: Mapping[str, Any]) -> dict[str, An
         return {next(filter(typed.__contains__, one.flags)): one.answer(options) for one, options in chosen}
 
 
-def _show(kind: str, reports: Mapping[str, AnalysisReport], page: Path | None) -> None:
+def _show(kind: FormatName, reports: Mapping[str, AnyReport], page: Path | None) -> None:
     # everything that may still fail comes before anything is printed
     html = ""
     if page:
         from synmt.analysis.page import page_of
 
         html = page_of(list(reports.values()), ["synmt", *sys.argv[1:]])
-    values = {name: report.to_json() for name, report in reports.items()} if kind == "json" else {}
+    values = {name: _as_json(report) for name, report in reports.items()} if kind == "json" else {}
     # the page is written first, because a reader such as `head` may close standard output
     if page:
         from synmt.files.writing import write_output
@@ -256,12 +261,19 @@ def _show(kind: str, reports: Mapping[str, AnalysisReport], page: Path | None) -
     if kind == "json":
         console.print_json(values if len(values) > 1 else next(iter(values.values())))
     else:
-        _print_parts(list(reports.values()), kind)
+        _print_parts(reports, kind)
 
 
-def _print_parts(reports: Sequence[AnalysisReport], kind: str) -> None:
-    for number, report in enumerate(reports):
+def _as_json(report: AnyReport) -> dict[str, Any]:
+    return report.as_json() if isinstance(report, Report) else report.to_json()
+
+
+def _print_parts(reports: Mapping[str, AnyReport], kind: FormatName) -> None:
+    for number, (name, report) in enumerate(reports.items()):
         if number:
             print()
-        make = report.to_text if kind == "text" else report.to_tables or report.to_text
-        console.print_parts(make(), kind)
+        if isinstance(report, Report):
+            console.show_reports({name: report}, kind)
+        else:
+            make = report.to_text if kind == "text" else report.to_tables or report.to_text
+            console.print_parts(make(), kind)

@@ -76,7 +76,7 @@ def page_of(reports: Sequence[Report], *, about: Table | None = None, command: s
     made_by = ""
     if command:
         made_by = paragraph(f"Made by synmt {__version__} on {date.today().isoformat()}:", faint=True) + code(command)
-    sections = [section for report in reports for section in _sections(report)]
+    sections = [section for report in reports for section in sections_of(report)]
     return make_page(title, sections, about=_element(about) if about else "", made_by=made_by)
 
 
@@ -94,11 +94,11 @@ def fragment(parts: Sequence[Shown]) -> str:
 
 def _fragment(part: Shown) -> str:
     if isinstance(part, Report):
-        return "".join(f"<h3>{escape(one.title)}</h3>\n{one.body}" for one in _sections(part))
+        return "".join(f"<h3>{escape(one.title)}</h3>\n{one.body}" for one in sections_of(part))
     return _element(part)  # type: ignore[arg-type]
 
 
-def _sections(report: Report) -> list[Section]:
+def sections_of(report: Report) -> list[Section]:
     """Begin a section with each part that has a title; what comes before has the title of the report."""
     sections, said = [Section(report.title, "")], set[str]()
     for part in report.parts:
