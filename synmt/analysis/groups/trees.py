@@ -13,15 +13,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synmt.analysis.groups.buckets import SIDE_NAMES, Edges, by_value, paper_buckets, parse_buckets, quarters
-from synmt.analysis.groups.grouping import Grouping
-from synmt.analysis.groups.scores import FEW_SENTENCES, NAMED_GROUPS
-from synmt.analysis.inputs import file_language, find_parser, name_parser, parse_lines
+from synmt.analysis.groups.grouping import (
+    SIDE_NAMES,
+    Edges,
+    Grouping,
+    by_value,
+    paper_buckets,
+    parse_buckets,
+    quarters,
+)
+from synmt.analysis.groups.results import FEW_SENTENCES, NAMED_GROUPS
+from synmt.analysis.inputs import file_language, find_parser, name_language, name_parser, parse_lines
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import BoolArray, IntArray, Side
 from synmt.errors import SynmtError, UsageError, listed
@@ -91,8 +97,12 @@ def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
 
 def depth(parse: Parse) -> int:
     """Count the arcs from the root to the deepest word; 0 for at most one word."""
-    below_root = ancestors(parse.parents).sum(1) - 1  # (W,)
-    return int(below_root[not_punctuation(parse)].max(initial=0))
+    return int(word_depths(parse)[not_punctuation(parse)].max(initial=0))
+
+
+def word_depths(parse: Parse) -> IntArray:
+    """Count the arcs from the root to each word: (W,)."""
+    return ancestors(parse.parents).sum(1) - 1
 
 
 def longest_distance(parse: Parse) -> int:
@@ -147,12 +157,36 @@ def parse_side(
 
     numbers: of the lines, for warnings; by default from 1.
     """
-    parser = _run_parser(run, side, options.parser) if run else _file_parser(options.source, side, options.parser)
+    parser = find_side_parser(options, run, side, "give the trees by `--parses FILE.conllu`")
     trees = name_parser(parser)
     if run and side == "source":
         trees += _describe_reading(run, other_model=options.parser is not None)
     _logger.info("trees of the %s: %s", side, trees)
     return parse_lines(parser, lines, numbers), trees
+
+
+def find_side_parser(options: GroupOptions | WordOptions, run: Run | None, side: Side, instead: str) -> StanzaParser:
+    """Find the parser with the model that the user named, else that of the run, of its recipe, or of a file's language.
+
+    instead: what users may do without a parser.
+    """
+    from synmt.decode.tree_provider import recorded_parser
+    from synmt.parsing.parser import StanzaParser
+
+    identity = run.info().get("parser") if run else None
+    if options.parser is None and side == "source" and identity is not None:
+        return recorded_parser(identity, "auto", arcs=False)
+    language = "" if run else file_language(options.source) if side == "source" else name_language(options.references)
+    if language is None:
+        do = f"End the name of the references in it, such as `test.de`, or {instead}"
+        raise UsageError("the language of the target is unknown", do=do)
+    try:
+        if run:
+            return find_parser(run.recipe(), side, options.parser, to="parse")
+        return StanzaParser(language, model=options.parser or "auto", download=True)
+    except SynmtError as error:
+        do = error.do if run else "Name a model with `--parser`"
+        raise error.with_(do=f"{do}, or {instead}") from None
 
 
 def _describe_reading(run: Run, *, other_model: bool) -> str:
@@ -173,30 +207,3 @@ def _describe_reading(run: Run, *, other_model: bool) -> str:
         return ""
     control = reading_of((), recipe.parser).control
     return "" if other_model or control.idle else f"; {run.name} reads {control.name} trees instead"
-
-
-def _run_parser(run: Run, side: Side, model: str | None) -> StanzaParser:
-    """Find the parser with the model that the user named, else that of the run, else that of its recipe."""
-    from synmt.decode.tree_provider import recorded_parser
-
-    identity = run.info().get("parser")
-    if model is None and side == "source" and identity is not None:
-        return recorded_parser(identity, "auto", arcs=False)
-    try:
-        return find_parser(run.recipe(), side, model, to="parse")
-    except SynmtError as error:
-        raise error.with_(where="", do=f"{error.do}, or give trees by `--parses FILE.conllu`") from None
-
-
-def _file_parser(source: Path | None, side: Side, model: str | None) -> StanzaParser:
-    from synmt.parsing.parser import StanzaParser
-
-    if side == "target":
-        raise UsageError(
-            "the language of the target is unknown, because there is no run",
-            do="Parse it with `synmt parse --lang … --parser …`, and give the trees by `--parses FILE.conllu`",
-        )
-    try:
-        return StanzaParser(file_language(source), model=model or "auto", download=True)
-    except SynmtError as error:
-        raise error.with_(do="Name a model with `--parser`, or give the trees by `--parses FILE.conllu`") from None
