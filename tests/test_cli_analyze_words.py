@@ -15,7 +15,7 @@ from synmt.analysis.compare.words import word_attention
 from synmt.analysis.forward_passes import run_forward
 from synmt.analysis.options import WordOptions
 from synmt.analysis.words.accuracy import WordGroups
-from synmt.analysis.words.alignments import attend, rarely_aligned
+from synmt.analysis.words.alignments import attention, most_attended, rarely_aligned
 from synmt.analysis.words.report import analyze_words
 from synmt.analysis.words.texts import tokenize
 from synmt.decode.translator import Translator
@@ -165,11 +165,11 @@ def test_a_run_that_tokenizes_aligns_a_file_as_words_too(place, monkeypatch):
         write_lines(tokens_folder(made.test_folder("test")) / f"{name}.txt", lines)
     read = []
 
-    def attention(translator, sources, targets, *places):
+    def recorded(translator, sources, targets, *places):
         read.append([sources, targets])
         return word_attention(translator, sources, targets, *places)
 
-    monkeypatch.setattr("synmt.analysis.words.alignments.word_attention", attention)
+    monkeypatch.setattr("synmt.analysis.words.alignments.word_attention", recorded)
     asked = ("--words", "source-tag", "--run", made.folder, "--baseline", "a.de", "--parses", "gold.conllu")
     [tag] = report(*asked, *SPACES)["words"]
     # the references, the translations of the run, and the same in the file
@@ -244,7 +244,7 @@ def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
     for made_by in ("alignments: pairs.align", "trees: gold.conllu"):
         assert (made_by in frequency, made_by in tag) == (False, True)
     drawn = (place / "words.svg").read_text(encoding="utf-8")
-    for label in ("source word", "Difference from a.de (points)", "Recall (%)", "NOUN"):
+    for label in ("Part of speech of the source word", "from a.de", "Recall (points)", "NOUN"):
         assert f">{label}<" in drawn
 
 
@@ -291,7 +291,7 @@ def test_a_model_aligns_each_reference_word_with_the_source_word_that_it_attends
     made = make_run(tmp_path / "run", parser=False)
     sources, references = TEXT[:3], TEXT[3:]
     source, reference = (tokenize(lines, MetricOptions()) for lines in (sources, references))
-    found = attend(made.folder, (sources, references), source, reference)
+    found = most_attended(attention(made.folder, (sources, references), source, reference))
     translator = Translator.load(made)
     for line, target, pairs in zip(sources, references, found, strict=True):
         (forward,) = run_forward(translator, [line], [target], what=("cross",))

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from synmt.analysis.groups.figure import draw_groups, figure_caption
+from synmt.analysis.groups.figure import draw_results, figure_caption
 from synmt.analysis.groups.grouping import (
     PAPERS,
     UNITS,
@@ -58,13 +58,13 @@ def analyze_groups(options: GroupOptions) -> Report:
     tables = [tabulate(grouping, systems) for grouping in groupings]
     heading, test = _heading(options, sentences), sentences.main.test
     if options.plot:
-        save_plot(options.plot, partial(draw_groups, tables, suffix=_conditions(options)))
+        save_plot(options.plot, partial(draw_results, tables, suffix=_conditions(options)))
     parts = []
     for grouping, table in zip(groupings, tables, strict=True):
         remarks = [grouping.about, f"trees: {trees}"] if grouping.about else []
         shown = results_table(replace(table, notes=remarks), f"{metric.title} by {table.by}")
         caption = f"{heading}. {figure_caption(table)}"
-        parts += [shown, Figure(draw=partial(draw_groups, [table]), caption=caption)]
+        parts += [shown, Figure(draw=partial(draw_results, [table]), caption=caption)]
     facts: dict[str, Any] = {
         "system": sentences.title,
         "baseline": sentences.names[0] if len(systems) > 1 else None,

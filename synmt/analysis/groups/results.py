@@ -19,6 +19,10 @@ NAMED_GROUPS = 8
 """How many groups a message or a legend names."""
 
 
+LOWER = "lower is better"
+"""What is said about a measure of errors."""
+
+
 @dataclass(frozen=True)
 class GroupResult:
     """The result of one system on one group, by one measure.
@@ -118,6 +122,11 @@ class ResultTable:
     def seeded(self) -> bool:
         """Tell whether some system has several seeds."""
         return any(len(one.seeds) > 1 for system in self.total.systems.values() for one in system.values())
+
+    @property
+    def has_intervals(self) -> bool:
+        """Tell whether results have intervals of their own, besides those of differences."""
+        return any(one.interval for name in self.names for _, _, one in self.results(name))
 
     @property
     def several(self) -> bool:

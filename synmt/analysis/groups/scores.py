@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synmt.analysis.groups.grouping import Grouping
-from synmt.analysis.groups.results import FEW_SENTENCES, GroupResult, GroupRow, ResultTable, correct
+from synmt.analysis.groups.results import FEW_SENTENCES, LOWER, GroupResult, GroupRow, ResultTable, correct
 from synmt.arrays import BoolArray
 from synmt.evaluation.bootstrap import SAMPLES
 from synmt.evaluation.metrics import Metric, Score, score_counted
@@ -80,7 +80,7 @@ def _metric_of(systems: Scores) -> Metric:
 def _measures(metric: Metric, grouping: Grouping) -> list[Column]:
     """Describe the scores by the metric, after exact matches where these are reported."""
     exact = Column(title="exact match", kind="share", digits=1, name="accuracy")
-    about = "" if metric.higher_is_better else "lower is better"
+    about = "" if metric.higher_is_better else LOWER
     return [*[exact] * grouping.exact, Column(title=metric.title, name="score", about=about)]
 
 

@@ -99,18 +99,15 @@ def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:
         for run, lines in [(seed.run, seed.as_read()) for seed in system.seeds if seed.run][:1]:
             read = lines.source, lines.reference
             try:
-                found[system.name] = _attention(run, read, texts.source, texts.reference)
+                found[system.name] = attention(run, read, texts.source, texts.reference)
             except SynmtError as error:
                 errors.append(error)
     if not found:
         raise errors[0]
     for error in errors:
         _logger.warning("a system does not help to align words: %s", error)
-    sums = []
-    for weights in zip(*found.values(), strict=True):
-        known = [one for one in weights if one is not None]
-        sums.append(best_pairs(np.sum(known, axis=0)) if known else [])
-    return sums, list(found)
+    known = ([one for one in some if one is not None] for some in zip(*found.values(), strict=True))
+    return most_attended(np.sum(some, axis=0) if some else None for some in known), list(found)
 
 
 def by_aligned_words(
@@ -130,8 +127,8 @@ def by_aligned_words(
         # a file is raw text, unless words are scored
         raw = seed.run is None and not seed.scoring.on_tokens
         run = seed.run or texts.run_folders[0]
-        found = attend(run, (lines.source, lines.hypothesis), texts.source, one.words, raw=raw)
-        return join_alignments(found, texts.source, one.words)
+        found = attention(run, (lines.source, lines.hypothesis), texts.source, one.words, raw=raw)
+        return join_alignments(most_attended(found), texts.source, one.words)
 
     aligned = texts.of_each(align) if options.alignments is None else {}
     return [
@@ -194,22 +191,7 @@ def _read_pairs(line: str, lengths: tuple[int, int], where: str) -> list[Pair]:
     return pairs
 
 
-def attend(
-    run: Path,
-    lines: tuple[Sequence[str], Sequence[str]],
-    source: TokenizedText,
-    target: TokenizedText,
-    *,
-    raw: bool = False,
-) -> list[list[Pair]]:
-    """Align each target word with the source word that a model attends to most when it has to write the target.
-
-    lines: source and target, as the model reads and writes them, or raw text.
-    """
-    return [[] if one is None else best_pairs(one) for one in _attention(run, lines, source, target, raw=raw)]
-
-
-def _attention(
+def attention(
     run: Path,
     lines: tuple[Sequence[str], Sequence[str]],
     source: TokenizedText,
@@ -217,6 +199,10 @@ def _attention(
     *,
     raw: bool = False,
 ) -> list[DoubleArray | None]:
+    """Compute the attention of target words to source words, of a model that has to write the target.
+
+    lines: source and target, as the model reads and writes them, or raw text.
+    """
     try:
         translator = Translator.load(find_run(run))
         if raw:
@@ -229,3 +215,8 @@ def _attention(
         return word_attention(translator, *lines, *places)
     except SynmtError as error:
         raise error.with_(do=f"{error.do or 'Use another run'}, or give a file: `--alignments FILE`") from None
+
+
+def most_attended(weights: Iterable[DoubleArray | None]) -> list[list[Pair]]:
+    """Align each target word with the source word that it attends to most; lines without attention have no pairs."""
+    return [[] if one is None else best_pairs(one) for one in weights]

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from synmt.analysis.groups.figure import draw_results, figure_caption
 from synmt.analysis.groups.results import FEW_SENTENCES, NAMED_GROUPS, ResultTable, results_table
 from synmt.analysis.inputs import check_name, save_plot, scoring_options
 from synmt.analysis.systems import read_systems
 from synmt.analysis.words.accuracy import WordGroups, count_words, tabulate_words
 from synmt.analysis.words.alignments import by_aligned_words, find_alignments, rarely_aligned
-from synmt.analysis.words.figure import draw_words, figure_caption
 from synmt.analysis.words.frequency import by_frequency
 from synmt.analysis.words.labels import TREE_LABELS, by_trees
 from synmt.analysis.words.ngrams import ngram_tables
@@ -56,7 +56,7 @@ def analyze_words(options: WordOptions) -> Report:
         lines = texts.of_each(lambda one: one.words.lines)
         parts += ngram_tables(lines, texts.reference.lines, top=options.top, where=where)
     if options.plot:
-        save_plot(options.plot, partial(draw_words, list(map(_shown, tables))))
+        save_plot(options.plot, partial(draw_results, list(map(_shown, tables))))
     facts: dict[str, Any] = {
         "systems": texts.names,
         "test": test or None,
@@ -160,5 +160,5 @@ def _parts(whole: ResultTable, heading: str) -> list[Part]:
         if table.compared
     ]
     caption = f"{heading}. {figure_caption(table)}"
-    figure = Figure(draw=partial(draw_words, [table]), caption=caption)
+    figure = Figure(draw=partial(draw_results, [table]), caption=caption)
     return [results_table(table, title), figure, *[TextBlock(html=fragment(others))] * bool(others)]
