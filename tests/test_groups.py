@@ -10,7 +10,7 @@ from synmt.analysis.groups.grouping import PAPERS, Grouping, by_length, count_un
 from synmt.analysis.groups.labels import by_label
 from synmt.analysis.groups.results import FEW_SENTENCES, results_table
 from synmt.analysis.groups.scores import SentenceScores, collect, tabulate
-from synmt.analysis.groups.trees import by_depth, by_distance, by_relation, without_rare
+from synmt.analysis.groups.trees import DEPTH, LONGEST_DISTANCE, MEAN_DISTANCE, by_measure, by_relation, without_rare
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.evaluation.bootstrap import resamples
 from synmt.evaluation.metrics import make_metric, score, score_system
@@ -118,8 +118,7 @@ def test_the_statistics_of_a_partition_sum_to_those_of_the_corpus(seed):
     lengths = random.integers(0, 60, size=len(parses))
     partitions = [
         by_length(lengths, edges=PAPERS["deps-san"].edges),
-        by_depth(parses),
-        *by_distance(parses),
+        *(by_measure(measure, parses) for measure in (DEPTH, MEAN_DISTANCE, LONGEST_DISTANCE)),
         labelled("any", [str(one) for one in random.integers(4, size=len(parses))]),
     ]
     for grouping in partitions:
@@ -253,15 +252,14 @@ def test_the_side_and_the_unit_are_named():
 
 def test_depths_and_distances_have_the_buckets_given():
     parses = random_parses(1)
-    grouping = by_depth(parses, edges=(0, 2))
+    grouping = by_measure(DEPTH, parses, edges=(0, 2))
     assert grouping.names == ["0", "1-2", ">2"]
     assert members(grouping) == [0 if trees.depth(p) == 0 else 1 if trees.depth(p) <= 2 else 2 for p in parses]
-    mean, longest = by_distance(parses, side="target", edges=(1.5, 3))
-    assert mean.names == ["≤1.5", ">1.5 to 3", ">3"]
-    for measure, found in ((trees.mean_distance, mean), (trees.longest_distance, longest)):
-        values = [measure(parse) for parse in parses]
+    for measure in (MEAN_DISTANCE, LONGEST_DISTANCE):
+        found = by_measure(measure, parses, side="target", edges=(1.5, 3))
+        values = [measure.measure(parse) for parse in parses]
         assert members(found) == [0 if value <= 1.5 else 1 if value <= 3 else 2 for value in values]
-    assert longest.by == "reference longest distance to the parent"
+        assert (found.by, found.names) == (f"reference {measure.name}", ["≤1.5", ">1.5 to 3", ">3"])
 
 
 def test_a_relation_has_the_sentences_of_its_subtypes_and_the_most_frequent_comes_first():

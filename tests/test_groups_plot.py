@@ -78,7 +78,7 @@ def test_a_plot_of_one_system_shows_its_scores():
     rows = [row("a", 20.0), row("b", 30.0), EMPTY]
     above, below = draw_results([table(rows, by="kind of $", unit="", about="lower is better")]).axes
     assert notes(above) == ["20.0", "30.0"]
-    assert above.get_lines()[0].get_linestyle() == "None"  # labels have no order
+    assert all(len(line.get_xdata()) == 1 for line in above.get_lines())  # labels have no order
     assert above.get_ylabel() == "BLEU (points, lower is better)"
     assert below.get_xlabel() == "kind of $"
 
@@ -155,22 +155,24 @@ def test_a_figure_has_room_for_each_line_of_names():
     assert names_height([f"system-{number}" for number in range(23)], 12) < 3 * 0.19
 
 
-def test_several_systems_have_lines_bands_over_seeds_and_intervals():
+def test_several_systems_have_lines_and_bars_of_seeds_and_intervals():
     found = tabulate(by_length(np.array([5] * 4 + [15] * 20)), some_systems([3, 3, 1]))
     scores, differences, shares = draw_results([found]).axes
-    for name, line in zip(found.names, scores.get_lines(), strict=True):
+    lines = [line for line in scores.get_lines() if len(line.get_ydata()) == 2]
+    for name, line in zip(found.names, lines, strict=True):
         assert line.get_ydata() == pytest.approx([row.systems[name]["score"].value for row in found.rows])
-    # two systems have several seeds
-    assert len(scores.collections) == 2
-    [band] = scores.collections[0].get_paths()
+    # two groups of each of the two systems that have several seeds
     first = found.rows[0].systems["s0"]["score"]
-    ends = sorted({round(y, 6) for x, y in band.vertices if x == 0})
-    assert ends == pytest.approx([first.value - first.deviation, first.value + first.deviation], abs=1e-5)
+    bars = [bar for [bar] in bars_of(scores)]
+    assert (len(bars), bars[0]) == (
+        4,
+        pytest.approx((-0.14, first.value - first.deviation, first.value + first.deviation)),
+    )
     assert [text.get_text() for text in scores.get_legend().get_texts()] == found.names
     # the small group has marks without intervals
     assert len(differences.collections) == 2
     assert differences.get_ylabel() == "Δ BLEU (points)\nfrom s0\n95 % interval\nhollow: fewer than 10 sentences"
-    assert scores.get_ylabel() == "BLEU (points)\nband: standard deviation of seeds"
+    assert scores.get_ylabel() == "BLEU (points)\nbar: standard deviation of seeds"
     assert [bar.get_height() for bar in shares.patches] == pytest.approx([100 / 6, 500 / 6])
 
 
@@ -187,5 +189,6 @@ def test_words_have_intervals_of_their_values_and_shares_of_words():
 
 def test_labels_of_several_systems_are_not_joined_by_lines():
     scores, _, _ = draw_results([tabulate(halves(), some_systems([1, 2, 1]))]).axes
-    assert all(line.get_linestyle() == "None" for line in scores.get_lines()[:3])
-    assert [line.get_xdata()[0] for line in scores.get_lines()[:3]] == pytest.approx([-0.14, 0, 0.14])
+    # the ends of bars are lines, too
+    places = [line.get_xdata()[0] for line in scores.get_lines() if line.get_marker() in tuple("os^")]
+    assert places == pytest.approx([-0.14, 0.86, 0, 1, 0.14, 1.14])

@@ -7,9 +7,8 @@ results only; several systems, and results with intervals of their own, have bot
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from synmt.analysis.groups.results import FEW_SENTENCES, LOWER, ResultTable
 from synmt.reporting.figures import INK, fit_names, fit_text, series_style
@@ -84,7 +83,7 @@ def _draw_table(part: SubFigure, table: ResultTable, suffix: str) -> None:
     for axes, draw in zip(panels, draws, strict=True):
         draw(axes, table)
         axes.tick_params(axis="x", length=0, labelbottom=False)
-        axes.margins(y=0.2 if _is_numbered(table) else 0.08)
+        axes.margins(y=0.08 if table.several else 0.2)
     if len(draws) < 2:
         heading = fit_text(" − ".join(reversed(table.names)), _width(table) - 0.8)
         panels[0].set_title(heading, loc="left", fontsize=9)
@@ -96,60 +95,61 @@ def _draw_table(part: SubFigure, table: ResultTable, suffix: str) -> None:
 
 
 def _draw_values(axes: Axes, table: ResultTable) -> None:
-    """Draw the results of each system, with their intervals or one standard deviation over the seeds, as a band."""
-    # labels and relations have no order, so no line joins them
-    ordered = bool(table.unit) and not table.has_intervals
-    spread = 0.0
-    for index, (name, offset) in enumerate(zip(table.names, _offsets(len(table.names)), strict=True)):
-        found = [(place, one, one.value) for place, _, one in table.results(name) if one.value is not None]
-        places = np.array([place + (0 if ordered else offset) for place, _, _ in found])
-        values = np.array([value for _, _, value in found])
-        ends = [one.interval or Interval(value - one.deviation, value + one.deviation) for _, one, value in found]
-        low, high = np.array([end.low for end in ends]), np.array([end.high for end in ends])
-        style = _style(table, index, joined=ordered)
-        axes.plot(places, values, markersize=4.5, linewidth=1.2, **style)
-        spread += (high - low).sum()
-        if ordered and (high > low).any():
-            axes.fill_between(places, low, high, color=style["color"], alpha=0.2, linewidth=0)
-        elif (high > low).any():
-            lengths = np.maximum([values - low, high - values], 0)
-            axes.errorbar(places, values, lengths, fmt="none", ecolor=style["color"], elinewidth=1)
-        if _is_numbered(table):
-            for place, value in zip(places, values, strict=True):
-                _note(axes, place, value, f"{value:.1f}")
-    seeds = f"{'band' if ordered else 'bar'}: standard deviation of seeds"
-    below = "95 % interval" if table.has_intervals else seeds * bool(spread)
-    axes.set_ylabel("\n".join(filter(None, [_points(table), below])))
+    """Draw the results of each system, with their intervals or one standard deviation over the seeds."""
+    for index, name in enumerate(table.names):
+        marks = [_Mark(place, one.value, one.interval or one.spread) for place, _, one in table.results(name)]
+        # labels and relations have no order, so no line joins them
+        _draw_marks(axes, table, index, marks, joined=bool(table.unit) and not table.has_intervals)
+    bars = "95 % interval" if table.has_intervals else "bar: standard deviation of seeds" * table.seeded
+    axes.set_ylabel(f"{_points(table)}\n{bars}".strip())
 
 
 def _draw_differences(axes: Axes, table: ResultTable) -> None:
     """Draw each system's differences from the baseline, with their intervals; small groups have a hollow mark only."""
     axes.axhline(0, color=INK, linewidth=0.8)
-    base, *others = table.names
-    for index, (name, offset) in enumerate(zip(others, _offsets(len(others)), strict=True), start=1):
-        style = _style(table, index, joined=False)
-        for place, row, one in table.results(name):
-            if one.difference is None:
-                continue
-            value = top = one.difference
-            if found := one.comparison:
-                # the interval of the resamples may not contain the difference
-                top = max(found.high, value)
-                ends = [max(value - found.low, 0)], [top - value]
-                axes.errorbar([place + offset], [value], ends, ecolor=style["color"], fmt="none", capsize=2)
-            filling = "white" if row.few else style["color"]
-            axes.plot([place + offset], [value], markersize=4.5, markerfacecolor=filling, **style)
-            if _is_numbered(table):
-                # what rounds to zero has no sign
-                _note(axes, place, top, f"{value:+.1f}" if abs(value) >= 0.05 else "0.0")
-    compared = (fit_text(f"from {base}", _HIGH) + "\n") * _has_values(table) + "95 % interval"
+    for index, name in enumerate(table.names[1:], start=1):
+        marks = [
+            _Mark(place, one.difference, one.difference_interval, hollow=row.few, sign="+")
+            for place, row, one in table.results(name)
+        ]
+        _draw_marks(axes, table, index, marks)
+    compared = (fit_text(f"from {table.names[0]}", _HIGH) + "\n") * _has_values(table) + "95 % interval"
     few = f"\nhollow: fewer than {FEW_SENTENCES} sentences" * any(row.few for row in table.rows)
     axes.set_ylabel(f"Δ {_points(table)}\n{compared}{few}")
 
 
-def _is_numbered(table: ResultTable) -> bool:
-    """Tell whether there is room for the values as numbers."""
-    return not table.several and not table.has_intervals
+@dataclass(frozen=True)
+class _Mark:
+    """A value of a group, which may be unknown, and the ends of its bar, if it has one."""
+
+    place: int
+    value: float | None
+    ends: Interval | None
+    hollow: bool = False
+    sign: str = ""
+
+
+def _draw_marks(axes: Axes, table: ResultTable, index: int, marks: Sequence[_Mark], *, joined: bool = False) -> None:
+    """Draw the marks of one system next to those of the others."""
+    # without others beside it, a system has a colour
+    style = series_style(index if table.several or table.compared else 1)
+    between = min(_BETWEEN, _SPREAD / max(len(table.names) - 1, 1))
+    offset = between * (index - (len(table.names) - 1) / 2) if _has_values(table) else 0
+    known = [(mark.place + offset, mark.value, mark) for mark in marks if mark.value is not None]
+    if joined:
+        axes.plot([x for x, _, _ in known], [y for _, y, _ in known], style["linestyle"], color=style["color"])
+    for x, value, mark in known:
+        # the interval of the resamples may not contain the value
+        low, high = (min(mark.ends.low, value), max(mark.ends.high, value)) if mark.ends else (value, value)
+        if mark.ends:
+            bar = [value - low], [high - value]
+            axes.errorbar([x], [value], bar, ecolor=style["color"], fmt="none", elinewidth=1.2, capsize=2)
+        filling = "white" if mark.hollow else style["color"]
+        axes.plot([x], [value], markersize=4.5, markerfacecolor=filling, **style)
+        if not table.several and not table.has_intervals:
+            # what rounds to zero has no sign
+            text = f"{value:{mark.sign}.1f}"
+            _note(axes, x, high, text if float(text) else "0.0")
 
 
 def _draw_shares(axes: Axes, table: ResultTable) -> None:
@@ -178,17 +178,6 @@ def _points(table: ResultTable) -> str:
     measure = table.measures[-1]
     lower = ", lower is better" * (measure.about == LOWER)
     return f"{measure.title[:1].upper()}{measure.title[1:]} (points{lower})"
-
-
-def _style(table: ResultTable, index: int, *, joined: bool) -> dict[str, Any]:
-    """Choose the mark of a system; without others beside it, it has a colour."""
-    return series_style(index if table.several or table.compared else 1) | ({} if joined else {"linestyle": "none"})
-
-
-def _offsets(systems: int) -> list[float]:
-    """Place the marks of a group side by side."""
-    half = min(_BETWEEN * (systems - 1), _SPREAD) / 2
-    return np.linspace(-half, half, systems).tolist()
 
 
 def _note(axes: Axes, x: float, y: float, text: str) -> None:

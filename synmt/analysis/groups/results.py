@@ -54,6 +54,18 @@ class GroupResult:
         """The interval of the value."""
         return None if self.low is None or self.high is None else Interval(self.low, self.high)
 
+    @property
+    def spread(self) -> Interval | None:
+        """One standard deviation of the seeds around the value; None for one seed."""
+        if self.value is None or len(self.seeds) < 2:
+            return None
+        return Interval(self.value - self.deviation, self.value + self.deviation)
+
+    @property
+    def difference_interval(self) -> Interval | None:
+        """The interval of the difference."""
+        return self.comparison and Interval(self.comparison.low, self.comparison.high)
+
     def above(self, base: GroupResult, comparison: Comparison | None) -> GroupResult:
         """Compare this result with that of the baseline."""
         difference = None if self.value is None or base.value is None else self.value - base.value
@@ -250,5 +262,4 @@ def _sizes(table: ResultTable, row: GroupRow) -> list[Value]:
 
 
 def _comparison(one: GroupResult) -> list[Value]:
-    found = one.comparison
-    return [one.difference, Interval(found.low, found.high) if found else None, one.holm_p]
+    return [one.difference, one.difference_interval, one.holm_p]

@@ -11,8 +11,8 @@ is punctuation, which is always a parser error, has no distance.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,33 +47,30 @@ def group_by_trees(options: GroupOptions, parses: Sequence[Parse], *, side: Side
     """Make the groupings by trees that the options choose."""
     # the buckets of a paper are for lengths
     edges = parse_buckets(options.buckets) if options.buckets and not paper_buckets(options.buckets) else None
-    groupings = [by_depth(parses, side=side, edges=edges)] if options.by_depth else []
-    groupings += by_distance(parses, side=side, edges=edges) if options.by_distance else ()
-    groupings += [without_rare(by_relation(parses, side=side))] if options.by_relation else []
-    return groupings
+    chosen = [DEPTH] * options.by_depth + [MEAN_DISTANCE, LONGEST_DISTANCE] * options.by_distance
+    groupings = [by_measure(measure, parses, side=side, edges=edges) for measure in chosen]
+    return [*groupings, without_rare(by_relation(parses, side=side))] if options.by_relation else groupings
 
 
-def by_depth(parses: Sequence[Parse], *, side: Side = "source", edges: Edges | None = None) -> Grouping:
-    """Group sentences by the depth of their trees, by default in quarters of the data."""
-    depths = np.array([depth(parse) for parse in parses], dtype=np.int64)  # (N,)
-    name = f"{SIDE_NAMES[side]} tree depth"
-    about = "depth: number of arcs from the root to the deepest word, without punctuation"
-    return by_value(name, "arcs", depths, edges or quarters(depths), sizes=_lengths(parses), about=about)
+@dataclass(frozen=True)
+class TreeMeasure:
+    """A number that a tree has: its name, its unit, what it is, and the decimals of quarters of the data."""
+
+    name: str
+    unit: str
+    measure: Callable[[Parse], float]
+    about: str
+    decimals: int = 0
 
 
-def by_distance(
-    parses: Sequence[Parse], *, side: Side = "source", edges: Edges | None = None
-) -> tuple[Grouping, Grouping]:
-    """Group sentences by the mean and by the longest distance to a parent, by default in quarters of the data."""
-    means = np.array([mean_distance(parse) for parse in parses])  # (N,)
-    longest = np.array([longest_distance(parse) for parse in parses], dtype=np.int64)  # (N,)
-    about = "distance: words from a word to its parent, without the root and without punctuation"
-    name, sizes = SIDE_NAMES[side], _lengths(parses)
-    mean_edges, longest_edges = edges or quarters(means, decimals=1), edges or quarters(longest)
-    return (
-        by_value(f"{name} mean distance to the parent", "words", means, mean_edges, sizes=sizes, about=about),
-        by_value(f"{name} longest distance to the parent", "words", longest, longest_edges, sizes=sizes, about=about),
-    )
+def by_measure(
+    measure: TreeMeasure, parses: Sequence[Parse], *, side: Side = "source", edges: Edges | None = None
+) -> Grouping:
+    """Group sentences by a number of their trees, by default in quarters of the data."""
+    values = np.array([measure.measure(parse) for parse in parses])  # (N,)
+    edges = edges or quarters(values, decimals=measure.decimals)
+    name = f"{SIDE_NAMES[side]} {measure.name}"
+    return by_value(name, measure.unit, values, edges, sizes=_lengths(parses), about=measure.about)
 
 
 def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
@@ -128,6 +125,14 @@ def word_distances(parse: Parse) -> IntArray:
     places = np.cumsum(words)  # (W,)
     arcs = words & words[parse.parents]  # (W,)
     return np.where(arcs, np.abs(places - places[parse.parents]), 0)
+
+
+_DISTANCE = "distance: words from a word to its parent, without the root and without punctuation"
+DEPTH = TreeMeasure(
+    "tree depth", "arcs", depth, "depth: number of arcs from the root to the deepest word, without punctuation"
+)
+MEAN_DISTANCE = TreeMeasure("mean distance to the parent", "words", mean_distance, _DISTANCE, decimals=1)
+LONGEST_DISTANCE = TreeMeasure("longest distance to the parent", "words", longest_distance, _DISTANCE)
 
 
 def without_rare(grouping: Grouping, fewest: int = FEW_SENTENCES) -> Grouping:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from synmt.analysis.words.texts import Lines
 from synmt.reporting.values import Column, Table, count_column, text_column
@@ -54,28 +54,21 @@ def ngram_tables(systems: Mapping[str, Sequence[Lines]], reference: Lines, *, to
     (baseline, base), *others = ((name, count_right(seeds, reference)) for name, seeds in systems.items())
     tables = []
     for name, right in others:
-        sides = zip(("more often", "less often"), compare_ngrams(right, base, expected, top=top), strict=True)
+        more, less = compare_ngrams(right, base, expected, top=top)
+        sides = [("more often", one) for one in more] + [("less often", one) for one in less]
         columns = [
             text_column("is right", name="right"),
             text_column("n-gram", name="text"),
             Column(title="score", digits=3),
+            # means over seeds have decimals
             Column(title=name, name="system"),
             Column(title=baseline, name="baseline"),
             count_column("references", name="reference"),
         ]
-        rows = [
-            [how, one.text, one.score, _whole(one.system), _whole(one.baseline), one.reference]
-            for how, ngrams in sides
-            for one in ngrams
-        ]
         title = f"n-grams that {name} gets right more or less often than {baseline}{where}"
+        rows = [[how, *astuple(one)] for how, one in sides]
         tables.append(Table(columns=columns, rows=rows, title=title, shared=1, notes=[_LEGEND]))
     return tables
-
-
-def _whole(mean: float) -> float:
-    """Return a mean that is a whole number as such, which is then shown without decimals."""
-    return int(mean) if mean == int(mean) else mean
 
 
 def count_ngrams(lines: Lines) -> Counter[tuple[str, ...]]:
@@ -93,7 +86,8 @@ def count_right(seeds: Sequence[Lines], reference: Lines) -> dict[tuple[str, ...
     for hypothesis in seeds:
         for words, others in zip(hypothesis, expected, strict=True):
             found.update(_ngrams(words) & others)
-    return {ngram: count / len(seeds) for ngram, count in found.items()}
+    # a single seed has whole numbers
+    return {ngram: count / len(seeds) if len(seeds) > 1 else count for ngram, count in found.items()}
 
 
 def compare_ngrams(
@@ -106,7 +100,7 @@ def compare_ngrams(
     """Find the n-grams that a system gets right more often than another, and less often, at most `top` of each."""
     scored = []
     for ngram in {**system, **baseline}:
-        a, b = system.get(ngram, 0.0), baseline.get(ngram, 0.0)
+        a, b = system.get(ngram, 0), baseline.get(ngram, 0)
         if a != b:
             scored.append(Ngram(" ".join(ngram), (a + 1) / (a + b + 2), a, b, reference[ngram]))
     scored.sort(key=Ngram.rank)
