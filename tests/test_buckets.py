@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from each import of_each
 
-from synmt.analysis.groups.buckets import PAPERS, bucket_names, bucket_numbers, parse_buckets, quarters
+from synmt.analysis.groups.grouping import PAPERS, bucket_names, bucket_numbers, parse_buckets, quarters
 from synmt.errors import UsageError
 
 

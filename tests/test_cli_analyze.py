@@ -89,7 +89,7 @@ def test_without_a_run_the_newest_is_analysed(runs, caplog):
     rows = [line.split() for line in result.stdout.splitlines()]
     assert rows[0] == ["pascal", "on", "the", "test", "set"]
     assert next(row for row in rows if row[:1] == ["1-2"])[:4] == ["1-2", "*", "1", "33.3%"]
-    assert ["3-4", "0", "0.0%", "0.0%", "-"] in rows
+    assert ["3-4", "0", "0.0%", "0.0%"] in rows
     assert any(row and row[0].startswith("BLEU|nrefs:1|case:lc|eff:no|tok:intl|") for row in rows)
     remark = "test set: test; choose another one with --test: challenge"
     assert caplog.messages == [f"run: {Path('runs/pascal')}", remark]
@@ -110,27 +110,29 @@ def test_options_override_the_scoring_of_the_recipe(runs):
 def test_a_baseline_run_and_its_file_give_the_same_table(runs):
     by_run = report("--by-length", "--baseline", runs / "plain")
     by_file = report("--by-length", "--baseline", PLAIN / "hypothesis.txt")
-    assert by_run["tables"] == by_file["tables"]
+    total, of_file = (one["groups"][0]["all"]["systems"] for one in (by_run, by_file))
+    assert list(total.values()) == list(of_file.values())
     assert (by_run["system"], by_run["baseline"], by_file["baseline"]) == ("pascal", "plain", "hypothesis.txt")
-    total = by_run["tables"][0]["all"]
-    assert total["system"]["score"] == score_system(GOOD, REFERENCES, tokenize="intl", lowercase=True)["bleu"].value
-    assert total["difference"]["score"] == total["system"]["score"] - total["baseline"]["score"]
+    score, base = (total[name]["score"] for name in ("pascal", "plain"))
+    assert score["value"] == score_system(GOOD, REFERENCES, tokenize="intl", lowercase=True)["bleu"].value
+    assert score["difference"] == score["value"] - base["value"]
 
 
 def test_the_labels_of_the_run_are_used_when_no_file_is_given(runs):
     found = report("--by-label", "--baseline", runs / "plain")
-    assert [table["by"] for table in found["tables"]] == ["attractors", "id"]
-    none, one = found["tables"][0]["rows"]
-    assert (none["group"], none["sentences"], none["difference"]["accuracy"]) == ("0", 1, -1)
-    assert (one["group"], one["sentences"], one["difference"]["accuracy"]) == ("1", 2, 1)
+    assert [table["by"] for table in found["groups"]] == ["attractors", "id"]
+    none, one = found["groups"][0]["rows"]
+    for row, expected in ((none, ("0", 1, -1)), (one, ("1", 2, 1))):
+        accuracy = row["systems"]["pascal"]["accuracy"]
+        assert (row["group"], row["sentences"], accuracy["difference"]) == expected
 
 
 def test_a_file_of_labels_replaces_those_of_the_run(runs):
     path = runs / "own.tsv"
     path.write_text("kind\tother\na\t1\nb\t1\nb\t1\n")
     found = report("--by-label", path, "--label", "kind")
-    assert [row["group"] for row in found["tables"][0]["rows"]] == ["a", "b"]
-    assert len(found["tables"]) == 1
+    assert [row["group"] for row in found["groups"][0]["rows"]] == ["a", "b"]
+    assert len(found["groups"]) == 1
     both = run("--by-length", "--by-label", path)
     assert [name in both.stdout for name in ("source length (words)", "kind", "exact match")] == [True] * 3
 
@@ -140,21 +142,21 @@ def test_a_label_that_names_each_sentence_is_left_out_unless_chosen(runs, monkey
     result = run("--by-label")
     assert "label 'id' has 3 values and is left out; choose it with --label id" in caplog.messages
     assert "attractors" in result.stdout
-    assert len(report("--by-label", "--label", "id")["tables"][0]["rows"]) == 3
+    assert len(report("--by-label", "--label", "id")["groups"][0]["rows"]) == 3
 
 
 def test_only_the_sentences_that_meet_all_conditions_are_scored(runs):
     found = report("--by-label", "--by-length", "--where", "attractors=1", "--baseline", runs / "plain")
-    length, attractors, ids = found["tables"]
+    length, attractors, ids = found["groups"]
     assert found["where"] == ["attractors=1"]
     assert [row["group"] for row in attractors["rows"]] == ["1"]
     assert [row["group"] for row in ids["rows"]] == ["x", "z"]
     assert length["rows"][0]["sentences"] == 2
-    for table in found["tables"]:
+    for table in found["groups"]:
         assert (table["all"]["sentences"], table["all"]["share"]) == (2, 1)
-        for name, lines in (("system", GOOD), ("baseline", POOR)):
+        for name, lines in (("pascal", GOOD), ("plain", POOR)):
             expected = score_system(lines[::2], REFERENCES[::2], tokenize="intl", lowercase=True)
-            assert table["all"][name]["score"] == expected["bleu"].value
+            assert table["all"]["systems"][name]["score"]["value"] == expected["bleu"].value
 
 
 def test_the_title_names_the_conditions(runs):
@@ -176,15 +178,16 @@ def test_conditions_read_the_labels_of_a_file(runs):
     path = runs / "own.tsv"
     path.write_text("kind\na\nb\nb\n")
     files = FILES + SOURCE_FILE
-    assert report(path, "--by-length", *files, "--where", "kind=b")["tables"][0]["all"]["sentences"] == 2
-    assert report("--by-label", path, *files, "--where", "kind!=b")["tables"][0]["all"]["sentences"] == 1
+    assert report(path, "--by-length", *files, "--where", "kind=b")["groups"][0]["all"]["sentences"] == 2
+    assert report("--by-label", path, *files, "--where", "kind!=b")["groups"][0]["all"]["sentences"] == 1
     assert "there are no labels of hypothesis.txt" in str(run("--by-length", *files, "--where", "kind=b").exception)
 
 
 def test_files_need_no_run(runs):
     found = report("--by-length", *FILES, *SOURCE_FILE, "--metric", "ter")
     assert (found["metric"], found["test"]) == ("TER", None)
-    assert found["tables"][0]["all"]["system"]["score"] == score_system(POOR, REFERENCES, ["ter"])["ter"].value
+    [result] = found["groups"][0]["all"]["systems"].values()
+    assert result["score"]["value"] == score_system(POOR, REFERENCES, ["ter"])["ter"].value
 
 
 def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):

@@ -1,5 +1,6 @@
 """`synmt analyze --by-length`, `--by-depth`, `--by-distance` and `--by-relation`, with given trees and parsed ones."""
 
+import re
 import shlex
 import sys
 from datetime import date
@@ -50,6 +51,8 @@ def place(tmp_path, monkeypatch):
     make_run(tmp_path / "runs" / "plain", POOR, "2026-01-01")
     for name, lines in (("good.de", GOOD), ("poor.de", POOR), ("reference.de", REFERENCES), ("source.en", SOURCE)):
         write_lines(tmp_path / name, lines)
+    write_lines(tmp_path / "reference", REFERENCES)
+    write_lines(tmp_path / "many.tsv", ["\t".join("123456789")] * 13)
     write_lines(tmp_path / "gold.conllu", TREES * 6)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
@@ -57,6 +60,7 @@ def place(tmp_path, monkeypatch):
 
 
 FILES = ("--hypotheses", "good.de", "--references", "reference.de", "--source", "source.en")
+NAMELESS = ("--hypotheses", "good.de", "--references", "reference")
 GOLD = ("--parses", "gold.conllu")
 
 
@@ -68,7 +72,7 @@ def groups(table):
 def test_trees_that_are_given_make_the_groups(place, caplog, given):
     found = report("--by-depth", "--by-distance", "--by-relation", *given, *GOLD)
     assert found["trees"] == "gold.conllu"
-    depth, mean, longest, relation = found["tables"]
+    depth, mean, longest, relation = found["groups"]
     assert (depth["by"], groups(depth)) == ("source tree depth", {"0": 6, ">0": 6})
     assert (mean["by"], groups(mean)) == ("source mean distance to the parent", {"≤0": 6, ">0": 6})
     assert (longest["by"], groups(longest)) == ("source longest distance to the parent", {"0": 6, ">0": 6})
@@ -79,9 +83,9 @@ def test_trees_that_are_given_make_the_groups(place, caplog, given):
 
 
 def test_a_group_of_trees_scores_as_its_sentences_alone(place):
-    deep = report("--by-depth", *GOLD, "--baseline", "runs/plain")["tables"][0]["rows"][1]
+    deep = report("--by-depth", *GOLD, "--baseline", "runs/plain")["groups"][0]["rows"][1]
     alone, base = (score_system(one[1::2], REFERENCES[1::2], tokenize="none")["bleu"].value for one in (GOOD, POOR))
-    assert (deep["system"]["score"], deep["baseline"]["score"]) == (alone, base)
+    assert [deep["systems"][name]["score"]["value"] for name in ("pascal", "plain")] == [alone, base]
     # 6 words of 8
     assert (deep["share"], deep["text_share"]) == (0.5, 0.75)
 
@@ -99,21 +103,22 @@ def test_the_parser_of_the_run_parses_where_no_trees_are_given(place, caplog):
 
 def test_the_source_of_files_is_parsed_as_english(place):
     found = report("--by-depth", "--buckets", "1", *FILES)
-    assert (found["trees"], groups(found["tables"][0])) == ("Stanza (compact, en)", {"0-1": 6, ">1": 6})
+    assert (found["trees"], groups(found["groups"][0])) == ("Stanza (compact, en)", {"0-1": 6, ">1": 6})
 
 
 def test_conditions_leave_out_trees_lengths_and_text(place):
     found = report("--by-length", "--by-depth", *GOLD, "--where", "kind=long", "--side", "source")
-    length, depth = found["tables"]
+    length, depth = found["groups"]
     assert groups(depth) == {"any": 6}
     assert length["rows"][0]["sentences"] == length["all"]["sentences"] == 6
     alone = score_system(GOOD[1::2], REFERENCES[1::2], tokenize="none")["bleu"].value
-    assert depth["all"]["system"]["score"] == length["all"]["system"]["score"] == alone
+    for table in (depth, length):
+        assert table["all"]["systems"]["pascal"]["score"]["value"] == alone
 
 
 def test_lengths_of_the_reference_need_no_source(place):
     found = report("--by-length", "--side", "target", "--buckets", "2,5", *FILES[:4])
-    assert (found["tables"][0]["by"], groups(found["tables"][0])) == ("reference length", {"1-2": 6, "3-5": 0, ">5": 6})
+    assert (found["groups"][0]["by"], groups(found["groups"][0])) == ("reference length", {"1-2": 6, "3-5": 0, ">5": 6})
 
 
 def test_the_buckets_of_labelled_distributions_count_the_words_of_the_reference(place):
@@ -121,14 +126,14 @@ def test_the_buckets_of_labelled_distributions_count_the_words_of_the_reference(
     write_lines(place / "source.en", [" ".join(["long"] * 60), *SOURCE[1:]])
 
     def table(*arguments):
-        return report("--by-length", "--buckets", "ldd", *FILES, *arguments)["tables"][0]
+        return report("--by-length", "--buckets", "ldd", *FILES, *arguments)["groups"][0]
 
     assert (table()["by"], groups(table())["1-10"]) == ("reference length", 12)
     by_source = table("--side", "source")
     assert (by_source["by"], groups(by_source)["1-10"], groups(by_source)[">50"]) == ("source length", 11, 1)
-    assert report("--by-length", "--by-depth", *GOLD, "--buckets", "ldd")["tables"][1]["by"] == "source tree depth"
+    assert report("--by-length", "--by-depth", *GOLD, "--buckets", "ldd")["groups"][1]["by"] == "source tree depth"
     # a paper has buckets of lengths, and depths have quarters
-    length, depth = report("--by-length", "--by-depth", *GOLD, "--buckets", "deps-san")["tables"]
+    length, depth = report("--by-length", "--by-depth", *GOLD, "--buckets", "deps-san")["groups"]
     assert len(length["rows"]) == 9
     assert groups(depth) == {"0": 6, ">0": 6}
 
@@ -136,13 +141,12 @@ def test_the_buckets_of_labelled_distributions_count_the_words_of_the_reference(
 def test_groups_are_reported_without_the_command_line(place):
     options = GroupOptions(by_length=True, run=place / "runs" / "pascal", baseline=place / "runs" / "plain")
     answer = analyze_groups(options)
-    assert (answer.system, answer.runs) == ("pascal", (place / "runs" / "pascal", place / "runs" / "plain"))
-    assert answer.to_json() == report("--by-length", "--baseline", "runs/plain")
-    heading, _, table, *legend = answer.to_text()
-    assert (heading, table.columns[0]) == ("pascal against plain on the test set", "source length (words)")
-    assert [row[:2] for row in table.rows] == [["1-10", "12"], ["all", "12"]]
-    assert legend[0].startswith("\nBLEU|nrefs:1")
-    assert [section.title for section in answer.to_html()] == ["BLEU by source length"]
+    assert (answer.system, answer.runs) == ("pascal", [place / "runs" / "pascal", place / "runs" / "plain"])
+    assert answer.as_json() == report("--by-length", "--baseline", "runs/plain")
+    [table] = answer.tables
+    assert (answer.title, table.title) == ("pascal against plain on the test set", "BLEU by source length")
+    assert [row[:2] for row in table.rows] == [["1-10", 12], ["all", 12]]
+    assert answer.notes[0].startswith("BLEU|nrefs:1")
     with pytest.raises(UsageError, match="no groups are chosen"):
         analyze_groups(GroupOptions(run=place / "runs" / "pascal"))
 
@@ -151,7 +155,7 @@ def test_pieces_are_those_of_the_runs_vocabulary(place):
     vocabulary = train_vocabulary(SOURCE, VocabularyRecipe(size=290))
     vocabulary.save(place / "runs" / "pascal", "source")
     counts = [len(vocabulary.encode(line).ids) for line in SOURCE]
-    found = report("--by-length", "--unit", "pieces", "--buckets", counts[0])["tables"][0]
+    found = report("--by-length", "--unit", "pieces", "--buckets", counts[0])["groups"][0]
     assert (found["unit"], found["text_in"]) == ("pieces", "pieces")
     assert groups(found) == {f"1-{counts[0]}": 6, f">{counts[0]}": 6}
     assert found["rows"][0]["text_share"] == pytest.approx(counts[0] / (counts[0] + counts[1]))
@@ -162,33 +166,36 @@ def test_cached_statistics_are_not_counted_again(place, monkeypatch):
     first = report(*arguments)
     monkeypatch.setattr(type(make_metric("bleu")), "statistics", lambda *texts: pytest.fail("counted again"))
     assert report(*arguments) == first
-    assert report("--by-depth", *GOLD, "--where", "kind=long")["tables"][0]["all"]["sentences"] == 6
+    assert report("--by-depth", *GOLD, "--where", "kind=long")["groups"][0]["all"]["sentences"] == 6
 
 
 @pytest.mark.parametrize("metric", ["bleu1", "chrf++", "ter", "ribes"])
 def test_every_metric_scores_groups(place, metric):
-    found = report("--by-length", "--buckets", "2", "--metric", metric)["tables"][0]["rows"][1]
+    found = report("--by-length", "--buckets", "2", "--metric", metric)["groups"][0]["rows"][1]
     alone = score_system(GOOD[1::2], REFERENCES[1::2], [metric], tokenize="none")[metric].value
-    assert found["system"]["score"] == pytest.approx(alone)
+    assert found["systems"]["pascal"]["score"]["value"] == pytest.approx(alone)
 
 
 def test_the_table_shows_the_interval_and_what_it_means(place):
     shown = run("--by-relation", "--by-depth", *GOLD, "--baseline", "runs/plain").stdout
     rows = {line.split()[0]: line.split() for line in shown.splitlines() if line.strip()}
-    punct = report("--by-relation", *GOLD, "--baseline", "runs/plain")["tables"][0]["rows"][0]
-    compared, corrected = punct["comparison"], punct["systems"][1]["gain"]["holm_p"]
+    punct = report("--by-relation", *GOLD, "--baseline", "runs/plain")["groups"][0]["rows"][0]
+    result = punct["systems"]["pascal"]["score"]
+    compared, corrected = result["comparison"], result["holm_p"]
     interval = f"{compared['low']:+.2f} to {compared['high']:+.2f}".split()
     assert rows["punct"][-4:] == [*interval, f"{corrected:.3f}"]
     assert compared["p_value"] < corrected
     assert rows[">0"][1] == "*"
-    assert rows[">0"][-2:] == ["-", "-"]
+    # a difference, and no interval
+    assert re.fullmatch(r"[+-]\d+\.\d\d", rows[">0"][-1])
     for line in (
-        "difference from plain; interval: bootstrap of the group's sentences (Koehn, 2004), 1,000 resamples",
+        "difference: from plain",
+        "95 % interval: bootstrap of the sentences (Koehn, 2004), 1,000 resamples, seed 12345",
         "*: fewer than 10 sentences, too few for an interval",
         "depth: number of arcs from the root to the deepest word, without punctuation",
         "trees: gold.conllu",
     ):
-        assert shown.count(line) == 1
+        assert shown.splitlines().count(line) == 1
 
 
 def test_each_table_is_a_part_of_the_page_with_its_figure(place):
@@ -200,8 +207,8 @@ def test_each_table_is_a_part_of_the_page_with_its_figure(place):
     assert (read.tags.count("table"), read.tags.count("img")) == (3, 2)
     faint = read.text["p", "faint"]
     assert "trees: gold.conllu" in faint
-    assert "share: share of the sentences; share of words: share of their text" in faint
-    caption = "BLEU of pascal minus that of plain, with 95 % intervals; below, each group's share"
+    assert "share of words: share of their text" in faint
+    caption = "pascal against plain on the test set. BLEU of pascal minus that of plain, with 95 % intervals; below, "
     assert read.text["figcaption", ""][0].startswith(caption)
 
 
@@ -228,7 +235,8 @@ def test_several_tables_are_drawn_into_one_file(place):
             "the same numbers cannot be buckets of --by-length and --by-depth. Choose one of them.",
         ),
         (["--by-depth", *FILES[:4]], "lengths and trees of the source need the source text"),
-        (["--by-depth", "--side", "target", *FILES], "the language of the target is unknown"),
+        (["--by-depth", "--side", "target", *NAMELESS], "the language of the target is unknown. End the name of the"),
+        (["--by-label", "many.tsv", "--plot", "x.png"], "a plot shows at most 8 tables, not 9 (1, 2, 3"),
     ],
 )
 def test_wrong_usage_is_explained_in_one_message(place, arguments, message):
@@ -241,7 +249,7 @@ def test_trees_of_the_reference_need_a_parser_of_its_language(place, monkeypatch
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(place / "nowhere"))
     error = str(run("--by-depth", "--side", "target").exception)
     assert "no Stanza model for 'de' to parse the target" in error
-    assert "or give trees by `--parses FILE.conllu`" in error
+    assert "or give the trees by `--parses FILE.conllu`" in error
 
 
 def test_trees_of_another_text_are_refused(place):
@@ -253,11 +261,11 @@ def test_the_figure_of_the_pascal_paper_comes_out(nc11):
     texts = {"hypotheses": "transformer_pascal.preds", "baseline": "transformer.preds"}
     texts |= {"references": "truth", "source": "src.tok"}
     files = [part for name, text in texts.items() for part in (f"--{name}", nc11(text))]
-    found = report("--by-length", *files)["tables"][0]
-    total = found["all"]
-    assert [round(total[name]["score"], 1) for name in ("baseline", "system")] == [25.0, 25.9]
+    found = report("--by-length", *files)["groups"][0]
+    names = ["transformer.preds", "transformer_pascal.preds"]
+    assert [round(found["all"]["systems"][name]["score"]["value"], 1) for name in names] == [25.0, 25.9]
     # the means of the two halves, short sentences and long ones
-    gains = [row["difference"]["score"] for row in found["rows"]]
+    gains = [row["systems"][names[1]]["score"]["difference"] for row in found["rows"]]
     assert sum(gains[:3]) / 3 < 0.5 < 1.5 < sum(gains[3:]) / 3
     assert [row["group"] for row in found["rows"]] == ["1-10", "11-20", "21-30", "31-40", "41-50", ">50"]
 
@@ -276,7 +284,7 @@ def test_the_source_of_files_is_parsed_as_the_language_of_its_name(place, monkey
 
 def test_empty_buckets_at_the_end_are_shown_only_if_they_were_chosen(place):
     def groups(*arguments):
-        return [row["group"] for row in report("--by-length", *arguments)["tables"][0]["rows"]]
+        return [row["group"] for row in report("--by-length", *arguments)["groups"][0]["rows"]]
 
     assert groups() == ["1-10"]
     assert groups("--buckets", "pascal") == ["1-10", "11-20", "21-30", "31-40", "41-50", ">50"]

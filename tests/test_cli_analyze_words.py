@@ -14,10 +14,10 @@ from tiny import write_lines
 from synmt.analysis.compare.words import word_attention
 from synmt.analysis.forward_passes import run_forward
 from synmt.analysis.options import WordOptions
-from synmt.analysis.words.alignments import attend, rarely_aligned
-from synmt.analysis.words.counts import WordGroups
+from synmt.analysis.words.accuracy import WordGroups
+from synmt.analysis.words.alignments import attention, most_attended, rarely_aligned
 from synmt.analysis.words.report import analyze_words
-from synmt.analysis.words.tokenizing import tokenize_text
+from synmt.analysis.words.texts import tokenize
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import MetricOptions
@@ -75,16 +75,15 @@ def test_source_words_are_grouped_by_their_trees_and_target_words_by_frequency(p
     # der (twice), Mann and Hund once; der: 2 of the 2 in the references of three sentences, and 1 by the second system
     assert by_group(frequency, a, "recall") == pytest.approx({"0": 100 * 8 / 11, "1": 100.0, "2": 100.0})
     assert by_group(frequency, b, "recall") == pytest.approx({"0": 100 * 8 / 11, "1": 75.0, "2": 50.0})
-    assert (tag["by"], found["remarks"]) == (
-        "part of speech of the source word",
-        ["alignments: pairs.align; 94% of the source words are aligned", "trees: gold.conllu"],
-    )
+    assert tag["by"] == "part of speech of the source word"
+    remarks = ["alignments: pairs.align; 94% of the source words are aligned", "trees: gold.conllu"]
+    assert set(remarks) <= set(found["tables"][1]["notes"])
     # as compare-mt, but for one article that is not aligned
     assert by_group(tag, a, "recall") == pytest.approx({"NOUN": 500 / 6, "DET": 60.0, "VERB": 100.0, "CCONJ": 100.0})
     assert by_group(tag, b, "recall") == pytest.approx({"NOUN": 500 / 6, "DET": 100.0, "VERB": 50.0, "CCONJ": 0.0})
     assert [row["group"] for row in relation["rows"]] == ["det", "nsubj", "root", "obj", "cc", "conj"]
     assert [row["group"] for row in distance["rows"]] == ["root", "1", "2", "3-4"]
-    assert [row["words"] for row in depth["rows"]] == [3 * COPIES, 6 * COPIES, 7 * COPIES]
+    assert [row["text"] for row in depth["rows"]] == [3 * COPIES, 6 * COPIES, 7 * COPIES]
     compared = tag["rows"][1]["systems"][b]["recall"]
     assert compared["comparison"]["difference"] == pytest.approx(40)
     assert compared["holm_p"] >= compared["comparison"]["p_value"]
@@ -100,13 +99,12 @@ def test_a_run_whose_training_text_is_missing_is_a_warning(place, caplog):
 
 def test_lines_of_a_legend_are_below_the_table_that_they_explain(place):
     shown = run("--words", "frequency,tag", *FILES, *SPACES, *ALIGNED).stdout
-    frequency, tag, shared, *_ = shown.partition("F1 in percent")[2].split("\n\n")
+    _, frequency, tag = shown.split("Accuracy by ")
     assert "frequency: how often the references have the word" in frequency
-    assert "alignments: pairs.align" in tag
-    assert "trees: gold.conllu" in tag
-    assert "trees: gold.conllu" not in frequency + shared
-    assert "words: between spaces" in shared
-    assert "words: between spaces" not in frequency + tag
+    for line in ("alignments: pairs.align", "trees: gold.conllu"):
+        assert (line in frequency, line in tag) == (False, True)
+    # once for both
+    assert ("words: between spaces" in frequency, "words: between spaces" in tag) == (True, False)
 
 
 def test_source_words_are_grouped_by_their_frequency_as_in_compare_mt(place):
@@ -121,7 +119,7 @@ def test_target_words_are_grouped_by_the_trees_of_the_source_through_alignments(
     found = report("--words", "source-tag", *FILES, *SPACES, *ALIGNED)["words"][0]
     assert found["by"] == "part of speech of the aligned source word"
     # the word `der` of the third reference is aligned with a noun; `den` and the `die` of the third are missing
-    assert [(row["group"], row["words"] // COPIES) for row in found["rows"]] == [
+    assert [(row["group"], row["text"] // COPIES) for row in found["rows"]] == [
         ("NOUN", 7),
         ("DET", 5),
         ("VERB", 4),
@@ -153,7 +151,7 @@ def test_a_model_aligns_translations_too_so_that_groups_have_precision(place):
     for measure in ("precision", "recall", "f1"):
         of_all = [table["all"]["systems"]["small"][measure]["value"] for table in (frequency, tag)]
         assert of_all[0] == of_all[1]
-    assert sum(row["words"] for row in tag["rows"]) == 17 * COPIES
+    assert sum(row["text"] for row in tag["rows"]) == 17 * COPIES
     assert all(list(row["systems"]["small"]) == ["precision", "recall", "f1"] for row in tag["rows"])
 
 
@@ -167,11 +165,11 @@ def test_a_run_that_tokenizes_aligns_a_file_as_words_too(place, monkeypatch):
         write_lines(tokens_folder(made.test_folder("test")) / f"{name}.txt", lines)
     read = []
 
-    def attention(translator, sources, targets, *places):
+    def recorded(translator, sources, targets, *places):
         read.append([sources, targets])
         return word_attention(translator, sources, targets, *places)
 
-    monkeypatch.setattr("synmt.analysis.words.alignments.word_attention", attention)
+    monkeypatch.setattr("synmt.analysis.words.alignments.word_attention", recorded)
     asked = ("--words", "source-tag", "--run", made.folder, "--baseline", "a.de", "--parses", "gold.conllu")
     [tag] = report(*asked, *SPACES)["words"]
     # the references, the translations of the run, and the same in the file
@@ -184,19 +182,19 @@ def test_the_table_of_a_single_system_has_all_measures_with_intervals(place):
     assert shown[:3] == [
         "How well b.de translates words",
         "",
-        "Precision, recall and F1 in percent, with 95 % intervals",
+        "Accuracy by frequency of the target word in the test set",
     ]
-    header = next(line for line in shown if line.startswith("frequency of the target word"))
-    assert header.split()[-5:] == ["words", "share", "precision", "recall", "F1"]
-    row = next(line for line in shown if line.startswith("all"))
-    assert row.split()[1:3] == [str(17 * COPIES), "100.0%"]
+    head = " ".join(shown[3].split("(times)")[1].split())
+    assert head == "words share precision 95 % interval recall 95 % interval F1 95 % interval"
+    row = next(line for line in shown if line.startswith("all")).split()
     # 12 words of the 13 that are translated, and of the 17 of the references
-    assert f"{100 * 12 / 13:.1f} (" in row
-    assert f"{100 * 12 / 17:.1f} (" in row
-    assert (
-        "frequency: how often the references have the word; for that in the training text: --training-text FILE"
-        in shown
-    )
+    assert row[1:4] == [str(17 * COPIES), "100.0%", f"{100 * 12 / 13:.1f}"]
+    assert (row[5], row[7]) == ("to", f"{100 * 12 / 17:.1f}")
+    for line in (
+        "frequency: how often the references have the word; for that in the training text: --training-text FILE",
+        "95 % interval: bootstrap of the sentences (Koehn, 2004), 1,000 resamples, seed 12345",
+    ):
+        assert line in shown
 
 
 def test_several_systems_with_seeds_share_a_table(place):
@@ -211,28 +209,23 @@ def test_several_systems_with_seeds_share_a_table(place):
     assert both["comparison"]["difference"] == pytest.approx((b["value"] - a["value"]) / 2)
     shown = run("--words", "frequency", *several).stdout.splitlines()
     assert shown[0] == "How well b.de and other-seed*.de translate words, compared with a.de"
-    assert shown[2].startswith("Precision, recall and F1 in percent; differences in F1; p-values corrected for ")
     line = next(line.split() for line in shown if line.startswith("all ") and "a.de" in line)
     of_a = found["words"][0]["all"]["systems"]["a.de"]
     assert line[4:] == [f"{of_a[measure]['value']:.1f}" for measure in ("precision", "recall", "f1")]
     rows = [line.split() for line in shown if "other-seed*.de" in line]
     # the heading, and below each group's first line those of the other systems
     assert all(row[0] == "other-seed*.de" for row in rows[1:])
-    assert any("resamples of the sentences and of the seeds, seed 12345" in line for line in shown)
+    assert any("bootstrap of the sentences and of the seeds (Koehn, 2004), " in line for line in shown)
 
 
 def test_n_grams_are_listed_with_their_score(place):
-    found = report("--ngrams", "--top", "1", *FILES, *SPACES)["ngrams"]
-    assert [(one["system"], one["baseline"]) for one in found] == [("b.de", "a.de")]
-    (more,), (less,) = found[0]["more"], found[0]["less"]
+    [table] = report("--ngrams", "--top", "1", *FILES, *SPACES)["tables"]
+    assert table["title"] == "n-grams that b.de gets right more or less often than a.de"
+    more, less = table["rows"]
     assert (more["text"], more["system"], more["baseline"], more["reference"]) == ("die Frau schläft", 4, 0, 4)
     assert (less["text"], less["score"]) == ("der Hund sieht", pytest.approx(1 / 6))
-    shown = run("--ngrams", "--top", "1", *FILES, *SPACES).stdout
-    assert "n-grams that b.de gets right more or less often than a.de" in shown
-    rows = [
-        line.split() for line in run("--ngrams", "--top", "1", *FILES, *SPACES, "--format", "tsv").stdout.splitlines()
-    ]
-    assert [row[:2] for row in rows[1:]] == [["more", "often"], ["less", "often"]]
+    shown = run("--ngrams", "--top", "1", *FILES, *SPACES, "--format", "tsv").stdout.splitlines()
+    assert [row.split("\t")[0] for row in shown[1:]] == ["more often", "less often"]
 
 
 def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
@@ -243,7 +236,7 @@ def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
     read = Reader((place / "page.html").read_text(encoding="utf-8"))
     headings = read.text["h2", ""]
     assert headings[0] == "Accuracy by frequency of the target word in the test set"
-    assert headings[-1] == "n-grams of b.de and a.de"
+    assert headings[-1] == "n-grams that b.de gets right more or less often than a.de"
     # all measures of target words, recall of source words, and n-grams of both kinds
     assert (read.tags.count("table"), read.tags.count("img")) == (3 + 1 + 1, 2)
     # only the tables that alignments and trees have made name them
@@ -251,7 +244,7 @@ def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
     for made_by in ("alignments: pairs.align", "trees: gold.conllu"):
         assert (made_by in frequency, made_by in tag) == (False, True)
     drawn = (place / "words.svg").read_text(encoding="utf-8")
-    for label in ("source word", "Difference from a.de (points)", "Recall (%)", "NOUN"):
+    for label in ("Part of speech of the source word", "from a.de", "Recall (points)", "NOUN"):
         assert f">{label}<" in drawn
 
 
@@ -272,8 +265,8 @@ def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
             "the language of the target is unknown",
         ),
         (["--words", "tag", *FILES[:6]], "source words need the source text"),
-        (["--ngrams", *FILES[:2], *FILES[4:]], "n-grams tell two systems apart, and there is one. Add `--baseline`"),
-        (["--ngrams", "--plot", "x.svg", *FILES], "n-grams have no figure. Add `--words`"),
+        (["--ngrams", *FILES[:2], *FILES[4:]], "--ngrams compares systems, but only one was given. Add `--baseline`"),
+        (["--ngrams", "--plot", "x.svg", *FILES], "--plot does not apply to --ngrams. Add `--words`"),
         (["--alignments", "x"], "--alignments needs --words or --ngrams"),
         (["--words", "tag,", *FILES], "there are no groups of words by ''"),
         (["--words", "tag", "--training-text", "x", *FILES], "no group is made by frequency. Add `--words frequency`"),
@@ -297,8 +290,8 @@ def test_nothing_to_analyse_is_refused(place):
 def test_a_model_aligns_each_reference_word_with_the_source_word_that_it_attends_to_most(tmp_path):
     made = make_run(tmp_path / "run", parser=False)
     sources, references = TEXT[:3], TEXT[3:]
-    source, reference = (tokenize_text(lines, MetricOptions()) for lines in (sources, references))
-    found = attend(made.folder, (sources, references), source, reference)
+    source, reference = (tokenize(lines, MetricOptions()) for lines in (sources, references))
+    found = most_attended(attention(made.folder, (sources, references), source, reference))
     translator = Translator.load(made)
     for line, target, pairs in zip(sources, references, found, strict=True):
         (forward,) = run_forward(translator, [line], [target], what=("cross",))
@@ -322,11 +315,11 @@ def test_several_models_align_by_their_mean_attention_in_any_order(place):
     ways = [report(*asked, *(f"models/{name}" for name in order)) for order in (names, names[::-1])]
     there, back = (found["words"][0] for found in ways)
     for row, again in zip([*there["rows"], there["all"]], [*back["rows"], back["all"]], strict=True):
-        assert row["words"] == again["words"]
+        assert row["text"] == again["text"]
         assert all(
             row["systems"][name]["recall"]["value"] == again["systems"][name]["recall"]["value"] for name in names
         )
-    (remark,) = (one for one in ways[0]["remarks"] if one.startswith("alignments: "))
+    (remark,) = (one for one in ways[0]["tables"][0]["notes"] if one.startswith("alignments: "))
     assert remark.startswith(
         "alignments: the mean attention of one and other to the source, with the reference given; "
     )
@@ -338,20 +331,15 @@ def test_a_model_that_cannot_read_the_text_does_not_align_it(place, caplog):
         write_tests(made, SOURCE * COPIES, REFERENCE * COPIES, A * COPIES)
     asked = ("--words", "tag", "--parses", "gold.conllu", *SPACES, "--run", "models/reads-trees")
     found = report(*asked, "models/plain-model")
-    (remark,) = (one for one in found["remarks"] if one.startswith("alignments: "))
+    (remark,) = (one for one in found["tables"][0]["notes"] if one.startswith("alignments: "))
     assert remark.startswith("alignments: the attention of plain-model to the source")
     assert any(text.startswith("a system does not help to align words: ") for text in caplog.messages)
     assert "or give a file: `--alignments FILE`" in str(run(*asked).exception)
 
 
-def test_a_page_of_one_system_says_which_measures_it_has(place):
-    run("--words", "frequency", *FILES[:2], *FILES[4:], *SPACES, "--html", "page.html")
-    assert "Precision, recall and F1 in percent, with 95 % intervals" in (place / "page.html").read_text("utf-8")
-
-
 def test_groups_that_are_rarely_aligned_are_named():
     numbers = [0] * 30 + [1] * 29 + [2] * 40 + [-1] * 50
-    groups = WordGroups("tag", "", ["DET", "X", "PUNCT"], np.array(numbers), side="source")
+    groups = WordGroups("tag", "", ["DET", "X", "PUNCT"], np.array(numbers), {}, side="source")
     some = [*range(15), *range(60, 79)]
     pairs = np.array([(word, 2 * word) for word in some])
     (line,) = rarely_aligned(groups, pairs)

@@ -9,19 +9,16 @@ from fitting import cut_off, overlapping
 from synmt.analysis.attention.figures import draw_agreement, draw_maps
 from synmt.analysis.attention.heads import Head
 from synmt.analysis.attention.maps import AttentionMap
-from synmt.analysis.groups.group_score import Gain, GroupScore
-from synmt.analysis.groups.grouping import Grouping
-from synmt.analysis.groups.plot import draw_groups
-from synmt.analysis.groups.scores import GroupRow, GroupTable
+from synmt.analysis.groups.figure import draw_results
+from synmt.analysis.groups.results import GroupResult, GroupRow, ResultTable
 from synmt.analysis.robustness.conditions import Condition
 from synmt.analysis.robustness.report import draw_robustness
 from synmt.analysis.robustness.translations import Outcome
-from synmt.analysis.words.counts import WordCounts, WordGroups
-from synmt.analysis.words.plot import draw_words
-from synmt.analysis.words.table import tabulate_words
+from synmt.analysis.words.accuracy import WordCounts, WordGroups, tabulate_words
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.significance import Comparison
 from synmt.reporting.figures import STYLE
+from synmt.reporting.values import Column
 
 pytestmark = pytest.mark.journey
 
@@ -73,36 +70,37 @@ def test_the_agreement_of_a_single_layer_has_room_for_its_texts(system):
     assert not cut_off(draw_agreement([Head(1, 1), Head(1, 2)], [0.5, 0.5], system=system))
 
 
-def groups_of(names, metric):
-    seeds = [20.0, 22.0]
-    scores = (GroupScore(21.0, 0.2, seeds), *[GroupScore(22.0, 0.2, seeds, Gain(1.0, 0.1, BETWEEN))] * (len(names) - 1))
-    rows = [GroupRow(name, 20, 0.5, 0.5, scores) for name in ("1-10", "11-20")]
-    lengths = Grouping("source length", "words", ["1-10", "11-20"], np.zeros((2, 0), bool), np.zeros(0, int))
-    return GroupTable(lengths, make_metric(metric), rows, rows[0])
+def groups_of(names, about):
+    base, *others = names
+    results = {name: {"score": GroupResult(22.0, [20.0, 24.0], comparison=BETWEEN)} for name in others}
+    systems = {base: {"score": GroupResult(21.0, [20.0, 22.0])}, **results}
+    rows = [GroupRow(name, 20, 0.5, 20, 0.5, systems) for name in ("1-10", "11-20")]
+    measures, sizes = (
+        [Column(title="BLEU", name="score", about=about)],
+        [Column(title="sentences"), Column(title="share")],
+    )
+    return ResultTable("source length", "words", measures, sizes, rows, rows[0], 1000)
 
 
 @pytest.mark.parametrize("names", [[LONG], [LONG, "plain"], ["plain", LONG], [LONG, "b", "c"], ["a", LONG, "c", "d"]])
-@pytest.mark.parametrize("metric", ["bleu", "ter"])
-def test_groups_of_systems_with_long_names_fit(names, metric):
-    figure = draw_groups([groups_of(names, metric)], names)
+@pytest.mark.parametrize("about", ["", "lower is better"])
+def test_groups_of_systems_with_long_names_fit(names, about):
+    figure = draw_results([groups_of(names, about)])
     assert not cut_off(figure)
     assert not overlapping(figure)
 
 
 @pytest.mark.parametrize("names", [["plain"], ["plain", "pascal"], ["plain", LONG, f"{LONG}-2", "d", "e"], [LONG, "b"]])
 def test_words_of_systems_with_long_names_and_few_groups_fit(names):
-    table = words_of(len(names))
-    figure = draw_words([table], names)
+    figure = draw_results([words_of(names)])
     assert not cut_off(figure)
     assert not overlapping(figure)
-    drawn = {text.get_text().replace("\n", "") for text in figure.subfigs[0].legends[0].get_texts()}
-    assert drawn == set(names)
 
 
-def words_of(systems):
-    groups = WordGroups("frequency of the target word", "times", ["1"], np.zeros(20, int))
+def words_of(names):
+    groups = WordGroups("frequency of the target word", "times", ["1"], np.zeros(20, int), {})
     ones = np.ones((20, 2))
-    return tabulate_words(groups, [[WordCounts(ones, ones, ones)]] * systems)
+    return tabulate_words(groups, {name: [WordCounts(ones, ones, ones)] for name in names})
 
 
 def test_robustness_of_a_system_with_a_long_name_fits():

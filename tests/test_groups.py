@@ -1,4 +1,4 @@
-"""Groups of sentences are scored from kept statistics, whatever they are made by."""
+"""Groups of sentences are scored from kept statistics, whatever they are made by, for any number of systems."""
 
 from itertools import pairwise
 
@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from synmt.analysis.groups import trees
-from synmt.analysis.groups.buckets import PAPERS, by_length, count_units
-from synmt.analysis.groups.grouping import Grouping
+from synmt.analysis.groups.grouping import PAPERS, Grouping, by_length, count_units
 from synmt.analysis.groups.labels import by_label
-from synmt.analysis.groups.scores import FEW_SENTENCES, collect, tabulate
-from synmt.analysis.groups.trees import by_depth, by_distance, by_relation, without_rare
+from synmt.analysis.groups.results import FEW_SENTENCES, results_table
+from synmt.analysis.groups.scores import SentenceScores, collect, tabulate
+from synmt.analysis.groups.trees import DEPTH, LONGEST_DISTANCE, MEAN_DISTANCE, by_measure, by_relation, without_rare
 from synmt.data.vocabulary_training import train_vocabulary
+from synmt.evaluation.bootstrap import resamples
 from synmt.evaluation.metrics import make_metric, score, score_system
+from synmt.evaluation.seeds import FEW_SEEDS, compare_on_resamples, seeded_bootstrap
 from synmt.evaluation.significance import paired_bootstrap
 from synmt.files.reading import read_lines
 from synmt.recipe.data import VocabularyRecipe
@@ -24,6 +26,8 @@ HYPOTHESES = ["Der Affe isst eine  Banane.", "Er schlief.", "Die Frauen sieht de
 BASELINE = ["Der Affe isst Banane.", "Er schläft.", "Die Frauen sieht der Mann im Park.", "Nein."]
 SOURCE = ["The monkey eats a banana.", "He sleeps.", "The women see the man in the park.", "Yes."]
 LENGTHS = count_units(SOURCE, "words")
+METRIC = make_metric("bleu")
+WORDS = ["der", "die", "das", "Affe", "Frau", "isst", "sieht", "Banane", "Mann"]
 
 
 def evidence(lines, references=REFERENCES, metric="bleu", **options):
@@ -31,7 +35,12 @@ def evidence(lines, references=REFERENCES, metric="bleu", **options):
 
 
 def table(grouping, metric="bleu"):
-    return tabulate(grouping, [[evidence(lines, metric=metric)] for lines in (BASELINE, HYPOTHESES)])
+    texts = {"plain": BASELINE, "pascal": HYPOTHESES}
+    return tabulate(grouping, {name: [evidence(lines, metric=metric)] for name, lines in texts.items()})
+
+
+def of(row, measure="score", system="pascal"):
+    return row.systems[system][measure]
 
 
 def labelled(name, values):
@@ -39,7 +48,7 @@ def labelled(name, values):
 
 
 def members(grouping):
-    """Say which group each sentence of a partition has."""
+    """Find the group of each sentence of a partition."""
     assert (grouping.members.sum(0) == 1).all()
     return grouping.members.argmax(0).tolist()
 
@@ -56,22 +65,49 @@ def random_parses(seed, sentences=40):
     return [tree(random_tree(int(size), random), random.choice(names, size).tolist()) for size in sizes]
 
 
+def some_systems(seeds, sentences=24):
+    """Translate random references with random errors: for each system, a score of each seed."""
+    random = np.random.default_rng(7)
+    references = random.choice(WORDS, size=(sentences, 7))
+    texts = [" ".join(line) for line in references]
+
+    def translate(share):
+        wrong = random.random((sentences, 7)) < share
+        lines = np.where(wrong, random.choice(WORDS, size=(sentences, 7)), references)
+        return SentenceScores(score(METRIC, [" ".join(line) for line in lines], texts), np.zeros(sentences, bool))
+
+    shares = np.linspace(0.5, 0.1, len(seeds))
+    return {
+        f"s{number}": [translate(share) for _ in range(count)]
+        for number, (share, count) in enumerate(zip(shares, seeds, strict=True))
+    }
+
+
+def halves(few=0):
+    return labelled("half", ["a"] * (12 - few) + ["b"] * (12 + few))
+
+
 def test_each_group_scores_as_a_separate_corpus():
-    rows = table(by_length(LENGTHS, edges=(2, 5))).rows
-    chosen = [[1, 3], [0], [2]]
-    assert [row.count for row in rows] == [2, 1, 1]
-    for row, group in zip(rows, chosen, strict=True):
-        alone = score_system([HYPOTHESES[n] for n in group], [REFERENCES[n] for n in group])["bleu"]
-        assert row.system.score == alone.value
-        base = score_system([BASELINE[n] for n in group], [REFERENCES[n] for n in group])["bleu"]
-        assert row.gain.score == alone.value - base.value
+    found = table(by_length(LENGTHS, edges=(2, 5)))
+    # lengths 5, 2, 8 and 1 of 16 words
+    assert [(row.sentences, row.text_share) for row in found.rows] == [(2, 3 / 16), (1, 5 / 16), (1, 8 / 16)]
+    for row, group in zip(found.rows, [[1, 3], [0], [2]], strict=True):
+        references = [REFERENCES[n] for n in group]
+        alone, base = (
+            score_system([lines[n] for n in group], references)["bleu"].value for lines in (HYPOTHESES, BASELINE)
+        )
+        assert (of(row).value, of(row).difference) == (alone, alone - base)
+    assert found.total.text_share == 1
+    # no text at all
+    found = tabulate(by_length(np.zeros(4, dtype=np.int64)), {"plain": [evidence(HYPOTHESES)]})
+    assert [row.text_share for row in (found.rows[0], found.total)] == [0, 0]
 
 
 @pytest.mark.parametrize("metric", ["bleu", "bleu1", "chrf", "ter", "ribes"])
 def test_all_groups_together_are_the_corpus(metric):
     found = table(labelled("parity", ["even", "odd"] * 2), metric=metric)
-    assert found.total.system.score == score_system(HYPOTHESES, REFERENCES, [metric])[metric].value
-    assert (found.total.count, found.total.share) == (4, 1.0)
+    assert of(found.total).value == score_system(HYPOTHESES, REFERENCES, [metric])[metric].value
+    assert (found.total.sentences, found.total.share) == (4, 1.0)
     assert sum(row.share for row in found.rows) == 1
 
 
@@ -82,77 +118,114 @@ def test_the_statistics_of_a_partition_sum_to_those_of_the_corpus(seed):
     lengths = random.integers(0, 60, size=len(parses))
     partitions = [
         by_length(lengths, edges=PAPERS["deps-san"].edges),
-        by_depth(parses),
-        *by_distance(parses),
+        *(by_measure(measure, parses) for measure in (DEPTH, MEAN_DISTANCE, LONGEST_DISTANCE)),
         labelled("any", [str(one) for one in random.integers(4, size=len(parses))]),
     ]
     for grouping in partitions:
-        assert not grouping.overlapping
+        assert len(members(grouping)) == len(parses)
         assert (grouping.members @ statistics).sum(0).tolist() == statistics.sum(0).tolist()
-        assert grouping.members.shape == (len(grouping.names), len(parses))
+        assert len(grouping.members) == len(grouping.names)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_interval_is_the_one_of_the_groups_sentences_alone(seed):
-    random = np.random.default_rng(seed)
-    words = np.array(["der", "die", "das", "Affe", "Frau", "isst", "sieht", "Banane", "Mann"])
-    references, *systems = ([" ".join(random.choice(words, size=6)) for _ in range(30)] for _ in range(3))
-    groups = random.permutation([0, 1] * 15)
-    found = tabulate(labelled("half", groups.astype(str).tolist()), [[evidence(one, references)] for one in systems])
-    metric = make_metric("bleu")
-    for number, row in enumerate(found.rows):
-        chosen = np.flatnonzero(groups == number).tolist()
-        right = [references[n] for n in chosen]
-        one, other = (score(metric, [lines[n] for n in chosen], right) for lines in systems)
-        assert row.comparison == paired_bootstrap(one.statistics, other.statistics, metric.aggregate)
-        assert row.comparison.difference == pytest.approx(row.gain.score)
-        assert row.comparison.low <= row.comparison.high
+def test_the_interval_is_the_one_of_the_groups_sentences_alone():
+    systems = some_systems([1, 1])
+    for row, chosen in zip(tabulate(halves(few=1), systems).rows, (slice(11), slice(11, None)), strict=True):
+        one, other = (seed.score.statistics[chosen] for [seed] in systems.values())
+        compared = of(row, system="s1").comparison
+        assert compared == paired_bootstrap(one, other, METRIC.aggregate)
+        assert compared.difference == pytest.approx(of(row, system="s1").difference)
+
+
+def test_systems_of_one_seed_are_compared_as_in_pairs():
+    base, *others = ([one.score.statistics for one in seeds] for seeds in some_systems([1, 1, 1]).values())
+    found = compare_on_resamples([base, *others], METRIC.aggregate)
+    assert found == [paired_bootstrap(base[0], other[0], METRIC.aggregate) for other in others]
+
+
+def test_seeds_are_resampled_with_the_sentences():
+    systems = [[one.score.statistics for one in seeds] for seeds in some_systems([2, 3]).values()]
+    [times] = resamples(24, samples=50)
+    base, other = (
+        np.array([[METRIC.aggregate(chosen @ one) for one in seeds] for chosen in times]) for seeds in systems
+    )
+    means = [np.mean([METRIC.aggregate(one.sum(0)) for one in seeds]) for seeds in systems]
+    [found] = compare_on_resamples(systems, METRIC.aggregate, samples=50)
+    assert found == seeded_bootstrap(base, other, means[1] - means[0])
+
+
+@pytest.mark.parametrize("counts", [(3, 1, 2), (1, 1, 1)])
+def test_a_group_of_several_systems_has_means_deviations_and_differences(counts):
+    systems = some_systems(counts)
+    results = [one["score"] for one in tabulate(halves(), systems).rows[1].systems.values()]
+    for seeds, result in zip(systems.values(), results, strict=True):
+        alone = [METRIC.aggregate(one.score.statistics[12:].sum(0)) for one in seeds]
+        assert result.seeds == alone
+        assert result.value == pytest.approx(sum(alone) / len(alone))
+        assert result.deviation == pytest.approx(np.std(alone, ddof=1) if len(alone) > 1 else 0)
+    base, *others = results
+    assert (base.difference, base.comparison) == (None, None)
+    for one in others:
+        assert one.difference == one.value - base.value == pytest.approx(one.comparison.difference)
+    # the order of the other systems does not matter
+    swapped = {name: systems[name] for name in ("s0", "s2", "s1")}
+    assert tabulate(halves(), swapped).rows[1].systems == tabulate(halves(), systems).rows[1].systems
+
+
+def test_p_values_are_corrected_for_all_comparisons_of_the_table():
+    found = tabulate(halves(few=4), some_systems([1, 2, 1, 1]))
+    # the first group is too small for an interval: three systems in the second and in all sentences
+    assert (found.rows[0].few, found.comparisons("score"), found.samples) == (True, 6, 1000)
+    results = [of(row, system=name) for row in (*found.rows, found.total) for name in ("s1", "s2", "s3")]
+    tested = sorted((one for one in results if one.comparison), key=lambda one: one.comparison.p_value)
+    highest = 0.0
+    for rank, one in enumerate(tested):
+        highest = max(highest, min(1, (6 - rank) * one.comparison.p_value))
+        assert one.holm_p == pytest.approx(highest)
+    assert [one.holm_p for one in results if not one.comparison] == [None] * 3
+
+
+def test_a_large_table_has_enough_resamples_for_its_correction(monkeypatch):
+    monkeypatch.setattr("synmt.analysis.groups.scores.SAMPLES_EACH", 100)
+    found = tabulate(halves(), some_systems([1] * 5))
+    # four differences in each of two halves and in all sentences
+    assert found.samples == 1200
+    assert of(found.total, system="s4").holm_p == pytest.approx(12 / 1201)
 
 
 def test_a_small_group_is_marked_and_has_no_interval():
     values = ["a"] * FEW_SENTENCES + ["b"] * (FEW_SENTENCES - 1) + ["c"] * (FEW_SENTENCES + 1)
     lines = ["Ja.", "Nein."] * (len(values) // 2)
-    found = tabulate(labelled("size", values), [[evidence(lines[::-1], lines)], [evidence(lines, lines)]])
+    systems = {"plain": [evidence(lines[::-1], lines)], "pascal": [evidence(lines, lines)]}
+    found = tabulate(labelled("size", values), systems)
     assert [row.few for row in found.rows] == [False, True, False]
-    assert [row.comparison is None for row in found.rows] == [False, True, False]
-    assert found.rows[1].gain is not None
+    assert [of(row).comparison is None for row in found.rows] == [False, True, False]
+    assert of(found.rows[1]).difference is not None
 
 
 def test_groups_may_overlap_or_leave_sentences_out():
     chosen = np.array([[True, True, False, False], [False, True, True, False]])
-    grouping = Grouping("kind", "", ["a", "b"], chosen, LENGTHS)
-    found = table(grouping)
-    assert grouping.overlapping
-    assert [row.count for row in found.rows] == [2, 2]
+    found = table(Grouping("kind", "", ["a", "b"], chosen, LENGTHS))
+    assert [row.sentences for row in (*found.rows, found.total)] == [2, 2, 4]
     alone = score_system([HYPOTHESES[n] for n in (1, 2)], [REFERENCES[n] for n in (1, 2)])["bleu"]
-    assert found.rows[1].system.score == alone.value
-    assert found.total.count == 4
-
-
-def test_the_share_of_text_counts_what_the_grouping_counts():
-    # lengths 5, 2, 8 and 1 of 16 words
-    found = table(by_length(LENGTHS, edges=(2, 5)))
-    assert [row.text_share for row in found.rows] == [3 / 16, 5 / 16, 8 / 16]
-    assert found.total.text_share == 1
-    # no text at all
-    found = tabulate(by_length(np.zeros(4, dtype=np.int64)), [[evidence(HYPOTHESES)]])
-    assert [row.text_share for row in (found.rows[0], found.total)] == [0, 0]
+    assert of(found.rows[1]).value == alone.value
 
 
 def test_an_empty_group_has_no_score():
     found = table(by_length(LENGTHS, edges=PAPERS["pascal"].edges))
     row = found.rows[-1]
-    assert (row.count, row.share, row.system, row.baseline, row.gain) == (0, 0, None, None, None)
-    assert (row.few, row.comparison) == (False, None)
-    assert found.to_json()["rows"][-1]["system"] is None
+    assert (row.sentences, row.share, row.few, row.systems) == (0, 0, False, {})
+    assert results_table(found, "").rows[-2] == [">50", 0, 0.0, 0.0, None, None, None]
+    # trees without relations have no groups
+    found = tabulate(by_relation([tree([0], ["root"])] * 4), {"plain": [evidence(HYPOTHESES)]})
+    assert (found.rows, found.total.sentences) == ([], 4)
 
 
 def test_accuracy_is_the_share_of_exact_translations_whatever_the_spacing():
     # by line: exact but for a space, wrong, wrong, exact; the baseline has only the second right
     found = table(labelled("kind", ["a", "a", "b", "b"]))
-    assert [row.system.accuracy for row in found.rows] == [0.5, 0.5]
-    assert [row.baseline.accuracy for row in found.rows] == [0.5, 0.0]
-    assert found.total.gain.accuracy == 0.25
+    assert [of(row, "accuracy").value for row in found.rows] == [0.5, 0.5]
+    assert [of(row, "accuracy", "plain").value for row in found.rows] == [0.5, 0.0]
+    assert of(found.total, "accuracy").difference == 0.25
     assert evidence(["JA."], ["Ja."], lowercase=True).exact.tolist() == [True]
 
 
@@ -179,15 +252,14 @@ def test_the_side_and_the_unit_are_named():
 
 def test_depths_and_distances_have_the_buckets_given():
     parses = random_parses(1)
-    grouping = by_depth(parses, edges=(0, 2))
+    grouping = by_measure(DEPTH, parses, edges=(0, 2))
     assert grouping.names == ["0", "1-2", ">2"]
     assert members(grouping) == [0 if trees.depth(p) == 0 else 1 if trees.depth(p) <= 2 else 2 for p in parses]
-    mean, longest = by_distance(parses, side="target", edges=(1.5, 3))
-    assert mean.names == ["≤1.5", ">1.5 to 3", ">3"]
-    for measure, found in ((trees.mean_distance, mean), (trees.longest_distance, longest)):
-        values = [measure(parse) for parse in parses]
+    for measure in (MEAN_DISTANCE, LONGEST_DISTANCE):
+        found = by_measure(measure, parses, side="target", edges=(1.5, 3))
+        values = [measure.measure(parse) for parse in parses]
         assert members(found) == [0 if value <= 1.5 else 1 if value <= 3 else 2 for value in values]
-    assert longest.by == "reference longest distance to the parent"
+        assert (found.by, found.names) == (f"reference {measure.name}", ["≤1.5", ">1.5 to 3", ">3"])
 
 
 def test_a_relation_has_the_sentences_of_its_subtypes_and_the_most_frequent_comes_first():
@@ -225,35 +297,72 @@ def test_rare_relations_are_left_out_and_named_unless_all_are_rare(caplog):
     assert len(caplog.messages) == 1
 
 
-def test_trees_without_relations_have_no_groups():
-    found = tabulate(by_relation([tree([0], ["root"])] * 4), [[evidence(HYPOTHESES)]])
-    assert (found.rows, found.total.count) == ([], 4)
+def shown(seeds):
+    """Show halves, the first of which is small; returns titles, rows and legend."""
+    found = results_table(tabulate(halves(few=4), some_systems(seeds)), "BLEU by half")
+    return [column.title for column in found.columns], found.rows, found.explanations()
 
 
-def test_json_has_the_interval_and_both_shares():
-    values = table(by_length(LENGTHS, edges=(2,))).to_json()
-    assert (values["by"], values["unit"], values["text_in"]) == ("source length", "words", "words")
-    assert values["overlapping"] is False
-    expected = {"group": "1-2", "sentences": 2, "share": 0.5, "text_share": 3 / 16, "comparison": None}
-    scores = {"system": 0, "baseline": 0, "difference": 0, "systems": 0}
-    assert values["rows"][0] | scores == expected | scores
-    lines = ["Ja."] * FEW_SENTENCES
-    found = tabulate(labelled("a", ["a"] * FEW_SENTENCES), [[evidence(lines, lines)]] * 2).to_json()
-    assert found["all"]["comparison"] == {"difference": 0.0, "low": 0.0, "high": 0.0, "p_value": 1.0}
-
-
-def test_the_gains_of_pascal_grow_with_length(nc11):
-    names = ("src.tok", "truth", "transformer.preds", "transformer_pascal.preds")
-    source, truth, transformer, pascal = (list(read_lines(nc11(name))) for name in names)
-    found = tabulate(
-        by_length(count_units(source, "words")), [[evidence(transformer, truth)], [evidence(pascal, truth)]]
+def test_the_table_of_several_systems_has_a_line_for_each_group_and_system():
+    titles, rows, legend = shown([3, 3, 1])
+    assert titles[4:] == ["system", "exact match", "BLEU", "±", "difference", "95 % interval", "p (Holm)"]
+    assert [(row[0].value, row[0].mark, *row[1:5]) for row in rows[:3]] == [
+        ("a", "*", 8, 8 / 24, 8 / 24, name) for name in ("s0", "s1", "s2")
+    ]
+    last = of(tabulate(halves(few=4), some_systems([3, 3, 1])).total, system="s2")
+    ends = last.comparison.low, last.comparison.high
+    assert (*rows[-1][6:9], (rows[-1][9].low, rows[-1][9].high), rows[-1][10]) == (
+        *(last.value, None, last.difference),
+        *(ends, last.holm_p),
     )
+    assert rows[1][9:] == [None, None]
+    assert legend == [
+        "share: share of the sentences",
+        "share of words: share of their text",
+        "±: standard deviation over the seeds of a system; its values are means over them",
+        "difference: from s0",
+        "95 % interval: bootstrap of the sentences and of the seeds (Koehn, 2004), 1,000 resamples, seed 12345",
+        "p (Holm): two-sided, of the same resamples, corrected for the 4 comparisons of the table (Holm, 1979); "
+        "intervals are not corrected",
+        FEW_SEEDS,
+        "*: fewer than 10 sentences, too few for an interval",
+    ]
+
+
+def test_a_table_has_the_columns_that_its_systems_need():
+    assert shown([3])[0][4:] == ["system", "exact match", "BLEU", "±"]
+    assert shown([1])[0][4:] == ["exact match", "BLEU"]
+    # without exact matches, two systems are next to each other
+    found = table(by_length(LENGTHS))
+    pair, total = results_table(found, ""), found.total
+    assert [column.title for column in pair.columns][-3:] == ["plain", "pascal", "difference"]
+    assert pair.rows[-1][-3:] == [of(total, system="plain").value, of(total).value, of(total).difference]
+    errors = results_table(table(by_length(LENGTHS), metric="ter"), "")
+    assert "TER: lower is better" in errors.explanations()
+
+
+def test_json_has_both_shares_every_seed_and_every_comparison():
+    values = tabulate(halves(few=4), some_systems([2, 1])).as_json()
+    assert (values["by"], values["unit"], values["comparisons"]) == ("half", "", {"accuracy": 0, "score": 2})
+    row = values["rows"][1]
+    assert (row["group"], row["sentences"], row["share"], row["text_share"]) == ("b", 16, 16 / 24, 16 / 24)
+    base, other = (row["systems"][name]["score"] for name in ("s0", "s1"))
+    assert base["value"] == np.mean(base["seeds"])
+    assert other["comparison"].keys() == {"difference", "low", "high", "p_value"}
+    assert (base["comparison"], values["rows"][0]["systems"]["s1"]["score"]["comparison"]) == (None, None)
+
+
+def test_the_differences_of_pascal_grow_with_length(nc11):
+    names = ("src.tok", "truth", "transformer.preds", "transformer_pascal.preds")
+    source, truth, *texts = (list(read_lines(nc11(name))) for name in names)
+    systems = {name: [evidence(text, truth)] for name, text in zip(("plain", "pascal"), texts, strict=True)}
+    found = tabulate(by_length(count_units(source, "words")), systems)
     # the paper's scores
-    assert [round(result.score, 1) for result in (found.total.baseline, found.total.system)] == [25.0, 25.9]
-    assert found.total.comparison.p_value < 0.01
-    assert [row.count for row in found.rows] == [476, 1133, 792, 402, 138, 58]
-    gains = [round(row.gain.score, 1) for row in found.rows]
-    assert gains == [-1.0, 1.0, 0.2, 2.0, 1.4, 2.8]
-    assert np.polyfit(range(6), gains, 1)[0] > 0.3
+    assert [round(of(found.total, system=name).value, 1) for name in systems] == [25.0, 25.9]
+    assert of(found.total).comparison.p_value < 0.01
+    assert [row.sentences for row in found.rows] == [476, 1133, 792, 402, 138, 58]
+    differences = [round(of(row).difference, 1) for row in found.rows]
+    assert differences == [-1.0, 1.0, 0.2, 2.0, 1.4, 2.8]
+    assert np.polyfit(range(6), differences, 1)[0] > 0.3
     # where the intervals leave out zero
-    assert [row.comparison.low > 0 for row in found.rows] == [False, True, False, True, False, True]
+    assert [of(row).comparison.low > 0 for row in found.rows] == [False, True, False, True, False, True]

@@ -5,34 +5,38 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from test_groups import halves, some_systems
 
-from synmt.analysis.groups.group_score import Gain, GroupScore
-from synmt.analysis.groups.grouping import Grouping
-from synmt.analysis.groups.plot import MOST_TABLES, check_table_count, draw_groups
-from synmt.analysis.groups.scores import FEW_SENTENCES, GroupRow, GroupTable
-from synmt.analysis.groups.systems_plot import names_height
+from synmt.analysis.groups.figure import draw_results, names_height
+from synmt.analysis.groups.grouping import by_length
+from synmt.analysis.groups.results import GroupResult, GroupRow, ResultTable
+from synmt.analysis.groups.scores import tabulate
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.significance import Comparison
 from synmt.reporting.figures import check_plot, save_figure, series_style
+from synmt.reporting.values import Column
 
 pytestmark = pytest.mark.journey
 
-EMPTY = GroupRow("41-50", 0, 0.0, 0.0)
+EMPTY = GroupRow("41-50", 0, 0.0, 0, 0.0, {})
 
 
 def row(name, score, baseline=None, *, count=20, interval=None):
-    compared = Comparison(score - baseline, *interval, 0.04) if interval else None
-    if baseline is None:
-        return GroupRow(name, count, count / 100, count / 100, (GroupScore(score, 0.2),))
-    gained = GroupScore(score, 0.2, gain=Gain(score - baseline, 0.1, compared))
-    return GroupRow(name, count, count / 100, count / 100, (GroupScore(baseline, 0.1), gained))
+    systems = {"pascal": {"score": GroupResult(score, [score])}}
+    if baseline is not None:
+        compared = Comparison(score - baseline, *interval, 0.04) if interval else None
+        base = GroupResult(baseline, [baseline])
+        systems = {"plain": {"score": base}, "pascal": {"score": GroupResult(score, [score]).above(base, compared)}}
+    return GroupRow(name, count, count / 100, count, count / 100, systems)
 
 
-def table(rows, *, by="source length", unit="words", metric="bleu", total=None):
-    names, chosen = [one.group for one in rows], np.zeros((len(rows), 0), bool)
-    grouping = Grouping(by, unit, names, chosen, np.zeros(0, int), exact=not unit)
-    return GroupTable(grouping, make_metric(metric), rows, total or rows[0])
+def table(rows, *, by="source length", unit="words", total=None, about=""):
+    measures = [Column(title="exact match", name="accuracy")] * (not unit) + [
+        Column(title="BLEU", name="score", about=about)
+    ]
+    return ResultTable(
+        by, unit, measures, [Column(title="sentences"), Column(title="share")], rows, total or rows[0], 1000
+    )
 
 
 COMPARED = [
@@ -53,43 +57,41 @@ def bars_of(axes):
 
 
 def test_differences_have_their_intervals_and_small_groups_none():
-    above, below = draw_groups([table(COMPARED)], ["plain", "pascal"]).axes
+    above, below = draw_results([table(COMPARED)]).axes
     assert bars_of(above) == [[(0, -2.5, 0.5)], [(1, 1.0, 3.5)]]
-    hollow = above.get_legend_handles_labels()[0][0]
+    [hollow] = [line for line in above.get_lines() if line.get_markerfacecolor() == "white"]
     assert (list(hollow.get_xdata()), list(hollow.get_ydata())) == ([2], [1.0])
     assert notes(above) == ["-1.0", "+2.0", "+1.0"]
     assert above.get_title(loc="left") == "pascal − plain"
-    assert [text.get_text() for text in above.get_legend().get_texts()] == [f"fewer than {FEW_SENTENCES} sentences"]
-    assert above.get_ylabel() == "Δ BLEU (points)\n95 % interval"
+    assert above.get_ylabel() == "Δ BLEU (points)\n95 % interval\nhollow: fewer than 10 sentences"
     assert [bar.get_height() for bar in below.patches] == [20, 60, 4, 0]
     assert (below.get_ylabel(), below.get_xlabel()) == ("Sentences (%)", "Source length (words)")
 
 
 def test_an_interval_on_one_side_of_the_difference_is_drawn_up_to_it():
-    rows = [row("a", 2.0, 1.0, interval=(1.5, 2.0))]
-    above, _ = draw_groups([table(rows)], ["plain", "pascal"]).axes
+    above, _ = draw_results([table([row("a", 2.0, 1.0, interval=(1.5, 2.0))])]).axes
     assert bars_of(above) == [[(0, 1.0, 2.0)]]
-    assert above.get_legend() is None
+    assert above.get_ylabel() == "Δ BLEU (points)\n95 % interval"
 
 
 def test_a_plot_of_one_system_shows_its_scores():
     rows = [row("a", 20.0), row("b", 30.0), EMPTY]
-    above, below = draw_groups([table(rows, by="kind of $", unit="", metric="ter")], ["pascal"]).axes
+    above, below = draw_results([table(rows, by="kind of $", unit="", about="lower is better")]).axes
     assert notes(above) == ["20.0", "30.0"]
-    assert above.get_lines()[0].get_linestyle() == "None"  # labels have no order
-    assert above.get_ylabel() == "TER (points, lower is better)"
+    assert all(len(line.get_xdata()) == 1 for line in above.get_lines())  # labels have no order
+    assert above.get_ylabel() == "BLEU (points, lower is better)"
     assert below.get_xlabel() == "kind of $"
 
 
 def test_several_tables_are_drawn_one_below_the_other():
-    figure = draw_groups([table(COMPARED), table(COMPARED[:2], by="kind", unit="")], ["plain", "pascal"])
+    figure = draw_results([table(COMPARED), table(COMPARED[:2], by="kind", unit="")])
     assert [axes.get_xlabel() for axes in figure.axes[1::2]] == ["Source length (words)", "kind"]
-    assert figure.get_figheight() == 2 * draw_groups([table(COMPARED)], ["pascal"]).get_figheight()
+    assert figure.get_figheight() == 2 * draw_results([table(COMPARED)]).get_figheight()
 
 
 def test_few_groups_are_no_wider_next_to_a_table_of_many():
     many = table([row(str(number), 20.0) for number in range(30)])
-    alone, beside = (draw_groups(tables, ["plain", "a"]) for tables in ([table(COMPARED)], [table(COMPARED), many]))
+    alone, beside = (draw_results(tables) for tables in ([table(COMPARED)], [table(COMPARED), many]))
     assert beside.get_figwidth() > 3 * alone.get_figwidth()
     for figure in (alone, beside):
         figure.draw_without_rendering()
@@ -97,30 +99,23 @@ def test_few_groups_are_no_wider_next_to_a_table_of_many():
     assert other == pytest.approx(width, rel=0.05)
 
 
-def test_more_tables_than_a_page_shows_are_refused(tmp_path):
-    check_table_count(["a"] * MOST_TABLES, tmp_path / "x.png")
-    with pytest.raises(UsageError, match=r"a plot shows at most 8 tables, not 9 \(a, a"):
-        check_table_count(["a"] * (MOST_TABLES + 1), tmp_path / "x.png")
-
-
 def test_tables_without_groups_can_be_drawn(tmp_path):
-    above, below = draw_groups([table([], total=TOTAL)], ["plain", "pascal"]).axes
+    empty = [table([], total=TOTAL)]
+    above, below = draw_results(empty).axes
     assert (notes(above), list(below.patches), below.get_xlabel()) == ([], [], "Source length (words)")
-    figure = draw_groups([table([EMPTY], total=row("all", 20.0)), table([], total=row("all", 20.0))], ["pascal"])
+    figure = draw_results([table([EMPTY], total=row("all", 20.0)), table([], total=row("all", 20.0))])
     assert [[bar.get_height() for bar in axes.patches] for axes in figure.axes[1::2]] == [[0], []]
     assert [label.get_text() for label in figure.axes[1].get_xticklabels()] == ["41-50"]
     assert [notes(axes) for axes in figure.axes[::2]] == [[], []]
     # an axis without data can still be written
-    empty = [table([], total=TOTAL)]
-    assert save_figure(lambda: draw_groups(empty, ["plain", "pascal"]), tmp_path / "x.svg") == ""
+    assert save_figure(lambda: draw_results(empty), tmp_path / "x.svg") == ""
     assert ">pascal − plain<" in (tmp_path / "x.svg").read_text(encoding="utf-8")
 
 
 def test_plots_have_the_format_of_their_ending_and_are_reproducible(tmp_path):
-    rows = [row("a$b$", 20.0, 19.0, interval=(0.5, 1.5)), row("_b", 30.0, 31.0)]
-    tables = [table(rows, by="costs $1", unit="")]
+    tables = [table([row("a$b$", 20.0, 19.0, interval=(0.5, 1.5)), row("_b", 30.0, 31.0)], by="costs $1", unit="")]
     for name in ("one.svg", "two.svg", "one.png", "one.pdf"):
-        save_figure(lambda: draw_groups(tables, ["plain", "pascal"]), tmp_path / name)
+        save_figure(lambda: draw_results(tables), tmp_path / name)
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
     svg = (tmp_path / "one.svg").read_text()
@@ -132,7 +127,7 @@ def test_plots_have_the_format_of_their_ending_and_are_reproducible(tmp_path):
 def test_long_labels_are_shortened_and_letters_that_svg_forbids_are_replaced(tmp_path):
     rows = [row("w" * 60, 20.0), row("a\x01b", 30.0)]
     path = tmp_path / "x.svg"
-    save_figure(lambda: draw_groups([table(rows, by="kind", unit="")], ["pascal"]), path)
+    save_figure(lambda: draw_results([table(rows, by="kind", unit="")]), path)
     texts = [one.text for one in ElementTree.parse(path).iter() if one.tag.endswith("}text")]
     assert {"w" * 31 + "…", "a\ufffdb"} < set(texts)
 
@@ -158,3 +153,42 @@ def test_a_figure_has_room_for_each_line_of_names():
     assert heights == pytest.approx([0, 0.19, 21 * 0.19])
     # as many columns as fit
     assert names_height([f"system-{number}" for number in range(23)], 12) < 3 * 0.19
+
+
+def test_several_systems_have_lines_and_bars_of_seeds_and_intervals():
+    found = tabulate(by_length(np.array([5] * 4 + [15] * 20)), some_systems([3, 3, 1]))
+    scores, differences, shares = draw_results([found]).axes
+    lines = [line for line in scores.get_lines() if len(line.get_ydata()) == 2]
+    for name, line in zip(found.names, lines, strict=True):
+        assert line.get_ydata() == pytest.approx([row.systems[name]["score"].value for row in found.rows])
+    # two groups of each of the two systems that have several seeds
+    first = found.rows[0].systems["s0"]["score"]
+    bars = [bar for [bar] in bars_of(scores)]
+    assert (len(bars), bars[0]) == (
+        4,
+        pytest.approx((-0.14, first.value - first.deviation, first.value + first.deviation)),
+    )
+    assert [text.get_text() for text in scores.get_legend().get_texts()] == found.names
+    # the small group has marks without intervals
+    assert len(differences.collections) == 2
+    assert differences.get_ylabel() == "Δ BLEU (points)\nfrom s0\n95 % interval\nhollow: fewer than 10 sentences"
+    assert scores.get_ylabel() == "BLEU (points)\nbar: standard deviation of seeds"
+    assert [bar.get_height() for bar in shares.patches] == pytest.approx([100 / 6, 500 / 6])
+
+
+def test_words_have_intervals_of_their_values_and_shares_of_words():
+    words = Column(title="words", name="text"), Column(title="share", name="text_share")
+    results = {name: {"f1": GroupResult(50.0, [50.0], low=40.0, high=55.0)} for name in ("plain", "pascal")}
+    rows = [GroupRow("NOUN", 20, 0.5, 30, 0.25, results)]
+    found = ResultTable("part of speech", "", [Column(title="F1", name="f1")], words, rows, rows[0], 1000)
+    values, _, shares = draw_results([found]).axes
+    assert [bar for [bar] in bars_of(values)] == [(-0.07, 40, 55), (0.07, 40, 55)]
+    assert values.get_ylabel() == "F1 (points)\n95 % interval"
+    assert (shares.get_ylabel(), [bar.get_height() for bar in shares.patches]) == ("Words (%)", [25])
+
+
+def test_labels_of_several_systems_are_not_joined_by_lines():
+    scores, _, _ = draw_results([tabulate(halves(), some_systems([1, 2, 1]))]).axes
+    # the ends of bars are lines, too
+    places = [line.get_xdata()[0] for line in scores.get_lines() if line.get_marker() in tuple("os^")]
+    assert places == pytest.approx([-0.14, 0.86, 0, 1, 0.14, 1.14])

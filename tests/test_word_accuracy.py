@@ -6,14 +6,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from synmt.analysis.groups.scores import FEW_SENTENCES
-from synmt.analysis.words.counts import WordCounts, WordGroups, count_source, count_target
-from synmt.analysis.words.labels import group_by_frequency
-from synmt.analysis.words.matching import TokenizedText, found_words, join_alignments, match_words, right_sources
-from synmt.analysis.words.table import tabulate_words
-from synmt.analysis.words.tokenizing import in_case, tokenize_text
+from synmt.analysis.groups.results import FEW_SENTENCES
+from synmt.analysis.systems import SystemOutputs
+from synmt.analysis.words.accuracy import WordCounts, WordGroups, count_words, tabulate_words
+from synmt.analysis.words.alignments import join_alignments
+from synmt.analysis.words.frequency import group_by_frequency
+from synmt.analysis.words.texts import TokenizedText, WordTexts, found_words, match_words, tokenize
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import MetricOptions
+from synmt.evaluation.outputs import Outputs
 from synmt.files.reading import read_lines
 from synmt.syntax.align import locate_words
 
@@ -34,6 +35,7 @@ PAIRS = [
     [(0, 0), (1, 1), (2, 2), (3, 3), (5, 5), (6, 6), (5, 4)],
 ]
 NAMES = ["CCONJ", "DET", "NOUN", "VERB"]
+NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 
 
 def cut(lines):
@@ -44,13 +46,18 @@ def numbers(tags):
     return np.array([NAMES.index(tag) if tag in NAMES else -1 for line in tags for tag in line.split()])
 
 
-def counts_of(hypotheses, references, groups=None, size=0):
+def texts_of(references, *systems, source=()):
+    """Read the words of a test set that systems translated."""
+    outputs = [Outputs(name, "", list(source), references, lines) for name, lines in zip("abc", systems, strict=False)]
+    return WordTexts([SystemOutputs(one.system, [one]) for one in outputs], MetricOptions(tokenize="none"))
+
+
+def counts_of(hypotheses, references, groups=None, names=()):
     """Count words by group, or all words only: groups of the reference and of the translation."""
-    hypothesis, reference = cut(hypotheses), cut(references)
-    matches = match_words(hypothesis, reference)
     if groups is None:
-        groups = np.full(len(reference), -1), np.full(len(hypothesis), -1)
-    return count_target(groups, matches, (reference, hypothesis), size)
+        groups = np.full(len(cut(references)), -1), np.full(len(cut(hypotheses)), -1)
+    found = WordGroups("any", "", list(names), groups[0], {"a": [groups[1]]})
+    return count_words(texts_of(references, hypotheses), found, NO_PAIRS)["a"][0]
 
 
 def random_lines(random, sentences, words=8):
@@ -89,7 +96,7 @@ def test_the_counts_of_a_group_do_not_depend_on_other_sentences_or_their_order(s
 
     def count(order):
         chosen, translated = [references[n] for n in order], [hypotheses[n] for n in order]
-        return counts_of(translated, chosen, (groups(chosen), groups(translated)), 3)
+        return counts_of(translated, chosen, (groups(chosen), groups(translated)), "xyz")
 
     order = random.permutation(12).tolist()
     one, other = count(range(12)), count(order)
@@ -105,15 +112,14 @@ def percent(*fractions):
 
 def row_of(table, group, system):
     row = next(row for row in [*table.rows, table.total] if row.group == group)
-    return [row.systems[system][measure].value for measure in table.measures]
+    return [one.value for one in row.systems["ab"[system]].values()]
 
 
 def test_the_accuracy_by_tag_is_that_of_compare_mt():
-    groups = WordGroups("tag", "", NAMES, numbers(TAGS["reference"]))
-    counts = [
-        [counts_of(lines, REFERENCE, (groups.words, numbers(TAGS[name])), 4)] for name, lines in (("a", A), ("b", B))
-    ]
-    table = tabulate_words(groups, counts)
+    groups = WordGroups(
+        "tag", "", NAMES, numbers(TAGS["reference"]), {"a": [numbers(TAGS["a"])], "b": [numbers(TAGS["b"])]}
+    )
+    table = tabulate_words(groups, count_words(texts_of(REFERENCE, A, B), groups, NO_PAIRS))
     # compare-mt a b with ref_labels and out_labels: recall, precision, F1
     expected = {
         ("CCONJ", 0): ("1", "1", "1"),
@@ -127,7 +133,7 @@ def test_the_accuracy_by_tag_is_that_of_compare_mt():
     }
     for (group, system), (recall, precision, f1) in expected.items():
         assert row_of(table, group, system) == pytest.approx(percent(precision, recall, f1))
-    assert [(row.group, row.words, row.sentences) for row in table.rows] == [
+    assert [(row.group, row.text, row.sentences) for row in table.rows] == [
         ("DET", 6, 3),
         ("NOUN", 6, 3),
         ("VERB", 4, 3),
@@ -135,14 +141,14 @@ def test_the_accuracy_by_tag_is_that_of_compare_mt():
     ]
 
 
+def by_frequency(references, *systems):
+    texts = texts_of(references, *systems)
+    groups = group_by_frequency(Counter(texts.reference), texts, "target", "")
+    return groups, tabulate_words(groups, count_words(texts, groups, NO_PAIRS))
+
+
 def test_the_accuracy_by_frequency_in_the_references_is_that_of_compare_mt():
-    reference = cut(REFERENCE)
-    groups = group_by_frequency(Counter(reference), reference, [[cut(A)], [cut(B)]], whose="target", about="")
-    counts = [
-        [counts_of(lines, REFERENCE, (groups.words, own[0]), len(groups.names))]
-        for lines, own in zip((A, B), groups.translated, strict=True)
-    ]
-    table = tabulate_words(groups, counts)
+    groups, table = by_frequency(REFERENCE, A, B)
     assert groups.names == ["0", "1", "2", "3", "4", "5-9", "10-99", "100-999", ">999"]
     assert [row.group for row in table.rows] == ["1", "2"]
     assert row_of(table, "1", 0) == pytest.approx(percent("4/5", "4/5", "4/5"))
@@ -152,16 +158,13 @@ def test_the_accuracy_by_frequency_in_the_references_is_that_of_compare_mt():
 
 
 def test_a_source_word_is_right_if_all_words_aligned_with_it_are_found():
-    reference, source = cut(REFERENCE), cut(SOURCE)
-    pairs = join_alignments(PAIRS, source, reference)
-    counts = []
-    for lines in (A, B):
-        found = found_words(match_words(cut(lines), reference), len(reference))
-        aligned, right = right_sources(found, pairs, len(source))
-        assert aligned.tolist() == [number != 14 for number in range(17)]
-        counts.append([count_source(numbers(TAGS["source"]), source, aligned, right, 4)])
-    table = tabulate_words(WordGroups("tag", "", NAMES, numbers(TAGS["source"])), counts)
-    assert table.measures == ("recall",)
+    texts = texts_of(REFERENCE, A, B, source=SOURCE)
+    groups = WordGroups("tag", "", NAMES, numbers(TAGS["source"]), {}, side="source")
+    counts = count_words(texts, groups, join_alignments(PAIRS, texts.source, texts.reference))
+    # the fifth word of the last sentence
+    assert [one.words[:, -1].tolist() for [one] in counts.values()] == [[5, 5, 6]] * 2
+    table = tabulate_words(groups, counts)
+    assert [column.key for column in table.measures] == ["recall"]
     # compare-mt divides by all six articles, one of which is not aligned: 1/2 and 5/6
     assert row_of(table, "DET", 0) + row_of(table, "DET", 1) == pytest.approx(percent("3/5", "5/5"))
     for group, a, b in (("CCONJ", "1", "0"), ("NOUN", "5/6", "5/6"), ("VERB", "1", "1/2")):
@@ -169,85 +172,86 @@ def test_a_source_word_is_right_if_all_words_aligned_with_it_are_found():
 
 
 def test_without_words_there_is_nothing_to_divide_by():
-    table = tabulate_words(WordGroups("any", "", [], np.full(2, -1)), [[counts_of([""], ["x y"])]])
+    table = tabulate_words(WordGroups("any", "", [], np.full(2, -1), {}), {"a": [counts_of([""], ["x y"])]})
     assert row_of(table, "all", 0) == [None, 0.0, 0.0]
-    assert table.total.systems[0]["precision"].low is None
+    assert table.total.systems["a"]["precision"].low is None
+
+
+SOME = WordGroups("any", "", ["often", "seldom"], np.zeros(1, dtype=np.int64), {})
 
 
 def many_counts(random, sentences=14):
     """Make counts of two groups and their sum, for two systems with two seeds and three."""
     words = random.integers(1, 4, (sentences, 2)).astype(float)
     words[FEW_SENTENCES - 1 :, 1] = 0
-    found = []
-    for seeds in (2, 3):
-        found.append([])
+    found = {"a": [], "b": []}
+    for system, seeds in (("a", 2), ("b", 3)):
         for _ in range(seeds):
             translated = random.integers(1, 4, (sentences, 2)).astype(float)
             matches = np.minimum(words, translated) - random.integers(0, 2, (sentences, 2)).clip(max=translated)
             parts = [np.c_[one, one.sum(1)] for one in (words, matches.clip(min=0), translated)]
-            found[-1].append(WordCounts(*parts))
+            found[system].append(WordCounts(*parts))
     return found
 
 
 def test_intervals_and_differences_resample_sentences_and_seeds():
     counts = many_counts(np.random.default_rng(5))
-    table = tabulate_words(WordGroups("any", "", ["often", "seldom"], np.zeros(1, dtype=np.int64)), counts)
+    table = tabulate_words(SOME, counts)
 
     def f1(parts, chosen):
         words, matches, translated = (sum(part[n][0] for n in chosen) for part in parts)
         return 200 * matches / (words + translated)
 
-    parts = [[(one.words, one.matches, one.translated) for one in seeds] for seeds in counts]
+    parts = [[(one.words, one.matches, one.translated) for one in seeds] for seeds in counts.values()]
     random = np.random.default_rng(SEED)
     draws = random.choice(14, size=(SAMPLES, 14), replace=True).tolist()
     samples = [np.array([[f1(seed, chosen) for seed in seeds] for chosen in draws]) for seeds in parts]
     whole = [np.mean([f1(seed, range(14)) for seed in seeds]) for seeds in parts]
-    row = table.rows[0]
-    assert [one["F1"].value for one in row.systems] == pytest.approx(whole)
-    assert row.systems[1]["F1"].seeds == pytest.approx([f1(seed, range(14)) for seed in parts[1]])
+    found = {row.group: {name: one["f1"] for name, one in row.systems.items()} for row in (*table.rows, table.total)}
+    base, other = found["often"].values()
+    assert [base.value, other.value] == pytest.approx(whole)
+    assert other.seeds == pytest.approx([f1(seed, range(14)) for seed in parts[1]])
     # one seed of two, two of three
     random = np.random.default_rng(SEED)
     drawn = [random.integers(len(seeds), size=(SAMPLES, len(seeds) - 1)) for seeds in parts]
     means = [np.take_along_axis(one, picks, axis=1).mean(1) for one, picks in zip(samples, drawn, strict=True)]
-    compared = row.systems[1]["F1"].comparison
+    compared = other.comparison
     assert compared.difference == pytest.approx(whole[1] - whole[0])
     assert [compared.low, compared.high] == pytest.approx(np.quantile(means[1] - means[0], [0.025, 0.975]))
-    assert [row.systems[0]["F1"].low, row.systems[0]["F1"].high] == pytest.approx(np.quantile(means[0], [0.025, 0.975]))
+    assert [base.low, base.high] == pytest.approx(np.quantile(means[0], [0.025, 0.975]))
     far = np.abs(means[1] - means[0] - compared.difference) >= abs(compared.difference)
     assert compared.p_value == pytest.approx((far.sum() + 1) / (SAMPLES + 1))
     # two comparisons by each measure: of the first group and of all words; the second group is in nine sentences
-    assert table.comparisons == dict.fromkeys(table.measures, 2)
+    assert [table.comparisons(column.key) for column in table.measures] == [2, 2, 2]
     assert table.rows[1].few
-    assert table.rows[1].systems[1]["F1"].comparison is None
-    p_values = sorted((table.total.systems[1]["F1"].comparison.p_value, compared.p_value))
+    assert found["seldom"]["b"].comparison is None
+    p_values = sorted((found["all"]["b"].comparison.p_value, compared.p_value))
     adjusted = [min(1, 2 * p_values[0]), max(min(1, 2 * p_values[0]), p_values[1])]
-    assert sorted(one.systems[1]["F1"].holm_p for one in (row, table.total)) == pytest.approx(adjusted)
+    assert sorted((other.holm_p, found["all"]["b"].holm_p)) == pytest.approx(adjusted)
 
 
 def test_a_system_against_itself_differs_in_nothing():
-    counts = many_counts(np.random.default_rng(1))[0][:1]
-    table = tabulate_words(WordGroups("any", "", ["often", "seldom"], np.zeros(1, dtype=np.int64)), [counts, counts])
-    compared = table.total.systems[1]["recall"].comparison
+    counts = many_counts(np.random.default_rng(1))["a"][:1]
+    compared = tabulate_words(SOME, {"a": counts, "b": counts}).total.systems["b"]["recall"].comparison
     assert (compared.difference, compared.low, compared.high, compared.p_value) == (0, 0, 0, 1)
 
 
 def test_words_are_cut_as_bleu_cuts_them_and_found_in_the_line_again():
     line = "„Ja&quot;, sagt er:  3,5 % (fast)."
-    words = tokenize_text([line], MetricOptions()).lines[0]
+    words = tokenize([line], MetricOptions()).lines[0]
     assert words == ["„Ja", '"', ",", "sagt", "er", ":", "3,5", "%", "(", "fast", ")", "."]
     places = locate_words(words, line)
     found = [line[start:end] for start, end in places.tolist()]
     assert [found[0], *found[2:]] == ["„Ja", ",", "sagt", "er", ":", "3,5", "%", "(", "fast", ")", "."]
     assert line[places[1, 0]] == "&"
-    assert in_case(TokenizedText([["Der", "HUND"]]), MetricOptions(lowercase=True)).lines == [["der", "hund"]]
+    assert tokenize(["Der HUND"], MetricOptions(lowercase=True)).lines == [["der", "hund"]]
     assert locate_words(["x"], " ").tolist() == [[0, 0]]
 
 
 def test_words_in_lower_case_are_found_in_the_line_as_it_is_written():
     for line in ("NEW YORK TIMES reports .", "İSTANBUL (TR) &amp; ANKARA"):
-        options = MetricOptions(lowercase=True)
-        words = tokenize_text([line], options)
-        lowered, cased = (locate_words(one.lines[0], line).tolist() for one in (in_case(words, options), words))
+        words = (tokenize([line], MetricOptions(lowercase=lowercase)).lines[0] for lowercase in (True, False))
+        lowered, cased = (locate_words(one, line).tolist() for one in words)
         assert lowered == cased
     line = "the USA today"
     assert [line[start:end] for start, end in locate_words(["the", "usa", "today"], line).tolist()] == line.split()
@@ -255,13 +259,7 @@ def test_words_in_lower_case_are_found_in_the_line_as_it_is_written():
 
 def test_the_figures_on_the_files_of_the_pascal_paper_are_those_of_compare_mt(nc11):
     names = ("truth", "transformer.preds", "transformer_pascal.preds")
-    reference, *systems = (cut(read_lines(nc11(name))) for name in names)
-    groups = group_by_frequency(Counter(reference), reference, [[one] for one in systems], whose="target", about="")
-    counts = [
-        [count_target((groups.words, own[0]), match_words(one, reference), (reference, one), len(groups.names))]
-        for one, own in zip(systems, groups.translated, strict=True)
-    ]
-    table = tabulate_words(groups, counts)
+    _, table = by_frequency(*(list(read_lines(nc11(name))) for name in names))
     expected = {
         "1": [(58.4679, 28.0011, 37.8671), (58.5594, 28.7294, 38.5474)],
         "2": [(57.7118, 40.6562, 47.7054), (57.6846, 40.8702, 47.8430)],

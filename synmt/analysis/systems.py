@@ -6,11 +6,16 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from synmt.analysis.inputs import read_test
+from synmt.analysis.inputs import as_paths, read_test
 from synmt.errors import UsageError
 from synmt.evaluation.outputs import Outputs, baseline_of, from_files
-from synmt.evaluation.system_paths import group_paths, printable
+from synmt.evaluation.system_paths import group_paths, printable, warn_of_single_seeds
+from synmt.run import find_run
+
+if TYPE_CHECKING:
+    from synmt.analysis.options import GroupOptions, WordOptions
 
 _logger = logging.getLogger(__name__)
 
@@ -28,6 +33,56 @@ class SystemOutputs:
 
     name: str
     seeds: list[Outputs]
+
+
+@dataclass(frozen=True, eq=False)
+class Translations:
+    """A test set translated by one system or several; the baseline is the first of several."""
+
+    systems: list[SystemOutputs]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the systems."""
+        return [system.name for system in self.systems]
+
+    @property
+    def title(self) -> str:
+        """The names of the systems that are compared with the baseline."""
+        return ", ".join(self.names[1:] or self.names)
+
+    @property
+    def main(self) -> Outputs:
+        """The translations that name text, labels and parser: a run's if there is one, and the baseline's last."""
+        seeds = self._seeds()
+        return next((seed for seed in seeds if seed.run), seeds[0])
+
+    @property
+    def runs(self) -> list[Path]:
+        """The run folders of all systems, those of the baseline last."""
+        return list(dict.fromkeys(seed.run for seed in self._seeds() if seed.run))
+
+    def _seeds(self) -> list[Outputs]:
+        return [seed for system in (*self.systems[1:], self.systems[0]) for seed in system.seeds]
+
+
+def read_systems(options: GroupOptions | WordOptions) -> list[SystemOutputs]:
+    """Read the translations of the runs or files that options name, by default of the newest run."""
+    files, runs = as_paths(options.hypotheses), as_paths(options.run)
+    if files and (runs or options.test):
+        raise UsageError("`--hypotheses` cannot be combined with a run or its test set", do="Give only one of them")
+    if files and options.references is None:
+        raise UsageError("translations need their references", do="Give them as `--references`")
+    if not files and (options.references or options.source):
+        raise UsageError("references and source belong to translations", do="Give them as `--hypotheses`")
+    return read_translations(
+        files or runs or [find_run(None).folder],
+        baseline=options.baseline,
+        test=options.test,
+        references=options.references,
+        source=options.source,
+        group_seeds=options.group_seeds,
+    )
 
 
 def read_translations(

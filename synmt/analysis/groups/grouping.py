@@ -1,13 +1,63 @@
-"""Which test sentences belong to which group.
+"""Which test sentences belong to which group, and groups by a number, such as the length, in buckets.
 
-A `Grouping` may be made from lengths, trees or labels; all of them are scored in the same way. Groups may overlap.
+    bucket(v) = number of buckets whose last value is below v
+
+A bucket contains its last value: 20 belongs to `11-20`. All groups are scored in the same way, whether they are made
+from lengths, trees or labels; they may overlap.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from synmt.arrays import BoolArray, IntArray
+import numpy as np
+import numpy.typing as npt
+
+from synmt.arrays import BoolArray, IntArray, Side
+from synmt.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from synmt.data.vocabulary import Vocabulary
+
+Values = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+Edges = tuple[float, ...]
+"""The last value of each bucket except the last, which is open; no edges make one bucket."""
+
+TENS: Edges = (10, 20, 30, 40, 50)
+
+
+@dataclass(frozen=True)
+class PaperBuckets:
+    """The length buckets of a paper, in words, and whose lengths it counts."""
+
+    edges: Edges
+    side: Side = "source"
+
+
+PAPERS = {
+    # figure 2 of Bugliarello & Okazaki (2020): 1-10, 11-20, … >50
+    "pascal": PaperBuckets(TENS),
+    # Peng et al. (2022) write 0-10, 10-20, … >80: 80 is not in >80, so each bucket contains its last length
+    "deps-san": PaperBuckets((10, 20, 30, 40, 50, 60, 70, 80)),
+    # Liu & Sima'an (2022): (0, 10], (10, 20], … and sentences whose target length "exceeds 50"
+    "ldd": PaperBuckets(TENS, side="target"),
+}
+"""Length buckets by the names that recipes have."""
+
+UNITS = ("words", "pieces", "characters")
+"""Units of length: words between spaces, pieces of the vocabulary, or characters (for text without spaces)."""
+
+SIDE_NAMES = {"source": "source", "target": "reference"}
+"""The sides of a test set as tables call them: its target is the reference."""
+
+ONE_BUCKET = "any"
+"""The name of a bucket that contains everything."""
+
+_QUARTERS = (0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +82,82 @@ class Grouping:
     about: str = ""
     exact: bool = False
 
-    @property
-    def overlapping(self) -> bool:
-        """Tell whether some sentence is in several groups."""
-        return bool((self.members.sum(0) > 1).any())
+
+def count_units(lines: Sequence[str], unit: str, vocabulary: Vocabulary | None = None) -> IntArray:
+    """Measure lines in one of UNITS; pieces need a vocabulary: N lines -> (N,)."""
+    if unit == "pieces":
+        assert vocabulary is not None
+        counts = [len(ids) for ids in vocabulary.encode_batch(lines)]
+    else:
+        counts = [len(line.split()) if unit == "words" else len(line.strip()) for line in lines]
+    return np.array(counts, dtype=np.int64)
+
+
+def by_length(lengths: IntArray, *, side: Side = "source", unit: str = "words", edges: Edges | None = None) -> Grouping:
+    """Group sentences by their length, (N,) in `unit`.
+
+    edges: by default those of PASCAL's figure 2, without buckets above the longest sentence.
+    """
+    grouping = by_value(f"{SIDE_NAMES[side]} length", unit, lengths, TENS if edges is None else edges, sizes=lengths)
+    groups = len(grouping.names)
+    if edges is None:
+        groups = 1 + max(np.flatnonzero(grouping.members.any(1)).tolist(), default=0)
+    return replace(grouping, names=grouping.names[:groups], members=grouping.members[:groups], counted=unit)
+
+
+def by_value(by: str, unit: str, values: Values, edges: Edges, *, sizes: IntArray, about: str = "") -> Grouping:
+    """Group sentences by a value of each, (N,), in buckets."""
+    members = np.arange(len(edges) + 1)[:, None] == bucket_numbers(values, edges)  # (G, N)
+    return Grouping(by, unit, bucket_names(values, edges), members, sizes, about=about)
+
+
+def bucket_numbers(values: Values, edges: Edges) -> IntArray:
+    """Find the bucket of each value, counted from 0: (N,) -> (N,)."""
+    return np.searchsorted(np.array(edges), values, side="left").astype(np.int64)
+
+
+def bucket_names(values: Values, edges: Edges) -> list[str]:
+    """Name the buckets: `1-10` and `>50` for whole numbers, otherwise `≤2.5`, `>2.5 to 3` and `>3`."""
+    if not edges:
+        return [ONE_BUCKET]
+    ends = [f"{edge:g}" for edge in edges]
+    if all(edge == int(edge) for edge in edges) and (values == np.round(values)).all():
+        # a value of 0, such as the length of an empty line, is in the first bucket, and its name shows that
+        lowest = min(1, *values.astype(np.int64).tolist(), int(edges[0]))
+        starts = [lowest, *(int(edge) + 1 for edge in edges)]
+        names = [end if str(start) == end else f"{start}-{end}" for start, end in zip(starts, ends, strict=False)]
+    else:
+        names = [f"≤{ends[0]}", *(f">{low} to {high}" for low, high in pairwise(ends))]
+    return [*names, f">{ends[-1]}"]
+
+
+def quarters(values: Values, *, decimals: int = 0) -> Edges:
+    """Find edges that put about a quarter of the sentences into each bucket; ties can make fewer than four buckets."""
+    scale = 10**decimals
+    ends = np.quantile(values, _QUARTERS, method="inverted_cdf") * scale
+    # rounded up, an edge stays in its own bucket, so that no bucket is empty; the inner rounding removes float noise
+    edges = np.unique(np.ceil(np.round(ends, 6))) / scale
+    return tuple(edge for edge in edges.tolist() if edge < values.max())
+
+
+def paper_buckets(text: str | None) -> PaperBuckets | None:
+    """Look up the buckets of a paper by name; None for anything else."""
+    return PAPERS.get((text or "").strip().lower())
+
+
+def parse_buckets(text: str) -> Edges:
+    """Read the last value of each bucket, `10,20,30`, or the name of a paper in PAPERS."""
+    if paper := paper_buckets(text):
+        return paper.edges
+    try:
+        edges = [float(part) for part in text.split(",")]
+    except ValueError:
+        edges = []
+    if not edges or not np.isfinite(edges).all() or edges[0] < 0 or edges != sorted(set(edges)):
+        raise UsageError(
+            f"'{text}' does not name or list buckets",
+            where="--buckets",
+            allowed=f"Buckets: {', '.join(PAPERS)}, or the last value of each bucket, increasing, with commas",
+            do=did_you_mean(text.strip().lower(), PAPERS) or "Write for example `--buckets 10,20,30`",
+        )
+    return tuple(edges)

@@ -1,189 +1,253 @@
-"""Where does one system beat another? Scores by group as tables, JSON and a part of a web page."""
+"""Where does one system beat another? Groups of test sentences, and the report of their scores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import compress
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from synmt.analysis.groups.page import table_section
-from synmt.analysis.groups.plot import draw_groups
-from synmt.analysis.groups.scores import FEW_SENTENCES, GroupRow, GroupTable, SentenceScores, collect, tabulate
-from synmt.analysis.groups.sentences import check_options, make_groupings, read_sentences
-from synmt.analysis.groups.systems_table import comparison_legend, gain_cells, seeds_legend, systems_table
-from synmt.analysis.inputs import save_plot, score_outputs, scoring_options
-from synmt.analysis.report import AnalysisReport, TextTable
-from synmt.evaluation.metrics import Metric, make_metric
+from synmt.analysis.groups.figure import draw_results, figure_caption
+from synmt.analysis.groups.grouping import (
+    PAPERS,
+    UNITS,
+    Grouping,
+    by_length,
+    count_units,
+    paper_buckets,
+    parse_buckets,
+)
+from synmt.analysis.groups.labels import choose_sentences, group_by_labels, read_labels
+from synmt.analysis.groups.results import ResultTable, results_table
+from synmt.analysis.groups.scores import SentenceScores, collect, tabulate
+from synmt.analysis.groups.trees import group_by_trees, parse_side
+from synmt.analysis.inputs import check_name, save_plot, score_outputs, scoring_options
+from synmt.analysis.systems import Translations, read_systems
+from synmt.arrays import SIDES, BoolArray, Side
+from synmt.errors import UsageError
+from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
+from synmt.reporting.values import Figure, Report
+from synmt.run import Run
+from synmt.syntax.parse import without_whitespace
 
 if TYPE_CHECKING:
     from synmt.analysis.options import GroupOptions
-    from synmt.reporting import page as html
+
+MOST_TABLES = 8
+"""The highest number of tables in one figure, one below the other."""
+
+_T = TypeVar("_T")
 
 
-def analyze_groups(options: GroupOptions) -> AnalysisReport:
+def analyze_groups(options: GroupOptions) -> Report:
     """Score every group of test sentences, by length, tree or label, and compare systems with a baseline."""
-    check_options(options)
-    sentences = read_sentences(options)
-    scoring = scoring_options(sentences.outputs, options.tokenize, options.lowercase, options.metric)
+    _check_options(options)
+    sentences = _read_sentences(options)
+    scoring = scoring_options(sentences.main, options.tokenize, options.lowercase, options.metric)
     metric = make_metric(options.metric, scoring)
-    groupings, trees = make_groupings(options, sentences)
+    groupings, trees = _make_groupings(options, sentences)
 
     def scores_of(outputs: Outputs) -> SentenceScores:
         score = score_outputs(metric, outputs)
         scores = collect(score, outputs.hypothesis, outputs.reference, lowercase=scoring.lowercase)
         return scores if sentences.chosen is None else scores.select(sentences.chosen)
 
-    systems = [[scores_of(seed) for seed in system.seeds] for system in sentences.systems]
+    systems = {system.name: [scores_of(seed) for seed in system.seeds] for system in sentences.systems}
     tables = [tabulate(grouping, systems) for grouping in groupings]
-    named = [(system.name, len(system.seeds)) for system in sentences.systems]
-    report = GroupReport(tables, named, sentences.outputs.test, tuple(options.where), trees)
+    heading, test = _heading(options, sentences), sentences.main.test
     if options.plot:
-        save_plot(options.plot, partial(draw_groups, tables, report.names, suffix=report.conditions))
-    return AnalysisReport(report.title, report.to_json, report.to_text, report.to_html, sentences.runs)
+        save_plot(options.plot, partial(draw_results, tables, suffix=_conditions(options)))
+    parts = []
+    for grouping, table in zip(groupings, tables, strict=True):
+        remarks = [grouping.about, f"trees: {trees}"] if grouping.about else []
+        shown = results_table(replace(table, notes=remarks), f"{metric.title} by {table.by}")
+        caption = f"{heading}. {figure_caption(table)}"
+        parts += [shown, Figure(draw=partial(draw_results, [table]), caption=caption)]
+    facts: dict[str, Any] = {
+        "system": sentences.title,
+        "baseline": sentences.names[0] if len(systems) > 1 else None,
+        "systems": [{"system": name, "seeds": len(seeds)} for name, seeds in systems.items()],
+        "test": test or None,
+        "where": list(options.where),
+        "metric": metric.title,
+        "higher_is_better": metric.higher_is_better,
+        "signature": metric.signature,
+        "trees": trees or None,
+        "groups": [_as_json(*one) for one in zip(groupings, tables, strict=True)],
+    }
+    signature = f"{metric.title}|{metric.signature}"
+    return Report(
+        title=heading, parts=parts, notes=[signature], facts=facts, system=sentences.title, runs=sentences.runs
+    )
+
+
+def _as_json(grouping: Grouping, table: ResultTable) -> dict[str, Any]:
+    overlapping = bool((grouping.members.sum(0) > 1).any())
+    return {**table.as_json(), "text_in": grouping.counted, "overlapping": overlapping}
+
+
+def _conditions(options: GroupOptions) -> str:
+    """Return the conditions as the end of a title; empty if there are none."""
+    return f", where {' and '.join(options.where)}" if options.where else ""
+
+
+def _heading(options: GroupOptions, sentences: Sentences) -> str:
+    """Name systems with their numbers of seeds, test set and conditions."""
+    counts = {len(system.seeds) for system in sentences.systems}
+    compared, test = len(sentences.systems) > 1, sentences.main.test
+    same = f", {max(counts)} seeds each" if compared and len(counts) == 1 < max(counts) else ""
+    base, *others = (
+        one.name if same or len(one.seeds) == 1 else f"{one.name} ({len(one.seeds)} seeds)" for one in sentences.systems
+    )
+    named = f"{', '.join(others)} against {base}" if compared else base
+    return f"{named}{f' on {the_test_set(test)}' if test else ''}{same}{_conditions(options)}"
 
 
 @dataclass(frozen=True, eq=False)
-class GroupReport:
-    """The tables of an analysis.
+class Sentences(Translations):
+    """A translated test set, and which of its sentences to group.
 
-    systems: their names and numbers of seeds; the first of several is the baseline.
-    test: name of the test set; empty for files.
-    where: the conditions that all sentences meet.
-    trees: description of the trees; empty if none were needed.
+    labels: all label columns by name, with a value for each sentence of the test set; empty if no option needs them.
+    chosen: (N,) which sentences meet the conditions of `--where`; None for all.
     """
 
-    tables: list[GroupTable]
-    systems: list[tuple[str, int]]
-    test: str
-    where: tuple[str, ...]
-    trees: str
+    labels: dict[str, list[str]] = field(default_factory=dict)
+    chosen: BoolArray | None = None
 
-    @property
-    def names(self) -> list[str]:
-        """The names of the systems."""
-        return [name for name, _ in self.systems]
+    def select(self, values: Sequence[_T]) -> list[_T]:
+        """Keep the values of the chosen sentences."""
+        return list(values if self.chosen is None else compress(values, self.chosen))
 
-    @property
-    def baseline(self) -> str | None:
-        """The name of the system to compare with, if any."""
-        return self.names[0] if len(self.systems) > 1 else None
-
-    @property
-    def metric(self) -> Metric:
-        """The metric of all tables."""
-        return self.tables[0].metric
-
-    @property
-    def conditions(self) -> str:
-        """The conditions as the end of a title; empty if there are none."""
-        return f", where {' and '.join(self.where)}" if self.where else ""
-
-    @property
-    def title(self) -> str:
-        """The names of the systems that are compared with the baseline."""
-        return ", ".join(self.names[1:] or self.names)
-
-    @property
-    def heading(self) -> str:
-        """Title of all tables: systems with their numbers of seeds, test set, conditions."""
-        counts = {seeds for _, seeds in self.systems}
-        same = f", {max(counts)} seeds each" if self.baseline and len(counts) == 1 < max(counts) else ""
-        named = [name if same or seeds == 1 else f"{name} ({seeds} seeds)" for name, seeds in self.systems]
-        against = f" against {named[0]}" if self.baseline else ""
-        test = f" on {the_test_set(self.test)}" if self.test else ""
-        return f"{', '.join(named[1:] or named)}{against}{test}{same}{self.conditions}"
-
-    @property
-    def signature(self) -> str:
-        """The metric with its sacreBLEU signature."""
-        return f"{self.metric.title}|{self.metric.signature}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all numbers as plain values."""
-        return {
-            "system": self.title,
-            "baseline": self.baseline,
-            "systems": [{"system": name, "seeds": seeds} for name, seeds in self.systems],
-            "test": self.test or None,
-            "where": list(self.where),
-            "metric": self.metric.title,
-            "higher_is_better": self.metric.higher_is_better,
-            "signature": self.metric.signature,
-            "trees": self.trees or None,
-            "tables": [table.to_json() for table in self.tables],
-        }
-
-    def to_text(self) -> Iterator[str | TextTable]:
-        """Yield the heading, the tables and the legend."""
-        yield self.heading
-        legends = [list(legend(table, self.baseline, self.trees)) for table in self.tables]
-        tables = (text_table(table, self.names) for table in self.tables)
-        parts, shared = with_legends(zip(tables, legends, strict=True))
-        for part in parts:
-            yield from ("", *part)
-        yield f"\n{self.signature}"
-        yield from shared
-
-    def to_html(self) -> list[html.Section]:
-        """Make a section of each table, with its figure."""
-        return [
-            table_section(table, self.names, text_table(table, self.names), f"{self.heading}.", self._notes(table))
-            for table in self.tables
-        ]
-
-    def _notes(self, table: GroupTable) -> list[str]:
-        return [*legend(table, self.baseline, self.trees), self.signature]
+    def lines(self, side: Side, *, raw: bool = False) -> list[str]:
+        """Return the words, or the raw text, of one side of the whole test set; the target is the reference."""
+        outputs = self.main if raw else self.main.as_read()
+        if side == "target":
+            return outputs.reference
+        if not outputs.source:
+            raise UsageError(
+                "lengths and trees of the source need the source text",
+                do="Give it as `--source`, or use `--side target`",
+            )
+        return outputs.source
 
 
-def with_legends(tables: Iterable[tuple[TextTable, Sequence[str]]]) -> tuple[list[list[str | TextTable]], list[str]]:
-    """Put below each table the lines of its legend that not all tables share; returns the shared lines, too."""
-    tables = list(tables)
-    shared = [line for line in (tables[0][1] if tables else ()) if all(line in lines for _, lines in tables)]
-    return [[table, *(line for line in lines if line not in shared)] for table, lines in tables], shared
+def _read_sentences(options: GroupOptions) -> Sentences:
+    """Read the translations of runs or of files, those of the baseline, and the labels."""
+    sentences = Sentences(read_systems(options))
+    if not options.by_label and not options.where:
+        return sentences
+    main = sentences.main
+    path = options.labels or main.labels
+    if path is None:
+        of = f"the test set {main.test}" if main.test else main.system
+        raise UsageError(f"there are no labels of {of}", do="Add a file of labels to the command, such as `labels.tsv`")
+    labels = read_labels(path, len(main.reference))
+    return replace(sentences, labels=labels, chosen=choose_sentences(labels, options.where) if options.where else None)
 
 
-def text_table(table: GroupTable, names: Sequence[str]) -> TextTable:
-    """Write a table, given the names of the systems, the baseline first if there are several."""
-    if table.several:
-        return systems_table(table, names)
-    grouping, compared = table.grouping, table.compared
-    columns = [table.title, "sentences", "share", f"share of {grouping.counted}", table.metric.title]
-    columns += ["baseline", "difference", "95 % interval", "p (Holm)"] if compared else []
-    if grouping.exact:
-        columns += ["exact match", "baseline", "difference"] if compared else ["exact match"]
-    return TextTable(columns, [_cells(row, table) for row in (*table.rows, table.total)])
+def _make_groupings(options: GroupOptions, sentences: Sentences) -> tuple[list[Grouping], str]:
+    """Make all groupings, and describe the trees, if any; slow parsing comes after everything that may fail."""
+    labelled = _group_by_labels(options, sentences) if options.by_label else []
+    if options.plot:
+        _check_table_count(options, [one.by for one in labelled])
+    groupings, trees = [], ""
+    if options.by_length:
+        groupings.append(_group_by_length(options, sentences))
+    if options.by_depth or options.by_distance or options.by_relation:
+        by_trees, trees = _group_by_trees(options, sentences)
+        groupings += by_trees
+    return groupings + labelled, trees
 
 
-def _cells(row: GroupRow, table: GroupTable) -> list[str]:
-    results = [row.system, row.baseline, row.gain][: 3 if table.compared else 1]
-    signs = ["", "", "+"]
-    cells = [*row.cells, f"{row.text_share:.1%}"]
-    cells += [f"{one.score:{sign}.2f}" if one else "-" for one, sign in zip(results, signs, strict=False)]
-    if table.compared:
-        cells += gain_cells(row.gain)[1:] if row.gain else ["-", "-"]
-    if table.grouping.exact:
-        cells += [f"{one.accuracy:{sign}.1%}" if one else "-" for one, sign in zip(results, signs, strict=False)]
-    return cells
+def _group_by_length(options: GroupOptions, sentences: Sentences) -> Grouping:
+    paper, run = paper_buckets(options.buckets), sentences.main.run
+    side = options.side or (paper.side if paper else "source")
+    vocabulary = None
+    if options.unit == "pieces":
+        from synmt.data.vocabulary import Vocabulary
+
+        if run is None:
+            raise UsageError(
+                "counting pieces needs the vocabulary of a run",
+                where="--unit",
+                do="Count words or characters, or give a run",
+            )
+        vocabulary = Vocabulary.load(run, side)
+    lines = sentences.lines(side, raw=options.unit == "characters")
+    if options.unit == "characters" and sentences.main.scoring.on_tokens:
+        # there is no raw text, and the spaces between words are no characters
+        lines = list(map(without_whitespace, lines))
+    lengths = count_units(sentences.select(lines), options.unit, vocabulary)  # (N,)
+    edges = parse_buckets(options.buckets) if options.buckets else None
+    return by_length(lengths, side=side, unit=options.unit, edges=edges)
 
 
-def legend(table: GroupTable, baseline: str | None, trees: str) -> Iterator[str]:
-    """Explain the columns that a table has.
+def _group_by_trees(options: GroupOptions, sentences: Sentences) -> tuple[list[Grouping], str]:
+    side = options.side or "source"
+    lines = sentences.lines(side)
+    if options.parses:
+        from synmt.syntax.conllu import read_parses
 
-    baseline: the name of the system to compare with, if any.
-    trees: what the trees are.
-    """
-    if not table.metric.higher_is_better:
-        yield f"{table.metric.title}: lower is better"
-    text = "" if table.several else f"; share of {table.grouping.counted}: share of their text"
-    yield f"share: share of the sentences{text}"
-    if table.grouping.about:
-        yield table.grouping.about
-        yield f"trees: {trees}"
-    if table.seeded:
-        yield seeds_legend()
-    if baseline:
-        yield from comparison_legend(table, baseline)
-    if any(row.few for row in (*table.rows, table.total)):
-        yield f"*: fewer than {FEW_SENTENCES} sentences" + ", too few for an interval" * (baseline is not None)
+        parses, trees = sentences.select(list(read_parses(options.parses, lines))), options.parses.name
+    else:
+        numbers, run = sentences.select(range(1, len(lines) + 1)), sentences.main.run
+        chosen = sentences.select(lines)
+        parses, trees = parse_side(options, Run(run) if run else None, chosen, side=side, numbers=numbers)
+    return group_by_trees(options, parses, side=side), trees
+
+
+def _group_by_labels(options: GroupOptions, sentences: Sentences) -> list[Grouping]:
+    main = sentences.main
+    text = main.reference if options.side == "target" else main.source or main.reference
+    sizes = count_units(sentences.select(text), "words")  # (N,)
+    labels = {name: sentences.select(values) for name, values in sentences.labels.items()}
+    return group_by_labels(labels, options.label, sizes)
+
+
+def _check_table_count(options: GroupOptions, labels: Sequence[str]) -> None:
+    """Raise UsageError for more tables than a figure has room for."""
+    distances = ["mean distance", "longest distance"] * options.by_distance
+    names = ["length"] * options.by_length + ["depth"] * options.by_depth + ["relation"] * options.by_relation
+    names += [*distances, *labels]
+    if len(names) > MOST_TABLES:
+        raise UsageError(
+            f"a plot shows at most {MOST_TABLES} tables, not {len(names)} ({', '.join(names)})",
+            where=str(options.plot),
+            do="Choose fewer, for example with `--by-label --label NAME`",
+        )
+
+
+def _check_options(options: GroupOptions) -> None:
+    """Raise UsageError for options that do not fit together, before anything is read."""
+    if not any((options.by_length, options.by_depth, options.by_distance, options.by_relation, options.by_label)):
+        raise UsageError("no groups are chosen", do="Choose at least one, such as `--by-length`")
+    if options.labels is not None and options.labels.is_dir():
+        do = "Give all systems to `--run`; `--baseline` takes one"
+        raise UsageError("labels must be a file, not a folder", where=str(options.labels), do=do)
+    if not options.by_label and (options.label or (options.labels and not options.where)):
+        raise UsageError("no chosen analysis uses the labels", do="Add `--by-label`")
+    check_name(options.unit, UNITS, "unit")
+    check_name(options.side or "source", SIDES, "side")
+    if options.buckets is not None:
+        _check_buckets(options, options.buckets)
+    if options.plot:
+        from synmt.reporting.figures import check_plot
+
+        check_plot(options.plot)
+
+
+def _check_buckets(options: GroupOptions, buckets: str) -> None:
+    edges, of_paper = parse_buckets(buckets), paper_buckets(buckets) is not None
+    measures = [f"--by-{name}" for name in ("length", "depth", "distance") if getattr(options, f"by_{name}")]
+    if of_paper and not options.by_length:
+        raise UsageError(f"{', '.join(PAPERS)} are buckets of lengths", where="--buckets", do="Add `--by-length`")
+    if not measures:
+        do = "Add `--by-length`, `--by-depth` or `--by-distance`"
+        raise UsageError("no analysis uses buckets", where="--buckets", do=do)
+    if len(measures) > 1 and not of_paper:
+        what = f"the same numbers cannot be buckets of {' and '.join(measures)}"
+        raise UsageError(what, where="--buckets", do="Choose one of them")
+    if options.by_length and (edges[0] < 1 or any(edge != int(edge) for edge in edges)):
+        raise UsageError("lengths are whole numbers from 1 on", where="--buckets", do="Write for example `10,20,30`")

@@ -11,17 +11,23 @@ is punctuation, which is always a parser error, has no distance.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synmt.analysis.groups.buckets import SIDE_NAMES, Edges, by_value, paper_buckets, parse_buckets, quarters
-from synmt.analysis.groups.grouping import Grouping
-from synmt.analysis.groups.scores import FEW_SENTENCES, NAMED_GROUPS
-from synmt.analysis.inputs import file_language, find_parser, name_parser, parse_lines
+from synmt.analysis.groups.grouping import (
+    SIDE_NAMES,
+    Edges,
+    Grouping,
+    by_value,
+    paper_buckets,
+    parse_buckets,
+    quarters,
+)
+from synmt.analysis.groups.results import FEW_SENTENCES, NAMED_GROUPS
+from synmt.analysis.inputs import file_language, find_parser, name_language, name_parser, parse_lines
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import BoolArray, IntArray, Side
 from synmt.errors import SynmtError, UsageError, listed
@@ -41,33 +47,30 @@ def group_by_trees(options: GroupOptions, parses: Sequence[Parse], *, side: Side
     """Make the groupings by trees that the options choose."""
     # the buckets of a paper are for lengths
     edges = parse_buckets(options.buckets) if options.buckets and not paper_buckets(options.buckets) else None
-    groupings = [by_depth(parses, side=side, edges=edges)] if options.by_depth else []
-    groupings += by_distance(parses, side=side, edges=edges) if options.by_distance else ()
-    groupings += [without_rare(by_relation(parses, side=side))] if options.by_relation else []
-    return groupings
+    chosen = [DEPTH] * options.by_depth + [MEAN_DISTANCE, LONGEST_DISTANCE] * options.by_distance
+    groupings = [by_measure(measure, parses, side=side, edges=edges) for measure in chosen]
+    return [*groupings, without_rare(by_relation(parses, side=side))] if options.by_relation else groupings
 
 
-def by_depth(parses: Sequence[Parse], *, side: Side = "source", edges: Edges | None = None) -> Grouping:
-    """Group sentences by the depth of their trees, by default in quarters of the data."""
-    depths = np.array([depth(parse) for parse in parses], dtype=np.int64)  # (N,)
-    name = f"{SIDE_NAMES[side]} tree depth"
-    about = "depth: number of arcs from the root to the deepest word, without punctuation"
-    return by_value(name, "arcs", depths, edges or quarters(depths), sizes=_lengths(parses), about=about)
+@dataclass(frozen=True)
+class TreeMeasure:
+    """A number that a tree has: its name, its unit, what it is, and the decimals of quarters of the data."""
+
+    name: str
+    unit: str
+    measure: Callable[[Parse], float]
+    about: str
+    decimals: int = 0
 
 
-def by_distance(
-    parses: Sequence[Parse], *, side: Side = "source", edges: Edges | None = None
-) -> tuple[Grouping, Grouping]:
-    """Group sentences by the mean and by the longest distance to a parent, by default in quarters of the data."""
-    means = np.array([mean_distance(parse) for parse in parses])  # (N,)
-    longest = np.array([longest_distance(parse) for parse in parses], dtype=np.int64)  # (N,)
-    about = "distance: words from a word to its parent, without the root and without punctuation"
-    name, sizes = SIDE_NAMES[side], _lengths(parses)
-    mean_edges, longest_edges = edges or quarters(means, decimals=1), edges or quarters(longest)
-    return (
-        by_value(f"{name} mean distance to the parent", "words", means, mean_edges, sizes=sizes, about=about),
-        by_value(f"{name} longest distance to the parent", "words", longest, longest_edges, sizes=sizes, about=about),
-    )
+def by_measure(
+    measure: TreeMeasure, parses: Sequence[Parse], *, side: Side = "source", edges: Edges | None = None
+) -> Grouping:
+    """Group sentences by a number of their trees, by default in quarters of the data."""
+    values = np.array([measure.measure(parse) for parse in parses])  # (N,)
+    edges = edges or quarters(values, decimals=measure.decimals)
+    name = f"{SIDE_NAMES[side]} {measure.name}"
+    return by_value(name, measure.unit, values, edges, sizes=_lengths(parses), about=measure.about)
 
 
 def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
@@ -91,8 +94,12 @@ def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
 
 def depth(parse: Parse) -> int:
     """Count the arcs from the root to the deepest word; 0 for at most one word."""
-    below_root = ancestors(parse.parents).sum(1) - 1  # (W,)
-    return int(below_root[not_punctuation(parse)].max(initial=0))
+    return int(word_depths(parse)[not_punctuation(parse)].max(initial=0))
+
+
+def word_depths(parse: Parse) -> IntArray:
+    """Count the arcs from the root to each word: (W,)."""
+    return ancestors(parse.parents).sum(1) - 1
 
 
 def longest_distance(parse: Parse) -> int:
@@ -118,6 +125,14 @@ def word_distances(parse: Parse) -> IntArray:
     places = np.cumsum(words)  # (W,)
     arcs = words & words[parse.parents]  # (W,)
     return np.where(arcs, np.abs(places - places[parse.parents]), 0)
+
+
+_DISTANCE = "distance: words from a word to its parent, without the root and without punctuation"
+DEPTH = TreeMeasure(
+    "tree depth", "arcs", depth, "depth: number of arcs from the root to the deepest word, without punctuation"
+)
+MEAN_DISTANCE = TreeMeasure("mean distance to the parent", "words", mean_distance, _DISTANCE, decimals=1)
+LONGEST_DISTANCE = TreeMeasure("longest distance to the parent", "words", longest_distance, _DISTANCE)
 
 
 def without_rare(grouping: Grouping, fewest: int = FEW_SENTENCES) -> Grouping:
@@ -147,12 +162,36 @@ def parse_side(
 
     numbers: of the lines, for warnings; by default from 1.
     """
-    parser = _run_parser(run, side, options.parser) if run else _file_parser(options.source, side, options.parser)
+    parser = find_side_parser(options, run, side, "give the trees by `--parses FILE.conllu`")
     trees = name_parser(parser)
     if run and side == "source":
         trees += _describe_reading(run, other_model=options.parser is not None)
     _logger.info("trees of the %s: %s", side, trees)
     return parse_lines(parser, lines, numbers), trees
+
+
+def find_side_parser(options: GroupOptions | WordOptions, run: Run | None, side: Side, instead: str) -> StanzaParser:
+    """Find the parser with the model that the user named, else that of the run, of its recipe, or of a file's language.
+
+    instead: what users may do without a parser.
+    """
+    from synmt.decode.tree_provider import recorded_parser
+    from synmt.parsing.parser import StanzaParser
+
+    identity = run.info().get("parser") if run else None
+    if options.parser is None and side == "source" and identity is not None:
+        return recorded_parser(identity, "auto", arcs=False)
+    language = "" if run else file_language(options.source) if side == "source" else name_language(options.references)
+    if language is None:
+        do = f"End the name of the references in it, such as `test.de`, or {instead}"
+        raise UsageError("the language of the target is unknown", do=do)
+    try:
+        if run:
+            return find_parser(run.recipe(), side, options.parser, to="parse")
+        return StanzaParser(language, model=options.parser or "auto", download=True)
+    except SynmtError as error:
+        do = error.do if run else "Name a model with `--parser`"
+        raise error.with_(do=f"{do}, or {instead}") from None
 
 
 def _describe_reading(run: Run, *, other_model: bool) -> str:
@@ -173,30 +212,3 @@ def _describe_reading(run: Run, *, other_model: bool) -> str:
         return ""
     control = reading_of((), recipe.parser).control
     return "" if other_model or control.idle else f"; {run.name} reads {control.name} trees instead"
-
-
-def _run_parser(run: Run, side: Side, model: str | None) -> StanzaParser:
-    """Find the parser with the model that the user named, else that of the run, else that of its recipe."""
-    from synmt.decode.tree_provider import recorded_parser
-
-    identity = run.info().get("parser")
-    if model is None and side == "source" and identity is not None:
-        return recorded_parser(identity, "auto", arcs=False)
-    try:
-        return find_parser(run.recipe(), side, model, to="parse")
-    except SynmtError as error:
-        raise error.with_(where="", do=f"{error.do}, or give trees by `--parses FILE.conllu`") from None
-
-
-def _file_parser(source: Path | None, side: Side, model: str | None) -> StanzaParser:
-    from synmt.parsing.parser import StanzaParser
-
-    if side == "target":
-        raise UsageError(
-            "the language of the target is unknown, because there is no run",
-            do="Parse it with `synmt parse --lang … --parser …`, and give the trees by `--parses FILE.conllu`",
-        )
-    try:
-        return StanzaParser(file_language(source), model=model or "auto", download=True)
-    except SynmtError as error:
-        raise error.with_(do="Name a model with `--parser`, or give the trees by `--parses FILE.conllu`") from None

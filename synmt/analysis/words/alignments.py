@@ -1,20 +1,20 @@
-"""Which words of the reference translate a source word? Alignments from a file, or from the attention of a run."""
+"""Which words of the reference translate a source word? Alignments from a file, or from the attention of runs."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from synmt.analysis.compare.words import word_attention
-from synmt.analysis.groups.scores import NAMED_GROUPS
-from synmt.analysis.words.counts import WordGroups
-from synmt.analysis.words.matching import TokenizedText, join_alignments
-from synmt.analysis.words.texts import WordTexts
+from synmt.analysis.groups.results import NAMED_GROUPS
+from synmt.analysis.words.accuracy import WordGroups
+from synmt.analysis.words.texts import TokenizedText, TranslatedText, WordTexts
 from synmt.arrays import DoubleArray, IntArray
 from synmt.decode.alignment import Pair, best_pairs
 from synmt.decode.translator import Translator
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 _PAIR = re.compile(r"(\d+)-(\d+)")
-_Lines = tuple[Sequence[str], Sequence[str]]
 _FEW = 30
 """Groups of fewer words say little in any case."""
 
@@ -42,7 +41,14 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
     """
     source, reference = texts.source, texts.reference
     if options.alignments is not None:
-        found, made_by = _from_file(options.alignments, texts), options.alignments.name
+        if texts.scoring.tokenize != "none":
+            raise UsageError(
+                f"alignments in a file are those of words between spaces, but words are those of "
+                f"{texts.scoring.tokenize}",
+                where="--alignments",
+                do="Give tokenized text, and add `--tokenize none`",
+            )
+        found, made_by = read_alignments(options.alignments, source, reference), options.alignments.name
     elif texts.runs:
         found, systems = _by_attention(texts)
         mean = "mean " * (len(systems) > 1)
@@ -57,16 +63,29 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
     return pairs, f"alignments: {made_by}; {share:.0%} of the source words are aligned"
 
 
+def join_alignments(alignments: Iterable[Sequence[Pair]], source: TokenizedText, reference: TokenizedText) -> IntArray:
+    """Number the words of aligned pairs through the whole text: for each sentence its pairs -> (A, 2)."""
+    starts = zip(source.starts.tolist(), reference.starts.tolist(), strict=True)
+    pairs = [
+        (start + one, other_start + other)
+        for (start, other_start), some in zip(starts, alignments, strict=True)
+        for one, other in some
+    ]
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
 def rarely_aligned(groups: WordGroups, pairs: IntArray) -> list[str]:
     """Name the groups of source words less than half of which are aligned, in a line for the legend."""
     aligned = np.zeros(len(groups.words), dtype=np.bool_)  # (M,)
     aligned[pairs[:, 0]] = True
-    inside, count = groups.words >= 0, len(groups.names)
-    all_words, found = (np.bincount(groups.words[some], minlength=count) for some in (inside, inside & aligned))
-    shares = [(found[row] / all_words[row], name) for row, name in enumerate(groups.names) if all_words[row] >= _FEW]
-    few = [f"{name} ({int(100 * share)}%)" for share, name in sorted(shares) if share < 0.5]
-    if not few:
+    shares = []
+    for number, name in enumerate(groups.names):
+        words = aligned[groups.words == number]
+        if len(words) >= _FEW and words.mean() < 0.5:
+            shares.append((words.mean(), name))
+    if not shares:
         return []
+    few = [f"{name} ({int(100 * share)}%)" for share, name in sorted(shares)]
     return [f"less than half of the words are aligned in {listed(few, NAMED_GROUPS)}: their recall says little"]
 
 
@@ -75,39 +94,67 @@ def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:
 
     A system whose model cannot read the text is left out, unless there is no other.
     """
-    total: list[DoubleArray | None] = [None] * len(texts.reference.lines)
-    names, errors = [], []
+    found, errors = dict[str, list[DoubleArray | None]](), []
     for system in texts.systems:
-        seed = next((seed for seed in system.seeds if seed.run), None)
-        if seed is None or seed.run is None:
-            continue
-        lines = seed.as_read()
-        try:
-            weights = _attention(seed.run, (lines.source, lines.reference), texts.source, texts.reference)
-        except SynmtError as error:
-            errors.append(error)
-            continue
-        total = [_sum(one, other) for one, other in zip(total, weights, strict=True)]
-        names.append(system.name)
-    if not names:
+        for run, lines in [(seed.run, seed.as_read()) for seed in system.seeds if seed.run][:1]:
+            read = lines.source, lines.reference
+            try:
+                found[system.name] = attention(run, read, texts.source, texts.reference)
+            except SynmtError as error:
+                errors.append(error)
+    if not found:
         raise errors[0]
     for error in errors:
         _logger.warning("a system does not help to align words: %s", error)
-    return [[] if one is None else best_pairs(one) for one in total], names
+    known = ([one for one in some if one is not None] for some in zip(*found.values(), strict=True))
+    return most_attended(np.sum(some, axis=0) if some else None for some in known), list(found)
 
 
-def _sum(one: DoubleArray | None, other: DoubleArray | None) -> DoubleArray | None:
-    return one if other is None else other if one is None else one + other
+def by_aligned_words(
+    options: WordOptions, texts: WordTexts, groups: Sequence[WordGroups], pairs: IntArray
+) -> list[WordGroups]:
+    """Group target words as the source words that they are aligned with; words without an alignment are in no group.
 
+    groups: of the source words.
+    pairs: (A, 2) aligned words of source and references, numbered through the whole text.
 
-def _from_file(path: Path, texts: WordTexts) -> list[list[Pair]]:
-    if texts.options.tokenize != "none":
-        raise UsageError(
-            f"alignments in a file are those of words between spaces, but words are those of {texts.options.tokenize}",
-            where="--alignments",
-            do="Give tokenized text, and add `--tokenize none`",
+    Words of a translation are aligned by the attention of its run, or of the first run if it is a file. A file of
+    alignments says nothing about translations, so that the groups have no translated words, and recall only.
+    """
+
+    def align(one: TranslatedText) -> IntArray:
+        seed, lines = one.outputs, one.outputs.as_read()
+        # a file is raw text, unless words are scored
+        raw = seed.run is None and not seed.scoring.on_tokens
+        run = seed.run or texts.run_folders[0]
+        found = attention(run, (lines.source, lines.hypothesis), texts.source, one.words, raw=raw)
+        return join_alignments(most_attended(found), texts.source, one.words)
+
+    aligned = texts.of_each(align) if options.alignments is None else {}
+    return [
+        replace(
+            group,
+            by=group.by.replace("source word", "aligned source word"),
+            side="target",
+            words=carry_over(group.words, pairs, len(texts.reference)),
+            translated={
+                name: [
+                    carry_over(group.words, own, len(one.words))
+                    for own, one in zip(seeds, texts.translations[name], strict=True)
+                ]
+                for name, seeds in aligned.items()
+            },
         )
-    return read_alignments(path, texts.source, texts.reference)
+        for group in groups
+    ]
+
+
+def carry_over(numbers: IntArray, pairs: IntArray, words: int) -> IntArray:
+    """Copy to each target word the group of its first source word: (M,) -> (words,), -1 for none."""
+    found = np.full(words, -1, dtype=np.int64)
+    source, target = pairs[::-1].T
+    found[target] = numbers[source]
+    return found
 
 
 def read_alignments(path: Path, source: TokenizedText, reference: TokenizedText) -> list[list[Pair]]:
@@ -144,26 +191,23 @@ def _read_pairs(line: str, lengths: tuple[int, int], where: str) -> list[Pair]:
     return pairs
 
 
-def attend(
-    run: Path, lines: _Lines, source: TokenizedText, target: TokenizedText, *, raw: bool = False
-) -> list[list[Pair]]:
-    """Align each target word with the source word that a model attends to most when it has to write the target.
+def attention(
+    run: Path,
+    lines: tuple[Sequence[str], Sequence[str]],
+    source: TokenizedText,
+    target: TokenizedText,
+    *,
+    raw: bool = False,
+) -> list[DoubleArray | None]:
+    """Compute the attention of target words to source words, of a model that has to write the target.
 
     lines: source and target, as the model reads and writes them, or raw text.
     """
-    return [[] if one is None else best_pairs(one) for one in _attention(run, lines, source, target, raw=raw)]
-
-
-def _attention(
-    run: Path, lines: _Lines, source: TokenizedText, target: TokenizedText, *, raw: bool = False
-) -> list[DoubleArray | None]:
     try:
         translator = Translator.load(find_run(run))
         if raw:
-            lines = (
-                translator.tokenizers["source"].tokenize_lines(lines[0]),
-                translator.tokenizers["target"].tokenize_lines(lines[1]),
-            )
+            tokenizers = translator.tokenizers
+            lines = tokenizers["source"].tokenize_lines(lines[0]), tokenizers["target"].tokenize_lines(lines[1])
         places = (
             [locate_words(words, line) for words, line in zip(text.lines, some, strict=True)]
             for text, some in zip((source, target), lines, strict=True)
@@ -171,3 +215,8 @@ def _attention(
         return word_attention(translator, *lines, *places)
     except SynmtError as error:
         raise error.with_(do=f"{error.do or 'Use another run'}, or give a file: `--alignments FILE`") from None
+
+
+def most_attended(weights: Iterable[DoubleArray | None]) -> list[list[Pair]]:
+    """Align each target word with the source word that it attends to most; lines without attention have no pairs."""
+    return [[] if one is None else best_pairs(one) for one in weights]

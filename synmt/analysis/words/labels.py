@@ -1,4 +1,4 @@
-"""What kind of word is it? Its tag, its relation, its distance to the parent, its depth, or its frequency.
+"""What kind of word is it? Its tag, its relation, its distance to the parent, its depth: labels from trees.
 
     distance_i = | place(i) - place(parent(i)) |          depth_i = arcs from the root down to i
 
@@ -9,39 +9,38 @@ parser does not have takes its label from the parser's word with its first chara
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synmt.analysis.groups.buckets import Edges, bucket_names, bucket_numbers
-from synmt.analysis.groups.trees import word_distances
+from synmt.analysis.groups.grouping import Edges, bucket_names, bucket_numbers
+from synmt.analysis.groups.trees import find_side_parser, parse_side, word_depths, word_distances
+from synmt.analysis.inputs import name_parser, parse_lines
 from synmt.analysis.trees.attachment import not_punctuation
-from synmt.analysis.words.counts import WordGroups
-from synmt.analysis.words.matching import TokenizedText
+from synmt.analysis.words.accuracy import WordGroups
+from synmt.analysis.words.texts import TokenizedText, WordTexts
 from synmt.arrays import IntArray, Side
 from synmt.data.vocabulary import word_of
+from synmt.run import Run
 from synmt.syntax.align import locate_words
+from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
-from synmt.syntax.trees import ancestors
 
-FREQUENCIES: Edges = (0, 1, 2, 3, 4, 9, 99, 999)
-"""The last frequency of each bucket: those of compare-mt."""
+if TYPE_CHECKING:
+    from synmt.analysis.options import WordOptions
 
 ROOT, PUNCTUATION, UNKNOWN = "root", "punctuation", "_"
 
-_ZERO, _ONE = (np.array([lowest], dtype=np.int64) for lowest in (0, 1))
-
 _DISTANCES: Edges = (1, 2, 4, 8)
-_DISTANCE_NAMES = bucket_names(_ONE, _DISTANCES)
+_DISTANCE_NAMES = bucket_names(np.array([1]), _DISTANCES)
 
 _DEPTHS: Edges = (0, 1, 2, 3, 4, 6)
-_DEPTH_NAMES = bucket_names(_ZERO, _DEPTHS)
+_DEPTH_NAMES = bucket_names(np.array([0]), _DEPTHS)
 
-_FREQUENCY_NAMES = bucket_names(_ZERO, FREQUENCIES)
-
-Labels = list[str]
+Labels = Sequence[str]
 """The label of each word of a text: (M,)."""
 
 
@@ -50,64 +49,98 @@ class TreeLabel:
     """A label that a tree gives to each of its words.
 
     name: of the groups.
-    unit: of the values; empty for names.
-    order: the groups in display order; None for the most frequent first.
     label: the labels of the words of a tree.
+    about: for the legend.
+    unit: of the values; empty for names.
+    order: the groups in display order; empty for the most frequent first.
     """
 
     name: str
-    unit: str
-    order: Sequence[str] | None
+    label: Callable[[Parse], Labels]
     about: str
-    label: Callable[[Parse], Sequence[str]]
+    unit: str = ""
+    order: Sequence[str] = ()
 
 
-def _tags(parse: Parse) -> Sequence[str]:
+def _tags(parse: Parse) -> Labels:
     return parse.tags or [UNKNOWN] * len(parse)
 
 
-def _relations(parse: Parse) -> Sequence[str]:
+def _relations(parse: Parse) -> Labels:
     return [base_name(relation) for relation in parse.relations]
 
 
-def _distances(parse: Parse) -> Sequence[str]:
+def _distances(parse: Parse) -> Labels:
     values = word_distances(parse)  # (W,)
-    found = [_DISTANCE_NAMES[number] for number in bucket_numbers(values, _DISTANCES).tolist()]
+    found = _bucketed(parse, values, _DISTANCES, _DISTANCE_NAMES)
     for word, parent in enumerate(parse.parents.tolist()):
-        if not values[word]:
+        if not values[word] and found[word] != PUNCTUATION:
             # a word below a punctuation mark, which is a parser's error, has no distance
             found[word] = ROOT if word == parent else UNKNOWN
-    return _with_punctuation(parse, found)
+    return found
 
 
-def _depths(parse: Parse) -> Sequence[str]:
-    values = ancestors(parse.parents).sum(1) - 1  # (W,)
-    return _with_punctuation(parse, [_DEPTH_NAMES[number] for number in bucket_numbers(values, _DEPTHS).tolist()])
+def _depths(parse: Parse) -> Labels:
+    return _bucketed(parse, word_depths(parse), _DEPTHS, _DEPTH_NAMES)
 
 
-def _with_punctuation(parse: Parse, names: Sequence[str]) -> list[str]:
-    return [name if word else PUNCTUATION for name, word in zip(names, not_punctuation(parse), strict=True)]
+def _bucketed(parse: Parse, values: IntArray, edges: Edges, names: Sequence[str]) -> list[str]:
+    numbers: list[int] = bucket_numbers(values, edges).tolist()
+    words = not_punctuation(parse)
+    return [names[number] if word else PUNCTUATION for number, word in zip(numbers, words, strict=True)]
 
 
 TREE_LABELS = {
-    "tag": TreeLabel("part of speech", "", None, "part of speech: universal tag", _tags),
-    "relation": TreeLabel("relation", "", None, "relation: to the parent, without its subtype", _relations),
+    "tag": TreeLabel("part of speech", _tags, "part of speech: universal tag"),
+    "relation": TreeLabel("relation", _relations, "relation: to the parent, without its subtype"),
     "distance": TreeLabel(
         "distance to the parent",
-        "words",
-        [ROOT, *_DISTANCE_NAMES, PUNCTUATION],
-        "distance: words from a word to its parent, without punctuation",
         _distances,
+        "distance: words from a word to its parent, without punctuation",
+        unit="words",
+        order=[ROOT, *_DISTANCE_NAMES, PUNCTUATION],
     ),
     "depth": TreeLabel(
         "depth in the tree",
-        "arcs",
-        [*_DEPTH_NAMES, PUNCTUATION],
-        "depth: number of arcs from the root to the word",
         _depths,
+        "depth: number of arcs from the root to the word",
+        unit="arcs",
+        order=[*_DEPTH_NAMES, PUNCTUATION],
     ),
 }
 """The labels that trees give, by the names that users write."""
+
+
+def by_trees(
+    options: WordOptions, texts: WordTexts, kinds: Sequence[TreeLabel], side: Side
+) -> tuple[list[WordGroups], str]:
+    """Group the words of one side by labels that trees give them; returns the groups, and a line about the trees."""
+    opened = [Run(folder) for folder in texts.run_folders]
+    # the first run that has recorded its parser, else the first one
+    run = next((run for run in opened if run.info().get("parser")), opened[0] if opened else None)
+    read = texts.first.as_read()
+    lines = read.source if side == "source" else read.reference
+    given = list(read_parses(options.parses, lines)) if options.parses else None
+    parses, translated = given or [], dict[str, list[list[Parse]]]()
+    trees = options.parses.name if options.parses else ""
+    if side == "target":
+        parser = find_side_parser(options, run, side, "choose `--words frequency`, which needs no trees")
+        trees = f"{trees} for the references, " * bool(trees) + name_parser(parser)
+        parses = parse_lines(parser, lines) if given is None else given
+        translated = texts.of_each(lambda one: parse_lines(parser, one.outputs.as_read().hypothesis))
+    elif given is None:
+        parses, trees = parse_side(options, run, lines, side=side)
+    groups = []
+    for kind in kinds:
+        of_translations = {
+            name: [
+                tree_labels(kind, one.words, one.outputs.as_read().hypothesis, own)
+                for one, own in zip(texts.translations[name], seeds, strict=True)
+            ]
+            for name, seeds in translated.items()
+        }
+        groups.append(group_words(kind, tree_labels(kind, texts.text(side), lines, parses), of_translations, side))
+    return groups, f"trees: {trees}"
 
 
 def tree_labels(kind: TreeLabel, text: TokenizedText, lines: Sequence[str], parses: Sequence[Parse]) -> Labels:
@@ -115,7 +148,7 @@ def tree_labels(kind: TreeLabel, text: TokenizedText, lines: Sequence[str], pars
 
     lines: the lines that were parsed, whose spaces may differ from those of the text.
     """
-    found: Labels = []
+    found: list[str] = []
     for words, line, parse in zip(text.lines, lines, parses, strict=True):
         labels = kind.label(parse)
         owners: list[int] = word_of(locate_words(words, line), parse.spans).tolist()
@@ -123,59 +156,23 @@ def tree_labels(kind: TreeLabel, text: TokenizedText, lines: Sequence[str], pars
     return found
 
 
-def group_words(kind: TreeLabel, words: Labels, translated: list[list[Labels]], *, whose: Side) -> WordGroups:
+def group_words(kind: TreeLabel, words: Labels, translated: Mapping[str, Sequence[Labels]], side: Side) -> WordGroups:
     """Group words by their labels; words without a label are in no group.
 
     words: labels of the words that can be found.
     translated: labels of the words of each translation, by system and seed; empty for groups of the source.
-    whose: the side of the words.
+    side: of the words.
     """
-    names = _ordered(kind, words, translated)
+    names = list(kind.order)
+    if not names:
+        counts = Counter(words)
+        counts.update(dict.fromkeys((label for seeds in translated.values() for one in seeds for label in one), 0))
+        del counts[UNKNOWN]
+        names = sorted(counts, key=lambda name: (-counts[name], name))
     numbers = {name: number for number, name in enumerate(names)}
 
     def number_all(labels: Labels) -> IntArray:
         return np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
 
-    return WordGroups(
-        f"{kind.name} of the {whose} word",
-        kind.unit,
-        names,
-        number_all(words),
-        [[number_all(one) for one in seeds] for seeds in translated],
-        kind.about,
-        whose,
-    )
-
-
-def _ordered(kind: TreeLabel, words: Labels, translated: list[list[Labels]]) -> list[str]:
-    if kind.order is not None:
-        return list(kind.order)
-    counts = Counter(words)
-    others = {label for seeds in translated for labels in seeds for label in labels}
-    counts.update(dict.fromkeys(others, 0))
-    names = sorted(counts, key=lambda name: (-counts[name], name))
-    return [name for name in names if name != UNKNOWN]
-
-
-def group_by_frequency(
-    counts: Counter[str],
-    words: TokenizedText,
-    translated: list[list[TokenizedText]],
-    *,
-    whose: Side,
-    where: str = "",
-    about: str,
-) -> WordGroups:
-    """Group words by how often a text has them.
-
-    counts: of the words of that text.
-    where: names the text, unless it is the training text.
-    """
-
-    def numbers(text: Iterable[str]) -> IntArray:
-        values = np.array([counts[word] for word in text], dtype=np.int64)
-        return bucket_numbers(values, FREQUENCIES)
-
-    of_translations = [[numbers(one) for one in seeds] for seeds in translated]
-    by = f"frequency of the {whose} word{where and f' in {where}'}"
-    return WordGroups(by, "times", _FREQUENCY_NAMES, numbers(words), of_translations, about, whose)
+    own = {name: list(map(number_all, seeds)) for name, seeds in translated.items()}
+    return WordGroups(f"{kind.name} of the {side} word", kind.unit, names, number_all(words), own, kind.about, side)

@@ -9,13 +9,20 @@ a system and for the one to compare with. With several seeds they are means over
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
 
-from synmt.analysis.words.matching import Lines
+from synmt.analysis.words.texts import Lines
+from synmt.reporting.values import Column, Table, count_column, text_column
 
 LONGEST = 4
 """The number of words of the longest n-grams."""
+
+_LEGEND = (
+    f"n-grams of 1 to {LONGEST} words. Numbers: how often the n-grams of the translations are in the reference of "
+    "their sentence (mean over seeds), and how often the references have them. Score: (a + 1) / (a + b + 2), where a "
+    "and b are these numbers for the system and for the one it is compared with, as in compare-mt."
+)
 
 
 @dataclass(frozen=True)
@@ -32,25 +39,36 @@ class Ngram:
     baseline: float
     reference: int
 
-
-@dataclass(frozen=True)
-class NgramTable:
-    """The n-grams that tell a system from the one to compare with: those right more often, and less often."""
-
-    system: str
-    baseline: str
-    more: list[Ngram]
-    less: list[Ngram]
+    def rank(self) -> tuple[float, float, int, str]:
+        """Order n-grams: of equal scores, the one with more occurrences comes first, then the longer one."""
+        return -abs(self.score - 0.5), -self.system - self.baseline, -len(self.text.split(" ")), self.text
 
 
-def tell_apart(systems: Sequence[tuple[str, Sequence[Lines]]], reference: Lines, *, top: int) -> list[NgramTable]:
-    """Compare each system with the first one: names, and the translations of each seed.
+def ngram_tables(systems: Mapping[str, Sequence[Lines]], reference: Lines, *, top: int, where: str) -> list[Table]:
+    """Compare each system with the first one by the translations of each seed.
 
     top: the number of n-grams to find of each kind.
+    where: names the test set in headings.
     """
     expected = count_ngrams(reference)
-    (baseline, base), *others = ((name, count_right(seeds, reference)) for name, seeds in systems)
-    return [NgramTable(name, baseline, *compare_ngrams(right, base, expected, top=top)) for name, right in others]
+    (baseline, base), *others = ((name, count_right(seeds, reference)) for name, seeds in systems.items())
+    tables = []
+    for name, right in others:
+        more, less = compare_ngrams(right, base, expected, top=top)
+        sides = [("more often", one) for one in more] + [("less often", one) for one in less]
+        columns = [
+            text_column("is right", name="right"),
+            text_column("n-gram", name="text"),
+            Column(title="score", digits=3),
+            # means over seeds have decimals
+            Column(title=name, name="system"),
+            Column(title=baseline, name="baseline"),
+            count_column("references", name="reference"),
+        ]
+        title = f"n-grams that {name} gets right more or less often than {baseline}{where}"
+        rows = [[how, *astuple(one)] for how, one in sides]
+        tables.append(Table(columns=columns, rows=rows, title=title, shared=1, notes=[_LEGEND]))
+    return tables
 
 
 def count_ngrams(lines: Lines) -> Counter[tuple[str, ...]]:
@@ -68,7 +86,8 @@ def count_right(seeds: Sequence[Lines], reference: Lines) -> dict[tuple[str, ...
     for hypothesis in seeds:
         for words, others in zip(hypothesis, expected, strict=True):
             found.update(_ngrams(words) & others)
-    return {ngram: count / len(seeds) for ngram, count in found.items()}
+    # a single seed has whole numbers
+    return {ngram: count / len(seeds) if len(seeds) > 1 else count for ngram, count in found.items()}
 
 
 def compare_ngrams(
@@ -78,23 +97,15 @@ def compare_ngrams(
     *,
     top: int,
 ) -> tuple[list[Ngram], list[Ngram]]:
-    """Find the n-grams that a system gets right more often than another, and less often, at most `top` of each.
-
-    Of equal scores, the n-gram with more occurrences comes first, then the longer one.
-    """
+    """Find the n-grams that a system gets right more often than another, and less often, at most `top` of each."""
     scored = []
     for ngram in {**system, **baseline}:
-        a, b = system.get(ngram, 0.0), baseline.get(ngram, 0.0)
+        a, b = system.get(ngram, 0), baseline.get(ngram, 0)
         if a != b:
-            scored.append((Ngram(" ".join(ngram), (a + 1) / (a + b + 2), a, b, reference[ngram]), len(ngram)))
-
-    def order(one: tuple[Ngram, int]) -> tuple[float, float, int, str]:
-        ngram, length = one
-        return -abs(ngram.score - 0.5), -ngram.system - ngram.baseline, -length, ngram.text
-
-    scored.sort(key=order)
-    more = [ngram for ngram, _ in scored if ngram.score > 0.5][:top]
-    less = [ngram for ngram, _ in scored if ngram.score < 0.5][:top]
+            scored.append(Ngram(" ".join(ngram), (a + 1) / (a + b + 2), a, b, reference[ngram]))
+    scored.sort(key=Ngram.rank)
+    more = [ngram for ngram in scored if ngram.score > 0.5][:top]
+    less = [ngram for ngram in scored if ngram.score < 0.5][:top]
     return more, less
 
 

@@ -1,33 +1,30 @@
-"""How often is a word translated correctly? Groups of words and n-grams as tables, JSON and parts of a page."""
+"""How often is a word translated correctly? The report of groups of words and of n-grams."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synmt.analysis.groups.report import with_legends
-from synmt.analysis.groups.sentences import read_systems
+from synmt.analysis.groups.figure import draw_results, figure_caption
+from synmt.analysis.groups.results import FEW_SENTENCES, NAMED_GROUPS, ResultTable, results_table
 from synmt.analysis.inputs import check_name, save_plot, scoring_options
-from synmt.analysis.report import AnalysisReport, TextTable
-from synmt.analysis.words.aligned import by_aligned_words
-from synmt.analysis.words.alignments import find_alignments, rarely_aligned
-from synmt.analysis.words.counts import Measure, WordGroups
-from synmt.analysis.words.groups import by_frequency, by_trees, count_source_words, count_target_words
-from synmt.analysis.words.labels import TREE_LABELS
-from synmt.analysis.words.ngrams import LONGEST, NgramTable, tell_apart
-from synmt.analysis.words.plot import draw_words
-from synmt.analysis.words.rendering import accuracy_table, caption, figure_caption, legend, ngram_heading, ngram_table
-from synmt.analysis.words.table import WordTable, tabulate_words
+from synmt.analysis.systems import read_systems
+from synmt.analysis.words.accuracy import WordGroups, count_words, tabulate_words
+from synmt.analysis.words.alignments import by_aligned_words, find_alignments, rarely_aligned
+from synmt.analysis.words.frequency import by_frequency
+from synmt.analysis.words.labels import TREE_LABELS, by_trees
+from synmt.analysis.words.ngrams import ngram_tables
 from synmt.analysis.words.texts import WordTexts
-from synmt.arrays import SIDES, Side
+from synmt.arrays import SIDES, IntArray, Side
 from synmt.errors import UsageError, did_you_mean, listed
 from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.outputs import the_test_set
-from synmt.reporting import page as html
+from synmt.reporting.page import fragment
+from synmt.reporting.values import Figure, Part, Report, TextBlock
 
 if TYPE_CHECKING:
     from synmt.analysis.options import WordOptions
@@ -41,26 +38,40 @@ ALIGNED = "source-"
 """Before the name of a tree's label: target words by the label of the source word that they are aligned with."""
 
 
-def analyze_words(options: WordOptions) -> AnalysisReport:
+def analyze_words(options: WordOptions) -> Report:
     """Find how often systems translate the words of a group right, and the n-grams that tell them apart."""
     kinds = _check_options(options)
     systems = read_systems(options)
     scoring = scoring_options(systems[0].seeds[0], options.tokenize, options.lowercase)
     texts = WordTexts(systems, scoring)
     if options.ngrams and len(systems) < 2:
-        raise UsageError("n-grams tell two systems apart, and there is one", where="--ngrams", do="Add `--baseline`")
-    tables = _tabulate(options, texts, kinds) if kinds else []
-    ngrams: list[NgramTable] = []
+        what = "--ngrams compares systems, but only one was given"
+        raise UsageError(what, do="Add `--baseline`")
+    tables = [_tabulate(texts, *one) for one in _group_words(options, texts, kinds)] if kinds else []
+    test = texts.first.test
+    where = f" of {the_test_set(test)}" if test else ""
+    heading = _heading(texts.names, where)
+    parts: list[Part] = [part for table in tables for part in _parts(table, heading)]
     if options.ngrams:
-        lines = [
-            (name, [one.lines for one in seeds]) for name, seeds in zip(texts.names, texts.hypotheses, strict=True)
-        ]
-        ngrams = tell_apart(lines, texts.reference.lines, top=options.top)
-    report = WordReport(texts.names, texts.first.test, scoring, tables, ngrams)
+        lines = texts.of_each(lambda one: one.words.lines)
+        parts += ngram_tables(lines, texts.reference.lines, top=options.top, where=where)
     if options.plot:
-        save_plot(options.plot, partial(draw_words, tables, texts.names))
-    system = ", ".join(report.names[1:] or report.names)
-    return AnalysisReport(system, report.to_json, report.to_text, report.to_html, tuple(texts.runs))
+        save_plot(options.plot, partial(draw_results, list(map(_shown, tables))))
+    facts: dict[str, Any] = {
+        "systems": texts.names,
+        "test": test or None,
+        "tokenize": scoring.tokenize,
+        "lowercase": scoring.lowercase,
+        "words": [table.as_json() for table in tables],
+    }
+    return Report(title=heading, parts=parts, facts=facts, system=texts.title, runs=texts.runs)
+
+
+def _heading(names: Sequence[str], where: str) -> str:
+    systems = names[1:] or names
+    translate = "translates" if len(systems) == 1 else "translate"
+    compared = f", compared with {names[0]}" if len(names) > 1 else ""
+    return f"How well {listed(systems)} {translate} words{where}{compared}"
 
 
 def _check_options(options: WordOptions) -> list[str]:
@@ -79,7 +90,7 @@ def _check_options(options: WordOptions) -> list[str]:
 
         check_plot(options.plot)
         if not kinds:
-            raise UsageError("n-grams have no figure", where="--plot", do="Add `--words`")
+            raise UsageError("--plot does not apply to --ngrams", do="Add `--words`")
     kinds = list(dict.fromkeys(one for kind in kinds for one in (KINDS if kind == ALL else [kind])))
     if options.training_text and FREQUENCY not in kinds:
         raise UsageError("no group is made by frequency", where="--training-text", do="Add `--words frequency`")
@@ -96,124 +107,58 @@ def _needs_alignments(kinds: Sequence[str], side: Side | None) -> bool:
     return any(kind in of_source or kind.startswith(ALIGNED) for kind in kinds)
 
 
-def _tabulate(options: WordOptions, texts: WordTexts, kinds: Sequence[str]) -> list[WordTable]:
-    """Make a table of each kind."""
-    frequency_side: Side = options.side or "target"
-    tree_side: Side = options.side or "source"
-    own = [TREE_LABELS[kind] for kind in kinds if kind in TREE_LABELS]
-    carried = [TREE_LABELS[kind.removeprefix(ALIGNED)] for kind in kinds if kind.startswith(ALIGNED)]
+def _group_words(
+    options: WordOptions, texts: WordTexts, kinds: Sequence[str]
+) -> Iterator[tuple[WordGroups, IntArray, list[str]]]:
+    """Yield the groups of each kind, with alignments of the source, and remarks on these and on trees."""
     pairs, aligned = np.zeros((0, 2), dtype=np.int64), ""
     if _needs_alignments(kinds, options.side):
         pairs, aligned = find_alignments(options, texts)
-    groups: list[tuple[WordGroups, list[str]]] = []
     if FREQUENCY in kinds:
-        groups.append((by_frequency(options, texts, frequency_side), [aligned] * (frequency_side == "source")))
+        side = options.side or "target"
+        yield by_frequency(options, texts, side), pairs, [aligned] * (side == "source")
+    own = [TREE_LABELS[kind] for kind in kinds if kind in TREE_LABELS]
     if own:
-        found, trees = by_trees(options, texts, own, tree_side)
-        groups += [(one, [aligned] * (tree_side == "source") + [trees]) for one in found]
+        side = options.side or "source"
+        groups, trees = by_trees(options, texts, own, side)
+        for one in groups:
+            yield one, pairs, [aligned] * (side == "source") + [trees]
+    carried = [TREE_LABELS[kind.removeprefix(ALIGNED)] for kind in kinds if kind.startswith(ALIGNED)]
     if carried:
-        found, trees = by_trees(options, texts, carried, "source")
-        groups += [(one, [aligned, trees]) for one in by_aligned_words(options, texts, found, pairs)]
-    tables = []
-    for one, remarks in groups:
-        of_source = one.side == "source"
-        counts = count_source_words(texts, pairs, one) if of_source else count_target_words(texts, one)
-        rarely = rarely_aligned(one, pairs) if of_source else []
-        tables.append(replace(tabulate_words(one, counts), remarks=(*remarks, *rarely)))
-    return tables
+        groups, trees = by_trees(options, texts, carried, "source")
+        for one in by_aligned_words(options, texts, groups, pairs):
+            yield one, pairs, [aligned, trees]
 
 
-@dataclass(frozen=True, eq=False)
-class WordReport:
-    """The tables of an analysis.
-
-    names: of the systems, the baseline first.
-    test: name of the test set; empty for files.
-    scoring: how lines were tokenized.
-    """
-
-    names: list[str]
-    test: str
-    scoring: MetricOptions
-    tables: list[WordTable]
-    ngrams: list[NgramTable]
-
-    @property
-    def heading(self) -> str:
-        """Title of all tables: systems and test set."""
-        systems = self.names[1:] or self.names
-        translate = "translates" if len(systems) == 1 else "translate"
-        where = f" of {the_test_set(self.test)}" if self.test else ""
-        compared = f", compared with {self.names[0]}" if len(self.names) > 1 else ""
-        return f"How well {listed(systems)} {translate} words{where}{compared}"
-
-    @property
-    def tokenized(self) -> str:
-        """How lines were tokenized."""
-        how = "between spaces" if self.scoring.tokenize == "none" else f"tokenized as by BLEU ({self.scoring.tokenize})"
-        return how + (", in lower case" if self.scoring.lowercase else "")
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all numbers as plain values."""
-        return {
-            "systems": self.names,
-            "test": self.test or None,
-            "tokenize": self.scoring.tokenize,
-            "lowercase": self.scoring.lowercase,
-            "remarks": list(dict.fromkeys(one for table in self.tables for one in table.remarks)),
-            "words": [table.to_json(self.names) for table in self.tables],
-            "ngrams": [asdict(table) for table in self.ngrams],
-        }
-
-    def to_text(self) -> Iterator[str | TextTable]:
-        """Yield the heading, the tables and the legend."""
-        yield self.heading
-        alone = len(self.names) == 1
-        written = [
-            (accuracy_table(table, self.names), list(self._legend(table, table.measures if alone else [table.shown])))
-            for table in self.tables
-        ]
-        parts, shared = with_legends(written)
-        for table, part in zip(self.tables, parts, strict=True):
-            yield from (f"\n{caption(table, self.names)}", *part)
-        if shared:
-            yield from ("", *shared)
-        for table in self.ngrams:
-            yield f"\n{ngram_heading(table)}"
-            yield ngram_table(table)
-        if self.ngrams:
-            yield f"\n{_NGRAM_LEGEND}"
-
-    def to_html(self) -> list[html.Section]:
-        """Make a section of each table with its figure, and one of the n-grams of each system."""
-        return [*map(self._section, self.tables), *map(self._ngram_section, self.ngrams)]
-
-    def _legend(self, table: WordTable, measures: Sequence[Measure]) -> Iterator[str]:
-        yield from legend(table, self.names, tokenized=self.tokenized, measures=measures)
-        yield from table.remarks
-
-    def _section(self, table: WordTable) -> html.Section:
-        title = f"Accuracy by {table.by}"
-        # a single system has all measures in one table
-        measures = table.measures[::-1] if len(self.names) > 1 else (table.shown,)
-        body = html.paragraph(f"{self.heading}.")
-        for number, measure in enumerate(measures):
-            cells = accuracy_table(table, self.names, measure)
-            body += html.table(cells.columns, cells.shown(), caption=caption(table, self.names, measure))
-            if not number:
-                body += html.figure(partial(draw_words, [table], self.names), caption=figure_caption(table, self.names))
-        lines = self._legend(table, table.measures)
-        return html.Section(title, body + "".join(html.paragraph(line, faint=True) for line in lines))
-
-    def _ngram_section(self, table: NgramTable) -> html.Section:
-        cells = ngram_table(table)
-        ngrams = html.table(cells.columns, cells.shown(), caption=ngram_heading(table))
-        body = html.paragraph(f"{self.heading}.") + ngrams + html.paragraph(_NGRAM_LEGEND, faint=True)
-        return html.Section(f"n-grams of {table.system} and {table.baseline}", body)
+def _tabulate(texts: WordTexts, groups: WordGroups, pairs: IntArray, remarks: Sequence[str]) -> ResultTable:
+    rarely = rarely_aligned(groups, pairs) if groups.side == "source" else []
+    notes = [groups.about, _describe_words(texts.scoring), *remarks, *rarely]
+    return tabulate_words(groups, count_words(texts, groups, pairs), notes=notes)
 
 
-_NGRAM_LEGEND = (
-    f"n-grams of 1 to {LONGEST} words. Numbers: how often the n-grams of the translations are in the reference of "
-    "their sentence (mean over seeds), and how often the references have them. Score: (a + 1) / (a + b + 2), where a "
-    "and b are these numbers for the system and for the one it is compared with, as in compare-mt."
-)
+def _describe_words(scoring: MetricOptions) -> str:
+    how = "between spaces" if scoring.tokenize == "none" else f"tokenized as by BLEU ({scoring.tokenize})"
+    return f"words: {how}{', in lower case' if scoring.lowercase else ''}"
+
+
+def _shown(table: ResultTable) -> ResultTable:
+    """Leave out groups in few sentences, unless the groups are in order, or all are that rare."""
+    frequent = [row for row in table.rows if not row.few]
+    if table.unit or not frequent:
+        return table
+    hidden = [row.group for row in table.rows if row.few]
+    note = f"left out, in fewer than {FEW_SENTENCES} sentences: {listed(hidden, NAMED_GROUPS)}"
+    return replace(table, rows=frequent, notes=[*table.notes, *[note] * bool(hidden)])
+
+
+def _parts(whole: ResultTable, heading: str) -> list[Part]:
+    """Make the table and the figure; a page has the differences by all measures."""
+    table, title = _shown(whole), f"Accuracy by {whole.by}"
+    others = [
+        results_table(replace(table, measures=[one]), f"{title}: {one.title}")
+        for one in table.measures[-2::-1]
+        if table.compared
+    ]
+    caption = f"{heading}. {figure_caption(table)}"
+    figure = Figure(draw=partial(draw_results, [table]), caption=caption)
+    return [results_table(table, title), figure, *[TextBlock(html=fragment(others))] * bool(others)]

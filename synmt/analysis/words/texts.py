@@ -1,40 +1,81 @@
-"""The words of a test set: sources, references and the translations of all systems, tokenized and matched."""
+"""The words of a test set, and which of a translation are right, as compare-mt counts them (Neubig et al., 2019).
+
+The first copy of a word in a translation matches the first copy in the reference of the sentence, the second copy the
+second, and so on; copies beyond those of the reference match nothing. Positions do not matter, as in BLEU.
+
+Lines are tokenized as BLEU does. Words are numbered through the whole text: M words of N sentences.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
-from synmt.analysis.systems import SystemOutputs
-from synmt.analysis.words.matching import TokenizedText, match_words
-from synmt.analysis.words.tokenizing import in_case, tokenize_text
-from synmt.arrays import IntArray
+import numpy as np
+
+from synmt.analysis.systems import Translations
+from synmt.arrays import BoolArray, IntArray, Side
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.outputs import Outputs
+from synmt.evaluation.sacrebleu import tokenize_words
+
+Lines = Sequence[Sequence[str]]
+"""The words of each sentence."""
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False)
-class WordTexts:
-    """A test set translated by systems, the first of which is the baseline.
+class TokenizedText:
+    """The words of N sentences, M in all."""
 
-    options: how lines are tokenized, and whether case counts.
+    lines: Lines
+
+    @cached_property
+    def sentence(self) -> IntArray:
+        """The sentence of each word: (M,)."""
+        lengths = [len(words) for words in self.lines]
+        return np.repeat(np.arange(len(lengths)), lengths).astype(np.int64)
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """The number of words before each sentence: (N,)."""
+        return np.cumsum([0, *(len(words) for words in self.lines)])[:-1].astype(np.int64)
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the words of the whole text."""
+        return (word for words in self.lines for word in words)
+
+    def __len__(self) -> int:
+        return len(self.sentence)
+
+
+@dataclass(frozen=True, eq=False)
+class TranslatedText:
+    """A translation of a test set.
+
+    words: of the translation.
+    matches: (M,) the word of the reference that each of them matches, -1 for none.
     """
 
-    systems: list[SystemOutputs]
-    options: MetricOptions
+    outputs: Outputs
+    words: TokenizedText
+    matches: IntArray
 
-    @property
-    def names(self) -> list[str]:
-        """The names of the systems."""
-        return [system.name for system in self.systems]
 
-    @property
-    def outputs(self) -> Iterator[Outputs]:
-        """All translations, system by system, seed by seed."""
-        return (seed for system in self.systems for seed in system.seeds)
+@dataclass(frozen=True, eq=False)
+class WordTexts(Translations):
+    """The words of a test set: sources, references and the translations of all systems.
+
+    scoring: how lines are tokenized, and whether case counts.
+    """
+
+    scoring: MetricOptions
 
     @property
     def first(self) -> Outputs:
@@ -42,14 +83,14 @@ class WordTexts:
         return self.systems[0].seeds[0]
 
     @property
-    def runs(self) -> list[Path]:
-        """The run folders of the systems, in their order."""
-        return [one.run for one in self.outputs if one.run]
+    def run_folders(self) -> list[Path]:
+        """The run folder of each translation that has one, the baseline's first."""
+        return [seed.run for system in self.systems for seed in system.seeds if seed.run]
 
     @cached_property
     def reference(self) -> TokenizedText:
         """The words of the references."""
-        return self._cut(self.first.reference)
+        return tokenize(self.first.reference, self.scoring)
 
     @cached_property
     def source(self) -> TokenizedText:
@@ -58,17 +99,46 @@ class WordTexts:
             raise UsageError(
                 "source words need the source text", do="Give it as `--source`, or use `--side target` for target words"
             )
-        return self._cut(self.first.source)
+        return tokenize(self.first.source, self.scoring)
+
+    def text(self, side: Side) -> TokenizedText:
+        """Return the words of one side; the target is the reference."""
+        return self.source if side == "source" else self.reference
 
     @cached_property
-    def hypotheses(self) -> list[list[TokenizedText]]:
-        """The words of each translation, by system and seed."""
-        return [[self._cut(seed.hypothesis) for seed in system.seeds] for system in self.systems]
+    def translations(self) -> dict[str, list[TranslatedText]]:
+        """The translations of each system, by seed."""
+        return {system.name: list(map(self._read, system.seeds)) for system in self.systems}
 
-    @cached_property
-    def matches(self) -> list[list[IntArray]]:
-        """The word of the reference that each word of a translation matches, by system and seed (see match_words)."""
-        return [[match_words(seed, self.reference) for seed in seeds] for seeds in self.hypotheses]
+    def of_each(self, find: Callable[[TranslatedText], _T]) -> dict[str, list[_T]]:
+        """Find something for each translation, by system and seed."""
+        return {name: list(map(find, seeds)) for name, seeds in self.translations.items()}
 
-    def _cut(self, lines: list[str]) -> TokenizedText:
-        return in_case(tokenize_text(lines, self.options), self.options)
+    def _read(self, outputs: Outputs) -> TranslatedText:
+        words = tokenize(outputs.hypothesis, self.scoring)
+        return TranslatedText(outputs, words, match_words(words, self.reference))
+
+
+def tokenize(lines: Sequence[str], options: MetricOptions) -> TokenizedText:
+    """Cut lines into words, in lower case if the options ignore case."""
+    words = tokenize_words(lines, options.tokenize)
+    return TokenizedText([[word.lower() for word in line] for line in words] if options.lowercase else words)
+
+
+def match_words(hypothesis: TokenizedText, reference: TokenizedText) -> IntArray:
+    """Find the word of the reference that each word of a translation matches: (M,), -1 for none."""
+    found: list[int] = []
+    for words, start, others in zip(hypothesis.lines, reference.starts.tolist(), reference.lines, strict=True):
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        for place, word in enumerate(others, start):
+            places[word].append(place)
+        copies = {word: iter(numbers) for word, numbers in places.items()}
+        found += [next(copies[word], -1) if word in copies else -1 for word in words]
+    return np.array(found, dtype=np.int64)
+
+
+def found_words(matches: IntArray, words: int) -> BoolArray:
+    """Find the words of the reference that some word of the translation matches: (M,) -> (words,)."""
+    found = np.zeros(words, dtype=np.bool_)
+    found[matches[matches >= 0]] = True
+    return found

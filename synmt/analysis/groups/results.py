@@ -1,0 +1,265 @@
+"""Results of systems on groups of sentences or words: the records, their correction, and the table that shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from synmt.errors import counted
+from synmt.evaluation.bootstrap import SEED
+from synmt.evaluation.seeds import FEW_SEEDS, spread
+from synmt.evaluation.significance import Comparison, holm
+from synmt.reporting.values import Column, Interval, Marked, Table, Value, text_column
+
+FEW_SENTENCES = 10
+"""A smaller group gets no interval: its resamples are too similar to show any uncertainty."""
+
+NAMED_GROUPS = 8
+"""How many groups a message or a legend names."""
+
+
+LOWER = "lower is better"
+"""What is said about a measure of errors."""
+
+
+@dataclass(frozen=True)
+class GroupResult:
+    """The result of one system on one group, by one measure.
+
+    value: mean over the seeds; None if there is nothing to divide by.
+    seeds: the value of each seed.
+    low, high: 95 % interval of the value; None if there is none.
+    difference: from the baseline's value; None for the baseline itself.
+    comparison: the difference with its interval; None for the baseline, and for a group in few sentences.
+    holm_p: p-value of the comparison, corrected for all comparisons of the table by this measure.
+    """
+
+    value: float | None
+    seeds: Sequence[float | None] = ()
+    low: float | None = None
+    high: float | None = None
+    difference: float | None = None
+    comparison: Comparison | None = None
+    holm_p: float | None = None
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the seeds' values; 0 for one seed."""
+        known = [one for one in self.seeds if one is not None]
+        return spread(known).deviation if len(known) > 1 else 0.0
+
+    @property
+    def interval(self) -> Interval | None:
+        """The interval of the value."""
+        return None if self.low is None or self.high is None else Interval(self.low, self.high)
+
+    @property
+    def spread(self) -> Interval | None:
+        """One standard deviation of the seeds around the value; None for one seed."""
+        if self.value is None or len(self.seeds) < 2:
+            return None
+        return Interval(self.value - self.deviation, self.value + self.deviation)
+
+    @property
+    def difference_interval(self) -> Interval | None:
+        """The interval of the difference."""
+        return self.comparison and Interval(self.comparison.low, self.comparison.high)
+
+    def above(self, base: GroupResult, comparison: Comparison | None) -> GroupResult:
+        """Compare this result with that of the baseline."""
+        difference = None if self.value is None or base.value is None else self.value - base.value
+        return replace(self, difference=difference, comparison=comparison)
+
+
+_NONE = GroupResult(None)
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """One group.
+
+    sentences: how many are in the group, or have words of the group.
+    share: their share of all sentences, 0 to 1.
+    text, text_share: number of words of the group, or of another unit of text, and their share of all.
+    systems: results by system, the baseline first, and by measure; none for an empty group.
+    """
+
+    group: str
+    sentences: int
+    share: float
+    text: int
+    text_share: float
+    systems: Mapping[str, Mapping[str, GroupResult]]
+
+    @property
+    def few(self) -> bool:
+        """Tell whether the group has sentences, but too few for an interval."""
+        return 0 < self.sentences < FEW_SENTENCES
+
+
+@dataclass(frozen=True, eq=False)
+class ResultTable:
+    """A row for each group, and a total.
+
+    by: what the groups are made from, such as `source length`.
+    unit: of the values in the names of the groups, which are then in order; empty for labels and relations.
+    measures: columns whose keys are those of the results; the last one is compared with the baseline.
+    sizes: columns whose keys are fields of rows.
+    samples: number of resamples of the intervals.
+    about, notes: lines for the legend, before and after those of the columns.
+    """
+
+    by: str
+    unit: str
+    measures: Sequence[Column]
+    sizes: Sequence[Column]
+    rows: Sequence[GroupRow]
+    total: GroupRow
+    samples: int
+    about: str = ""
+    notes: Sequence[str] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the systems, the baseline first."""
+        return list(self.total.systems)
+
+    @property
+    def compared(self) -> bool:
+        """Tell whether there is a baseline."""
+        return len(self.names) > 1
+
+    @property
+    def seeded(self) -> bool:
+        """Tell whether some system has several seeds."""
+        return any(len(one.seeds) > 1 for system in self.total.systems.values() for one in system.values())
+
+    @property
+    def has_intervals(self) -> bool:
+        """Tell whether results have intervals of their own, besides those of differences."""
+        return any(one.interval for name in self.names for _, _, one in self.results(name))
+
+    @property
+    def several(self) -> bool:
+        """Tell whether there are more systems than a run and a baseline, or several seeds of a system."""
+        return len(self.names) > 2 or self.seeded
+
+    @property
+    def key(self) -> str:
+        """The key of the measure that is compared."""
+        return self.measures[-1].key
+
+    def results(self, system: str) -> list[tuple[int, GroupRow, GroupResult]]:
+        """List the place, the row and the result of each group that has some, by the measure that is compared."""
+        rows = enumerate(self.rows)
+        return [(place, row, row.systems[system][self.key]) for place, row in rows if row.systems]
+
+    def comparisons(self, key: str) -> int:
+        """Count the differences with an interval by a measure, for which p-values are corrected."""
+        return len(_compared([*self.rows, self.total], key))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all numbers as plain values."""
+        comparisons = {one.key: self.comparisons(one.key) for one in self.measures}
+        facts = {"by": self.by, "unit": self.unit, "about": self.about, "resamples": self.samples}
+        rows = [asdict(row) for row in (*self.rows, self.total)]
+        return {**facts, "comparisons": comparisons, "rows": rows[:-1], "all": rows[-1]}
+
+
+def _compared(rows: Iterable[GroupRow], key: str) -> list[Comparison]:
+    found = (system[key].comparison for row in rows for system in row.systems.values())
+    return [one for one in found if one]
+
+
+def correct(rows: Sequence[GroupRow], key: str) -> list[GroupRow]:
+    """Correct the p-values by a measure for all comparisons of the rows (Holm, 1979)."""
+    adjusted = iter(holm([one.p_value for one in _compared(rows, key)]))
+    corrected = []
+    for row in rows:
+        systems = {name: dict(system) for name, system in row.systems.items()}
+        for system in systems.values():
+            if system[key].comparison:
+                system[key] = replace(system[key], holm_p=next(adjusted))
+        corrected.append(replace(row, systems=systems))
+    return corrected
+
+
+def results_table(table: ResultTable, title: str) -> Table:
+    """Show a table: a row for each group, or for each group and system where a row would be too long."""
+    by = text_column(f"{table.by} ({table.unit})" if table.unit else table.by, name="group")
+    last = table.measures[-1]
+    if table.compared and len(table.measures) == 1 and not table.several:
+        names = [replace(last, title=name, name=name, about="") for name in table.names]
+        columns, rows, shared = [by, *table.sizes, *names], _pair_rows(table), 0
+        notes = [f"{last.title}: {last.about}"] if last.about else []
+    else:
+        measures = [
+            column for one in table.measures for column in (one, _interval_column(table, one, f"{one.key}_interval"))
+        ]
+        about = "standard deviation over the seeds of a system; its values are means over them"
+        deviation = Column(title="±", digits=last.digits, name="deviation", about=about)
+        columns = [by, *table.sizes, text_column("system"), *measures, deviation]
+        rows, shared, notes = _system_rows(table), 1 + len(table.sizes), []
+    return Table(
+        columns=[*columns, *_comparison_columns(table)],
+        rows=list(rows),
+        title=title,
+        shared=shared,
+        notes=[*notes, *table.notes, *_remarks(table)],
+    ).without_empty_columns()
+
+
+def _interval_column(table: ResultTable, measure: Column, name: str) -> Column:
+    units = "sentences and of the seeds" if table.seeded else "sentences"
+    about = f"bootstrap of the {units} (Koehn, 2004), {table.samples:,} resamples, seed {SEED}"
+    return replace(measure, title="95 % interval", about=about, name=name)
+
+
+def _comparison_columns(table: ResultTable) -> list[Column]:
+    last = replace(table.measures[-1], signed=True)
+    comparisons = counted(table.comparisons(table.key), "comparison")
+    holm = (
+        f"two-sided, of the same resamples, corrected for the {comparisons} of the table (Holm, 1979); intervals "
+        "are not corrected"
+    )
+    return [
+        replace(last, title="difference", name="difference", about=f"from {table.names[0]}"),
+        _interval_column(table, last, "interval"),
+        Column(title="p (Holm)", kind="p", name="holm_p", about=holm),
+    ]
+
+
+def _remarks(table: ResultTable) -> Iterator[str]:
+    if table.seeded:
+        yield FEW_SEEDS
+    if any(row.few for row in (*table.rows, table.total)):
+        yield f"*: fewer than {FEW_SENTENCES} sentences, too few for an interval"
+
+
+def _system_rows(table: ResultTable) -> Iterator[list[Value]]:
+    """Yield the cells of each group and system; one system alone has intervals of its values instead of its name."""
+    alone = not table.compared
+    for row in (*table.rows, table.total):
+        for name, system in (row.systems or {"": {}}).items():
+            found = [system.get(measure.key, _NONE) for measure in table.measures]
+            values = [cell for one in found for cell in (one.value, one.interval if alone else None)]
+            deviation = found[-1].deviation if len(found[-1].seeds) > 1 else None
+            named = name if name and (table.compared or table.seeded) else None
+            yield [*_sizes(table, row), named, *values, deviation, *_comparison(found[-1])]
+
+
+def _pair_rows(table: ResultTable) -> Iterator[list[Value]]:
+    """Yield the cells of each group, with a column for each of two systems."""
+    for row in (*table.rows, table.total):
+        base, other = [one[table.key] for one in row.systems.values()] or (_NONE, _NONE)
+        yield [*_sizes(table, row), base.value, other.value, *_comparison(other)]
+
+
+def _sizes(table: ResultTable, row: GroupRow) -> list[Value]:
+    label = Marked(row.group, "*") if row.few else row.group
+    return [label, *(getattr(row, column.key) for column in table.sizes)]
+
+
+def _comparison(one: GroupResult) -> list[Value]:
+    return [one.difference, one.difference_interval, one.holm_p]
