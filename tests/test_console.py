@@ -19,10 +19,11 @@ from forked import Forked, run_command, wait_for
 from tiny import environment, fail, succeed, synmt
 
 from synmt import __version__
-from synmt.analysis.report import TextTable
 from synmt.cli import app, command, console
 from synmt.errors import SynmtError, UsageError
 from synmt.reporting import progress
+from synmt.reporting.text import fit
+from synmt.reporting.values import Report, Table, count_column, text_column
 
 pytestmark = pytest.mark.journey
 
@@ -331,7 +332,7 @@ with open("file", "w"), suppress(OSError):
 def test_quiet_says_nothing_and_warnings_are_said_all_the_same(monkeypatch, capfd):
     console.configure(quiet=True)
     console.remark("a remark")
-    console.table("title", ["a"], [["b"]])
+    console.show_aside(Table(columns=[text_column("a")], rows=[["b"]]))
     with console.progress("work", 3, "lines", every=0) as advance:
         advance(3)
     console.warn("look")
@@ -396,7 +397,8 @@ def test_ctrl_c_in_an_import_that_swallows_it_ends_the_command_once_all_is_loade
 
 def test_brackets_of_a_text_are_no_markup(monkeypatch, capfd):
     console.configure()
-    console.table("[bold]", ["word"], [["[red]x[/]"]], to_stdout=True)
+    table = Table(title="[bold]", columns=[text_column("word")], rows=[["[red]x[/]"]])
+    console.show_reports({"a": Report(title="", parts=[table])})
     assert "[red]x[/]" in capfd.readouterr().out
 
 
@@ -423,9 +425,9 @@ def test_verbose_shows_details_and_a_log_file_gets_everything_with_its_time(tmp_
 def test_a_log_file_has_tables_and_wrong_usage_too(tmp_path, capsys):
     log = tmp_path / "synmt.log"
     console.configure(log_file=log)
-    console.table("kept", ["split", "lines"], [["train", "7"]])
+    console.show_aside(Table(title="kept", columns=[text_column("split"), count_column("lines")], rows=[["train", 7]]))
     assert capsys.readouterr().err.count("kept") == 1
-    assert "kept\nsplit\tlines\ntrain\t7\n" in log.read_text(encoding="utf-8")
+    assert "kept\nsplit  lines\ntrain      7\n" in log.read_text(encoding="utf-8")
     console.configure()
     fail(2, "--log-file", log, "translate", "--nothing")
     assert "No such option: --nothing" in log.read_text(encoding="utf-8").splitlines()[-1]
@@ -446,7 +448,7 @@ def test_help_ends_as_other_commands_after_a_closed_pipe():
 
 
 def test_a_percentage_is_not_divided_between_lines():
-    widths, _ = console.fit(["what", "share"], [["a-long-name-of-a-column", "0.000 %"]], 24)
+    widths, _ = fit(["what", "share"], [["a-long-name-of-a-column", "0.000 %"]], 24)
     assert widths[1] == len("0.000 %")
 
 
@@ -504,21 +506,23 @@ def test_remarks_warnings_and_tables_show_control_characters_and_a_pipe_gets_the
     console.configure()
     console.remark(EVIL)
     console.warn(EVIL)
-    console.table(EVIL, [EVIL, "b"], [[EVIL, EVIL]])
+    table = Table(title=EVIL, columns=[text_column(EVIL), text_column("b")], rows=[[EVIL, EVIL]])
+    report = {"a": Report(title=EVIL, parts=[table], notes=[EVIL])}
+    console.show_aside(table)
     said = capsys.readouterr().err
     assert said.count(SHOWN) == 6
-    console.print_parts([EVIL, TextTable([EVIL], [[EVIL]])], "text")
-    console.print_parts([TextTable([EVIL], [[EVIL]])], "tsv")
+    for kind in ("text", "tsv"):
+        console.show_reports(report, kind)
     assert EVIL in capsys.readouterr().out
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "200")
-    console.print_parts([EVIL, TextTable([EVIL], [[EVIL]])], "text")
-    console.print_parts([TextTable([EVIL], [[EVIL]])], "tsv")
+    for kind in ("text", "tsv"):
+        console.show_reports(report, kind)
     with console.progress(EVIL, 2, "lines") as advance:
         advance(1)
     out, said = capsys.readouterr()
-    assert out.count(SHOWN) == 5
+    assert out.count(SHOWN) == 9
     assert SHOWN in said
     for sign in "\x07\x9b\u202e\x7f":
         assert sign not in said + out

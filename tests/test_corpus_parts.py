@@ -21,6 +21,7 @@ from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.schema import TrainingRecipe
+from synmt.reporting.cells import shown_rows
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import flat_parse
 
@@ -170,7 +171,7 @@ def test_weights_do_not_prepare_the_text_again_but_tags_do(tmp_path, corpus):
 
 def test_the_table_shows_the_rows_of_each_part(tmp_path, corpus):
     table = corpus_table(prepared(tmp_path / "data", corpus), parts=PARTS)
-    assert [row for row in table if row[0].startswith("kept of")] == [
+    assert [row for row in shown_rows(table) if row[0].startswith("kept of")] == [
         ["kept of news", "45 × 1 per epoch", ""],
         ["kept of talks", "45 × 2.5 per epoch", ""],
         ["kept of back, <BT>", "45 × 0.5 per epoch", ""],

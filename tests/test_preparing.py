@@ -27,6 +27,7 @@ from synmt.recipe.corpus import CorpusRecipe, SplitFiles
 from synmt.recipe.data import FilterRecipe
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import Recipe
+from synmt.reporting.cells import shown_rows
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import Parse
 
@@ -387,7 +388,7 @@ def test_characters_that_are_in_no_word_have_no_owner(tmp_path):
 
 def test_the_table_shows_every_number(tmp_path):
     data, name = annotated(tmp_path, filters={"duplicates": True})
-    table = {row[0]: row[1:] for row in corpus_table(data, [name])}
+    table = {row[0]: row[1:] for row in shown_rows(corpus_table(data, [name]))}
     assert table["lines"] == ["10", "3"]
     assert table["kept"] == ["7", "2"]
     assert table["dropped: empty"] == ["2", "1"]
@@ -410,8 +411,8 @@ def test_the_probability_of_the_stored_arcs_is_shown(tmp_path, corpus):
     trees = [row.trees["source"].parse for row in rows_of(data.split("train", {"source": name}))]
     mean = (0.999 * len(trees) + 0.9999 * sum(len(tree) - 1 for tree in trees)) / sum(map(len, trees))
     assert data.annotations()[name]["arc_mass"] == {"train": pytest.approx(mean, abs=1e-6), "valid": None}
-    shown = {row[0]: row[1:] for row in corpus_table(data, [name])}
-    assert shown["source trees: probability that the stored arcs of a word sum to"] == [f"{100 * mean:.3f} %", ""]
+    shown = {row[0]: row[1:] for row in shown_rows(corpus_table(data, [name]))}
+    assert shown["source trees: probability that the stored arcs of a word sum to"] == [f"{100 * mean:.3f}%", ""]
 
 
 # again, interrupted, changed

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from synmt.evaluation.cost import cost_rows, run_cost
 from synmt.files.schemas import RunParser
 from synmt.recipe.model import ModelRecipe
 from synmt.recipe.schema import Recipe, VariantRecipe
-from synmt.reporting.values import Table, text_column
+from synmt.reporting.page import page_of
+from synmt.reporting.values import Report, Table, text_column
 from synmt.run import Run
 
 _NONE = "–"
@@ -39,6 +41,16 @@ def run_facts(run: Run) -> dict[str, str]:
         **_costs(run),
         "finished": str(info.get("finished_at") or _NONE)[:10],
     }
+
+
+def page_with_facts(reports: Sequence[Report], command: Sequence[str]) -> str:
+    """Write the page of analyses, with the facts about their runs on top.
+
+    command: the words of the command line that made them.
+    """
+    runs = {folder.resolve(): Run(folder) for report in reports for folder in report.runs}
+    about = facts_table(list(runs.values())) if runs else None
+    return page_of(reports, about=about, command=shlex.join(command))
 
 
 def facts_table(runs: Sequence[Run]) -> Table:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from synmt.analysis.inputs import as_paths, read_test
 from synmt.errors import UsageError
 from synmt.evaluation.outputs import Outputs, baseline_of, from_files
-from synmt.evaluation.system_paths import group_paths, printable, warn_of_single_seeds
+from synmt.evaluation.system_paths import group_paths, printable
 from synmt.run import find_run
 
 if TYPE_CHECKING:

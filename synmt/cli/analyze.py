@@ -25,19 +25,15 @@ from synmt.analysis.options import (
     WordOptions,
     check_use,
 )
-from synmt.analysis.report import AnalysisReport
 from synmt.cli import console
 from synmt.cli.command import AsJson, Format, chosen_format, is_run, newest_run, option, typed_options
 from synmt.cli.options import Declared, declared, with_parameters
 from synmt.errors import SynmtError, UsageError, listed
 from synmt.options import Option
-from synmt.reporting.values import Report
 
 if TYPE_CHECKING:
     from synmt.reporting.formats import Format as FormatName
-
-
-AnyReport = Report | AnalysisReport
+    from synmt.reporting.values import Report
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,7 @@ class _Question:
                 raise UsageError(what, where="--run", do="Run it once for each")
         return self.record(**chosen)
 
-    def answer(self, options: Any) -> AnyReport:
+    def answer(self, options: Any) -> Report:
         """Analyse with a record of options."""
         return resolve_name(f"synmt.analysis.{self.name}.report:analyze_{self.name}")(options)
 
@@ -212,7 +208,7 @@ def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path |
             console.warn("the page has no figures: `pip install 'synmt[plot]'` installs matplotlib, which draws them")
 
 
-def _answer(typed: dict[str, Any], spellings: Mapping[str, str], page: Path | None) -> dict[str, AnyReport]:
+def _answer(typed: dict[str, Any], spellings: Mapping[str, str], page: Path | None) -> dict[str, Report]:
     """Answer all questions about the same run: the one that the user named, or the newest."""
     questions = _choose_questions(typed, spellings)
     check_use(typed)
@@ -237,36 +233,13 @@ def _answer(typed: dict[str, Any], spellings: Mapping[str, str], page: Path | No
         return {next(filter(typed.__contains__, one.flags)): one.answer(options) for one, options in chosen}
 
 
-def _show(kind: FormatName, reports: Mapping[str, AnyReport], page: Path | None) -> None:
-    # everything that may still fail comes before anything is printed
-    html = ""
+def _show(kind: FormatName, reports: Mapping[str, Report], page: Path | None) -> None:
     if page:
-        from synmt.analysis.page import page_of
-
-        html = page_of(list(reports.values()), ["synmt", *sys.argv[1:]])
-    values = {name: _as_json(report) for name, report in reports.items()} if kind == "json" else {}
-    # the page is written first, because a reader such as `head` may close standard output
-    if page:
+        from synmt.analysis.run_facts import page_with_facts
         from synmt.files.writing import write_output
 
+        html = page_with_facts(list(reports.values()), ["synmt", *sys.argv[1:]])
+        # the page is written first, because a reader such as `head` may close standard output
         with console.written("page", page), write_output(page) as out:
             out.write(html)
-    if kind == "json":
-        console.print_json(values if len(values) > 1 else next(iter(values.values())))
-    else:
-        _print_parts(reports, kind)
-
-
-def _as_json(report: AnyReport) -> dict[str, Any]:
-    return report.as_json() if isinstance(report, Report) else report.to_json()
-
-
-def _print_parts(reports: Mapping[str, AnyReport], kind: FormatName) -> None:
-    for number, (name, report) in enumerate(reports.items()):
-        if number:
-            print()
-        if isinstance(report, Report):
-            console.show_reports({name: report}, kind)
-        else:
-            make = report.to_text if kind == "text" else report.to_tables or report.to_text
-            console.print_parts(make(), kind)
+    console.show_reports(reports, kind)

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import logging
 import shlex
+import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from synmt import __version__
-from synmt.analysis.report import TextTable
 from synmt.errors import visible
-from synmt.evaluation.table_formats import table_as
 from synmt.files.writing import reporting_os_errors
 from synmt.parallel.worker_log import DropRepeated
 from synmt.reporting.progress import Advance, plain_lines, rate_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from synmt.reporting.formats import Format
-    from synmt.reporting.values import Report
-
-
-_NAME_WIDTH = 20
-"""The first column of a table is never made narrower than this."""
+    from synmt.reporting.values import Report, Table
 
 
 @dataclass
@@ -114,30 +107,11 @@ def written(what: str, path: Path) -> Iterator[None]:
     remark(f"{what}: {path}" + " (replaced)" * replaced)
 
 
-def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: bool = False) -> None:
-    """Print a table that fits into the terminal; columns after the first are right-aligned.
+def show_aside(table: Table) -> None:
+    """Print a table to stderr, unless --quiet."""
+    from synmt.reporting.text import as_text
 
-    Nothing is cut off: a cell that is too wide continues on the next line.
-    """
-    if not to_stdout:
-        lines = "".join("\n" + "\t".join(row) for row in [columns, *rows])
-        _logger.debug("%s%s", title, lines, extra={"printed": True})
-    if _settings.quiet and not to_stdout:
-        return
-    from rich.table import Table
-
-    is_terminal = (sys.stdout if to_stdout else sys.stderr).isatty()
-    if is_terminal or not to_stdout:
-        title, columns, *rows = visible(title), *([visible(cell) for cell in row] for row in [columns, *rows])
-    widths, gap = fit(columns, rows, printer(None, to_stdout=to_stdout).width if is_terminal else None)
-    drawn = Table(
-        title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold"
-    )
-    for index, (name, width) in enumerate(zip(columns, widths, strict=True)):
-        drawn.add_column(name, width=width, overflow="fold", justify="left" if index == 0 else "right")
-    for row in rows:
-        drawn.add_row(*row)
-    printer(sum(widths) + gap * len(widths), to_stdout=to_stdout).print(drawn)
+    remark(as_text([table], width=_width(sys.stderr)))
 
 
 def show(text: str, end: str = "\n") -> None:
@@ -154,92 +128,18 @@ def print_json(values: dict[str, Any]) -> None:
 
 def show_reports(reports: Mapping[str, Report], kind: Format = "text") -> None:
     """Print reports, given by name, to stdout; what TSV has no place for goes to stderr."""
-
     from synmt.reporting.formats import remarks, render
 
     if kind == "tsv":
         for line in remarks(reports):
             remark(line)
-    is_terminal = sys.stdout.isatty()
-    width = printer(None, to_stdout=True).width if is_terminal else None
-    print(render(reports, kind, width=width, bold=is_terminal), end="")
+    width = _width(sys.stdout)
+    print(render(reports, kind, width=width, bold=width is not None), end="")
 
 
-def print_tables(tables: Iterable[Sequence[list[str]]], remarks: Iterable[str], kind: str = "text") -> None:
-    """Print tables, whose first rows have the names of the columns, and remarks, as `print_parts` does."""
-    parts = [part for header, *rows in tables for part in (TextTable(header, rows), "")]
-    print_parts([*parts, *remarks], kind)
-
-
-def print_parts(parts: Iterable[str | TextTable], kind: str = "text") -> None:
-    """Print lines and tables to stdout as text, tsv, latex or markdown; lines next to a TSV table go to stderr."""
-    tables = 0
-    for part in parts:
-        if isinstance(part, str):
-            _print_lines(part, kind)
-        elif kind == "text":
-            rows = part.shown() if part.shared else [list(row) for row in part.rows]
-            table("", list(part.columns), rows, to_stdout=True)
-        else:
-            drawn = table_as(kind, part.columns, part.rows, shared=part.shared)
-            # an empty line ends each table of Markdown; in other formats it is between two tables
-            if kind == "markdown":
-                show(drawn)
-            else:
-                show("\n" + drawn if tables else drawn, end="")
-            tables += 1
-
-
-def _print_lines(text: str, kind: str) -> None:
-    if kind == "text":
-        show(text)
-        return
-    for line in text.strip("\n").splitlines():
-        if kind == "tsv":
-            remark(line)
-        else:
-            show(f"% {line}" if kind == "latex" else f"{line}\n")
-
-
-def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None) -> tuple[list[int], int]:
-    """Find the width of each column of a table, and the gap between columns, so that it fits into a terminal.
-
-    Columns after the first become narrower first, but not narrower than their longest word; then the first column does.
-    If that is not enough, the table is too wide. A Chinese character is as wide as two letters.
-
-    room: the width of the terminal; None for as wide as necessary.
-    """
-    from rich.cells import cell_len
-
-    cells = [[column, *(row[index] for row in rows)] for index, column in enumerate(columns)]
-    whole = [max(cell_len(line) for cell in column for line in cell.splitlines() or [""]) for column in cells]
-    if room is None or sum(whole) + 2 * (len(whole) - 1) <= room:
-        return whole, 2
-    words = [
-        max((cell_len(word) for cell in column for word in cell.replace(" %", "_%").split()), default=1)
-        for column in cells
-    ]
-    names, others = whole[0], words[1:]
-    for gap in (2, 1):
-        left_for_names = room - sum(others) - gap * len(others)
-        if names <= left_for_names:
-            return [names, *others], gap
-    narrowest = min(names, _NAME_WIDTH)
-    return [max(left_for_names, narrowest), *others], 1
-
-
-def printer(width: int | None, *, to_stdout: bool) -> Console:
-    """Make a rich console of a given width in columns; without one, as wide as the terminal."""
-    from rich.console import Console
-
-    out = Console(stderr=not to_stdout, width=width, highlight=False, markup=False, emoji=False)
-    # rich would exit with 1; command.py exits as a shell expects after a closed pipe
-    out.on_broken_pipe = _raise_again
-    return out
-
-
-def _raise_again() -> None:
-    raise
+def _width(stream: TextIO) -> int | None:
+    """Return the number of columns of a terminal; None for a file or a pipe."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
 @contextmanager

@@ -130,9 +130,9 @@ def _scale(record: Progress) -> float:
 
 def _show_corpus(prepared: Prepared) -> None:
     from synmt.data.corpus import PreparedCorpus
-    from synmt.data.summary import COLUMNS, corpus_table
+    from synmt.data.summary import corpus_table
 
     corpus = prepared.corpus
     title = f"{corpus.name}, {corpus.source}-{corpus.target}: {prepared.folder}"
     data = PreparedCorpus.open(prepared.folder)
-    console.table(title, COLUMNS, corpus_table(data, tuple(prepared.trees.values()), corpus.parts))
+    console.show_aside(corpus_table(data, tuple(prepared.trees.values()), corpus.parts, title=title))

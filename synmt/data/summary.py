@@ -8,22 +8,28 @@ from synmt.arrays import SIDES
 from synmt.corpora.parts import CorpusPart, rows_of_parts
 from synmt.data.corpus import PreparedCorpus
 from synmt.files.schemas import SplitFacts, TreeCounts
+from synmt.reporting.values import Quantity, Table, Value, count_column, text_column
 
-COLUMNS = ["", "train", "valid"]
+Row = list[Value]
 
 
 def corpus_table(
-    prepared: PreparedCorpus, annotations: Sequence[str] = (), parts: Sequence[CorpusPart] = ()
-) -> list[list[str]]:
-    """Return the rows under COLUMNS; with annotations, also how their words match the pieces, with parts their rows."""
+    prepared: PreparedCorpus, annotations: Sequence[str] = (), parts: Sequence[CorpusPart] = (), *, title: str = ""
+) -> Table:
+    """Make the table; with annotations, also of how their words match the pieces, with parts of their rows."""
+    columns = [text_column(""), count_column("train"), count_column("valid")]
+    return Table(title=title, columns=columns, rows=_rows(prepared, annotations, parts))
+
+
+def _rows(prepared: PreparedCorpus, annotations: Sequence[str], parts: Sequence[CorpusPart]) -> list[Row]:
     splits = [prepared.facts["splits"][name] for name in ("train", "valid")]
-    rows = [["lines", *(_count(split["lines"]) for split in splits)]]
-    rows += [["kept", *(_count(split["rows"]) for split in splits)]]
+    rows: list[Row] = [["lines", *(split["lines"] for split in splits)]]
+    rows += [["kept", *(split["rows"] for split in splits)]]
     rows += _part_rows(prepared, parts)
     rows += _dropped(splits)
     if any(split["cut"] for split in splits):
         longest = prepared.facts["filters"]["max_pieces"]
-        rows += [[f"truncated to {longest} pieces", *(_count(split["cut"]) for split in splits)]]
+        rows += [[f"truncated to {longest} pieces", *(split["cut"] for split in splits)]]
     for side, name in enumerate(("source", "target")):
         rows += _side_rows(f"{name} ({prepared.facts[name]})", side, splits)
     for annotation in annotations:
@@ -32,40 +38,40 @@ def corpus_table(
         # corpora that were prepared earlier do not know it
         mass = [facts.get("arc_mass", {}).get(name) for name in ("train", "valid")]
         if any(mass):
-            shown = (f"{100 * each:.3f} %" if each else "" for each in mass)
+            shown = (Quantity(each, "share", 3) if each else None for each in mass)
             rows += [[f"{facts['side']} trees: probability that the stored arcs of a word sum to", *shown]]
     sizes = prepared.facts["vocabulary_sizes"]
     if prepared.facts["vocabularies"]["source"] == prepared.facts["vocabularies"]["target"]:
-        return [*rows, ["joint vocabulary, pieces", _count(sizes["source"]), ""]]
-    return [*rows, *([f"{side} vocabulary, pieces", _count(sizes[side]), ""] for side in SIDES)]
+        return [*rows, ["joint vocabulary, pieces", sizes["source"], None]]
+    return [*rows, *([f"{side} vocabulary, pieces", sizes[side], None] for side in SIDES)]
 
 
-def _part_rows(prepared: PreparedCorpus, parts: Sequence[CorpusPart]) -> list[list[str]]:
+def _part_rows(prepared: PreparedCorpus, parts: Sequence[CorpusPart]) -> list[Row]:
     kept = rows_of_parts(parts, prepared.split("train").lines) if parts else []
     return [
-        [f"kept of {part.name}{part.tag and f', {part.tag}'}", f"{_count(len(rows))} × {part.weight:g} per epoch", ""]
+        [f"kept of {part.name}{part.tag and f', {part.tag}'}", f"{len(rows):,} × {part.weight:g} per epoch", None]
         for part, rows in zip(parts, kept, strict=True)
     ]
 
 
-def _dropped(splits: list[SplitFacts]) -> list[list[str]]:
+def _dropped(splits: list[SplitFacts]) -> list[Row]:
     reasons = [reason for reason in splits[0]["reasons"] if reason != "kept"]
     return [
-        [f"dropped: {reason}", *(_count(split["reasons"].get(reason, 0)) for split in splits)]
+        [f"dropped: {reason}", *(split["reasons"].get(reason, 0) for split in splits)]
         for reason in reasons
         if any(split["reasons"].get(reason, 0) for split in splits)
     ]
 
 
-def _side_rows(name: str, side: int, splits: list[SplitFacts]) -> list[list[str]]:
+def _side_rows(name: str, side: int, splits: list[SplitFacts]) -> list[Row]:
     return [
         [f"{name}: pieces per word", *(_ratio(s["pieces"][side], s["words"][side]) for s in splits)],
         [f"{name}: unknown pieces", *(_share(s["unknown"][side], s["pieces"][side]) for s in splits)],
-        [f"{name}: longest, in pieces", *(_count(s["longest"][side]) for s in splits)],
+        [f"{name}: longest, in pieces", *(s["longest"][side] for s in splits)],
     ]
 
 
-def _tree_rows(side: str, counts: list[TreeCounts]) -> list[list[str]]:
+def _tree_rows(side: str, counts: list[TreeCounts]) -> list[Row]:
     rows = {
         "pieces per word of the tree": lambda c: _ratio(c["pieces"], c["words"]),
         "pieces that span two words": lambda c: _share(c["straddling"], c["pieces"]),
@@ -75,13 +81,9 @@ def _tree_rows(side: str, counts: list[TreeCounts]) -> list[list[str]]:
     return [[f"{side} trees: {name}", *map(show, counts)] for name, show in rows.items()]
 
 
-def _count(number: int) -> str:
-    return f"{number:,}"
+def _ratio(number: int, of: int) -> Value:
+    return Quantity(number / of) if of else None
 
 
-def _ratio(number: int, of: int) -> str:
-    return f"{number / of:.2f}" if of else "-"
-
-
-def _share(number: int, of: int) -> str:
-    return f"{100 * number / of:.3f} %" if of else "-"
+def _share(number: int, of: int) -> Value:
+    return Quantity(number / of, "share", 3) if of else None

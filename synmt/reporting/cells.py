@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from synmt.reporting.values import Column, Interval, Marked, Table, Value, Written
+from synmt.reporting.values import Column, Interval, Marked, Quantity, Table, Value, Written
 
 _LEAST = 0.0005
 """A smaller p-value is shown as less than 0.001."""
 
 
-def shown(value: Value, column: Column) -> str:
+def shown(value: Value, column: Column | Quantity) -> str:
     """Write a value for people: with separators of thousands, units and signs; None is empty."""
     if isinstance(value, Marked):
         return f"{shown(value.value, column)} {value.mark}"
     if isinstance(value, Written):
         return value.text
+    if isinstance(value, Quantity):
+        return shown(value.value, value)
     if isinstance(value, Interval):
         return f"{shown(value.low, column)} to {shown(value.high, column)}"
     if value is None or isinstance(value, str):
@@ -72,7 +74,7 @@ def _end(value: Value, name: str) -> Value:
 
 
 def _plain(value: Value) -> str:
-    if isinstance(value, Marked | Written):
+    if isinstance(value, Marked | Written | Quantity):
         return _plain(value.value)
     if isinstance(value, float):
         return f"{value:.8g}"

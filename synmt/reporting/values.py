@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 
+Kind = Literal["text", "number", "share", "seconds", "bytes", "p"]
+
+
 @dataclass(frozen=True)
 class Interval:
     """An interval of numbers, such as a confidence interval."""
@@ -36,10 +39,18 @@ class Written:
     text: str
 
 
-Value = str | float | Interval | Marked | Written | None
-"""A cell. None is an empty one; a number that is no quantity, such as a step, is an int."""
+@dataclass(frozen=True)
+class Quantity:
+    """A value of another kind than its column, in tables whose rows are about different things."""
 
-Kind = Literal["text", "number", "share", "seconds", "bytes", "p"]
+    value: float
+    kind: Kind = "number"
+    digits: int = 2
+    signed: bool = False
+
+
+Value = str | float | Interval | Marked | Written | Quantity | None
+"""A cell. None is an empty one; a number that is no quantity, such as a step, is an int."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +143,7 @@ def plain(value: Value) -> Any:
     """Return a value as JSON has it: an interval is a list of two numbers."""
     if isinstance(value, Interval):
         return [value.low, value.high]
-    return value.value if isinstance(value, Marked | Written) else value
+    return value.value if isinstance(value, Marked | Written | Quantity) else value
 
 
 @dataclass(frozen=True, kw_only=True)
