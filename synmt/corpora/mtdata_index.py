@@ -46,7 +46,6 @@ class IndexEntry:
     columns: those of the languages in a table, counted from 0.
     """
 
-    id: str
     languages: tuple[str, str]
     files: tuple[RemoteFile, ...]
     names: tuple[str, ...]
@@ -130,7 +129,6 @@ def _record(entry: dict[str, Any]) -> IndexEntry:
     first, second = entry["did"].split("-")[3:]
     one, other, *_ = entry.get("cols") or (0, 1)
     return IndexEntry(
-        entry["did"],
         (first, second),
         tuple(RemoteFile(address, name=entry["filename"] if "?" in address else "") for address in addresses),
         tuple(entry["in_paths"]) if entry.get("is_archive") else (),
