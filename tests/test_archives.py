@@ -6,13 +6,15 @@ import io
 import lzma
 import tarfile
 import zipfile
+from contextlib import nullcontext
 from random import Random
 
 import pytest
 from public_archives import parts, sgml, talk_xml, tgz, zipped
 
+from synmt.corpora import formats
 from synmt.corpora.archives import Packed, names_in
-from synmt.corpora.formats import one_line, read_fields, read_pairs, read_side
+from synmt.corpora.formats import one_line, read_fields, read_pairs, read_side, with_progress
 from synmt.errors import SynmtError
 
 TEXT = "Guten Tag.\nDer Affe isst eine Banane.\n"
@@ -285,3 +287,11 @@ def test_sides_of_different_length_are_refused(place):
 
 def test_line_ends_inside_a_sentence_become_one_blank():
     assert one_line("  a \r\n b\rc\t ") == "a b c"
+
+
+def test_the_progress_of_pairs_ends_at_their_number(monkeypatch):
+    amounts = []
+    monkeypatch.setattr(formats, "_STEP", 3)
+    monkeypatch.setattr(formats, "progress", lambda *job: nullcontext(amounts.append if job[1] == 8 else None))
+    assert list(with_progress(range(8), "build it", 8)) == list(range(8))
+    assert amounts == [3, 3, 2]

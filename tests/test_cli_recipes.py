@@ -355,7 +355,7 @@ def test_a_wheel_brings_recipes_and_documentation_along(tmp_path):
         list((ROOT / "docs").rglob("*.md"))
     )
     empty.mkdir()
-    script = "import json\nfrom synmt.recipe import catalogue, load\n"
+    script = "import json, synmt.corpora.known\nfrom synmt.recipe import catalogue, load\n"
     script += "print(json.dumps({name: load.load_recipe(name).name for name in catalogue.shipped_recipes()}))"
     where = {"PYTHONPATH": str(tmp_path / "installed"), "SYNMT_CACHE": str(tmp_path / "cache")}
     found = subprocess.run(

@@ -10,7 +10,6 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from corpus_server import Fault
 from public_archives import (
     COMMENTARY,
     CRAWL,
@@ -254,36 +253,6 @@ def test_files_that_a_person_put_into_the_downloads_are_used_without_a_network(s
     assert not server.requests
 
 
-def test_a_download_that_breaks_off_is_continued(server):
-    server.faults[NC11] = Fault(breaks=2)
-    assert len(built("nc11")["train.en"]) == 30
-    assert server.requests[NC11] == 3
-    first, second = (int(header.removeprefix("bytes=").removesuffix("-")) for header in server.ranges)
-    assert 0 < first < second < len(server.content(NC11))
-
-
-def test_a_slow_server_is_waited_for(server):
-    server.faults[NC11] = Fault(pause=0.02)
-    assert len(built("nc11")["train.en"]) == 30
-    assert server.requests[NC11] == 1
-
-
-def test_a_file_that_is_not_there_is_named_with_its_place(server, tmp_path):
-    server.faults[NC11] = Fault(status=404)
-    message = failure("nc11")
-    assert "404" in message
-    assert f"{server.address}/{NC11}\n    -> {tmp_path / 'cache' / 'downloads' / NC11}" in message
-    assert not list((tmp_path / "cache" / "corpora").glob("nc11/*"))
-
-
-def test_a_truncated_file_with_a_known_sum_is_refused(server, tmp_path):
-    whole = server.content(NC11)
-    server.files[NC11] = whole[: len(whole) // 2]
-    assert f"it has {len(whole) // 2:,} bytes instead of {len(whole):,}" in failure("nc11")
-    server.files[NC11] = whole
-    assert len(built("nc11")["train.en"]) == 30
-
-
 def test_a_truncated_file_without_a_known_sum_is_found_out_when_it_is_read(server, tmp_path):
     name = "data.statmt.org/wmt18/translation-task/preprocessed/tr-en/corpus.gz"
     whole = server.content(name)
@@ -292,14 +261,6 @@ def test_a_truncated_file_without_a_known_sum_is_found_out_when_it_is_read(serve
     assert "the file is damaged" in message
     assert f"Remove {tmp_path / 'cache' / 'downloads' / name}" in message
     assert not list((tmp_path / "cache" / "corpora").glob("wmt18-entr/train*"))
-
-
-def test_another_file_at_the_same_address_is_refused(server, tmp_path):
-    server.files[NC11] = bytes(len(server.content(NC11)))
-    message = failure("nc11")
-    found = hashlib.sha256(server.files[NC11]).hexdigest()
-    assert f"{NC11}: the file has changed: it has SHA-256 {found}" in message
-    assert f"Put the original file at {tmp_path / 'cache' / 'downloads' / NC11}" in message
 
 
 def test_an_archive_with_other_files_says_what_it_has(server):

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NoReturn, cast
 
 from synmt.errors import SynmtError
 
@@ -154,6 +154,8 @@ def _inside(stack: ExitStack, stream: io.BufferedReader, name: str, packed: Pack
     found: list[str] = []
     for member, opened in _members(stack, stream, packed):
         if member == name or fnmatch.fnmatchcase(member, name):
+            if opened is None:
+                _refuse(f"{member} is a link", packed)
             return opened()
         found.append(member)
     raise SynmtError(
@@ -165,7 +167,10 @@ def _inside(stack: ExitStack, stream: io.BufferedReader, name: str, packed: Pack
 
 
 def _members(stack: ExitStack, stream: io.BufferedReader, packed: Packed) -> Iterator[tuple[str, Any]]:
-    """Yield the name of each file of an archive, and a function that opens it; call it before the next name is read."""
+    """Yield the name of each file of an archive, and a function that opens it, or None for a link.
+
+    The function must be called before the next name is read.
+    """
     if stream.peek(4)[:4] == _ZIP:
         yield from _of_zip(stack, stream, packed)
         return
@@ -173,7 +178,7 @@ def _members(stack: ExitStack, stream: io.BufferedReader, packed: Packed) -> Ite
     for member in archive:
         name = _safe(member.name, packed)
         if member.islnk() or member.issym():
-            yield name, lambda name=name: _refuse(f"{name} is a link", packed)
+            yield name, None
         elif member.isfile():
             yield name, lambda member=member: _Forward(archive.extractfile(member))
 
@@ -186,7 +191,7 @@ def _of_zip(stack: ExitStack, stream: io.BufferedReader, packed: Packed) -> Iter
     for member in archive.infolist():
         name = _safe(member.filename, packed)
         if member.external_attr >> 28 == 0o12:
-            yield name, lambda name=name: _refuse(f"{name} is a link", packed)
+            yield name, None
         elif not member.is_dir():
             yield name, lambda member=member: stack.enter_context(archive.open(member))
 
@@ -199,7 +204,7 @@ def _safe(name: str, packed: Packed) -> str:
     return str(path)
 
 
-def _refuse(what: str, packed: Packed) -> Any:
+def _refuse(what: str, packed: Packed) -> NoReturn:
     raise SynmtError(
         f"the archive is not trusted: {what}", where=str(packed.files[0]), do="Get the original file from its owners"
     )

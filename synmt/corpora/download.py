@@ -144,20 +144,20 @@ def _fetch(file: RemoteFile, path: Path) -> None:
 
 def _check(file: RemoteFile, path: Path, hashed: Callable[[Path], str]) -> None:
     """Compare a local file with what is known of it."""
-    target, size, expected, found = local_path(file), path.stat().st_size, "", ""
-    if file.size and size != file.size:
-        expected, found = f"{file.size:,} bytes", f"{size:,} bytes"
-    elif file.sha256 and (digest := hashed(path)) != file.sha256:
-        expected, found = f"SHA-256 {file.sha256}", f"SHA-256 {digest}"
-    elif file.md5 and (digest := _md5(path)) != file.md5:
-        expected, found = f"MD5 {file.md5}", f"MD5 {digest}"
-    if expected:
-        raise SynmtError(
-            f"the file has changed: it has {found}",
-            where=str(path) if path == target else file.address,
-            allowed=f"Expected: {expected}",
-            do=f"Put the original file at {target}",
-        )
+    target = local_path(file)
+    measures: tuple[tuple[str, int | str, Callable[[], int | str]], ...] = (
+        ("{:,} bytes", file.size, lambda: path.stat().st_size),
+        ("SHA-256 {}", file.sha256, lambda: hashed(path)),
+        ("MD5 {}", file.md5, lambda: _md5(path)),
+    )
+    for words, expected, measure in measures:
+        if expected and (found := measure()) != expected:
+            raise SynmtError(
+                f"the file has changed: it has {words.format(found)}",
+                where=str(path) if path == target else file.address,
+                allowed=f"Expected: {words.format(expected)}",
+                do=f"Put the original file at {target}",
+            )
 
 
 def _md5(path: Path) -> str:

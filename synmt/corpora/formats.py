@@ -58,11 +58,13 @@ def read_pairs(
 
 def with_progress(pairs: Iterable[_Item], what: str, total: int | None = None) -> Iterator[_Item]:
     """Yield pairs, and report how far that is; total: their number, if known."""
+    number = 0
     with progress(what, total, "lines") as advance:
         for number, pair in enumerate(pairs, start=1):
             yield pair
             if number % _STEP == 0:
                 advance(_STEP)
+        advance(number % _STEP)
 
 
 def read_side(text: Packed, form: str) -> Iterator[str]:

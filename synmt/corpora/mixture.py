@@ -8,12 +8,13 @@ from functools import cached_property
 from itertools import compress
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
 from synmt.corpora.cleaning import Pair
 from synmt.corpora.corpus import side_names
 from synmt.corpora.download import alone
-from synmt.corpora.draw import drawn
 from synmt.corpora.parts import CorpusPart
 from synmt.corpora.public_text import FACTS, write_pairs
 from synmt.errors import SynmtError, UsageError
@@ -21,6 +22,10 @@ from synmt.files.json_files import Count, read_cached_json
 from synmt.files.reading import cache_folder, count_lines, fingerprint, read_lines, stored_sha256
 from synmt.files.writing import write_folder_atomically, write_json
 from synmt.recipe.corpus import CorpusItem, SplitFiles
+
+_BLOCK = 1 << 16
+_BITS = 16
+"""The first pass counts the numbers by their highest bits, the second one sorts those of one count."""
 
 
 class _Facts(TypedDict):
@@ -123,3 +128,42 @@ def _wanted(item: CorpusItem, size: int) -> int:
 
 def _pairs(text: SplitFiles) -> Iterator[Pair]:
     return zip(read_lines(text.source), read_lines(text.target), strict=True)
+
+
+# which pairs are drawn
+
+
+def drawn(total: int, wanted: int, seed: int) -> Iterator[bool]:
+    """Tell for each of `total` pairs whether it is one of the `wanted` that are sampled.
+
+    Every pair gets a random number of 64 bits, and those with the smallest are taken. So with one seed, a smaller
+    sample is a subset of a larger one: the points of a learning curve differ in size only.
+    """
+    assert 0 <= wanted <= total, (wanted, total)
+    limit = _smallest(total, wanted, seed)
+    for numbers in _numbers(total, seed):
+        yield from (numbers < np.uint64(limit)).tolist() if limit is not None else [True] * len(numbers)
+
+
+def _numbers(total: int, seed: int) -> Iterator[NDArray[np.uint64]]:
+    # numpy promises that the raw numbers of a generator never change
+    generator = np.random.PCG64(seed)
+    for start in range(0, total, _BLOCK):
+        yield generator.random_raw(min(_BLOCK, total - start))
+
+
+def _smallest(total: int, wanted: int, seed: int) -> int | None:
+    """Find the number that `wanted` numbers are smaller than; None if all are."""
+    if wanted == total:
+        return None
+    counts = np.zeros(1 << _BITS, dtype=np.int64)
+    for numbers in _numbers(total, seed):
+        counts += np.bincount(_high(numbers), minlength=len(counts))
+    before = np.concatenate([[0], np.cumsum(counts)])
+    group = int(np.searchsorted(before, wanted, side="right")) - 1
+    members = np.concatenate([numbers[_high(numbers) == group] for numbers in _numbers(total, seed)])
+    return int(np.sort(members)[wanted - before[group]])
+
+
+def _high(numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
+    return (numbers >> np.uint64(64 - _BITS)).astype(np.int64)

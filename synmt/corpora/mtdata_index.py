@@ -15,9 +15,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -46,7 +46,6 @@ class IndexEntry:
     columns: those of the languages in a table, counted from 0.
     """
 
-    id: str
     languages: tuple[str, str]
     files: tuple[RemoteFile, ...]
     names: tuple[str, ...]
@@ -75,23 +74,20 @@ def find_entry(name: str) -> IndexEntry:
             f"'{name}' is not an id of mtdata",
             allowed="Ids look like Statmt-news_commentary-16-deu-eng: group, name, version and two languages",
         ) from error
-    languages = list(map(str, did.langs))
+    one, other = map(str, did.langs)
+    endings = [f"-{one}-{other}", f"-{other}-{one}"]
     start = f"{did.group}-{did.name}-{did.version}"
-    wanted = [f"{start}-{'-'.join(order)}" for order in (languages, languages[::-1])]
-    found = {entry["did"]: entry for entry in _entries(wanted)}
-    entry = found.get(wanted[0]) or found.get(wanted[1])
-    if entry is None:
+    found = {entry["did"]: entry for entry in _entries(start + ending for ending in endings)}
+    if not found:
         # the nearest ids of the same languages
-        endings = tuple(f"-{'-'.join(order)}" for order in (languages, languages[::-1]))
-        same = [other["did"] for other in _entries(endings) if other["did"].endswith(endings)]
-        same.sort(key=lambda other: SequenceMatcher(None, name, other).ratio(), reverse=True)
-        pair = sorted(languages)
+        same = [entry["did"] for entry in _entries(endings)]
+        same = get_close_matches(name, same, n=len(same) + 1, cutoff=0.0)
         raise UsageError(
             f"mtdata's index has no corpus '{name}'",
-            allowed=f"For {' and '.join(pair)} it has {listed(same, 8)}" if same else "",
-            do=did_you_mean(name, same) or f"`mtdata list -l {'-'.join(pair)}` lists all",
+            allowed=f"For {one} and {other} it has {listed(same, 8)}" if same else "",
+            do=did_you_mean(name, same) or f"`mtdata list -l {one}-{other}` lists all",
         )
-    return _record(entry)
+    return _record(found.get(start + endings[0]) or found[start + endings[1]])
 
 
 @cache
@@ -133,7 +129,6 @@ def _record(entry: dict[str, Any]) -> IndexEntry:
     first, second = entry["did"].split("-")[3:]
     one, other, *_ = entry.get("cols") or (0, 1)
     return IndexEntry(
-        entry["did"],
         (first, second),
         tuple(RemoteFile(address, name=entry["filename"] if "?" in address else "") for address in addresses),
         tuple(entry["in_paths"]) if entry.get("is_archive") else (),
@@ -142,12 +137,12 @@ def _record(entry: dict[str, Any]) -> IndexEntry:
     )
 
 
-def _entries(texts: list[str] | tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """Yield the entries of the index that contain one of some texts at the end of their id."""
-    ends = [f'{text}"'.encode() for text in texts]
+def _entries(ends: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield the entries whose id ends with one of some texts."""
+    texts = [f'{end}", "url"'.encode() for end in ends]
     with open(_index(), "rb") as lines:
         for line in lines:
-            if any(end in line for end in ends):
+            if any(text in line for text in texts):
                 yield json.loads(line)
 
 
