@@ -1,7 +1,6 @@
 """A figure of groups of sentences or words: results, differences with their intervals, and shares of the data.
 
-After figure 2 of Bugliarello & Okazaki (2020), where a run and its baseline have differences only. One system has
-results only; several systems, and results with intervals of their own, have both.
+After figure 2 of Bugliarello & Okazaki (2020), which has differences and shares.
 """
 
 from __future__ import annotations
@@ -48,47 +47,34 @@ def draw_results(tables: Sequence[ResultTable], *, suffix: str = "") -> Figure:
 
 def figure_caption(table: ResultTable) -> str:
     """Describe the panels of a table."""
-    title, base = table.measures[-1].title, table.names[0]
-    if not _has_values(table):
-        above = f"{title} of {table.names[1]} minus that of {base}, with 95 % intervals"
-    else:
-        above = f"{title} of each system" if table.compared else f"{title} of {base}"
-        if table.has_intervals:
-            above += ", with 95 % intervals"
-        elif table.seeded:
-            above += ", with one standard deviation over its seeds"
-        above += f"; in the middle, differences from {base} with 95 % intervals" * table.compared
-    return f"{above}; below, each group's share and number of {table.sizes[0].title}."
+    base = table.names[0]
+    bars = _describe_bars(table)
+    above = f"{table.measures[-1].title} of {'each system' if table.compared else base}{f' ({bars})' if bars else ''}"
+    differences = f"; in the middle, differences from {base} with 95 % intervals" * table.compared
+    return f"{above}{differences}; below, each group's share and number of {table.sizes[0].title}."
 
 
-def _has_values(table: ResultTable) -> bool:
-    return table.several or not table.compared or table.has_intervals
+def _describe_bars(table: ResultTable) -> str:
+    return "95 % interval" if table.has_intervals else "bar: standard deviation of seeds" * table.seeded
 
 
 def _width(table: ResultTable) -> float:
-    groups = len(table.rows)
-    each = max(0.75 if groups <= 12 else 0.55, 0.16 * len(table.names) if _has_values(table) else 0)
-    return max(4.8, each * groups + 1.0)
+    groups, systems = len(table.rows), len(table.names)
+    return max(4.8, max(0.75 if groups <= 12 else 0.55, 0.16 * systems) * groups + 1.0)
 
 
 def _height(table: ResultTable) -> float:
-    panels = 6.6 if _has_values(table) and table.compared else 4.2
-    return panels + names_height(table.names, _width(table))
+    return (6.6 if table.compared else 4.2) + names_height(table.names, _width(table))
 
 
 def _draw_table(part: SubFigure, table: ResultTable, suffix: str) -> None:
-    draws: list[Callable[[Axes, ResultTable], None]] = [_draw_values] * _has_values(table)
-    draws += [_draw_differences] * table.compared
+    draws: list[Callable[[Axes, ResultTable], None]] = [_draw_values, *[_draw_differences] * table.compared]
     *panels, below = part.subplots(len(draws) + 1, 1, sharex=True, height_ratios=[2.4] * len(draws) + [1])
     for axes, draw in zip(panels, draws, strict=True):
         draw(axes, table)
         axes.tick_params(axis="x", length=0, labelbottom=False)
         axes.margins(y=0.08 if table.several else 0.2)
-    if len(draws) < 2:
-        heading = fit_text(" − ".join(reversed(table.names)), _width(table) - 0.8)
-        panels[0].set_title(heading, loc="left", fontsize=9)
-    else:
-        _add_names(panels[0], table.names, _width(table))
+    _add_names(panels[0], table.names, _width(table))
     _draw_shares(below, table)
     _name_groups(below, table, suffix)
     part.align_ylabels([*panels, below])
@@ -96,26 +82,29 @@ def _draw_table(part: SubFigure, table: ResultTable, suffix: str) -> None:
 
 def _draw_values(axes: Axes, table: ResultTable) -> None:
     """Draw the results of each system, with their intervals or one standard deviation over the seeds."""
+    # labels and relations have no order, so no line joins them
+    joined, numbers = (
+        bool(table.unit) and not table.has_intervals,
+        "" if table.compared or table.has_intervals else ".1f",
+    )
     for index, name in enumerate(table.names):
         marks = [_Mark(place, one.value, one.interval or one.spread) for place, _, one in table.results(name)]
-        # labels and relations have no order, so no line joins them
-        _draw_marks(axes, table, index, marks, joined=bool(table.unit) and not table.has_intervals)
-    bars = "95 % interval" if table.has_intervals else "bar: standard deviation of seeds" * table.seeded
-    axes.set_ylabel(f"{_points(table)}\n{bars}".strip())
+        _draw_marks(axes, table, index, marks, joined=joined, numbers=numbers)
+    axes.set_ylabel(f"{_points(table)}\n{_describe_bars(table)}".strip())
 
 
 def _draw_differences(axes: Axes, table: ResultTable) -> None:
     """Draw each system's differences from the baseline, with their intervals; small groups have a hollow mark only."""
     axes.axhline(0, color=INK, linewidth=0.8)
-    for index, name in enumerate(table.names[1:], start=1):
+    base, *others = table.names
+    for index, name in enumerate(others, start=1):
         marks = [
-            _Mark(place, one.difference, one.difference_interval, hollow=row.few, sign="+")
+            _Mark(place, one.difference, one.difference_interval, hollow=row.few)
             for place, row, one in table.results(name)
         ]
-        _draw_marks(axes, table, index, marks)
-    compared = (fit_text(f"from {table.names[0]}", _HIGH) + "\n") * _has_values(table) + "95 % interval"
+        _draw_marks(axes, table, index, marks, numbers="+.1f" if len(others) == 1 else "")
     few = f"\nhollow: fewer than {FEW_SENTENCES} sentences" * any(row.few for row in table.rows)
-    axes.set_ylabel(f"Δ {_points(table)}\n{compared}{few}")
+    axes.set_ylabel(f"Δ {_points(table)}\n{fit_text(f'from {base}', _HIGH)}\n95 % interval{few}")
 
 
 @dataclass(frozen=True)
@@ -126,15 +115,24 @@ class _Mark:
     value: float | None
     ends: Interval | None
     hollow: bool = False
-    sign: str = ""
 
 
-def _draw_marks(axes: Axes, table: ResultTable, index: int, marks: Sequence[_Mark], *, joined: bool = False) -> None:
-    """Draw the marks of one system next to those of the others."""
-    # without others beside it, a system has a colour
-    style = series_style(index if table.several or table.compared else 1)
-    between = min(_BETWEEN, _SPREAD / max(len(table.names) - 1, 1))
-    offset = between * (index - (len(table.names) - 1) / 2) if _has_values(table) else 0
+def _draw_marks(
+    axes: Axes,
+    table: ResultTable,
+    index: int,
+    marks: Sequence[_Mark],
+    *,
+    joined: bool = False,
+    numbers: str = "",
+) -> None:
+    """Draw the marks of one system next to those of the others.
+
+    joined: whether a line joins them.
+    numbers: the format of the values as text; empty for none.
+    """
+    style, others = series_style(index), len(table.names) - 1
+    offset = min(_BETWEEN, _SPREAD / max(others, 1)) * (index - others / 2)
     known = [(mark.place + offset, mark.value, mark) for mark in marks if mark.value is not None]
     if joined:
         axes.plot([x for x, _, _ in known], [y for _, y, _ in known], style["linestyle"], color=style["color"])
@@ -146,9 +144,9 @@ def _draw_marks(axes: Axes, table: ResultTable, index: int, marks: Sequence[_Mar
             axes.errorbar([x], [value], bar, ecolor=style["color"], fmt="none", elinewidth=1.2, capsize=2)
         filling = "white" if mark.hollow else style["color"]
         axes.plot([x], [value], markersize=4.5, markerfacecolor=filling, **style)
-        if not table.several and not table.has_intervals:
+        if numbers:
             # what rounds to zero has no sign
-            text = f"{value:{mark.sign}.1f}"
+            text = format(value, numbers)
             _note(axes, x, high, text if float(text) else "0.0")
 
 

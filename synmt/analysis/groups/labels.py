@@ -51,16 +51,17 @@ def read_labels(path: str | Path, sentences: int) -> dict[str, list[str]]:
 
 def group_by_labels(labels: dict[str, list[str]], chosen: Sequence[str], sizes: IntArray) -> list[Grouping]:
     """Group sentences by each of the chosen labels, or by all that have few enough values; sizes: (N,)."""
-    columns = choose_labels(labels, chosen) if chosen else labels
-    groupings = [by_label(name, values, sizes) for name, values in columns.items()]
-    few = [grouping for grouping in groupings if chosen or len(grouping.names) <= TOO_MANY_VALUES]
-    for grouping in groupings:
-        if grouping not in few:
-            name, values = grouping.by, len(grouping.names)
-            _logger.info("label '%s' has %s values and is left out; choose it with --label %s", name, values, name)
-    if not few:
+    groupings = []
+    for name, values in (choose_labels(labels, chosen) if chosen else labels).items():
+        grouping = by_label(name, values, sizes)
+        count = len(grouping.names)
+        if chosen or count <= TOO_MANY_VALUES:
+            groupings.append(grouping)
+        else:
+            _logger.info("label '%s' has %s values and is left out; choose it with --label %s", name, count, name)
+    if not groupings:
         raise UsageError(f"every label has more than {TOO_MANY_VALUES} values", do="Choose one with `--label`")
-    return few
+    return groupings
 
 
 def by_label(name: str, values: Sequence[str], sizes: IntArray) -> Grouping:

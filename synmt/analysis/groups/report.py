@@ -208,9 +208,9 @@ def _group_by_labels(options: GroupOptions, sentences: Sentences) -> list[Groupi
 
 def _check_table_count(options: GroupOptions, labels: Sequence[str]) -> None:
     """Raise UsageError for more tables than a figure has room for."""
-    distances = ["mean distance", "longest distance"] * options.by_distance
-    names = ["length"] * options.by_length + ["depth"] * options.by_depth + ["relation"] * options.by_relation
-    names += [*distances, *labels]
+    tables = [("length", options.by_length), ("depth", options.by_depth), ("relation", options.by_relation)]
+    tables += [("mean distance", options.by_distance), ("longest distance", options.by_distance)]
+    names = [*(name for name, chosen in tables if chosen), *labels]
     if len(names) > MOST_TABLES:
         raise UsageError(
             f"a plot shows at most {MOST_TABLES} tables, not {len(names)} ({', '.join(names)})",

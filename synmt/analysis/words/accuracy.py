@@ -118,26 +118,17 @@ def count_target(
 
 
 def count_source(groups: WordGroups, texts: WordTexts, one: TranslatedText, pairs: IntArray) -> WordCounts:
-    """Count source words whose translations are found, by group; words without an alignment do not count."""
+    """Count source words, and those that have all their words of the reference in a translation, by group.
+
+    Words without an alignment do not count.
+    """
     source, names = texts.source, len(groups.names)
     found = found_words(one.matches, len(texts.reference))
-    aligned, right = right_sources(found, pairs, len(source))
-    return WordCounts(
-        count_groups(groups.words, source, names, only=aligned), count_groups(groups.words, source, names, only=right)
-    )
-
-
-def right_sources(found: BoolArray, pairs: IntArray, words: int) -> tuple[BoolArray, BoolArray]:
-    """Find the source words that are aligned, and those that have all their words of the reference in a translation.
-
-    found: (M,) which words of the reference the translation has.
-    pairs: (A, 2) a source word and a word of the reference.
-    Returns aligned, right: (words,) both.
-    """
-    aligned, missed = np.zeros((2, words), dtype=np.bool_)
+    aligned, missed = np.zeros((2, len(source)), dtype=np.bool_)
     aligned[pairs[:, 0]] = True
     missed[pairs[~found[pairs[:, 1]], 0]] = True
-    return aligned, aligned & ~missed
+    words = count_groups(groups.words, source, names, only=aligned)
+    return WordCounts(words, count_groups(groups.words, source, names, only=aligned & ~missed))
 
 
 def count_groups(groups: IntArray, text: TokenizedText, names: int, *, only: BoolArray | None = None) -> DoubleArray:

@@ -147,8 +147,8 @@ def _shown(table: ResultTable) -> ResultTable:
     if table.unit or not frequent:
         return table
     hidden = [row.group for row in table.rows if row.few]
-    note = f"left out, in fewer than {FEW_SENTENCES} sentences: {listed(hidden, NAMED_GROUPS)}"
-    return replace(table, rows=frequent, notes=[*table.notes, *[note] * bool(hidden)])
+    notes = [f"left out, in fewer than {FEW_SENTENCES} sentences: {listed(hidden, NAMED_GROUPS)}"] * bool(hidden)
+    return replace(table, rows=frequent, notes=[*table.notes, *notes])
 
 
 def _parts(whole: ResultTable, heading: str) -> list[Part]:
@@ -159,6 +159,9 @@ def _parts(whole: ResultTable, heading: str) -> list[Part]:
         for one in table.measures[-2::-1]
         if table.compared
     ]
+    if any(one.low is None and not row.few for name in table.names for _, row, one in table.results(name)):
+        note = f"no interval: a system has words of the group in fewer than {FEW_SENTENCES} sentences"
+        table = replace(table, notes=[*table.notes, note])
     caption = f"{heading}. {figure_caption(table)}"
     figure = Figure(draw=partial(draw_results, [table]), caption=caption)
     return [results_table(table, title), figure, *[TextBlock(html=fragment(others))] * bool(others)]
