@@ -230,7 +230,7 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
         (["--by-depth", "--unit", "pieces"], "no chosen analysis uses --unit. Add `--by-length`"),
         (["--by-length", "--top", "5"], "--top needs --compare or --words or --ngrams. Add one of them."),
         (["--words", "tag", "--top", "5"], "no chosen analysis uses --top. Add `--compare` or `--ngrams`"),
-        (["--by-length", "--parser", "x"], "no chosen analysis uses --parser. Add `--by-depth`, `--by-distance`, "),
+        (["--by-length", "--parser", "x"], "no chosen analysis uses --parser. Add `--by-depth` or `--by-distance` or "),
         (["--words", "frequency", "--parser", "x"], "no chosen analysis uses --parser"),
         (["--words", "frequency", "--parses", "x"], "no chosen analysis uses --parses"),
         (["--by-depth", "--parses", "x", "--parser", "y"], "`--parses` has the trees, and no parser is needed"),

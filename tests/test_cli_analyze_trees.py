@@ -67,6 +67,7 @@ def test_without_gold_trees_the_test_set_is_parsed_by_the_parser_of_the_run(proj
     # a chain of W words has W - 1 arcs
     assert [sum(sum(tags.values()) for tags in row["children"].values()) for row in found["rows"][1:]] == [20, 20]
     page = (project / "trees.html").read_text(encoding="utf-8")
+    assert "<h2>lisa: trees of the source; the test set, parsed by Stanza (compact, en)</h2>" in page
     assert '<th scope="col">parent → child</th><th scope="col">gold</th>' in page
     assert '<th scope="row">NOUN → DET</th>' in page
 

@@ -9,7 +9,17 @@ import pytest
 
 from synmt.errors import UsageError
 from synmt.reporting.formats import remarks, render
-from synmt.reporting.values import Column, Interval, Marked, Report, Table, TextBlock, count_column, text_column
+from synmt.reporting.values import (
+    Column,
+    Interval,
+    Marked,
+    Report,
+    Table,
+    TextBlock,
+    Written,
+    count_column,
+    text_column,
+)
 
 COLUMNS = [
     text_column("length (words)"),
@@ -112,3 +122,22 @@ def test_columns_without_values_are_left_out():
     table = Table(columns=COLUMNS[:3], rows=[["a", None, 0.5]], shared=2).without_empty_columns()
     assert [column.title for column in table.columns] == ["length (words)", "share"]
     assert table.shared == 1
+
+
+def test_people_may_see_a_value_written_otherwise_and_a_page_may_show_something_else():
+    columns, row = [text_column("a"), text_column("b")], ["x", Written("plain", "[plain]")]
+    table = Table(
+        title="t", columns=columns, rows=[row], on_page=lambda: TextBlock(html="<i>card</i>", style=".card {}")
+    )
+    report = Report(title="r", parts=[table], facts={"a": 1}, late_facts=lambda: {"b": 2})
+    assert "[plain]" in shown("text", report)
+    assert "x\tplain\n" in shown("tsv", report)
+    values = json.loads(shown("json", report))
+    assert (values["a"], values["b"], values["tables"][0]["rows"][0]["b"]) == (1, 2, "plain")
+    page = shown("html", report)
+    assert ("<h2>t</h2>" in page, "<i>card</i>" in page, ".card {}" in page, "plain" in page) == (
+        True,
+        True,
+        True,
+        False,
+    )

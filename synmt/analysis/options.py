@@ -305,8 +305,15 @@ USERS = {
 def check_use(values: Mapping[str, Any]) -> None:
     """Raise UsageError for an option of USERS that no chosen analysis uses; `values` are those that the user gave."""
     for name, users in USERS.items():
-        if name in values and not any(user in values and _uses(user, name, values) for user in users):
-            raise _unused(name, users, values)
+        if name not in values or any(user in values and _uses(user, name, values) for user in users):
+            continue
+        if name == "parser" and "parses" in values:
+            what = "`--parses` has the trees, and no parser is needed"
+            raise UsageError(what, do="Leave out `--parser` or `--parses`")
+        if name == "parser" and "attention" in values:
+            raise UsageError("`--what cross` compares nothing with trees", where="--parser", do="Leave out `--parser`")
+        add = " or ".join(f"`--{user.replace('_', '-')}{' tag' * (user == 'words')}`" for user in users)
+        raise UsageError(f"no chosen analysis uses --{name}", do=f"Add {add}")
 
 
 def _uses(user: str, name: str, values: Mapping[str, Any]) -> bool:
@@ -319,13 +326,3 @@ def _uses(user: str, name: str, values: Mapping[str, Any]) -> bool:
         return True
     # attention to the source is compared with no trees
     return "parses" not in values and (user != "attention" or values.get("what") != "cross")
-
-
-def _unused(name: str, users: Sequence[str], values: Mapping[str, Any]) -> UsageError:
-    if name == "parser" and "parses" in values:
-        return UsageError("`--parses` has the trees, and no parser is needed", do="Leave out `--parser` or `--parses`")
-    if name == "parser" and "attention" in values:
-        return UsageError("`--what cross` compares nothing with trees", where="--parser", do="Leave out `--parser`")
-    *others, last = (f"`--{user.replace('_', '-')}{' tag' * (user == 'words')}`" for user in users)
-    add = f"{', '.join(others)} or {last}" if others else last
-    return UsageError(f"no chosen analysis uses --{name}", do=f"Add {add}")

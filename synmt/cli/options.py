@@ -43,7 +43,7 @@ def declared(record: type) -> Iterator[Declared]:
     """Yield the options of a record: its fields that are annotated with one."""
     kinds, annotated = get_type_hints(record), get_type_hints(record, include_extras=True)
     for field in fields(record):
-        default = None if field.default is MISSING else field.default or None
+        default = None if field.default in (MISSING, ()) else field.default
         for option in getattr(annotated[field.name], "__metadata__", ()):
             yield Declared(field.name, kinds[field.name], option, default)
 

@@ -11,7 +11,7 @@ uses them to choose the root, and it sums unbounded scores where weights are sum
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,8 +32,8 @@ class SourceTrees:
     """
 
     source: TreeSource
-    trees: list[IntArray] = field(default_factory=list)
-    choices: list[IntArray] = field(default_factory=list)
+    trees: list[IntArray]
+    choices: list[IntArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +65,9 @@ def induce_trees(translator: Translator, sources: Sequence[TreeSource], text: Pa
                 inner = [weights[row, part, part] for weights in weights_of_sources]  # S of (T, T)
                 found[sentence.index] = [_induce_tree(weights, owners, words) for weights in inner]
     lines = sorted(found)
-    columns = zip(*(found[index] for index in lines), strict=True) if lines else ([] for _ in sources)
     by_source = [
-        SourceTrees(source, [tree for tree, _ in column], [choice for _, choice in column])
-        for source, column in zip(sources, columns, strict=True)
+        SourceTrees(source, *([found[index][place][kind] for index in lines] for kind in (0, 1)))
+        for place, source in enumerate(sources)
     ]
     return InducedTrees(lines, too_long, by_source)
 

@@ -12,7 +12,7 @@ from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.options import TreeOptions
 from synmt.analysis.trees.drawing import LEGEND, draw_tree
 from synmt.analysis.trees.induced import induce_trees
-from synmt.analysis.trees.results import GoldTrees, compare_induced, result_facts, result_tables
+from synmt.analysis.trees.results import GoldTrees, compare_induced, result_facts, result_parts
 from synmt.analysis.trees.sources import tree_sources
 from synmt.analysis.trees.svg import TreeDrawing, draw_svg
 from synmt.arrays import SIDES, Side
@@ -55,7 +55,7 @@ def analyze_trees(options: TreeOptions) -> Report:
         _save(draw_svg(drawings, f"{system}, {best.source.name}", gold.kind), options.plot, default)
     return Report(
         title=f"{system}: trees of the {side}; {gold}",
-        parts=[*result_tables(results), *_drawn(drawings, f"{system}, {best.source.name}", gold.kind)],
+        parts=[*result_parts(results), *_drawn(drawings, f"{system}, {best.source.name}", gold.kind)],
         facts={"system": system, "side": side, **result_facts(results)},
         system=system,
         runs=(run.folder,),

@@ -22,7 +22,7 @@ from synmt.analysis.trees.sources import TreeSource
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError
 from synmt.evaluation.outputs import the_test_set
-from synmt.reporting.values import Column, Interval, Marked, Table, Value, count_column, text_column
+from synmt.reporting.values import Column, Interval, Marked, Part, Table, TextBlock, Value, count_column, text_column
 from synmt.syntax.parse import Parse
 
 _MOST_RULES = 24
@@ -136,10 +136,11 @@ def _compare(
     return TreeRow(name, compare_trees(trees, gold), count_rules(trees, gold), source, choices)
 
 
-def result_tables(results: TreeResults) -> list[Table]:
+def result_parts(results: TreeResults) -> list[Part]:
     """Make tables of the accuracy of all trees, and of the best ones by relation and by part of speech."""
+    counts = f"{results.words:,} words without punctuation in {results.sentences:,} sentences"
     tables = [_accuracy_table(results), _relation_table(results), _rule_table(results)]
-    return [table for table in tables if table.rows]
+    return [TextBlock(lines=[counts]), *(table for table in tables if table.rows)]
 
 
 def _share_column(title: str, about: str = "") -> Column:
@@ -165,8 +166,7 @@ def _accuracy_table(results: TreeResults) -> Table:
         _share_column("95 % of UA"),
         _share_column("top choice", "words whose highest weight is on their parent"),
     ]
-    title = f"{results.words:,} words without punctuation in {results.sentences:,} sentences"
-    return Table(title=title, columns=columns, rows=rows, notes=notes)
+    return Table(columns=columns, rows=rows, notes=notes)
 
 
 def _accuracy_row(row: TreeRow) -> list[Value]:

@@ -77,7 +77,12 @@ def tree_sources(model: Seq2Seq, side: Side, head: str | None = None, *, where: 
     heads = [layer.heads for layer in self_attention(model, side)]
     if head is None:
         if not learnt:
-            raise _no_trees_learnt(model, side, heads, where)
+            raise UsageError(
+                f"nothing in this model has learned trees of the {side}",
+                where=where,
+                allowed=f"Variants that learn them: {', '.join(_tree_learners(side))}",
+                do=f"You can {', or '.join(_advice(model, side, heads))}",
+            )
         return learnt
     if not heads:
         raise UsageError(
@@ -114,20 +119,17 @@ def _has_tree_heads(variant: Variant | type[Variant]) -> bool:
     return variant.edits_attention() and (variant.induces_trees or len(variant.learns) > 0)
 
 
-def _no_trees_learnt(model: Seq2Seq, side: Side, heads: list[int], where: str) -> UsageError:
+def _advice(model: Seq2Seq, side: Side, heads: list[int]) -> Iterator[str]:
+    """Yield what to do where nothing has learned trees of a side."""
     other: Side = "target" if side == "source" else "source"
-    do = [f"see the trees of its {other} with `--side {other}`"] if any(_learnt(model, other)) else []
+    if any(_learnt(model, other)):
+        yield f"see the trees of its {other} with `--side {other}`"
     if heads:
-        do.append("read any head as trees, with `--head LAYER.HEAD` or `--head all`")
-    else:
-        do += ["train a model with latent_tree (`synmt train multi30k-sa`)"] if side == "source" else []
-        do.append("choose a run of a Transformer and read its heads with `--head`")
-    return UsageError(
-        f"nothing in this model has learned trees of the {side}",
-        where=where,
-        allowed=f"Variants that learn them: {', '.join(_tree_learners(side))}",
-        do=f"You can {', or '.join(do)}",
-    )
+        yield "read any head as trees, with `--head LAYER.HEAD` or `--head all`"
+    elif side == "source":
+        yield "train a model with latent_tree (`synmt train multi30k-sa`)"
+    if not heads:
+        yield "choose a run of a Transformer and read its heads with `--head`"
 
 
 def _tree_learners(side: Side) -> Iterator[str]:
