@@ -11,8 +11,7 @@ from small import MONKEY, MONKEY_WORD_OF, random_tree, small_model
 from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
 
 from synmt.analysis.attention.figures import COLOURS, LEAST_BIAS, check_legible, draw_maps, limits, spell
-from synmt.analysis.attention.heads import Head, heads_of, side_of
-from synmt.analysis.attention.maps import AttentionMap, read_map
+from synmt.analysis.attention.heads import AttentionMap, Head, heads_of, read_map, side_of
 from synmt.analysis.attention.statistics import (
     NO_CHOICE,
     counted_words,

@@ -7,15 +7,13 @@ import pytest
 from fitting import cut_off, overlapping
 
 from synmt.analysis.attention.figures import draw_agreement, draw_maps
-from synmt.analysis.attention.heads import Head
-from synmt.analysis.attention.maps import AttentionMap
+from synmt.analysis.attention.heads import AttentionMap, Head
 from synmt.analysis.groups.group_score import Gain, GroupScore
 from synmt.analysis.groups.grouping import Grouping
 from synmt.analysis.groups.plot import draw_groups
 from synmt.analysis.groups.scores import GroupRow, GroupTable
-from synmt.analysis.robustness.conditions import Condition
+from synmt.analysis.robustness.conditions import Condition, Outcome
 from synmt.analysis.robustness.report import draw_robustness
-from synmt.analysis.robustness.translations import Outcome
 from synmt.analysis.words.counts import WordCounts, WordGroups
 from synmt.analysis.words.plot import draw_words
 from synmt.analysis.words.table import tabulate_words

@@ -10,9 +10,20 @@ import torch
 from small import MONKEY
 
 from synmt.analysis.forward_passes import ParsedText
-from synmt.analysis.gates.norms import GatedSentence, check_gates, check_tags, gate_norms, read_gates, word_norms
+from synmt.analysis.gates.norms import (
+    MIN_WORDS,
+    GatedSentence,
+    TagRow,
+    check_gates,
+    check_tags,
+    gate_norms,
+    gated_words,
+    highest_shares,
+    read_gates,
+    tag_rows,
+    word_norms,
+)
 from synmt.analysis.gates.report import gate_table
-from synmt.analysis.gates.tags import MIN_WORDS, TagRow, gated_words, highest_shares, tag_rows
 from synmt.data.batch import collate_source
 from synmt.data.vocabulary import BOS, Words
 from synmt.decode.loaded_model import LoadedModel

@@ -12,8 +12,18 @@ import numpy as np
 
 from synmt.analysis import inputs
 from synmt.analysis.attention.figures import check_legible, draw_agreement, draw_maps, is_legible
-from synmt.analysis.attention.heads import KINDS, AttentionKind, Head, has_heads, heads_of, side_of
-from synmt.analysis.attention.maps import MAP_CONTENTS, AttentionMap, MapContent, read_map
+from synmt.analysis.attention.heads import (
+    KINDS,
+    MAP_CONTENTS,
+    AttentionKind,
+    AttentionMap,
+    Head,
+    MapContent,
+    has_heads,
+    heads_of,
+    read_map,
+    side_of,
+)
 from synmt.analysis.attention.statistics import HeadStatistics, measure_heads
 from synmt.analysis.attention.tables import best_head, head_table, join, relation_agreement, relation_table
 from synmt.analysis.forward_passes import ParsedText
