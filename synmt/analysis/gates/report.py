@@ -70,7 +70,7 @@ def analyze_gates(options: GateOptions) -> Report:
     draw = partial(draw_gates, rows, system=outputs.system)
     if options.plot:
         save_plot(options.plot, draw)
-    facts = _facts(words, rows, sentences)
+    facts = gate_facts(words, rows, sentences)
     of = f"{facts['words']:,} words in {facts['sentences']:,} sentences"
     caption = "How often a part of speech has the highest norm of a sentence, relative to chance"
     by_word = words_as_html(sentences, (recipe.source, recipe.target))
@@ -98,7 +98,7 @@ def _notes(words: GatedWords, tagger: str, without: int) -> list[str]:
     return notes
 
 
-def _facts(words: GatedWords, rows: Sequence[TagRow], sentences: Sequence[GatedSentence]) -> dict[str, Any]:
+def gate_facts(words: GatedWords, rows: Sequence[TagRow], sentences: Sequence[GatedSentence]) -> dict[str, Any]:
     """Return what the table does not have, and every word."""
     mean, deviation = float(words.norms.mean()), float(words.norms.std())
     return {
