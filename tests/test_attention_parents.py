@@ -9,8 +9,7 @@ from enumerating import enumerated
 from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
 
 from synmt.analysis.attention.figures import draw_maps
-from synmt.analysis.attention.heads import heads_of
-from synmt.analysis.attention.maps import read_map
+from synmt.analysis.attention.heads import heads_of, read_map
 from synmt.analysis.attention.statistics import measure_heads
 from synmt.analysis.forward_passes import ParsedText, run_forward
 from synmt.data.vocabulary import is_punctuation, word_of

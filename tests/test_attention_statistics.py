@@ -11,8 +11,7 @@ from small import MONKEY, MONKEY_WORD_OF, random_tree, small_model
 from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
 
 from synmt.analysis.attention.figures import COLOURS, LEAST_BIAS, check_legible, draw_maps, limits, spell
-from synmt.analysis.attention.heads import Head, heads_of, side_of
-from synmt.analysis.attention.maps import AttentionMap, read_map
+from synmt.analysis.attention.heads import AttentionMap, Head, heads_of, read_map, side_of
 from synmt.analysis.attention.statistics import (
     NO_CHOICE,
     counted_words,
@@ -34,7 +33,7 @@ from synmt.analysis.attention.tables import (
 from synmt.analysis.forward_passes import ParsedText
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
-from synmt.errors import UsageError
+from synmt.errors import SynmtError, UsageError
 from synmt.syntax.parse import flat_parse
 
 OWNERS = np.append(MONKEY_WORD_OF, -1)
@@ -53,7 +52,7 @@ def tabulate(*looks, heads=1):
     """Lay out the statistics of sentences; returns the rows of the heads, and those of the baselines by their names."""
     named = [Head(1, number + 1) for number in range(heads)]
     words = [len(one.parents) for one in looks]
-    rows = head_table(named, join(looks), words, ends="EOS").as_json()["rows"]
+    rows = head_table(named, join(looks, trees=any(words)), words, ends="EOS").as_json()["rows"]
     return rows[:heads], {row["name"]: row for row in rows[heads:]}
 
 
@@ -209,7 +208,15 @@ def test_attention_to_the_source_has_no_parents():
 
 def test_the_best_head_without_words_has_the_lowest_entropy():
     sharp = np.stack([np.full((3, 4), 0.25), np.eye(3, 4)])
-    assert best_head(join([measure_cross_heads(sharp, pieces=3)])) == 1
+    assert best_head(join([measure_cross_heads(sharp, pieces=3)], trees=False)) == 1
+
+
+def test_a_text_without_words_that_count_is_an_error():
+    with pytest.raises(SynmtError, match="there are no sentences to measure"):
+        join([])
+    root = replace(MONKEY, parents=np.arange(5))
+    with pytest.raises(SynmtError, match="no word has a visible parent"):
+        join([measure(looking_at(MONKEY.parents), root)])
 
 
 @pytest.fixture(scope="module")

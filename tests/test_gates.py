@@ -10,9 +10,20 @@ import torch
 from small import MONKEY
 
 from synmt.analysis.forward_passes import ParsedText
-from synmt.analysis.gates.norms import GatedSentence, check_gates, check_tags, gate_norms, read_gates, word_norms
-from synmt.analysis.gates.report import gate_table
-from synmt.analysis.gates.tags import MIN_WORDS, TagRow, gated_words, highest_shares, tag_rows
+from synmt.analysis.gates.norms import (
+    MIN_WORDS,
+    GatedSentence,
+    TagRow,
+    check_gates,
+    check_tags,
+    gate_norms,
+    gated_words,
+    highest_shares,
+    read_gates,
+    tag_rows,
+    word_norms,
+)
+from synmt.analysis.gates.report import gate_facts, gate_table
 from synmt.data.batch import collate_source
 from synmt.data.vocabulary import BOS, Words
 from synmt.decode.loaded_model import LoadedModel
@@ -186,6 +197,19 @@ def test_words_without_a_norm_do_not_count_and_empty_lines_alone_are_an_error():
     assert (row.tag, row.words, row.highest) == ("NOUN", 1, 1)
     with pytest.raises(SynmtError, match="all lines are empty"):
         tabulate([gated([], [])])
+
+
+def test_the_json_has_every_word():
+    sentences = [gated([0.25], ["VERB"], line=1), gated([0.5, np.nan], ["NOUN", "PUNCT"], line=2)]
+    found = gate_facts(gated_words(sentences), tabulate(sentences), sentences)
+    assert (found["sentences"], found["words"], found["words_without_pieces"]) == (2, 2, 1)
+    assert found["norm"]["mean"] == 0.375
+    assert found["deviations"] == {"NOUN": 0, "VERB": 0}
+    assert [line["line"] for line in found["lines"]] == [1, 2]
+    assert found["lines"][1]["words"] == [
+        {"word": "w0", "tag": "NOUN", "norm": 0.5},
+        {"word": "w1", "tag": "PUNCT", "norm": None},
+    ]
 
 
 def test_words_without_a_tag_are_unknown_and_a_parser_without_tags_is_refused():

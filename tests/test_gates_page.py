@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from pages import HOSTILE, Reader, contrast
 
-from synmt.analysis.gates.norms import GatedSentence
+from synmt.analysis.gates.norms import GatedSentence, gated_words, tag_rows
 from synmt.analysis.gates.page import DARK, DARK_TEXT, LIGHT, LIGHT_TEXT, levels, words_as_html
 from synmt.analysis.gates.report import draw_gates
-from synmt.analysis.gates.tags import gated_words, tag_rows
 from synmt.reporting.figures import save_figure
 from synmt.syntax.parse import Parse, flat_parse
 

@@ -15,9 +15,9 @@ from synmt.analysis.robustness.conditions import (
     check_translator,
     find_model_trees,
     make_conditions,
+    measure,
     parse_shares,
 )
-from synmt.analysis.robustness.translations import measure
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import make_metric, score, score_system
@@ -164,7 +164,7 @@ def test_a_metric_reads_the_raw_source_and_a_model_its_words(translator, monkeyp
         sources.append(source)
         return score(metric, hypotheses, references)
 
-    monkeypatch.setattr("synmt.analysis.robustness.translations.score", scored)
+    monkeypatch.setattr("synmt.analysis.robustness.conditions.score", scored)
     own = find_model_trees(translator, LINES, parses())
     assert not own.reads_arcs
     raw = replace(OUTPUTS, source=[line.upper() for line in LINES])

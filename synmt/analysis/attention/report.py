@@ -12,8 +12,18 @@ import numpy as np
 
 from synmt.analysis import inputs
 from synmt.analysis.attention.figures import check_legible, draw_agreement, draw_maps, is_legible
-from synmt.analysis.attention.heads import KINDS, AttentionKind, Head, has_heads, heads_of, side_of
-from synmt.analysis.attention.maps import MAP_CONTENTS, AttentionMap, MapContent, read_map
+from synmt.analysis.attention.heads import (
+    KINDS,
+    MAP_CONTENTS,
+    AttentionKind,
+    AttentionMap,
+    Head,
+    MapContent,
+    has_heads,
+    heads_of,
+    read_map,
+    side_of,
+)
 from synmt.analysis.attention.statistics import HeadStatistics, measure_heads
 from synmt.analysis.attention.tables import best_head, head_table, join, relation_agreement, relation_table
 from synmt.analysis.forward_passes import ParsedText
@@ -21,7 +31,7 @@ from synmt.analysis.options import AttentionOptions
 from synmt.analysis.trees.sources import annotation_sources
 from synmt.arrays import SIDES
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.errors import UsageError, did_you_mean
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.reporting.figures import check_plot
@@ -62,11 +72,7 @@ def analyze_attention(options: AttentionOptions) -> Report:
     sentences, too_long = measure_heads(translator, heads, kind, text)
     left_out = {"too_long": too_long, "empty": len(text.source) - len(sentences) - too_long}
     inputs.say_left_out(too_long=too_long, empty=left_out["empty"])
-    if not sentences:
-        raise SynmtError("there are no sentences to measure: all are empty, or longer than the model takes")
-    joined = join(list(sentences.values()))
-    if kind != "cross" and not len(joined.parents):
-        raise SynmtError("no word has a visible parent: all are punctuation, roots or to the left of their parents")
+    joined = join(list(sentences.values()), trees=kind != "cross")
     words = [len(one.parents) for one in sentences.values()]
     of = f"{KINDS[kind].lines} of {the_test_set(outputs.test)}{f', with trees of {parser}' if parser else ''}"
     facts = {"system": outputs.system, "test": outputs.test, "parser": parser or None, "left_out": left_out}

@@ -18,14 +18,20 @@ import numpy as np
 from synmt.analysis.attention.heads import Head
 from synmt.analysis.attention.statistics import NO_CHOICE, HeadStatistics
 from synmt.arrays import BoolArray, DoubleArray, IntArray
+from synmt.errors import SynmtError
 from synmt.evaluation.bootstrap import proportions
 from synmt.reporting.values import Column, Interval, Marked, Table, count_column, text_column
 
 
-def join(sentences: Sequence[HeadStatistics]) -> HeadStatistics:
-    """Concatenate the statistics of sentences."""
+def join(sentences: Sequence[HeadStatistics], *, trees: bool = True) -> HeadStatistics:
+    """Concatenate the statistics of sentences; `trees`: whether their words have parents."""
+    if not sentences:
+        raise SynmtError("there are no sentences to measure: all are empty, or longer than the model takes")
     names = [field.name for field in fields(HeadStatistics)]
-    return HeadStatistics(*(np.concatenate([getattr(one, name) for one in sentences], axis=-1) for name in names))
+    joined = HeadStatistics(*(np.concatenate([getattr(one, name) for one in sentences], axis=-1) for name in names))
+    if trees and not len(joined.parents):
+        raise SynmtError("no word has a visible parent: all are punctuation, roots or to the left of their parents")
+    return joined
 
 
 def best_head(joined: HeadStatistics) -> int:

@@ -60,9 +60,8 @@ def words_as_html(sentences: Sequence[GatedSentence], languages: tuple[str, str]
 def levels(norms: DoubleArray) -> list[int | None]:
     """Assign norms (W,) to equal steps between the lowest and the highest of the sentence; None for no norm."""
     low, high = np.nanmin(norms), np.nanmax(norms)
-    scaled = (norms - low) / (high - low) if high > low else np.where(np.isnan(norms), np.nan, 0.0)  # (W,)
-    steps = len(LIGHT)
-    return [None if np.isnan(one) else min(int(one * steps), steps - 1) for one in scaled.tolist()]
+    scaled = (norms - low) / (high - low or 1) * len(LIGHT)  # (W,)
+    return [None if np.isnan(one) else min(int(one), len(LIGHT) - 1) for one in scaled.tolist()]
 
 
 def _sentence(one: GatedSentence, source: str, target: str) -> str:
@@ -73,10 +72,11 @@ def _sentence(one: GatedSentence, source: str, target: str) -> str:
     for (start, stop), tag, norm, step in zip(*columns, strict=True):
         text += escape(one.target[end:start])
         end = stop
-        kind = "none" if step is None else f"n{step}" + " top" * (norm == high)
-        about = "no separate piece" if step is None else f"norm {norm:.3f}"
-        about += ", the highest of the sentence" * (norm == high)
-        below = f"{tag} –" if step is None else f"{tag} {norm:.3f}"
+        kind, about, below = f"n{step}", f"norm {norm:.3f}", f"{tag} {norm:.3f}"
+        if step is None:
+            kind, about, below = "none", "no separate piece", f"{tag} –"
+        elif norm == high:
+            kind, about = f"{kind} top", f"{about}, the highest of the sentence"
         # dir: the Latin letters of the tag must not change the direction of an Arabic line
         text += (
             f'<span class="word {kind}" title="{escape(TAGS.get(tag, tag))}, {about}">'

@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synmt.analysis.forward_passes import ParsedText
-from synmt.analysis.gates.norms import GatedSentence, check_gates, check_tags, read_gates
+from synmt.analysis.gates.norms import (
+    MIN_WORDS,
+    PUNCTUATION,
+    GatedSentence,
+    GatedWords,
+    TagRow,
+    check_gates,
+    check_tags,
+    gated_words,
+    read_gates,
+    tag_rows,
+)
 from synmt.analysis.gates.page import style, words_as_html
-from synmt.analysis.gates.tags import MIN_WORDS, PUNCTUATION, TagRow, gated_words, tag_rows
 from synmt.analysis.inputs import (
     check_recorded,
     find_parser,
@@ -60,42 +70,47 @@ def analyze_gates(options: GateOptions) -> Report:
     draw = partial(draw_gates, rows, system=outputs.system)
     if options.plot:
         save_plot(options.plot, draw)
-    without = sum(int(np.isnan(one.norms).sum()) for one in sentences)
-    mean, deviation, count = float(words.norms.mean()), float(words.norms.std()), int(words.sentences[-1]) + 1
-    notes = [
-        "a word of several pieces has their mean; the target is the reference, which the model is forced to produce",
-        f"all words: norm {mean:.3f} ± {deviation:.3f}",
-        f"tags: {tagger}",
-    ]
-    if without:
-        notes.append(f"left out: {without:,} words that share all their pieces with other words")
+    facts = gate_facts(words, rows, sentences)
+    of = f"{facts['words']:,} words in {facts['sentences']:,} sentences"
     caption = "How often a part of speech has the highest norm of a sentence, relative to chance"
-    of = f"{len(words.norms):,} words in {count:,} sentences"
     by_word = words_as_html(sentences, (recipe.source, recipe.target))
     return Report(
         title=f"{outputs.system} on {the_test_set(outputs.test)}: gates of {of}",
         parts=[
-            gate_table(rows, notes),
+            gate_table(rows, _notes(words, tagger, facts["words_without_pieces"])),
             Figure(draw=draw, caption=caption),
             TextBlock(title="Gates word by word", html=by_word, style=style()),
         ],
-        facts={
-            "system": outputs.system,
-            "test": outputs.test,
-            "of": "reference",
-            "tagger": tagger,
-            "norm": {"unit": "‖z‖/√D, 0 to 1", "mean": mean, "deviation": deviation},
-            "sentences": count,
-            "left_out": left_out,
-            "words": len(words.norms),
-            "words_without_pieces": without,
-            "deviations": {row.tag: row.deviation for row in rows},
-            "intervals": {"share": 0.95, "resamples": SAMPLES, "seed": SEED},
-            "lines": list(map(_line, sentences)),
-        },
+        facts={"system": outputs.system, "test": outputs.test, "tagger": tagger, "left_out": left_out} | facts,
         system=outputs.system,
         runs=(run.folder,),
     )
+
+
+def _notes(words: GatedWords, tagger: str, without: int) -> list[str]:
+    notes = [
+        "a word of several pieces has their mean; the target is the reference, which the model is forced to produce",
+        f"all words: norm {words.norms.mean():.3f} ± {words.norms.std():.3f}",
+        f"tags: {tagger}",
+    ]
+    if without:
+        notes.append(f"left out: {without:,} words that share all their pieces with other words")
+    return notes
+
+
+def gate_facts(words: GatedWords, rows: Sequence[TagRow], sentences: Sequence[GatedSentence]) -> dict[str, Any]:
+    """Return what the table does not have, and every word."""
+    mean, deviation = float(words.norms.mean()), float(words.norms.std())
+    return {
+        "of": "reference",
+        "norm": {"unit": "‖z‖/√D, 0 to 1", "mean": mean, "deviation": deviation},
+        "sentences": int(words.sentences[-1]) + 1,
+        "words": len(words.norms),
+        "words_without_pieces": sum(int(np.isnan(one.norms).sum()) for one in sentences),
+        "deviations": {row.tag: row.deviation for row in rows},
+        "intervals": {"share": 0.95, "resamples": SAMPLES, "seed": SEED},
+        "lines": list(map(_line, sentences)),
+    }
 
 
 def _line(one: GatedSentence) -> dict[str, Any]:

@@ -12,12 +12,13 @@ from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_te
 from synmt.analysis.options import RobustnessOptions
 from synmt.analysis.robustness.conditions import (
     ModelTrees,
+    Outcome,
     check_translator,
     find_model_trees,
     make_conditions,
+    measure,
     parse_shares,
 )
-from synmt.analysis.robustness.translations import Outcome, measure
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
@@ -82,28 +83,31 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
             Figure(draw=draw, caption=caption),
         ],
         notes=[f"{metric.title}|{metric.signature}"],
-        facts={
-            "system": outputs.system,
-            "test": outputs.test,
-            "sentences": len(outputs.source),
-            "metric": metric.title,
-            "signature": metric.signature,
-            "higher_is_better": metric.higher_is_better,
-            "parser": parser,
-            "control": own.control.name or None,
-            "seed": options.seed,
-            "probabilities_of_arcs": own.with_arcs,
-            "not_as_in_the_run": differing,
-            "conditions": list(map(_condition, outcomes)),
-        },
+        facts={"parser": parser, "seed": options.seed, "not_as_in_the_run": differing}
+        | _facts(outputs, metric, own, outcomes),
         system=outputs.system,
         runs=(run.folder,),
     )
 
 
-def _condition(one: Outcome) -> dict[str, Any]:
-    p = one.against_own.p_value if one.against_own else None
-    return {"name": one.condition.name, "kind": one.condition.kind, "share": one.condition.share, "p": p}
+def _facts(outputs: Outputs, metric: Metric, own: ModelTrees, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return what the table does not have."""
+    conditions = []
+    for one in outcomes:
+        p = one.against_own.p_value if one.against_own else None
+        kind, share = one.condition.kind, one.condition.share
+        conditions.append({"name": one.condition.name, "kind": kind, "share": share, "p": p})
+    return {
+        "system": outputs.system,
+        "test": outputs.test,
+        "sentences": len(outputs.source),
+        "metric": metric.title,
+        "signature": metric.signature,
+        "higher_is_better": metric.higher_is_better,
+        "control": own.control.name or None,
+        "probabilities_of_arcs": own.with_arcs,
+        "conditions": conditions,
+    }
 
 
 def _read_own_trees(translator: Translator, outputs: Outputs, parses: Path | None) -> tuple[ModelTrees, str]:
