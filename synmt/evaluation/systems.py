@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -118,16 +118,13 @@ def warn_about_texts(systems: Sequence[System], metrics: Lines, tokenize: str) -
     if len(references) < _FEW:
         _logger.warning(f"with fewer than {_FEW} sentences, intervals and p-values are unreliable")
     warn_of_unspaced("the reference", references, metrics, tokenize)
+    texts = [(seed.path, seed.hypothesis) for system in systems for seed in system.seeds]
     bleu = any(name.startswith("bleu") for name in metrics)
-    for name, lines in [("the reference", references), *_translations(systems)]:
+    for name, lines in [("the reference", references), *texts]:
         # a tenth of the lines of a tokenized text end in a full stop after a space, at least
         stops = sum(line.rstrip().endswith(" .") for line in lines)
         if bleu and tokenize != "none" and stops * 10 > len(lines):
             _logger.warning(f"{name} looks tokenized; BLEU expects plain text, or `--tokenize none`")
-    for name, lines in _translations(systems):
+    for name, lines in texts:
         if empty := sum(not line.strip() for line in lines):
             _logger.warning(f"{name}: {empty:,} of {len(lines):,} translations are empty")
-
-
-def _translations(systems: Sequence[System]) -> Iterator[tuple[str, list[str]]]:
-    return ((seed.path, seed.hypothesis) for system in systems for seed in system.seeds)
