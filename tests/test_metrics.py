@@ -141,15 +141,6 @@ def test_statistics_of_parts_sum_to_the_score_of_the_whole(name):
     assert metric.aggregate(first + rest) == pytest.approx(whole.value, rel=1e-14)
 
 
-def test_the_figures_of_the_pascal_paper_come_out(texts):
-    truth, transformer, pascal = texts
-    base, system = (score_system(lines, truth)["bleu"] for lines in (transformer, pascal))
-    assert (round(base.value, 1), round(system.value, 1)) == (25.0, 25.9)
-    found = paired_bootstrap(base.statistics, system.statistics, base.metric.aggregate)
-    assert found.p_value < 0.01
-    assert 0 < found.low < found.difference < found.high
-
-
 @pytest.mark.parametrize("lines", [40, 300])
 def test_sacrebleus_p_value_follows_from_the_same_resamples(texts, lines):
     truth, *systems = (text[:lines] for text in texts)
@@ -177,15 +168,6 @@ def test_two_segments_give_the_distribution_written_out():
     found = paired_bootstrap(with_counts([0, 0]), with_counts([0, 2]), mean, samples=20_000)
     assert (found.difference, found.low, found.high) == (1, 0, 2)
     assert found.p_value == pytest.approx(0.5, abs=0.02)
-
-
-def test_exchanging_the_systems_changes_only_the_sign():
-    random = np.random.default_rng(1)
-    one, other = with_counts(random.normal(0, 1, 50)), with_counts(random.normal(0.2, 1, 50))
-    there, back = paired_bootstrap(one, other, mean), paired_bootstrap(other, one, mean)
-    assert (there.difference, there.low, there.high) == pytest.approx((-back.difference, -back.high, -back.low))
-    assert there.p_value == back.p_value
-    assert 0.01 < there.p_value < 1
 
 
 @pytest.mark.journey

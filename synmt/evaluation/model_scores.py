@@ -77,10 +77,7 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
     loading, has_trees = _loading(options), options.parses is not None
     with remote_translator(translator, [options.model], loading, lines=count, has_trees=has_trees) as other:
         for score in score_pairs(translator, lines, read_lines(options.target), trees, other=other):
-            for side, dropped in (
-                ("source", score.source_dropped),
-                ("target", score.target_dropped),
-            ):
+            for side, dropped in (("source", score.source_dropped), ("target", score.target_dropped)):
                 if dropped:
                     what = f"the {side} of line {score.line}"
                     _logger.warning(too_long(what, translator.max_pieces, dropped, "not scored"))

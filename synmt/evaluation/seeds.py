@@ -58,9 +58,8 @@ class Spread:
 
 def spread(scores: Sequence[float]) -> Spread:
     """Describe the scores of a system's seeds."""
-    values = np.array(scores)
-    deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-    return Spread(float(values.mean()), deviation, float(values.min()), float(values.max()))
+    deviation = float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0
+    return Spread(float(np.mean(scores)), deviation, min(scores), max(scores))
 
 
 def seeded_bootstrap(base: DoubleArray, system: DoubleArray, observed: float, *, seed: int = SEED) -> Comparison:
@@ -159,10 +158,7 @@ def _differences(first: Run, other: Run) -> Iterator[str]:
         yield f"{key} is {after} here, {before} there"
     if learned := _other_inputs(first.info(), other.info()):
         yield f"the two were not trained with the same {listed(learned)}"
-    for text in [
-        *first.folder.glob("tests/*/source.txt"),
-        *first.folder.glob("tests/*/reference.txt"),
-    ]:
+    for text in [*first.folder.glob("tests/*/source.txt"), *first.folder.glob("tests/*/reference.txt")]:
         name = text.relative_to(first.folder)
         if (other.folder / name).is_file() and text.read_bytes() != (other.folder / name).read_bytes():
             yield f"the two were not tested on the same sentences ({name})"

@@ -124,9 +124,9 @@ def approximate_randomization(
     about other seeds (see synmt.evaluation.seeds). sacreBLEU's trials are the same; it counts only differences above
     the observed one, so that the p-value of a system against itself is close to 0 there, and 1 here.
     """
-    observed = abs(_mean_score(system, aggregate) - _mean_score(base, aggregate))
+    before, after = (np.mean([aggregate(one.sum(0)) for one in seeds]) for seeds in (base, system))
     differences = swapped_differences(base, system, aggregate, samples=samples, seed=seed)
-    extreme = np.count_nonzero(np.abs(differences) >= observed - _ROUNDING)
+    extreme = np.count_nonzero(np.abs(differences) >= abs(after - before) - _ROUNDING)
     return (int(extreme) + 1) / (samples + 1)
 
 
@@ -157,10 +157,6 @@ def _toss_coins(segments: int, *, samples: int, seed: int) -> Iterator[DoubleArr
     for start in range(0, samples, at_once):
         rows = min(at_once, samples - start)
         yield random.integers(2, size=(rows, segments), dtype=np.bool_).astype(np.float64)
-
-
-def _mean_score(seeds: Sequence[DoubleArray], aggregate: Aggregate) -> float:
-    return sum(aggregate(one.sum(0)) for one in seeds) / len(seeds)
 
 
 def paired_t_test(base: DoubleArray, system: DoubleArray) -> float:

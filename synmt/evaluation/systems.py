@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import Lines, printable, read_aligned
-from synmt.evaluation.outputs import Outputs, check_same_test, from_run, scored_on, tokens_folder
+from synmt.evaluation.outputs import Outputs, check_same_test, from_run, scored_on
 from synmt.evaluation.spaces import warn_of_unspaced
 from synmt.evaluation.system_paths import check_existence, group_paths, short_names
 
@@ -77,57 +77,35 @@ def _read_runs(paths: Sequence[Path], test: str | None, on: str | None) -> dict[
 
 
 def _read_texts(
-    paths: Sequence[Path],
-    runs: dict[Path, Outputs],
-    references: Path | None,
-    source: Path | None,
-    on: str | None,
+    paths: Sequence[Path], runs: dict[Path, Outputs], references: Path | None, source: Path | None, on: str | None
 ) -> dict[Path, Outputs]:
     """Read the translations of each path, with the references and sources that all share."""
-    first = next(iter(runs.values()), None)
-    scoring = first.scoring if first else scored_on(on)
+    first = next(iter(runs.values()), Outputs("", "", [], [], [], scoring=scored_on(on)))
+    folders = {path: path / "tests" / run.test for path, run in runs.items()}
     files = [path for path in paths if path not in runs]
-    if scoring.on_tokens and (files or references):
+    if first.scoring.on_tokens and (files or references):
         _logger.info("scores are on tokens, so files must have words with a space between two")
+    if references is None and not runs:
+        raise UsageError("the reference is missing", do="Give it with `-r FILE`")
     if references is None:
-        references = _shared_references(list(runs.values()))
-    if source is None and first and first.folder:
-        source = first.folder / "source.txt"
-    if references.exists():
-        for path in filter(references.samefile, {path for path in files if path.exists()}):
-            _logger.warning(f"{printable(path)} is the reference itself")
-    hypotheses = [_text(runs[path], "hypothesis") if path in runs else path for path in paths]
-    reference, *texts = read_aligned([references, *hypotheses, *([source] if source else [])])
-    sources = texts.pop() if source else []
+        for run in runs.values():
+            check_same_test(first, run)
+    elif str(references) in map(str, files):
+        _logger.warning(f"{printable(references)} is the reference itself")
+    # the files of runs, whose words have as many lines, show which text has another number of lines
+    own = next(iter(folders.values()), Path())
+    hypotheses = [folders[path] / "hypothesis.txt" if path in runs else path for path in paths]
+    sources = [source or own / "source.txt"] if source or runs else []
+    reference, *texts = read_aligned([references or own / "reference.txt", *hypotheses, *sources])
+    if references is None:
+        reference = first.reference
+    source_lines = texts.pop() if sources else []
     found = {}
     for path, lines in zip(paths, texts, strict=True):
         name = printable(path)
-        outputs = runs.get(path) or Outputs(Path(name).name, "", [], [], [])
-        found[path] = replace(
-            outputs,
-            source=sources,
-            reference=reference,
-            hypothesis=lines,
-            scoring=scoring,
-            path=name,
-        )
+        run = runs.get(path, Outputs(Path(name).name, "", [], [], lines))
+        found[path] = replace(run, source=source_lines, reference=reference, scoring=first.scoring, path=name)
     return found
-
-
-def _text(run: Outputs, name: str) -> Path:
-    """Find a text of a run, or its words; a run that does not tokenize has only one of them."""
-    assert run.folder
-    words = tokens_folder(run.folder)
-    return (words if run.scoring.on_tokens and words.is_dir() else run.folder) / f"{name}.txt"
-
-
-def _shared_references(runs: Sequence[Outputs]) -> Path:
-    """Find the references that all runs share."""
-    if not runs:
-        raise UsageError("the reference is missing", do="Give it with `-r FILE`")
-    for other in runs[1:]:
-        check_same_test(runs[0], other)
-    return _text(runs[0], "reference")
 
 
 def warn_about_texts(systems: Sequence[System], metrics: Lines, tokenize: str) -> None:
@@ -140,16 +118,13 @@ def warn_about_texts(systems: Sequence[System], metrics: Lines, tokenize: str) -
     if len(references) < _FEW:
         _logger.warning(f"with fewer than {_FEW} sentences, intervals and p-values are unreliable")
     warn_of_unspaced("the reference", references, metrics, tokenize)
+    texts = [(seed.path, seed.hypothesis) for system in systems for seed in system.seeds]
     bleu = any(name.startswith("bleu") for name in metrics)
-    for name, lines in [("the reference", references), *_translations(systems)]:
+    for name, lines in [("the reference", references), *texts]:
         # a tenth of the lines of a tokenized text end in a full stop after a space, at least
         stops = sum(line.rstrip().endswith(" .") for line in lines)
         if bleu and tokenize != "none" and stops * 10 > len(lines):
             _logger.warning(f"{name} looks tokenized; BLEU expects plain text, or `--tokenize none`")
-    for name, lines in _translations(systems):
+    for name, lines in texts:
         if empty := sum(not line.strip() for line in lines):
             _logger.warning(f"{name}: {empty:,} of {len(lines):,} translations are empty")
-
-
-def _translations(systems: Sequence[System]) -> Iterator[tuple[str, list[str]]]:
-    return ((seed.path, seed.hypothesis) for system in systems for seed in system.seeds)
