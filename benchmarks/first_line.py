@@ -1,14 +1,13 @@
 """Seconds until a command has written its first line, each time in a new process: wall clock and processor time.
 
 Commands take turns, so that other work on the machine hits all of them. The first round, which writes compiled files
-of Python, does not count.
+of Python, does not count. --tree is a run whose model reads trees, --plain one whose model reads none.
 
     python benchmarks/first_line.py --tree runs/multi30k-pascal --plain runs/multi30k-tiny --rounds 5
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -16,18 +15,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from measuring import Row, spread, table
+from measuring import Row, arguments, spread, table
 
 LINE = "A man in an orange hat is staring at something in front of the station.\n"
 
 
 def main() -> None:
     """Let the commands take turns and print what they took."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--tree", required=True, help="a run whose model reads trees")
-    parser.add_argument("--plain", required=True, help="a run whose model reads none")
-    options = parser.parse_args()
+    options = arguments(__doc__, rounds=5, tree=str, plain=str)
     with tempfile.TemporaryDirectory() as folder:
         cache, text = f"{folder}/cache", Path(folder) / "text"
         text.write_text(LINE * 100, encoding="utf-8")
@@ -44,8 +39,8 @@ def main() -> None:
         }
         taken: dict[str, list[tuple[float, ...]]] = {name: [] for name in commands}
         for _ in range(options.rounds + 1):
-            for name, (arguments, used) in commands.items():
-                taken[name].append(run(arguments, used or tempfile.mkdtemp(dir=folder)))
+            for name, (words, used) in commands.items():
+                taken[name].append(run(words, used or tempfile.mkdtemp(dir=folder)))
     rows: list[Row] = []
     for name, (_, *rounds) in taken.items():
         row: Row = {"command": name}
@@ -57,11 +52,11 @@ def main() -> None:
     print(table(rows))
 
 
-def run(arguments: list[str], cache: str) -> tuple[float, ...]:
+def run(words: list[str], cache: str) -> tuple[float, ...]:
     """Start a command and give it a line: seconds to its first line, to its end, and of processor time."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     environment["SYNMT_CACHE"] = cache
-    command = [sys.executable, "-m", "synmt", "--quiet", *arguments]
+    command = [sys.executable, "-m", "synmt", "--quiet", *words]
     start = time.perf_counter()
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
     assert process.stdin is not None

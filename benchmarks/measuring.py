@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -9,13 +10,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 # before torch, as in the command: it chooses how threads wait
 import synmt  # noqa: F401
 from synmt.reporting.values import Column, Interval, Table, Value
+
+if TYPE_CHECKING:
+    from torch import device as Device
 
 Row = dict[str, Value]
 """The values of a row by the titles of their columns."""
@@ -43,10 +47,31 @@ def table(
     return Table(columns=columns, rows=cells, notes=notes).without_empty_columns()
 
 
-def now(device: torch.device) -> float:
+def arguments(doc: str | None, **options: Any) -> argparse.Namespace:
+    """Read a command line that has these options.
+
+    doc: its help.
+    options: the default of each option, which also has its type; a type alone if the option has to be given.
+    """
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in options.items():
+        flag, several, required = f"--{name.replace('_', '-')}", isinstance(default, list), isinstance(default, type)
+        if isinstance(default, bool):
+            parser.add_argument(flag, action="store_true")
+        else:
+            kind = default if required else type(default[0] if several else default)
+            about = None if required else f"default: {' '.join(map(str, default)) if several else default}"
+            nargs = "+" if several else None
+            parser.add_argument(flag, type=kind, nargs=nargs, required=required, default=default, help=about)
+    return parser.parse_args()
+
+
+def now(device: Device) -> float:
     """Return the processor time of this process; with a GPU, which works while the processor waits, the clock."""
     if device.type == "cpu":
         return time.process_time()
+    import torch
+
     torch.cuda.synchronize(device)
     return time.perf_counter()
 

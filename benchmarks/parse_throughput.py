@@ -6,12 +6,11 @@ Systems take turns, so that other work on the machine slows all alike. The table
 round, the ratios to Stanza's bulk call with their range. "Sorted" is that call with its lines sorted by length. Loading
 the models is not counted for one process, and is for two: processes are only worth it for longer texts. For the
 probabilities of arcs (`--arcs` of `synmt parse`) it also prints how many there are, which mass they keep, and what they
-take in a file.
+take in a file. --text has a sentence in each line (.gz too), --model is `compact` or a folder of Stanza models.
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Callable
 from itertools import islice
@@ -30,13 +29,7 @@ _BULK = "Stanza, one bulk call"
 
 def main() -> None:
     """Let the systems take turns and print what they did."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--text", type=Path, required=True, help="text, one sentence a line, .gz too")
-    parser.add_argument("--lines", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--lang", default="en")
-    parser.add_argument("--model", default="compact", help="`compact`, or a folder of Stanza models")
-    options = parser.parse_args()
+    options = measuring.arguments(__doc__, text=Path, lines=1000, rounds=3, lang="en", model="compact")
     lines = [line for line in islice(read_lines(options.text), options.lines) if line.strip()]
     plain, with_arcs = (
         StanzaParser(options.lang, model=options.model, device="cpu", arcs=arcs) for arcs in (False, True)

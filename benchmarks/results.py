@@ -105,10 +105,11 @@ def _check_tests(plan: Plan, run: Planned) -> None:
 
 def _missing(chosen: Sequence[Planned], runs: Path) -> list[Planned]:
     """Choose the runs without a result; raises UsageError for the result of another recipe."""
-    missing = [run for run in chosen if not run.result.exists()]
+    missing = list[Planned]()
     for run in chosen:
-        measured = run.fingerprint if run in missing else read_result(run.result)["fingerprint"]
-        if measured != run.fingerprint:
+        if not run.result.exists():
+            missing.append(run)
+        elif (measured := read_result(run.result)["fingerprint"]) != run.fingerprint:
             what = f"the result of another recipe ({measured})"
             do = f"Remove it, and {runs / run.recipe.name}, to train and measure again"
             raise UsageError(what, where=str(run.result), do=do)

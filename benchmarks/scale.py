@@ -5,8 +5,8 @@
 Each measurement is a separate process with a given number of cores. Seconds are those on the clock, then those of
 processors, which other work on the machine does not change much, in this process and in workers that have ended. Memory
 is `ru_maxrss` at the end of a stage, of the process and of the largest of its children. The words are drawn by Zipf's
-law, 1 to `--longest` for a sentence. The vocabulary learns from at most `--training-lines` lines. The prepared corpora
-must be the same with any number of cores.
+law, 1 to `--longest` for a sentence; with `--duplicates`, duplicates are removed too. The vocabulary learns from at
+most `--training-lines` lines. The prepared corpora must be the same with any number of cores.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import Row, table
+from measuring import Row, arguments, table
 
 WORDS, CHUNK = 60_000, 50_000
 Stages = dict[str, dict[str, float]]
@@ -33,15 +33,16 @@ Stages = dict[str, dict[str, float]]
 
 def main() -> None:
     """Measure each number of pairs with each number of cores, and print tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, nargs="+", default=[1_000_000])
-    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--longest", type=int, default=35, help="words of the longest sentence")
-    parser.add_argument("--training-lines", type=int, default=2_000_000)
-    parser.add_argument("--duplicates", action="store_true", help="remove duplicates too")
-    parser.add_argument("--stage", choices=("prepare", "epoch"), help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = arguments(
+        __doc__,
+        pairs=[1_000_000],
+        cores=[1, 2],
+        longest=35,
+        training_lines=2_000_000,
+        duplicates=False,
+        stage="",
+        folder=Path(),
+    )
     if options.stage:
         [cores] = options.cores
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])

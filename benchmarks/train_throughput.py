@@ -11,7 +11,9 @@ rounds, ratios with their 95 % interval (bootstrap over rounds):
     x TOOL                  how many times as fast as the tool, in wall time and in processor time
     busy / quiet            with --busy N: the work of a second of processor time next to N processes that never rest
 
-Where other work runs on the machine, only ratios in processor time hold. The tools compute in float32.
+Where other work runs on the machine, only ratios in processor time hold. The tools compute in float32. --lengths are
+those of the longest sentence of each batch, --pieces is the size of the joint vocabulary. By default, all systems are
+measured that are installed.
 
     python benchmarks/train_throughput.py --systems plain pascal relative --rounds 30 --threads 1
     python benchmarks/train_throughput.py --systems plain marian --busy 5 --precision bf16
@@ -22,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -156,25 +159,23 @@ def ratio(title: str, times: Sequence[float], base: Sequence[float]) -> Row:
 
 def main() -> None:
     """Read the options, measure, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", default="small", choices=("tiny", "small", "base", "big"))
-    parser.add_argument("--pieces", type=int, default=8000, help="size of the joint vocabulary")
-    parser.add_argument("--batch-tokens", type=int, default=2048)
-    longest = "longest sentence of each batch"
-    parser.add_argument("--lengths", type=int, nargs="+", default=[12, 20, 28, 45], help=longest)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--precision", default="float32", choices=("float32", "bf16", "fp16"))
-    parser.add_argument("--busy", type=int, default=0, metavar="N", help="measure next to N busy processes, too")
-    names = (*PEERS, *ARCHITECTURES)
     missing = [name for name, (_, module, *_) in PEERS.items() if importlib.util.find_spec(module) is None]
-    ready = [name for name in names if name not in missing]
-    all_installed = "default: all that are installed"
-    parser.add_argument("--systems", nargs="+", default=ready, choices=names, help=all_installed)
-    options = parser.parse_args()
-    for name in set(options.systems).intersection(missing):
-        parser.error(f"{name} needs the Python package {PEERS[name][1]}, which is not installed")
+    options = measuring.arguments(
+        __doc__,
+        size="small",
+        pieces=8000,
+        batch_tokens=2048,
+        lengths=[12, 20, 28, 45],
+        rounds=7,
+        threads=2,
+        device="cpu",
+        precision="float32",
+        busy=0,
+        systems=[name for name in (*PEERS, *ARCHITECTURES) if name not in missing],
+    )
+    for name in options.systems:
+        if name in missing or name not in {*PEERS, *ARCHITECTURES}:
+            sys.exit(f"error: no system is named '{name}', or the Python package of this tool is not installed")
     keep_freed_memory()
     torch.set_num_threads(options.threads)
     print(f"{options.size}, {options.pieces} pieces, {options.precision}, {options.device}, {options.threads} threads")

@@ -64,14 +64,7 @@ def translate_all(translate: Search, sentences: list[list[int]], batch_size: int
 
 def main() -> None:
     """Let the systems take turns and print what they did."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", default="small", choices=("tiny", "small", "base", "big"))
-    parser.add_argument("--pieces", type=int, default=8000, help="size of the vocabulary")
-    parser.add_argument("--sentences", type=int, default=256)
-    parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
-    options = parser.parse_args()
+    options = measuring.arguments(__doc__, size="small", pieces=8000, sentences=256, batch_size=64, rounds=5, threads=2)
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
     random = np.random.default_rng(1)

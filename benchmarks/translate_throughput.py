@@ -43,7 +43,18 @@ System = Callable[[list[str]], list[str]]
 
 def main() -> None:
     """Let the systems take turns and print what they did."""
-    options = _options()
+    options = measuring.arguments(
+        __doc__,
+        run=Path,
+        text=Path,
+        sentences=1000,
+        beam=4,
+        length_penalty=0.6,
+        batch_size=128,
+        rounds=5,
+        systems=[""],
+        busy=0,
+    )
     lines = list(islice(read_lines(options.text), options.sentences))
     with tempfile.TemporaryDirectory() as folder:
         every = all_systems(Path(folder), options)
@@ -102,20 +113,6 @@ def their_translate(loaded: Any, translator: Translator, lines: list[str]) -> li
         max_decoding_length=int(limits_of(collate_source([longest]), options)),
     )
     return [translator.target.decode(list(map(int, one.hypotheses[0]))) for one in found]
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, required=True, help="a trained Transformer without variants")
-    parser.add_argument("--text", type=Path, required=True, help="sentences of the source language, .gz too")
-    parser.add_argument("--sentences", type=int, default=1000)
-    parser.add_argument("--beam", type=int, default=4)
-    parser.add_argument("--length-penalty", type=float, default=0.6)
-    parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--systems", nargs="+", default=[""], metavar="PART", help="parts of names; default: all")
-    parser.add_argument("--busy", type=int, default=0, metavar="N", help="processes that do nothing but compute")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -447,7 +447,7 @@ def test_the_figure_tells_kinds_of_trees_and_chance_apart_without_colours(folder
     assert names[:2] == ["with a parser's trees", "without trees"]
     kinds = [mark.get_marker() for mark, name in zip(legend.legend_handles, names, strict=True) if "chance" not in name]
     assert len(set(kinds)) == len(kinds)
-    assert names[-1] == "may be chance, or not tested"
+    assert names[-1] == "hollow: may be chance, or not tested"
 
 
 def test_a_comparison_that_has_only_its_baseline_yet_is_not_drawn(folder, monkeypatch):
@@ -471,7 +471,7 @@ def test_a_difference_far_from_all_others_is_written_at_the_edge(folder, monkeyp
     written = ["−47.00 (−49.09 to −44.91)", "−40.00 (seeds: 90.0, 10.0 BLEU)"]
     assert [text.get_text() for text in panel.texts] == written
     low, high = panel.get_xlim()
-    assert -5 < low < high < 5
+    assert -6 < low < high < 6
 
 
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d[\d,]*(?:\.\d+)?")
