@@ -56,7 +56,7 @@ def analyze_groups(options: GroupOptions) -> Report:
 
     systems = {system.name: [scores_of(seed) for seed in system.seeds] for system in sentences.systems}
     tables = [tabulate(grouping, systems) for grouping in groupings]
-    heading, test = _heading(options, sentences), sentences.main.test
+    heading = _heading(options, sentences)
     if options.plot:
         save_plot(options.plot, partial(draw_results, tables, suffix=_conditions(options)))
     parts = []
@@ -69,7 +69,7 @@ def analyze_groups(options: GroupOptions) -> Report:
         "system": sentences.title,
         "baseline": sentences.names[0] if len(systems) > 1 else None,
         "systems": [{"system": name, "seeds": len(seeds)} for name, seeds in systems.items()],
-        "test": test or None,
+        "test": sentences.main.test or None,
         "where": list(options.where),
         "metric": metric.title,
         "higher_is_better": metric.higher_is_better,
@@ -95,14 +95,11 @@ def _conditions(options: GroupOptions) -> str:
 
 def _heading(options: GroupOptions, sentences: Sentences) -> str:
     """Name systems with their numbers of seeds, test set and conditions."""
-    counts = {len(system.seeds) for system in sentences.systems}
-    compared, test = len(sentences.systems) > 1, sentences.main.test
-    same = f", {max(counts)} seeds each" if compared and len(counts) == 1 < max(counts) else ""
-    base, *others = (
-        one.name if same or len(one.seeds) == 1 else f"{one.name} ({len(one.seeds)} seeds)" for one in sentences.systems
-    )
-    named = f"{', '.join(others)} against {base}" if compared else base
-    return f"{named}{f' on {the_test_set(test)}' if test else ''}{same}{_conditions(options)}"
+    counts = [(one.name, len(one.seeds)) for one in sentences.systems]
+    base, *others = (f"{name} ({seeds} seeds)" if seeds > 1 else name for name, seeds in counts)
+    named = f"{', '.join(others)} against {base}" if others else base
+    test = sentences.main.test
+    return f"{named}{f' on {the_test_set(test)}' if test else ''}{_conditions(options)}"
 
 
 @dataclass(frozen=True, eq=False)
