@@ -43,11 +43,13 @@ def difference(found: Difference | None, of_test: str = "", *, unstable: bool = 
 
 def short_table(lines: Iterable[Line]) -> Table:
     """Show the scores and differences of some systems."""
-    rows: list[Row] = []
-    for line in lines:
-        row: Row = {"system": line.system, "seeds": len(line.scores), "BLEU": line.mean}
-        rows.append(row | difference(line.difference, unstable=line.unstable))
+    rows = [{"system": line.system} | _scores(line) for line in lines]
     return table(rows, _STAR, forms=_FORMS)
+
+
+def _scores(line: Line) -> Row:
+    row: Row = {"seeds": len(line.scores), "BLEU": line.mean, "±": line.deviation}
+    return row | difference(line.difference, unstable=line.unstable)
 
 
 def main_table(results: Results) -> Table:
@@ -56,9 +58,7 @@ def main_table(results: Results) -> Table:
     for place, line in enumerate(results.lines):
         system, base = line.system, results.systems.baseline(line.system)
         row: Row = {"system": system, "trees": results.systems.trees[system]}
-        row |= {"compared with": None if base == system else base, "seeds": len(line.scores)}
-        row |= {"BLEU": line.mean, "±": line.deviation}
-        row |= difference(line.difference, unstable=line.unstable)
+        row |= {"compared with": None if base == system else base} | _scores(line)
         row["exact match"] = _exact(results, system)
         for test, lines in results.bleu.items():
             if test != results.plan.test:

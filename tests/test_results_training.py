@@ -227,6 +227,7 @@ def test_a_plan_with_a_mistake_is_refused_before_anything_is_trained(tiny_plan, 
         ("title", "3", "a plan has no key '3'"),
         ("plain: base.yaml", "plain: {recipe: base.yaml, baseline: plan}", "no system is named 'plan'"),
         ("title", "chosen_by_score: [reads]\ntitle", "no system is named 'reads'"),
+        ("title", "pairs: [[plain, plan]]\ntitle", "pairs: no system is named 'plan'"),
         (
             "title",
             "search: {a + b: {recipe: base.yaml, baseline: plain}}\ntitle",
