@@ -147,13 +147,11 @@ class _Beer(MeanMetric):
         return done.stdout
 
     def _read(self, output: str, sentences: int) -> list[float]:
-        scores = {int(number): 100 * float(value) for number, value in _BEER_LINE.findall(output)}
-        if sorted(scores) != list(range(1, sentences + 1)):
+        found = _BEER_LINE.findall(output)
+        if [int(number) for number, _ in found] != list(range(1, sentences + 1)):
             first = next(iter(output.splitlines()), "")
-            what = f"BEER printed scores for {len(scores):,} sentences, not for {sentences:,}"
-            raise SynmtError(
-                f"{what}; its first line is '{first}'",
-                where=str(self._script),
-                do="Use release 2.0",
+            what = (
+                f"BEER printed scores for {len(found):,} sentences, not for {sentences:,}; its first line is '{first}'"
             )
-        return [scores[number] for number in range(1, sentences + 1)]
+            raise SynmtError(what, where=str(self._script), do="Use release 2.0")
+        return [100 * float(value) for _, value in found]

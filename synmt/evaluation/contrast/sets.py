@@ -237,30 +237,29 @@ def _read_json(path: Path) -> Iterator[_Entry]:
         with open_binary(path, allowed=["JSON"]) as stream:
             entries = json.load(stream)
         if not isinstance(entries, list):
-            raise SynmtError("not a list of entries", where=where)
+            raise SynmtError("not a list of entries")
         for number, entry in enumerate(entries, start=1):
             where = f"{path}: entry {number}"
             yield _json_entry(entry, where)
     except (SynmtError, ValueError, RecursionError) as error:
         what = "the JSON is nested too deeply" if isinstance(error, RecursionError) else f"not JSON ({error})"
-        problem = error if isinstance(error, SynmtError) else SynmtError(what, where=where)
+        problem = error if isinstance(error, SynmtError) else SynmtError(what)
         allowed = "The JSON of LingEval97 (source, reference, errors) or ContraPro (src segment, …)"
-        raise problem.with_(allowed=problem.allowed or allowed) from None
+        raise problem.with_(where=problem.where or where, allowed=problem.allowed or allowed) from None
 
 
 def _json_entry(entry: Any, where: str) -> _Entry:
     errors = entry.get("errors") if isinstance(entry, dict) else None
     if not isinstance(errors, list) or not all(isinstance(error, dict) for error in errors):
-        raise SynmtError("the list 'errors' is missing", where=where)
-    wrong = [(_text(error, "contrastive", where),) for error in errors]
+        raise SynmtError("the list 'errors' is missing")
+    wrong = [(_text(error, "contrastive"),) for error in errors]
     if "ref segment" in entry:
         every = tuple(text for texts in wrong for text in texts)
         contrasts = [(every, _pronoun_groups(entry))] if every else []
-        return _Entry(_text(entry, "src segment", where), _text(entry, "ref segment", where), contrasts, where)
+        return _Entry(_text(entry, "src segment"), _text(entry, "ref segment"), contrasts, where)
     names = {"phenomenon": "type", "distance": "distance", "frequency": "frequency"}
     groups = [{by: error.get(name) for by, name in names.items()} for error in errors]
-    contrasts = list(zip(wrong, groups, strict=True))
-    return _Entry(_text(entry, "source", where), _text(entry, "reference", where), contrasts, where)
+    return _Entry(_text(entry, "source"), _text(entry, "reference"), list(zip(wrong, groups, strict=True)), where)
 
 
 def _pronoun_groups(entry: dict[str, Any]) -> dict[str, Any]:
@@ -274,11 +273,11 @@ def _pronoun_groups(entry: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _text(values: dict[str, Any], name: str, where: str) -> str:
+def _text(values: dict[str, Any], name: str) -> str:
     text = values.get(name)
     if not isinstance(text, str):
-        raise SynmtError(f"the text '{name}' is missing", where=where)
+        raise SynmtError(f"the text '{name}' is missing")
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise SynmtError(f"the text '{name}' has half of a surrogate pair, such as \\ud83d alone", where=where)
+        raise SynmtError(f"the text '{name}' has half of a surrogate pair, such as \\ud83d alone")
     # a parser would take a line end for the end of a sentence
     return " ".join(text.splitlines())
