@@ -32,7 +32,7 @@ ORDER = (
     ("decode",),
     ("evaluation",),
     ("training",),
-    ("analysis",),
+    ("analysis", "cluster"),
     ("cli",),
 )
 """Each package imports from those of earlier rows, and from itself."""

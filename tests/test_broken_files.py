@@ -45,9 +45,9 @@ from synmt.training.finished import has_finished, missing_tests
 from synmt.training.lifecycle import check_run
 from synmt.training.log import Log
 from synmt.training.meter import Meter
+from synmt.training.parse_text import read_parse_cost
 from synmt.training.test_sets import read_results
 from synmt.training.trees.label_warnings import relation_warnings
-from synmt.training.trees.parse_text import read_parse_cost
 from synmt.words.casing import Truecaser
 from synmt.words.word_tokenizer import load_tokenizers
 

@@ -14,6 +14,8 @@ from safetensors.torch import load_file, save_file
 from test_cli_train import StopAfter, assert_same_run
 from tiny import TRAINING, snapshot, succeed, synmt, write_corpus, write_recipe
 
+from synmt.cluster import grid as grid_cluster
+from synmt.cluster.portable_run import newest_step, pack, unpack
 from synmt.errors import SynmtError
 from synmt.evaluation import comparison
 from synmt.files.reading import stored_sha256
@@ -22,9 +24,8 @@ from synmt.parallel.work import using_cluster
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.load import load_recipe
 from synmt.run import Run
-from synmt.training import grid_cluster, pipeline
+from synmt.training import pipeline
 from synmt.training.grid import ClusterStarted, FailedRun, GridRecord, NextRun, train_grid
-from synmt.training.portable_run import newest_step, pack, unpack
 from synmt.training.records import RunRecord, StartRecord
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline"), pytest.mark.filterwarnings("ignore")]

@@ -22,7 +22,8 @@ from synmt.model.build import build
 from synmt.model.weights import average_weights, load_weights, save_weights
 from synmt.run import Run, find_run
 from synmt.training.checkpoint import regular_checkpoints
-from synmt.training.meter import peak_memory
+from synmt.training.distributed import Processes
+from synmt.training.meter import Meter, Update, peak_memory
 from synmt.training.optimizer import learning_rate
 from synmt.training.records import EndRecord, StepRecord, ValidationRecord
 from synmt.training.trainer import Trainer
@@ -399,3 +400,15 @@ def test_an_unfinished_run_says_how_to_go_on(tmp_path):
     Run(tmp_path / "a").write_info(status="training")
     with pytest.raises(SynmtError, match=r"not finished.*synmt train"):
         Run(tmp_path / "a").weights_of("final")
+
+
+def test_the_processor_time_of_a_record_is_that_of_all_processes(monkeypatch):
+    given = []
+    monkeypatch.setattr(Processes, "sum", lambda self, *values: given.append(values) or [8_000_000])
+    for processes in (Processes(), Processes(rank=0, count=2)):
+        meter = Meter(torch.device("cpu"), processes=processes)
+        losses = [{"loss": torch.tensor(6.0), "nll": torch.tensor(4.0)}]
+        meter.add(Update(1, losses, [[0]], 2, 2 * processes.count, 0.1, torch.tensor(1.0)))
+        record = meter.record(1)
+        assert (record.processor_seconds == 8, record.tokens) == (processes.count == 2, 2 * processes.count)
+    assert len(given) == 1

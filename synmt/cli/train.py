@@ -15,7 +15,7 @@ import typer
 
 from synmt.cli import console
 from synmt.cli.command import ClusterAddress, DataFolder, DryRun, RecipesAndOverrides, loading
-from synmt.cli.prepare import draw_progress, show_keys, show_plan, show_recipes
+from synmt.cli.prepare import show_corpus, show_keys, show_plan, show_recipes
 from synmt.errors import SynmtError, UsageError, counted
 
 if TYPE_CHECKING:
@@ -120,7 +120,8 @@ def _parse_seeds(text: str | None) -> int | list[int] | None:
 
 
 def _show_plan(recipes: list[str], overrides: list[str], grid: dict[str, Any] | None, folders: dict[str, Any]) -> None:
-    from synmt.training.plan.recipe import plan_grid, plan_training
+    from synmt.training.grid import plan_grid
+    from synmt.training.pipeline import plan_training
 
     how = {**folders, **(grid or {})}
     show_plan(plan_grid(recipes, overrides, **how) if grid else plan_training(recipes[0], overrides, **how))
@@ -168,12 +169,16 @@ def _end_grid(record: GridRecord, again: Callable[[], str]) -> None:
 
 def _draw(records: Iterator[Record], stop: threading.Event, again: Callable[[], str]) -> None:
     """Show every record as it comes; a signal sets `stop`, and `again` names the command that then resumes."""
+    from synmt.training.preparation import Prepared
     from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 
     with ExitStack() as training:
         step, first, began, settings, advance = 0, 0, 0.0, None, None
-        for record in draw_progress(records, new_only=True):
-            if isinstance(record, StartRecord):
+        for record in records:
+            if isinstance(record, Prepared):
+                if record.new:
+                    show_corpus(record)
+            elif isinstance(record, StartRecord):
                 step, settings = record.step, record.settings
                 first, began = step, time.monotonic()
                 console.remark(_start_line(record))

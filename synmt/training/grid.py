@@ -15,15 +15,17 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Literal
 
-from synmt.corpora.download import result_of
+from synmt.arrays import SIDES
 from synmt.errors import SynmtError, naming_lack_of_memory
 from synmt.evaluation.comparison import ScoreOptions, SystemComparison, compare_systems
 from synmt.evaluation.outputs import tests_of, the_test_set
 from synmt.parallel.torchrun import started
 from synmt.parallel.work import cluster_in_use
 from synmt.recipe.schema import Recipe
+from synmt.run import Run
 from synmt.training.grid_runs import (
     ClusterStarted,
     Ends,
@@ -35,7 +37,9 @@ from synmt.training.grid_runs import (
     failure_of,
     grid_runs,
     runs_left,
+    waits_for,
 )
+from synmt.training.stages import Estimate, estimate_all
 
 if TYPE_CHECKING:
     from synmt.training.distributed import Processes
@@ -103,8 +107,8 @@ def train_grid(
     processes = processes or _join_processes(needed=bool(left))
     cluster = cluster_in_use() if processes is None or processes.count == 1 else None
     if cluster and left:
-        from synmt.training.grid_cluster import train_side_by_side
-
+        # by name, since it is a package that imports this one
+        train_side_by_side = resolve_name("synmt.cluster.grid:train_side_by_side")
         ends = yield from train_side_by_side(cluster, planned, left, data, overwrite=overwrite, stop=stop)
     else:
         ends = yield from _one_by_one(planned, left, data, overwrite=overwrite, stop=stop, processes=processes)
@@ -141,8 +145,8 @@ def _one_by_one(
 
 def train_run(run: GridRun, data: str | Path = "data", *, overwrite: bool = False) -> RunRecord | FailedRun:
     """Train one run of a grid to its end, in this process or in one of a `concurrent.futures.Executor`."""
-    end = result_of(_train(run, data, overwrite=overwrite, stop=None, processes=None))
-    assert end is not None
+    *_, end = _train(run, data, overwrite=overwrite, stop=None, processes=None)
+    assert not isinstance(end, NextRun)
     return end
 
 
@@ -230,3 +234,42 @@ def _tests_of(run: GridRun) -> list[str]:
         return tests_of(run.folder)
     except SynmtError:
         return []
+
+
+def plan_grid(
+    recipes: Iterable[str | Path | Recipe],
+    overrides: Iterable[str] = (),
+    *,
+    seeds: int | Sequence[int] | None = None,
+    runs: str | Path = "runs",
+    data: str | Path = "data",
+    overwrite: bool = False,
+) -> list[Estimate]:
+    """Estimate what `train_grid` would do; arguments and errors are the same. What runs share is listed once."""
+    from synmt.training.run_stages import RunStages
+    from synmt.training.text_stages import TextStage
+    from synmt.training.trees.requirements import tree_requirements
+
+    planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs)
+    check_grid(runs_left(planned, overwrite=overwrite), planned, overwrite=overwrite)
+    steps, seen, texts = list[Estimate](), set[tuple[str, ...]](), dict[str, TextStage]()
+    for run in planned:
+        if before := waits_for(run, planned):
+            steps.append(Estimate(f"train {run.folder}", "to do", f"with the weights of {before}"))
+            continue
+        recipe = run.recipe
+        text = texts.setdefault(repr((recipe.corpus, recipe.source, recipe.target)), TextStage(recipe))
+        requirements = tree_requirements(recipe)
+        way = RunStages(Run(run.folder), recipe, requirements, Path(data), overwrite=overwrite, text=text)
+        for step in estimate_all(way.shared()):
+            key = (_text_of(recipe), step.what, step.state, step.amount)
+            steps += [step] if key not in seen else []
+            seen.add(key)
+        steps += estimate_all(way.own())
+    return steps
+
+
+def _text_of(recipe: Recipe) -> str:
+    """Name the text of a recipe and its parsers: as long as they are not there, the steps of two texts look alike."""
+    parsers = [(recipe.parser_of(side).model, recipe.parser_of(side).package) for side in SIDES]
+    return repr((recipe.corpus, recipe.source, recipe.target, recipe.text, recipe.target_text, parsers))

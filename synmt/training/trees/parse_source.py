@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.arrays import Side
-from synmt.corpora.resolve import Corpus
+from synmt.corpora.corpus import Corpus
 from synmt.data.annotate import annotation_name, describe_files
 from synmt.errors import UsageError
 from synmt.parsing.models import ADDED
@@ -64,9 +64,7 @@ class ParseSource:
         return annotation_name(self.side, self._origin)
 
     def annotation_in(self, prepared: Path) -> str | None:
-        """Find the annotation of a prepared corpus by our parser; one with probabilities also serves without."""
-        if self.parser is None:
-            return None
+        """Find the annotation of a prepared corpus; one with probabilities also serves without."""
         names = [self.name(arcs=arcs) for arcs in ([True] if self.arcs else [False, True])]
         return next((name for name in names if (prepared / name / "annotation.json").is_file()), None)
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from synmt.arrays import SIDES, Side
-from synmt.corpora.progress import Progress
-from synmt.corpora.resolve import Corpus
+from synmt.corpora.corpus import Corpus
 from synmt.errors import SynmtError, UsageError
 from synmt.files.links import own_folder
-from synmt.files.reading import fingerprint, offline, stored_sha256
+from synmt.files.reading import fingerprint, stored_sha256
 from synmt.model.build import place_variants
 from synmt.model.placement import Layers, PlacedVariant
-from synmt.parsing.models import folder_of, missing
-from synmt.parsing.official import fetching, is_complete
+from synmt.parsing.official import is_complete
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe
@@ -195,19 +193,13 @@ def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, requirements: Tr
     return found
 
 
-def missing_parser(recipe: Recipe, side: Side) -> SynmtError | None:
-    """Make the error for an official model that SYNMT_OFFLINE keeps from being downloaded; None if there is none."""
-    settings, language = recipe.parser_of(side), recipe.language_of(side)
-    if settings.model != "official" or not offline() or is_complete(language, settings.package):
-        return None
-    return missing("official", folder_of("official"), language)
-
-
-def fetch_parser(recipe: Recipe, side: Side) -> Generator[Progress, None, None]:
-    """Download the official model of one side, if the recipe uses it and it is missing."""
+def lacks_parser(recipe: Recipe, side: Side) -> bool:
+    """Tell whether an official model has to be downloaded; raises SynmtError for a parser that cannot be had."""
     settings = recipe.parser_of(side)
-    if settings.model == "official":
-        yield from fetching(recipe.language_of(side), settings.package)
+    if settings.model == "official" and not is_complete(recipe.language_of(side), settings.package):
+        return True
+    make_parser(recipe, side)
+    return False
 
 
 def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False, download: bool = False) -> StanzaParser:
