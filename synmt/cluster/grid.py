@@ -206,11 +206,10 @@ def _end_of(
     if not run.exists() or here < newest_step(content):
         unpack(run, content)
     remove_leftovers(run)
-    parser = portable.parser_folder
-    how = {"parser": str(parser) if parser else None}
+    parser = str(portable.parser_folder) if portable.parser_folder else None
     try:
         with adding_advice(advice), naming_lack_of_memory():
-            *_, end = train_prepared(run, portable.recipe, portable.prepared, Processes(), stop, **how)
+            *_, end = train_prepared(run, portable.recipe, portable.prepared, Processes(), stop, parser=parser)
     except Exception as error:
         return failure_of(target, error)
     assert isinstance(end, EndRecord), end

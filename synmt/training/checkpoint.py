@@ -25,13 +25,13 @@ from synmt.training.meter import Step
 from synmt.training.optimizer import first_state, local_part, states_of
 
 
-@with_config(ConfigDict(extra="ignore"))
 class UnloggedCost(TypedDict, total=False):
     """What `Meter.cost` returns; old checkpoints also have joules."""
 
     tokens: Count
     seconds: Amount
     processor_seconds: Amount
+    joules: Amount | None
 
 
 @with_config(ConfigDict(extra="forbid"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import logging
 import threading
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,12 +39,12 @@ from synmt.training.grid_runs import (
     runs_left,
     waits_for,
 )
+from synmt.training.records import RunRecord
 from synmt.training.stages import Estimate, estimate_all
 
 if TYPE_CHECKING:
     from synmt.training.distributed import Processes
     from synmt.training.pipeline import Record
-    from synmt.training.records import RunRecord
 
 _logger = logging.getLogger(__name__)
 
@@ -135,9 +135,10 @@ def _one_by_one(
         if _is_stopped(stop, processes):
             break
         yield NextRun(run.folder, number, len(planned), run not in left)
-        how = {"overwrite": overwrite, "stop": stop, "processes": processes}
-        end = (yield from _train(run, data, **how)) if run in left else None
-        if end is not None and not isinstance(end, FailedRun) and end.status == "interrupted":
+        end = None
+        for end in _train(run, data, overwrite=overwrite, stop=stop, processes=processes) if run in left else ():
+            yield end
+        if isinstance(end, RunRecord) and end.status == "interrupted":
             break
         ends[run.folder] = end if isinstance(end, FailedRun) else None
     return ends
@@ -146,36 +147,28 @@ def _one_by_one(
 def train_run(run: GridRun, data: str | Path = "data", *, overwrite: bool = False) -> RunRecord | FailedRun:
     """Train one run of a grid to its end, in this process or in one of a `concurrent.futures.Executor`."""
     *_, end = _train(run, data, overwrite=overwrite, stop=None, processes=None)
-    assert not isinstance(end, NextRun)
+    assert isinstance(end, RunRecord | FailedRun), end
     return end
 
 
 def _train(
     run: GridRun, data: str | Path, *, overwrite: bool, stop: threading.Event | None, processes: Processes | None
-) -> Generator[Record | FailedRun, None, RunRecord | FailedRun | None]:
-    """Train a run; returns its last record, which `torchrun` gives to its first process only."""
+) -> Iterator[Record | FailedRun]:
+    """Train a run; its last record, which `torchrun` gives to its first process only, says how it has ended."""
     from synmt.training import pipeline
-    from synmt.training.records import RunRecord
 
-    last = None
-    how = {"data": data, "overwrite": overwrite, "stop": stop, "processes": processes}
+    runs = run.folder.parent
+    steps = pipeline.train(run.recipe, runs=runs, data=data, overwrite=overwrite, stop=stop, processes=processes)
     try:
-        with naming_lack_of_memory(), closing(pipeline.train(run.recipe, runs=run.folder.parent, **how)) as records:
-            for last in records:
-                yield last
+        with naming_lack_of_memory(), closing(steps):
+            yield from steps
     except Exception as error:
         if processes and processes.count > 1:
             raise
-        last = failure_of(run.folder, error)
-        yield last
-    _free_memory(run.recipe)
-    return last if isinstance(last, RunRecord | FailedRun) else None
-
-
-def _free_memory(recipe: Recipe) -> None:
-    """Free what a run leaves behind: cycles of objects, which may hold memory of a GPU, and compiled models."""
+        yield failure_of(run.folder, error)
+    # cycles of objects may hold memory of a GPU
     gc.collect()
-    if recipe.training.compile:
+    if run.recipe.training.compile:
         import torch
 
         # torch stops compiling a function that it has compiled for several models

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -66,14 +67,23 @@ class Meter:
         self._updates: list[Update] = []
         self.start()
 
-    def start(self, tokens: int = 0, **spent: Any) -> None:
-        """Start measuring; tokens, spent: the `cost` of steps that were measured before."""
-        self.tokens, self._spent = tokens, _Spent(spent)
+    def start(self, cost: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Start measuring; cost: that of steps that were measured before."""
+        self.tokens: int = cost.get("tokens", 0)
+        self._seconds: float = cost.get("seconds", 0.0)
+        self._processor_seconds: float = cost.get("processor_seconds", 0.0)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self._began, self._processor_began = time.monotonic(), time.process_time()
+
+    def _stop(self) -> None:
+        self._seconds += time.monotonic() - self._began
+        self._processor_seconds += time.process_time() - self._processor_began
 
     def cost(self) -> dict[str, Any]:
-        """Tell what the steps that no record covers yet have cost; only while measuring is paused."""
-        spent = self._spent
-        return {"tokens": self.tokens, "seconds": spent.seconds, "processor_seconds": spent.processor_seconds}
+        """Return what the steps that no record covers yet have cost; only while measuring is paused."""
+        return {"tokens": self.tokens, "seconds": self._seconds, "processor_seconds": self._processor_seconds}
 
     def unlogged(self) -> dict[str, Any]:
         """Return these steps and their cost, for a checkpoint."""
@@ -83,9 +93,9 @@ class Meter:
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """Exclude the time of a block from the speed."""
-        self._spent.stop()
+        self._stop()
         yield
-        self._spent.go_on()
+        self._go_on()
 
     def add(self, update: Update) -> None:
         """Add one update."""
@@ -113,14 +123,13 @@ class Meter:
     def record(self, number: int) -> StepRecord:
         """Average the steps since the last record, and start again."""
         self.read()
-        spent = self._spent
-        spent.stop()
+        self._stop()
         steps, self.steps = self.steps, []
         tokens = sum(step.tokens for step in steps)
         means = {name: sum(step.means[name] * step.tokens for step in steps) / tokens for name in steps[0].means}
         cost = self.cost()
         if self._processes.count > 1:
-            cost["processor_seconds"] = self._processes.sum(round(1e6 * spent.processor_seconds))[0] / 1e6
+            cost["processor_seconds"] = self._processes.sum(round(1e6 * self._processor_seconds))[0] / 1e6
         record = StepRecord(
             step=number,
             loss=means.pop("loss"),
@@ -128,28 +137,12 @@ class Meter:
             losses=means,
             learning_rate=steps[-1].learning_rate,
             gradient_norm=steps[-1].gradient_norm,
-            tokens_per_second=self.tokens / spent.seconds,
+            tokens_per_second=self.tokens / self._seconds,
             memory=peak_memory(self.device),
             **cost,
         )
         self.start()
         return record
-
-
-class _Spent:
-    """What has been spent since the start, while it was not stopped: wall clock and processor time."""
-
-    def __init__(self, before: Mapping[str, Any]) -> None:
-        self.seconds: float = before.get("seconds", 0.0)
-        self.processor_seconds: float = before.get("processor_seconds", 0.0)
-        self.go_on()
-
-    def go_on(self) -> None:
-        self._began, self._processor_began = time.monotonic(), time.process_time()
-
-    def stop(self) -> None:
-        self.seconds += time.monotonic() - self._began
-        self.processor_seconds += time.process_time() - self._processor_began
 
 
 def _not_finite(step: int, what: str, lines: Sequence[int]) -> SynmtError:

@@ -26,7 +26,7 @@ from synmt.syntax.feature_signals import FeatureValues
 from synmt.syntax.reading import Reading, reading_of
 from synmt.training.checks import check_values, load_checked
 from synmt.training.distributed import Processes, join_processes
-from synmt.training.initial import adopt_case, adopt_vocabulary, freeze, take_weights
+from synmt.training.initial import adopt_vocabulary, freeze, take_weights
 from synmt.training.lifecycle import RESUME_ADVICE, begin_run, finish_run, write_final_weights
 from synmt.training.log import Log
 from synmt.training.preparation import Preparation, Prepared
@@ -69,14 +69,14 @@ def plan_preparation(
 
 def _preparation(recipe: str | Path | Recipe, overrides: Iterable[str], data: Path, source_trees: bool) -> Preparation:
     loaded, requirements = load_checked(recipe, overrides, tree_requirements)
-    loaded, vocabularies = adopt_vocabulary(loaded)
+    loaded, vocabularies, truecasers = adopt_vocabulary(loaded)
     return Preparation(
         loaded,
         requirements,
         data,
         source_trees=source_trees,
         vocabularies=vocabularies,
-        truecasers=adopt_case(loaded),
+        truecasers=truecasers,
     )
 
 

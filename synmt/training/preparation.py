@@ -152,7 +152,7 @@ class Preparation:
     def warnings(self) -> Iterator[str]:
         """Name relations that a variant does not know, and what filters have dropped."""
         folder = self.pieces.result
-        yield from relation_warnings(self.recipe, PreparedCorpus.open(folder), self._annotations())
+        yield from relation_warnings(self.requirements, PreparedCorpus.open(folder), self._annotations())
         yield from describe_dropped(self.recipe, self.task.result, folder)
 
 

@@ -21,7 +21,6 @@ from synmt.run import Run
 from synmt.training.changed_inputs import changed_inputs, inputs_error
 from synmt.training.checks import check_run_folder
 from synmt.training.finished import is_complete, missing_tests
-from synmt.training.initial import adopt_case
 from synmt.training.lifecycle import write_final_weights
 from synmt.training.preparation import Preparation
 from synmt.training.stages import Estimate, Stage, run_stages
@@ -49,11 +48,11 @@ class RunStages:
         text: TextStage | None = None,
     ) -> None:
         self.run, self.overwrite = run, overwrite
-        self.recipe, self.vocabularies, self.finished = check_run_folder(run, recipe, overwrite=overwrite)
+        adopted, self.finished = check_run_folder(run, recipe, overwrite=overwrite)
+        self.recipe, self.vocabularies, truecasers = adopted
         self.changed = [] if overwrite else changed_inputs(run, self.recipe)
-        case = {} if self.changed else adopt_case(self.recipe, run, overwrite=overwrite)
         self.preparation = Preparation(
-            self.recipe, requirements, data, vocabularies=self.vocabularies, truecasers=case, text=text
+            self.recipe, requirements, data, vocabularies=self.vocabularies, truecasers=truecasers, text=text
         )
 
     def check_inputs(self) -> None:

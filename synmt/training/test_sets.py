@@ -52,12 +52,11 @@ def translate_tests(run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles], *
     """
     if not tests:
         return
-    needs_trees = tree_requirements(recipe, run.folder / "code")["source"].to_run
     translator = Translator.load(run, device=recipe.training.device, parser=parser)
     # before they are read: a later change is noticed
     hashes = {name: hashes_of(files) for name, files in tests.items()}
     for name, files in tests.items():
-        trees = given_trees(recipe, files, "source") if needs_trees else None
+        trees = given_trees(recipe, files, "source") if translator.reads_trees else None
         text, words = _read_texts(files, translator)
         began, processor_began = time.monotonic(), time.process_time()
         done = _translate(translator, words.source, trees, name)

@@ -29,11 +29,11 @@ def validation_bleu(
     warn_of_unspaced(corpus.valid.target.name, text, ("bleu",), tokenize, option="`evaluation.tokenize`")
     references = [text[example.line] for example in valid.split.rows(range(len(valid.split)))]
     settings = recipe.decoding.model_copy(update={"beam_size": recipe.training.validation_beam_size})
-    options = {"tokenize": tokenize, "lowercase": recipe.evaluation.lowercase}
+    lowercase = recipe.evaluation.lowercase
 
     def score(model: Seq2Seq) -> float:
         hypotheses = translate_batches(model, valid.once(), settings, target)
         hypotheses = hypotheses if on_tokens else [tokenizer.join(line) for line in hypotheses]
-        return score_system(hypotheses, references, ("bleu",), **options)["bleu"].value
+        return score_system(hypotheses, references, ("bleu",), tokenize=tokenize, lowercase=lowercase)["bleu"].value
 
     return score
