@@ -198,9 +198,9 @@ def test_a_text_is_planned_once_for_all_runs_that_read_it(here, monkeypatch):
     write_recipe(Path("third.yaml"), Path("other"))
     found = []
     find = TextStage.find
-    monkeypatch.setattr(TextStage, "find", lambda stage: found.append(stage.recipe.name) or find(stage))
+    monkeypatch.setattr(TextStage, "find", lambda stage: found.append(stage.where[0].folder.name) or find(stage))
     steps = plan_grid(["plain", "pascal", "third"], seeds=3)
-    assert found == ["plain", "third"]
+    assert found == ["text", "other"]
     assert [step.what for step in steps].count("find the text: text") == 1
 
 

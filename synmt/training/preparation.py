@@ -114,7 +114,7 @@ class Preparation:
     def run(self) -> Prepared:
         """Make what is missing, and describe the data."""
         new, sources = run_stages(self.stages), self.parsers.result
-        costs = {side: stage.cost() for side, stage in self.trees.items()}
+        costs: dict[Side, Mapping[str, Any] | None] = {side: stage.cost() for side, stage in self.trees.items()}
         if self.task.trees:
             costs["source"] = read_parse_cost(self.task.trees[0])
         return Prepared(
@@ -136,7 +136,7 @@ class Preparation:
     def _inputs(self) -> Inputs:
         """Hash the texts of the recipe, the trees that come with them, and the parsers of the others."""
         recipe, raw = self.recipe, self.text.result
-        trees = {path for source in self.parsers.result.values() for path in source.given.values()}
+        trees: set[Path | None] = {path for source in self.parsers.result.values() for path in source.given.values()}
         if recipe.tasks.trees == "bracketings":
             trees.add(raw.train.source_bracketings)
         elif recipe.tasks.trees == "dependencies":
@@ -195,6 +195,7 @@ class TaskStage(_DataStage[Corpus]):
         words, kind = self.of.words.known, self.recipe.tasks.trees
         if kind == "none" or words is None:
             return words
+        check_lengths(words.splits())
         trees = []
         for split in self._splits:
             path, parser = self._given(split), None
@@ -209,7 +210,6 @@ class TaskStage(_DataStage[Corpus]):
 
     def make(self) -> Corpus:
         words, folder = self.of.words.result, own_folder(self.data / "tasks")
-        check_lengths(words.splits())
         if self.recipe.tasks.trees == "bracketings":
             return with_bracketings(self.recipe, words, folder)
         trees = []

@@ -106,7 +106,7 @@ class ParserStage(Stage[dict[Side, ParseSource]]):
         self, recipe: Recipe, requirements: Mapping[Side, TreeRequirements], sides: Sequence[Side], text: TextStage
     ) -> None:
         self.recipe, self.requirements, self.text = recipe, requirements, text
-        self.sides = [side for side in SIDES if side in sides or requirements[side].as_text]
+        self.sides: list[Side] = [side for side in SIDES if side in sides or requirements[side].as_text]
 
     def find(self) -> dict[Side, ParseSource] | None:
         if self.text.known is None or any(self._lacking()):
@@ -149,9 +149,9 @@ class ParserStage(Stage[dict[Side, ParseSource]]):
             return True
         if side in self.sides:
             return not self.given(side)
-        if side == "target" or recipe.tasks.trees != "dependencies":
+        if side == "target" or recipe.tasks.trees != "dependencies" or recipe.parser.control == "gold":
             return False
-        return given_trees(recipe, text.train, side) is None if text else recipe.parser.control != "gold"
+        return text is None or given_trees(recipe, text.train, side) is None
 
     def parser_of(self, side: Side) -> StanzaParser | None:
         """Return the parser of a side, if it is used; the text is there."""

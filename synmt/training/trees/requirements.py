@@ -60,12 +60,14 @@ class TreeRequirements:
         return tuple(name for name in self.features if name in FEATURES)
 
 
-def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
+def tree_requirements(recipe: Recipe, code: Path | None = None) -> dict[Side, TreeRequirements]:
     """Check the variants of a recipe and find what trees they need; nothing is built.
 
     Raises UsageError for options, places, parsers and tasks that do not fit together.
+
+    code: where the run keeps the source of variants outside synmt.
     """
-    placed = place_variants(recipe.model, recipe.syntax)
+    placed = place_variants(recipe.model, recipe.syntax, code=code)
     variants = {side: [variant for layer in placed[side] for variant in layer] for side in SIDES}
     requirements: dict[Side, TreeRequirements] = {
         side: _requirements(variants[side], recipe.parser_of(side)) for side in SIDES
