@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -595,12 +596,20 @@ def test_text_that_changed_after_it_was_prepared_is_refused(tmp_path, corpus):
         annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser={})
 
 
-def test_two_processes_do_not_write_the_same_corpus(tmp_path, corpus):
-    first = prepare(recipe_of(), corpus, tmp_path / "prepared")
-    next(first)
-    with pytest.raises(SynmtError, match="another process is writing this corpus"):
-        prepare(recipe_of(), corpus, tmp_path / "prepared")
-    list(first)
+def test_two_processes_do_not_write_the_same_corpus(tmp_path, corpus, monkeypatch):
+    refused = []
+
+    @contextmanager
+    def second(*job):
+        if not refused:
+            refused.append(job)
+            with pytest.raises(SynmtError, match="another process is writing this corpus"):
+                prepare(recipe_of(), corpus, tmp_path / "prepared")
+        yield lambda amount: None
+
+    monkeypatch.setattr("synmt.reporting.progress._display", second)
+    prepare(recipe_of(), corpus, tmp_path / "prepared")
+    assert refused
     assert is_complete(tmp_path / "prepared")
 
 
