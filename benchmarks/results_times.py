@@ -33,7 +33,7 @@ from synmt.recipe.schema import Recipe
 from synmt.run import Run, check_folder
 from synmt.training.distributed import Processes
 from synmt.training.pipeline import make_trainer, prepare
-from synmt.training.stages import Prepared
+from synmt.training.preparation import Prepared
 
 _FIRST = 3
 """Steps that do not count, because the first ones are slower."""

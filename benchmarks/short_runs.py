@@ -24,7 +24,7 @@ from synmt.training.distributed import Processes
 from synmt.training.lifecycle import begin_run, check_run
 from synmt.training.log import Log
 from synmt.training.pipeline import make_trainer, prepare
-from synmt.training.stages import Prepared
+from synmt.training.preparation import Prepared
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ from synmt.files.checksums import changed, verify
 from synmt.files.json_files import read_json, read_json_if_there
 from synmt.files.links import own_folder
 from synmt.files.reading import fingerprint
-from synmt.files.schemas import RunInfo, State, Versioned
+from synmt.files.schemas import RunInfo, State
 from synmt.files.writing import write_atomically, write_json
 from synmt.recipe.data import parser_model
 from synmt.recipe.load import check_recipe, recipe_values
@@ -98,18 +98,18 @@ class Run:
     def info(self) -> RunInfo:
         """Read run.json; raises SynmtError if it is missing, damaged or in another format."""
         path = self.folder / "run.json"
-        found = read_json_if_there(path, Versioned)
-        if found is None:
+        stored = read_json_if_there(path, dict[str, Any])
+        if stored is None:
             raise self._missing()
-        own_folder(self.folder)
-        if found["format"] != FORMAT:
+        written_in = stored.get("format", FORMAT)
+        if isinstance(written_in, int) and written_in != FORMAT:
             raise SynmtError(
-                f"was written in format {found['format']}; this synmt reads format {FORMAT}",
+                f"was written in format {written_in}; this synmt reads format {FORMAT}",
                 where=str(self.folder),
-                do=f"Use the synmt that made it ({found.get('synmt', 'unknown')})",
+                do=f"Use the synmt that made it ({stored.get('synmt', 'unknown')})",
             )
         info = read_json(path, RunInfo)
-        stored = read_json(path, dict[str, Any])
+        own_folder(self.folder)
         if stored.pop("checksum", None) not in (None, _checksum(stored)):
             raise changed(path, "`checksum` from it")
         return info

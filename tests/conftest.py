@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,17 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     write_corpus(tmp_path / "corpus")
     return tmp_path
+
+
+@pytest.fixture
+def reported(monkeypatch: pytest.MonkeyPatch) -> list[list]:
+    """Record the progress of each job: its name, total and unit, then the amounts of work as they are done."""
+    jobs: list[list] = []
+
+    @contextmanager
+    def display(*job):
+        jobs.append([*job])
+        yield jobs[-1].append
+
+    monkeypatch.setattr("synmt.reporting.progress._display", display)
+    return jobs

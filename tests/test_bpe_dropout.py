@@ -226,13 +226,13 @@ def odd_corpus(tmp_path_factory, text):
     recipe = small_recipe(corpus={"folder": str(folder)}, vocabulary={"size": 500, "dropout": 0.3})
     corpus = resolve_corpus(recipe.corpus, "en", "de")
     corpus = replace(corpus, parts=(CorpusPart("a", 50), CorpusPart("b", len(lines["en"]) - 50, tag="<BT>")))
-    list(prepare(recipe, corpus, folder / "prepared"))
+    prepare(recipe, corpus, folder / "prepared")
     names = {}
     for side, language in zip(SIDES, ("en", "de"), strict=True):
         files = {split: folder / f"{split}.{language}.conllu" for split in ("train", "valid")}
         for whole in (False, True):
             made = {"made": "by hand", "whole": whole}
-            list(annotate(folder / "prepared", corpus, files, parser=made, side=side, arcs=True, whole=whole))
+            annotate(folder / "prepared", corpus, files, parser=made, side=side, arcs=True, whole=whole)
             names[side, whole] = annotation_name(side, made)
     trees = {
         side: list(read_parses(folder / f"train.{language}.conllu", rows))

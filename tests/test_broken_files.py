@@ -45,9 +45,10 @@ from synmt.training.finished import has_finished, missing_tests
 from synmt.training.lifecycle import check_run
 from synmt.training.log import Log
 from synmt.training.meter import Meter
+from synmt.training.parse_text import read_parse_cost
 from synmt.training.test_sets import read_results
 from synmt.training.trees.label_warnings import relation_warnings
-from synmt.training.trees.parse_text import read_parse_cost
+from synmt.training.trees.requirements import tree_requirements
 from synmt.words.casing import Truecaser
 from synmt.words.word_tokenizer import load_tokenizers
 
@@ -200,7 +201,7 @@ def test_another_file_of_a_run(old, tmp_path, monkeypatch, name):
         Log(tmp_path, 99)
 
     def resume():
-        Meter(torch.device("cpu")).start(**read_progress(checkpoint, {}).unlogged_cost)
+        Meter(torch.device("cpu")).start(read_progress(checkpoint, {}).unlogged_cost)
 
     readers = {
         "log.jsonl": {"cost": lambda: show_cost(run), "log": log},
@@ -230,7 +231,7 @@ def test_a_prepared_corpus(old, prepared, name):
         "vocabularies": lambda: PreparedCorpus.open(folder).vocabularies,
         "rows": lambda: PreparedCorpus.open(folder).split("train", trees).rows([0, 1]),
         "table": lambda: corpus_table(PreparedCorpus.open(folder), [annotation.name]),
-        "warnings": lambda: relation_warnings(recipe, PreparedCorpus.open(folder), trees),
+        "warnings": lambda: relation_warnings(tree_requirements(recipe), PreparedCorpus.open(folder), trees),
     }
     path = (folder if name == "corpus.json" else annotation) / name
     assert not failures(path, mutations(path.read_text()), readers)

@@ -2,7 +2,6 @@
 
 import gzip
 import resource
-from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -13,9 +12,6 @@ from public_archives import plain, table, tgz
 from sentences import lines as sentences
 from tiny import fail, lines_of, succeed
 
-from synmt.cli import console
-from synmt.cli.prepare import draw_progress
-from synmt.corpora.progress import Progress
 from synmt.data.corpus import PreparedCorpus, is_complete
 
 pytestmark = pytest.mark.journey
@@ -153,32 +149,3 @@ def test_a_recipe_of_public_corpora_is_downloaded_built_and_prepared(tmp_path, m
     # without the network, from the cache
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     assert lines_of(succeed("prepare", "mix.yaml")) == lines_of(done)
-
-
-def test_a_download_is_drawn_in_megabytes_and_its_size_may_be_unknown(monkeypatch):
-    drawn = []
-
-    @contextmanager
-    def progress(what, total, unit):
-        drawn.append([what, total, unit])
-        yield drawn[-1].append
-
-    monkeypatch.setattr(console, "progress", progress)
-    steps = [("download a.tgz", 0, 4_000_000, "bytes"), ("download a.tgz", 3_000_000, 4_000_000, "bytes")]
-    steps += [("build nc11", 20_000, None, "lines")]
-    assert list(draw_progress(Progress(*step) for step in steps)) == []
-    assert drawn == [["download a.tgz", 4, "MB", 0, 3], ["build nc11", None, "lines", 20_000]]
-
-
-def test_two_files_with_one_name_are_two_stages(monkeypatch):
-    drawn = []
-
-    @contextmanager
-    def progress(what, total, unit):
-        drawn.append([what, total])
-        yield drawn[-1].append
-
-    monkeypatch.setattr(console, "progress", progress)
-    steps = [("tokenize text", 0, 9), ("tokenize text", 9, 9), ("tokenize text", 0, 2), ("tokenize text", 2, 2)]
-    assert list(draw_progress(Progress(*step) for step in steps)) == []
-    assert drawn == [["tokenize text", 9, 0, 9], ["tokenize text", 2, 0, 2]]

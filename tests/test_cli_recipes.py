@@ -19,9 +19,10 @@ from synmt.recipe.catalogue import shipped_recipes
 from synmt.recipe.data import ParserRecipe
 from synmt.recipe.load import load_recipe
 from synmt.run import Run
-from synmt.training.plan import recipe as plan
-from synmt.training.plan.recipe import count_weights, plan_training
-from synmt.training.plan.step import TextSize, parsing_step
+from synmt.training import run_stages
+from synmt.training.parse_text import TextSize, parsing_step
+from synmt.training.pipeline import plan_training
+from synmt.training.run_stages import count_weights
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
 ROOT = Path(__file__).parents[1]
@@ -52,8 +53,9 @@ def states(done):
 
 def test_the_list_shows_the_recipes_with_all_words(place):
     done = succeed("train", "--list", "NC11", "pascal", "heads3")
-    assert "−: difference from the recipe it changes" in done.stderr.decode()
-    header, *rows = lines_of(done)
+    header, *rows, reported, text = lines_of(done)
+    assert "−: difference from the recipe it changes" in reported
+    assert text.startswith("text: local, if")
     assert header.split("  ")[0] == "recipe"
     assert [row.split()[0] for row in rows] == [f"ablations/nc11-{pair}pascal-heads3" for pair in ("deen-", "")]
     assert not snapshot(place)
@@ -265,7 +267,7 @@ def test_with_a_network_the_servers_are_asked_for_sizes(place, monkeypatch):
 
 def test_every_shipped_recipe_has_a_plan_without_text_and_without_a_network(place, monkeypatch):
     # building 223 models takes half a minute; the count is tested above
-    monkeypatch.setattr(plan, "count_weights", lambda model, syntax, *pieces: sum(pieces))
+    monkeypatch.setattr(run_stages, "count_weights", lambda model, syntax, *pieces: sum(pieces))
     for name in shipped_recipes():
         steps = {step.what.split(" runs/")[0]: step for step in plan_training(name)}
         assert steps["train"].state == "to do"

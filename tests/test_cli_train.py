@@ -53,7 +53,7 @@ def scene(place, name, *overrides, data="data", **trap):
 def log_of(folder):
     """Read the log without what depends on the hour and the machine."""
     records = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    measured = {"tokens", "tokens_per_second", "memory", "seconds", "processor_seconds", "joules"}
+    measured = {"tokens", "tokens_per_second", "memory", "seconds", "processor_seconds"}
     return [{key: value for key, value in record.items() if key not in measured} for record in records]
 
 

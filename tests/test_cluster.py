@@ -8,6 +8,7 @@ import sys
 import threading
 from _thread import interrupt_main
 from concurrent.futures import wait
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from unittest.mock import Mock
@@ -160,17 +161,27 @@ def test_a_corpus_is_the_same_if_a_worker_is_killed_while_it_is_encoded_and_anno
     corpus = corpus_of(tmp_path / "text", [(line or "x", f"{line} !") for line in LINES])
     parses = trees_for(corpus, tmp_path)
 
-    def steps(folder):
-        yield from prepare(recipe_of(vocabulary={"kind": "word", "size": 100, "joint": False}), corpus, folder)
-        yield from annotate(folder, corpus, parses, parser=CHAIN)
+    def make(folder):
+        prepare(recipe_of(vocabulary={"kind": "word", "size": 100, "joint": False}), corpus, folder)
+        annotate(folder, corpus, parses, parser=CHAIN)
 
-    list(steps(tmp_path / "here"))
-    with using_cluster(cluster.complete(2)):
-        for progress in steps(tmp_path / "there"):
-            if (progress.stage, progress.done) in (("train", 12), ("trees of train", 12)):
+    @contextmanager
+    def killing(what, total, unit):
+        done = []
+
+        def advance(amount):
+            done.append(amount)
+            if sum(done) == 12 and what in ("prepare: train", "prepare: trees of train"):
                 cluster.workers[0].kill()
                 cluster.workers[0].wait()
                 cluster.complete(2)
+
+        yield advance
+
+    make(tmp_path / "here")
+    monkeypatch.setattr("synmt.reporting.progress._display", killing)
+    with using_cluster(cluster.complete(2)):
+        make(tmp_path / "there")
     assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
 
 

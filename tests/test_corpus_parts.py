@@ -58,7 +58,7 @@ def corpus(tmp_path):
 
 
 def prepared(folder, corpus, **sections) -> PreparedCorpus:
-    list(prepare(recipe_of(**sections), corpus, folder))
+    prepare(recipe_of(**sections), corpus, folder)
     return PreparedCorpus.open(folder)
 
 
@@ -231,7 +231,7 @@ def test_the_tag_belongs_to_no_word(tmp_path, corpus):
         blocks = (format_conllu(flat_parse(line), line, number) for number, line in enumerate(lines, start=1))
         files[split] = tmp_path / f"{split}.conllu"
         files[split].write_text("".join(blocks), encoding="utf-8")
-    list(annotate(data.folder, corpus, files, parser={"parser": "flat"}))
+    annotate(data.folder, corpus, files, parser={"parser": "flat"})
     split = data.split("train", {"source": annotation_name("source", {"parser": "flat"})})
     for row in split.rows(range(len(split))):
         tagged, word_of = row.line >= len(NEWS + TALKS), row.trees["source"].word_of.tolist()

@@ -10,6 +10,7 @@ from public_archives import aspec, standing_in
 from tiny import MODEL, write_corpus
 
 from synmt.arrays import SIDES
+from synmt.files.reading import count_lines
 from synmt.model.build import place_variants
 from synmt.parsing.models import COMPACT
 from synmt.recipe.catalogue import shipped_recipes
@@ -17,7 +18,7 @@ from synmt.recipe.load import load_recipe
 from synmt.run import Run
 from synmt.training.distributed import Processes
 from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
-from synmt.training.pipeline import make_trainer, prepare
+from synmt.training.pipeline import make_trainer, plan_preparation, prepare
 from synmt.training.test_sets import translate_tests
 from synmt.training.trees.requirements import tree_requirements
 
@@ -89,7 +90,10 @@ def test_it_trains_two_steps_and_scores_its_test_set(name, parsers, featured, da
     recipe = load_recipe(name, [f"{key}={value}" for key, value in small.items()])
     assert (recipe.syntax, recipe.corpus) == (plain.syntax, plain.corpus)
     run = Run(tmp_path / recipe.name)
+    # a dry run before and after
+    assert not [step.problem for step in plan_preparation(recipe, data=data) if step.problem]
     *_, prepared = prepare(recipe, data=data)
+    assert {step.state for step in plan_preparation(recipe, data=data)} == {"done"}
     begin_run(run, recipe, prepared, overwrite=False)
     trainer = make_trainer(run, recipe, prepared, Processes())
     untrained = {name: weight.detach().clone() for name, weight in trainer.model.named_parameters()}
@@ -99,11 +103,11 @@ def test_it_trains_two_steps_and_scores_its_test_set(name, parsers, featured, da
     write_final_weights(run, recipe)
     # one of several is enough; the Tanaka corpus has none
     for test, files in list(prepared.corpus.test.items())[:1]:
-        *_, progress = translate_tests(run, recipe, {test: files})
+        translate_tests(run, recipe, {test: files})
         scores = json.loads((run.test_folder(test) / "scores.json").read_text())
         assert list(scores) == list(recipe.evaluation.metrics)
         hypotheses = (run.test_folder(test) / "hypothesis.txt").read_text(encoding="utf-8")
-        assert hypotheses.count("\n") == progress.done == progress.total
+        assert hypotheses.count("\n") == count_lines(files.source)
     finish_run(run, 2)
 
 

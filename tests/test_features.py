@@ -218,11 +218,11 @@ def annotated(tmp_path_factory):
         (folder / f"{split}.conllu").write_text(blocks)
     recipe = small_recipe(corpus={"folder": str(folder)}, vocabulary={"kind": "word", "size": 50})
     corpus = resolve_corpus(recipe.corpus, "en", "de")
-    list(prepare(recipe, corpus, folder / "prepared"))
+    prepare(recipe, corpus, folder / "prepared")
     parses = {split: folder / f"{split}.conllu" for split in ("train", "valid")}
     featured = {"parser": "test", "features": ["case", *FEATURES]}
-    list(annotate(folder / "prepared", corpus, parses, parser=featured))
-    list(annotate(folder / "prepared", corpus, parses, parser={"parser": "plain"}))
+    annotate(folder / "prepared", corpus, parses, parser=featured)
+    annotate(folder / "prepared", corpus, parses, parser={"parser": "plain"})
     return PreparedCorpus.open(folder / "prepared")
 
 

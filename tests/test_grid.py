@@ -13,11 +13,9 @@ from synmt.errors import UsageError
 from synmt.evaluation.seeds import check_one_system, group_by_seed
 from synmt.recipe.catalogue import split_overrides
 from synmt.training import grid
-from synmt.training.grid import FailedRun, GridRecord, compare_runs
+from synmt.training.grid import FailedRun, GridRecord, compare_runs, plan_grid
 from synmt.training.grid_runs import GridRun, check_grid, grid_runs, waits_for
-from synmt.training.plan import recipe as plan
-from synmt.training.plan.recipe import plan_grid
-from synmt.training.plan.text import plan_text
+from synmt.training.text_stages import TextStage
 
 
 @pytest.fixture
@@ -199,9 +197,10 @@ def test_a_text_is_planned_once_for_all_runs_that_read_it(here, monkeypatch):
     write_corpus(Path("other"))
     write_recipe(Path("third.yaml"), Path("other"))
     found = []
-    monkeypatch.setattr(plan, "plan_text", lambda recipe: found.append(recipe.name) or plan_text(recipe))
+    find = TextStage.find
+    monkeypatch.setattr(TextStage, "find", lambda stage: found.append(stage.where[0].folder.name) or find(stage))
     steps = plan_grid(["plain", "pascal", "third"], seeds=3)
-    assert found == ["plain", "third"]
+    assert found == ["text", "other"]
     assert [step.what for step in steps].count("find the text: text") == 1
 
 

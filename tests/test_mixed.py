@@ -152,7 +152,7 @@ def test_a_linearised_source_that_is_too_long_is_left_out_alone_and_counted(tmp_
     recipe = recipe_of(tmp_path, tasks=MIXED, filters={"max_pieces": 10}, vocabulary=vocabulary)
     corpus = resolve_corpus(CorpusRecipe(folder=tmp_path), "en", "de")
     made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
-    list(prepare(without_filters(recipe), made, tmp_path / "prepared"))
+    prepare(without_filters(recipe), made, tmp_path / "prepared")
     data = PreparedCorpus.open(tmp_path / "prepared")
     source = data.vocabularies[0]
     rows = data.split("train").rows(range(5))
@@ -169,7 +169,7 @@ def test_brackets_are_units_of_the_source_vocabulary(joint, tmp_path):
     recipe = recipe_of(tmp_path, tasks=MIXED, vocabulary=vocabulary, model={"embeddings": "separate"})
     corpus = resolve_corpus(CorpusRecipe(folder=tmp_path), "en", "de")
     made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
-    list(prepare(without_filters(recipe), made, tmp_path / "prepared"))
+    prepare(without_filters(recipe), made, tmp_path / "prepared")
     source, target = PreparedCorpus.open(tmp_path / "prepared").vocabularies
     ids = source.encode_ids(TWINS[0])
     assert [piece for piece in source.pieces(ids) if "(" in piece] == ["▁(root", "▁(nsubj", "▁(det"]

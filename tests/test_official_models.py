@@ -11,10 +11,9 @@ from corpus_server import Fault, serving
 from tiny import PASCAL, environment, fail, lines_of, succeed, write_corpus, write_recipe
 
 from synmt.corpora import transfer
-from synmt.corpora.download import result_of
 from synmt.errors import SynmtError
 from synmt.parsing.models import COMPACT
-from synmt.parsing.official import fetching, is_complete
+from synmt.parsing.official import fetch, is_complete
 from synmt.parsing.parser import StanzaParser
 from synmt.run import Run
 
@@ -71,10 +70,6 @@ def folder(tmp_path):
 
 def of(part, code="de", package="gsd"):
     return f"{MODELS.format(code)}/{part}/{package}.pt"
-
-
-def fetch(language, package="default"):
-    return result_of(fetching(language, package))
 
 
 def test_a_language_alone_suffices_and_the_network_is_asked_once(server, folder, monkeypatch):
@@ -169,14 +164,14 @@ def test_the_tokenizer_of_a_side_without_trees_is_fetched(project, server):
 
 
 def test_an_alias_is_followed(server, folder):
-    fetch("zh")
+    fetch("zh", "default")
     assert (folder / "zh-hans" / "depparse" / "gsdsimp.pt").is_file()
     assert len(StanzaParser("zh", model="official", device="cpu").parse(["a b"])[0]) == 2
 
 
 def test_a_download_that_breaks_off_continues(server, folder):
     server.faults[of("depparse")] = Fault(breaks=1)
-    fetch("de")
+    fetch("de", "default")
     assert server.requests[of("depparse")] == 2
     assert server.ranges == [f"bytes={len(CONTENT['depparse']) // 2}-"]
     assert (folder / "de" / "depparse" / "gsd.pt").read_bytes() == CONTENT["depparse"]
@@ -185,10 +180,10 @@ def test_a_download_that_breaks_off_continues(server, folder):
 def test_after_a_failure_the_next_command_fetches_only_what_is_missing(server, folder):
     server.faults[of("depparse")] = Fault(status=404)
     with pytest.raises(SynmtError, match=r"1 file of the Stanza model for 'de' cannot be downloaded .*404"):
-        fetch("de")
+        fetch("de", "default")
     assert not (folder / "resources.json").exists()
     server.faults.clear()
-    fetch("de")
+    fetch("de", "default")
     assert server.requests[of("tokenize")] == server.requests[of("pos")] == 1
     assert is_complete("de", "default")
 
@@ -197,28 +192,28 @@ def test_after_a_failure_the_next_command_fetches_only_what_is_missing(server, f
 def test_a_model_that_is_not_the_one_of_the_list_is_refused(server, folder, damage):
     server.files[of("pos")] = damage(CONTENT["pos"])
     with pytest.raises(SynmtError, match=r"the file has changed: it has MD5 .*Expected: MD5"):
-        fetch("de")
+        fetch("de", "default")
     assert not (folder / "resources.json").exists()
     assert not (folder / "de" / "pos").exists()
     server.files[of("pos")] = CONTENT["pos"]
-    fetch("de")
+    fetch("de", "default")
     assert is_complete("de", "default")
 
 
 def test_a_missing_file_of_a_language_is_fetched_again_and_the_others_stay(server, folder):
-    fetch("de")
+    fetch("de", "default")
     (folder / "de" / "pos" / "gsd.pt").unlink()
-    fetch("de")
+    fetch("de", "default")
     assert server.requests[of("pos")] == 2
     assert server.requests[of("depparse")] == 1
 
 
 def test_languages_that_are_there_keep_their_entry_in_the_list(server, folder):
-    fetch("en")
+    fetch("en", "default")
     changed = json.loads(server.files[LIST])
     changed["en"] = entry("newer")
     server.files[LIST] = json.dumps(changed).encode()
-    fetch("de")
+    fetch("de", "default")
     assert is_complete("en", "default")
     assert is_complete("de", "default")
     assert json.loads((folder / "resources.json").read_text())["en"]["packages"]["default"]["pos"] == "combined"
@@ -227,18 +222,25 @@ def test_languages_that_are_there_keep_their_entry_in_the_list(server, folder):
 def test_a_list_that_cannot_be_read_is_replaced(server, folder):
     folder.mkdir()
     (folder / "resources.json").write_text("{")
-    fetch("de")
+    fetch("de", "default")
     assert is_complete("de", "default")
 
 
 def test_two_processes_at_once_download_every_file_once(server, folder):
     for part in PARTS:
         server.faults[of(part)] = Fault(pause=0.02)
-    script = "from synmt.parsing.official import fetching; list(fetching('de', 'default'))"
+    script = "from synmt.parsing.official import fetch; fetch('de', 'default')"
     running = [subprocess.Popen([sys.executable, "-c", script], env=environment()) for _ in range(2)]
     assert [process.wait() for process in running] == [0, 0]
     assert set(server.requests.values()) == {1}
     assert is_complete("de", "default")
+
+
+def test_the_progress_is_that_of_every_file(server, reported):
+    fetch("de", "default")
+    sizes = [len(server.files[LIST]), *(len(CONTENT[part]) for part in PARTS)]
+    assert [job[1:3] for job in reported] == [[pytest.approx(size / 1e6), "MB"] for size in sizes]
+    assert [sum(job[3:]) for job in reported] == [pytest.approx(size / 1e6) for size in sizes]
 
 
 @pytest.mark.parametrize(
@@ -278,7 +280,7 @@ def test_without_a_network_there_is_one_message(server, folder, monkeypatch):
 def test_what_is_not_a_list_of_models_is_refused(server, content):
     server.files[LIST] = content
     with pytest.raises(SynmtError, match="not a list of Stanza's models"):
-        fetch("de")
+        fetch("de", "default")
 
 
 @pytest.mark.parametrize("name", ["../../evil", "/evil", ".."])
@@ -288,7 +290,7 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(server, folder, name):
     resources["de"]["packages"]["default"]["pos"] = name
     server.files[LIST] = json.dumps(resources).encode()
     with pytest.raises(SynmtError, match="a name that is not one of a file"):
-        fetch("de")
+        fetch("de", "default")
     assert not (folder / "de").exists()
 
 
@@ -298,7 +300,7 @@ def test_what_a_model_depends_on_is_fetched_too(server, folder):
     resources["de"]["depparse"]["gsd"]["dependencies"] = [{"model": "pretrain", "package": "fasttext"}]
     resources["de"]["pretrain"] = {"fasttext": {"md5": hashlib.md5(vectors).hexdigest()}}
     server.files |= {LIST: json.dumps(resources).encode(), of("pretrain", package="fasttext"): vectors}
-    fetch("de")
+    fetch("de", "default")
     assert (folder / "de" / "pretrain" / "fasttext.pt").read_bytes() == vectors
     files = StanzaParser("de", model="official").identity["files"]
     assert files["de/pretrain/fasttext.pt"] == hashlib.sha256(vectors).hexdigest()
@@ -317,7 +319,7 @@ def test_a_package_that_is_missing_beside_another_is_fetched(server, folder):
         resources["de"][part]["hdt"] = resources["de"][part]["gsd"]
         server.files[of(part, package="hdt")] = CONTENT[part]
     server.files[LIST] = json.dumps(resources).encode()
-    fetch("de")
+    fetch("de", "default")
     fetch("de", "hdt")
     assert (folder / "de" / "depparse" / "hdt.pt").is_file()
     assert is_complete("de", "default")

@@ -8,16 +8,14 @@ from dataclasses import replace
 import pytest
 from tiny import TRAINING, write_corpus, write_recipe
 
-from synmt.corpora.progress import Progress
 from synmt.errors import UsageError
 from synmt.parsing.bulk import parse_file
 from synmt.recipe.load import load_recipe
 from synmt.run import find_run
 from synmt.training import checks, pipeline
-from synmt.training.pipeline import check_values, prepare, train
-from synmt.training.plan.recipe import plan_preparation
+from synmt.training.pipeline import check_values, plan_preparation, prepare, train
+from synmt.training.preparation import Prepared
 from synmt.training.records import EndRecord, RunRecord, ScoreRecord, StartRecord, StepRecord, ValidationRecord
-from synmt.training.stages import Prepared
 
 pytestmark = pytest.mark.journey
 
@@ -37,16 +35,16 @@ def records_of(place, *overrides, **options):
     return list(train(place / "tiny.yaml", overrides, runs=place / "runs", data=place / "data", **options))
 
 
-def test_training_yields_progress_data_steps_scores_and_the_run_folder(place):
+def test_training_yields_data_steps_scores_and_the_run_folder_and_reports_progress(place, reported):
     records = records_of(place, "training.log_every=4")
-    kinds = [type(record) for record in records if not isinstance(record, Progress)]
+    kinds = [type(record) for record in records]
     steps = [StepRecord, ValidationRecord] * 2
     scores = [ScoreRecord] * 3
     assert kinds == [Prepared, StartRecord, *steps, EndRecord, *scores, RunRecord]
     assert records[-1] == RunRecord(place / "runs" / "tiny", "finished", 8)
     assert find_run(records[-1].folder).info()["status"] == "finished"
-    stages = dict.fromkeys(record.stage for record in records if isinstance(record, Progress))
-    assert [*stages] == [f"prepare: {name}" for name in ("filter", "vocabulary", "train", "valid")] + ["translate test"]
+    prepared = [f"prepare: {name}" for name in ("filter", "vocabulary", "train", "valid")]
+    assert [job[0] for job in reported] == [*prepared, "translate test"]
 
 
 def test_a_finished_run_yields_its_scores_and_its_folder(place):
@@ -83,8 +81,7 @@ def test_training_that_is_abandoned_leaves_the_run_folder_unlocked(place):
 
 
 def test_preparing_ends_with_the_folder(place):
-    *progress, prepared = prepare(place / "tiny.yaml", ["vocabulary.size=100"], data=place / "data")
-    assert {type(record) for record in progress} == {Progress}
+    [prepared] = prepare(place / "tiny.yaml", ["vocabulary.size=100"], data=place / "data")
     assert (prepared.folder / "corpus.json").is_file()
     assert list(prepare(place / "tiny.yaml", ["vocabulary.size=100"], data=place / "data")) == [prepared]
 
@@ -120,7 +117,7 @@ def test_trees_of_an_interrupted_run_of_an_old_version_took_an_unknown_time(plac
         for step in parse(*args, **options):
             yield replace(step, processor_seconds=None, state="kept") if step.state == "parsed" else step
 
-    monkeypatch.setattr("synmt.training.trees.parse_text.parse_file", parse_some)
+    monkeypatch.setattr("synmt.training.parse_text.parse_file", parse_some)
     given = ["syntax.variants=[{name: pascal, heads: 2}]", "parser.model=compact"]
     *_, prepared = prepare(place / "tiny.yaml", given, data=tmp_path)
     assert prepared.parse_costs == {}

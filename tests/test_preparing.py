@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +75,7 @@ def corpus_of(folder: Path, train=PAIRS, valid=VALID) -> Corpus:
 
 def prepared(tmp_path: Path, corpus: Corpus | None = None, **sections) -> PreparedCorpus:
     folder = tmp_path / "prepared"
-    list(prepare(recipe_of(**sections), corpus or corpus_of(tmp_path / "text"), folder))
+    prepare(recipe_of(**sections), corpus or corpus_of(tmp_path / "text"), folder)
     return PreparedCorpus.open(folder)
 
 
@@ -105,7 +106,7 @@ def annotated(tmp_path: Path, train=PAIRS, valid=VALID, **sections) -> tuple[Pre
     """Prepare a corpus with chains as trees of the source; gives the name of the annotation too."""
     corpus = corpus_of(tmp_path / "text", train, valid)
     data = prepared(tmp_path, corpus, **sections)
-    list(annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser=CHAIN))
+    annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser=CHAIN)
     return data, annotation_name("source", CHAIN)
 
 
@@ -327,7 +328,7 @@ def test_trees_stand_beside_their_rows(tmp_path, corpus, small_shards):
     data = prepared(tmp_path, corpus)
     parses = trees_for(corpus, tmp_path)
     parser = describe_files(parses)
-    list(annotate(data.folder, corpus, parses, parser=parser))
+    annotate(data.folder, corpus, parses, parser=parser)
     name = annotation_name("source", parser)
     assert data.annotations()[name]["relations"]["train"].keys() == {"next", "root"}
     monkey, *others = rows_of(data.split("train", {"source": name}))
@@ -355,7 +356,7 @@ def test_trees_of_the_target_side(tmp_path, corpus):
     data = prepared(tmp_path, corpus)
     backwards = (SplitFiles(source=files.target, target=files.source) for files in (corpus.train, corpus.valid))
     parses = trees_for(Corpus("x", "de", "en", *backwards, {}), tmp_path)
-    list(annotate(data.folder, corpus, parses, parser=CHAIN, side="target"))
+    annotate(data.folder, corpus, parses, parser=CHAIN, side="target")
     row = data.split("train", {"target": annotation_name("target", CHAIN)}).rows([0])[0]
     assert len(row.trees["target"].word_of) == len(row.target)
     assert len(row.trees["target"].parse) == 6
@@ -366,7 +367,7 @@ def test_annotations_of_several_parsers_live_side_by_side(tmp_path, corpus):
     parses = trees_for(corpus, tmp_path)
     before = snapshot(data.folder)
     for parser in ({"parser": "a"}, {"parser": "b"}):
-        list(annotate(data.folder, corpus, parses, parser=parser))
+        annotate(data.folder, corpus, parses, parser=parser)
     assert len(data.annotations()) == 2
     assert {name: content for name, content in snapshot(data.folder).items() if name in before} == before
 
@@ -406,7 +407,7 @@ def test_the_probability_of_the_stored_arcs_is_shown(tmp_path, corpus):
     text = re.sub(r"(?m)^(1\t.*\t)", r"\1Arcs=0:root:0.999|", text)
     text = re.sub(r"(?m)^(?!1\t)(\d+\t.*\t)", r"\1Arcs=0:root:0.9999|", text)
     parses["train"].write_text(text, encoding="utf-8")
-    list(annotate(data.folder, corpus, parses, parser=CHAIN))
+    annotate(data.folder, corpus, parses, parser=CHAIN)
     [name] = data.annotations()
     trees = [row.trees["source"].parse for row in rows_of(data.split("train", {"source": name}))]
     mean = (0.999 * len(trees) + 0.9999 * sum(len(tree) - 1 for tree in trees)) / sum(map(len, trees))
@@ -452,9 +453,14 @@ def test_a_run_that_is_killed_before_any_file_takes_its_name_ends_as_one_that_is
         assert snapshot(annotated(folder)[0].folder) == whole
 
 
-def test_a_finished_corpus_is_not_made_again(tmp_path, corpus):
+def test_a_finished_corpus_is_not_made_again(tmp_path, corpus, reported):
     data = prepared(tmp_path, corpus)
-    assert list(prepare(recipe_of(), corpus, data.folder)) == []
+    assert [job[0] for job in reported] == [f"prepare: {what}" for what in ("filter", "vocabulary", "train", "valid")]
+    assert all(sum(done) == total for _, total, _, *done in reported)
+    reported.clear()
+    before = snapshot(data.folder)
+    prepare(recipe_of(), corpus, data.folder)
+    assert (snapshot(data.folder), reported) == (before, [])
 
 
 def test_the_folder_changes_with_text_filters_and_vocabulary_only(tmp_path, corpus):
@@ -488,7 +494,7 @@ def test_sides_of_different_length_are_told_with_both_counts(tmp_path, corpus):
     corpus.train.target.write_text("nur eine\n")
     corpus.valid.source.write_text("one\ntwo\n")
     with pytest.raises(SynmtError) as caught:
-        list(prepare(recipe_of(), corpus, tmp_path / "prepared"))
+        prepare(recipe_of(), corpus, tmp_path / "prepared")
     assert re.search(r"train\.en has 10 lines, .*train\.de has 1\b", str(caught.value))
     assert re.search(r"valid\.en has 2 lines, .*valid\.de has 3\b", str(caught.value))
 
@@ -519,14 +525,14 @@ def test_a_corpus_of_which_nothing_is_left_says_why(tmp_path, texts, filters, me
 def test_text_that_is_not_utf_8_is_named_by_file_and_line(tmp_path, corpus):
     corpus.train.source.write_bytes(b"good\n" * 8 + b"caf\xe9\n" + b"good\n")
     with pytest.raises(SynmtError, match=r"train\.en: line 9 is not UTF-8"):
-        list(prepare(recipe_of(), corpus, tmp_path / "prepared"))
+        prepare(recipe_of(), corpus, tmp_path / "prepared")
 
 
 def test_text_in_utf_16_is_named_before_its_number_of_lines(tmp_path, corpus):
     text = corpus.train.source.read_text(encoding="utf-8")
     corpus.train.source.write_text(text + "Ċ\n", encoding="utf-16")
     with pytest.raises(SynmtError, match=r"train\.en: this is UTF-16, .* Convert it with `iconv -f utf-16"):
-        list(prepare(recipe_of(), corpus, tmp_path / "prepared"))
+        prepare(recipe_of(), corpus, tmp_path / "prepared")
 
 
 def test_a_line_of_five_thousand_words_is_dropped(tmp_path):
@@ -580,7 +586,7 @@ def test_trees_for_other_lines_are_refused_each_time(tmp_path, corpus, change, s
     parses["train"].write_text(whole + extra if change == "too many" else whole[: whole.rindex("# line")])
     for _ in range(2):
         with pytest.raises(SynmtError, match=r"train\.trees\.conllu"):
-            list(annotate(data.folder, corpus, parses, parser={}))
+            annotate(data.folder, corpus, parses, parser={})
     assert data.annotations() == {}
 
 
@@ -588,15 +594,23 @@ def test_text_that_changed_after_it_was_prepared_is_refused(tmp_path, corpus):
     data = prepared(tmp_path, corpus)
     corpus = corpus_of(tmp_path / "text", train=[(f"Now {source}", target) for source, target in PAIRS])
     with pytest.raises(SynmtError, match="the text has changed since it was prepared"):
-        list(annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser={}))
+        annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser={})
 
 
-def test_two_processes_do_not_write_the_same_corpus(tmp_path, corpus):
-    first = prepare(recipe_of(), corpus, tmp_path / "prepared")
-    next(first)
-    with pytest.raises(SynmtError, match="another process is writing this corpus"):
-        list(prepare(recipe_of(), corpus, tmp_path / "prepared"))
-    list(first)
+def test_two_processes_do_not_write_the_same_corpus(tmp_path, corpus, monkeypatch):
+    refused = []
+
+    @contextmanager
+    def second(*job):
+        if not refused:
+            refused.append(job)
+            with pytest.raises(SynmtError, match="another process is writing this corpus"):
+                prepare(recipe_of(), corpus, tmp_path / "prepared")
+        yield lambda amount: None
+
+    monkeypatch.setattr("synmt.reporting.progress._display", second)
+    prepare(recipe_of(), corpus, tmp_path / "prepared")
+    assert refused
     assert is_complete(tmp_path / "prepared")
 
 

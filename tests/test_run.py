@@ -27,7 +27,7 @@ from synmt.training.checkpoint import drop_checkpoints, load_checkpoint, save_ch
 from synmt.training.finished import has_finished
 from synmt.training.lifecycle import begin_run, check_run, finish_run, remove_leftovers, write_final_weights
 from synmt.training.log import Log
-from synmt.training.stages import Prepared
+from synmt.training.preparation import Prepared
 
 FILES = SplitFiles(source=Path("text/train.en"), target=Path("text/train.de"))
 PREPARED = Prepared(

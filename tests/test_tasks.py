@@ -192,7 +192,7 @@ def test_a_validation_source_that_is_too_long_keeps_its_last_tag(tmp_path):
     recipe = recipe_of(tmp_path, filters={"max_pieces": 4}, parser={"workers": 1})
     corpus = resolve_corpus(CorpusRecipe(folder=tmp_path), "en", "de")
     made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
-    list(prepare(without_filters(recipe), made, tmp_path / "prepared"))
+    prepare(without_filters(recipe), made, tmp_path / "prepared")
     data = PreparedCorpus.open(tmp_path / "prepared")
     assert data.vocabularies[0].decode(data.split("valid").rows([0])[0].source.tolist()) == "<TR> the boy <TR>"
 

@@ -22,7 +22,8 @@ from synmt.model.build import build
 from synmt.model.weights import average_weights, load_weights, save_weights
 from synmt.run import Run, find_run
 from synmt.training.checkpoint import regular_checkpoints
-from synmt.training.meter import peak_memory
+from synmt.training.distributed import Processes
+from synmt.training.meter import Meter, Update, peak_memory
 from synmt.training.optimizer import learning_rate
 from synmt.training.records import EndRecord, StepRecord, ValidationRecord
 from synmt.training.trainer import Trainer
@@ -176,6 +177,9 @@ def test_the_cost_of_steps_before_a_stop_is_in_the_next_record(tmp_path):
     cost = state_of(tmp_path / "asked", 1)["unlogged_cost"]
     assert cost["tokens"] > 0
     assert cost["seconds"] > 0
+    # earlier versions also wrote joules
+    state = tmp_path / "asked" / "checkpoints" / "step-00000001" / "state.json"
+    state.write_text(state.read_text().replace('"unlogged_cost": {', '"unlogged_cost": {"joules": null,'))
     resumed, _ = resume(tmp_path / "asked", recipe)
     record = next(record for record in resumed.train() if isinstance(record, StepRecord))
     assert record.tokens == whole.tokens
@@ -399,3 +403,15 @@ def test_an_unfinished_run_says_how_to_go_on(tmp_path):
     Run(tmp_path / "a").write_info(status="training")
     with pytest.raises(SynmtError, match=r"not finished.*synmt train"):
         Run(tmp_path / "a").weights_of("final")
+
+
+def test_the_processor_time_of_a_record_is_that_of_all_processes(monkeypatch):
+    given = []
+    monkeypatch.setattr(Processes, "sum", lambda self, *values: given.append(values) or [8_000_000])
+    for processes in (Processes(), Processes(rank=0, count=2)):
+        meter = Meter(torch.device("cpu"), processes=processes)
+        losses = [{"loss": torch.tensor(6.0), "nll": torch.tensor(4.0)}]
+        meter.add(Update(1, losses, [[0]], 2, 2 * processes.count, 0.1, torch.tensor(1.0)))
+        record = meter.record(1)
+        assert (record.processor_seconds == 8, record.tokens) == (processes.count == 2, 2 * processes.count)
+    assert len(given) == 1

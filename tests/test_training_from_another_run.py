@@ -36,7 +36,7 @@ def start(run, *variants, vocabulary=None, **model):
         syntax={"variants": list(variants)},
         **sections,
     )
-    recipe, vocabularies = adopt_vocabulary(recipe)
+    recipe, vocabularies, _ = adopt_vocabulary(recipe)
     assert vocabularies is not None
     check_parts(recipe, vocabularies, continued=False)
     made, usual = fresh(recipe, vocabularies), fresh(recipe, vocabularies)
@@ -113,9 +113,9 @@ def test_an_lstm_starts_from_an_lstm(tmp_path):
     with pytest.raises(
         UsageError, match=r"different shapes in this run: decoder.output.weight \(16, 32\), not \(16, 48\)"
     ):
-        check_parts(*adopt_vocabulary(recipe), continued=False)
+        check_parts(*adopt_vocabulary(recipe)[:2], continued=False)
     recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update={"init_except": ("decoder.output",)})})
-    recipe, vocabularies = adopt_vocabulary(recipe)
+    recipe, vocabularies, _ = adopt_vocabulary(recipe)
     check_parts(recipe, vocabularies, continued=False)
     model = fresh(recipe, vocabularies)
     take_weights(model, recipe)
@@ -153,7 +153,7 @@ def test_another_vocabulary_is_refused_unless_the_embeddings_are_excluded(tmp_pa
     assert "vocabulary.size is 500 here and 340 there. Leave out" in said
     model = {**SIZE, "model_dim": 32, "feedforward_dim": 32, "init": str(tmp_path / "plain")}
     recipe = small_recipe(model={**model, "init_except": ["embeddings"]}, vocabulary={"size": 500})
-    assert adopt_vocabulary(recipe) == (recipe, None)
+    assert adopt_vocabulary(recipe) == (recipe, None, {})
     with pytest.raises(UsageError, match=r"target_embedding.table.weight would be new.*all of them"):
         adopt_vocabulary(small_recipe(model={**model, "embeddings": "separate", "init_except": ["target_embedding"]}))
 
@@ -196,7 +196,7 @@ def test_a_run_that_is_missing_or_unfinished_or_the_run_itself_is_refused(tmp_pa
         adopt_vocabulary(small_recipe(model={"init": "runs/plain"}), run)
     run.weights.unlink()
     run.write_info(status="training")
-    recipe, vocabularies = adopt_vocabulary(small_recipe(model={**SIZE, "init": "runs/plain"}))
+    recipe, vocabularies, _ = adopt_vocabulary(small_recipe(model={**SIZE, "init": "runs/plain"}))
     with pytest.raises(Exception, match="the run has not finished"):
         check_parts(recipe, vocabularies, continued=False)
 

@@ -13,8 +13,8 @@ from synmt.recipe.load import load_recipe
 from synmt.run import Run
 from synmt.training import pipeline
 from synmt.training.distributed import Processes
+from synmt.training.preparation import Prepared
 from synmt.training.records import StepRecord
-from synmt.training.stages import Prepared
 
 pytestmark = pytest.mark.journey
 

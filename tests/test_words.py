@@ -14,7 +14,6 @@ from small import small_recipe
 from tiny import write_lines
 
 from synmt.corpora.corpus import Corpus
-from synmt.corpora.progress import Progress
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import SplitFiles
@@ -256,18 +255,13 @@ def corpus(folder, lines=7):
 
 def cut(corpus, folder, **sections):
     recipe = {"name": "r", "source": "en", "target": "de", "corpus": {"folder": "x"}, **sections}
-    steps, generator = [], tokenize_corpus(corpus, make_tokenizers(check_recipe(recipe, where="r")), folder)
-    while True:
-        try:
-            steps.append(next(generator))
-        except StopIteration as end:
-            return end.value, steps
+    return tokenize_corpus(corpus, make_tokenizers(check_recipe(recipe, where="r")), folder)
 
 
 def test_a_corpus_without_a_tokenizer_stays_the_same_files(tmp_path):
     raw = corpus(tmp_path)
-    (found, tokenizers), steps = cut(raw, tmp_path / "words")
-    assert (found, steps, (tmp_path / "words").exists()) == (raw, [], False)
+    found, tokenizers = cut(raw, tmp_path / "words")
+    assert (found, (tmp_path / "words").exists()) == (raw, False)
     assert not tokenizers["source"].recipe.changes
 
 
@@ -280,21 +274,22 @@ def test_sides_of_different_length_are_reported_before_they_are_cut(tmp_path):
     assert not (tmp_path / "data").exists()
 
 
-def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp_path, monkeypatch):
+def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp_path, monkeypatch, reported):
     pytest.importorskip("sacremoses")
     monkeypatch.setattr(words_corpus, "_SHARD_LINES", 2)
     monkeypatch.setattr(words_corpus, "_processes", lambda shards: 1)
     raw, moses = corpus(tmp_path), {"text": {"tokenizer": "moses", "truecase": True}, "target_text": {}}
-    whole, steps = cut(raw, tmp_path / "whole", **moses)
-    assert steps[0] == Progress("tokenize train.en", 0, 7)
-    assert [(step.done, step.total) for step in steps[1:5]] == [(2, 7), (4, 7), (6, 7), (7, 7)]
+    whole = cut(raw, tmp_path / "whole", **moses)
+    assert reported[0] == ["tokenize train.en", 7, "lines", 0, 2, 2, 2, 1]
+    reported.clear()
     text = whole[0].train.source.read_text(encoding="utf-8")
     assert text.splitlines()[6] == "the cat or the dog no.6 isn 't here ."
     assert whole[0].train.target == raw.train.target
     assert whole[0].test == raw.test
     # again: nothing is done; another text or another option is cut into other files
-    assert cut(raw, tmp_path / "whole", **moses)[1] == []
-    assert cut(raw, tmp_path / "whole", text={"tokenizer": "moses"})[0][0].train.source != whole[0].train.source
+    assert cut(raw, tmp_path / "whole", **moses)[0] == whole[0]
+    assert reported == []
+    assert cut(raw, tmp_path / "whole", text={"tokenizer": "moses"})[0].train.source != whole[0].train.source
 
     original = words_corpus._tokenize_shard
     calls = []
@@ -303,12 +298,12 @@ def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp
         calls.append(shard.path.name)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        original(work, shard)
+        return original(work, shard)
 
     monkeypatch.setattr(words_corpus, "_tokenize_shard", killed)
     with pytest.raises(KeyboardInterrupt):
         cut(raw, tmp_path / "killed", **moses)
-    again, _ = cut(raw, tmp_path / "killed", **moses)
+    again = cut(raw, tmp_path / "killed", **moses)
     assert calls[:5] == ["00000", "00001", "00002", "00002", "00003"]
     assert again[0].train.source.read_text(encoding="utf-8") == text
     assert not list((tmp_path / "killed").rglob("*.parts"))
@@ -317,7 +312,7 @@ def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp
 @pytest.mark.journey
 def test_a_second_process_waits_for_the_words_and_does_not_cut_them_again(tmp_path, monkeypatch):
     raw = corpus(tmp_path)
-    (expected, _), _ = cut(raw, tmp_path / "first", text={"tokenizer": "char"})
+    expected, _ = cut(raw, tmp_path / "first", text={"tokenizer": "char"})
     calls, original = [], words_corpus._tokenize_shard
     begun = threading.Event()
 
@@ -325,14 +320,14 @@ def test_a_second_process_waits_for_the_words_and_does_not_cut_them_again(tmp_pa
         calls.append(shard.path)
         begun.set()
         time.sleep(0.2)
-        original(work, shard)
+        return original(work, shard)
 
     monkeypatch.setattr(words_corpus, "_tokenize_shard", slow)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(cut, raw, tmp_path / "words", text={"tokenizer": "char"})
         assert begun.wait(20)
         second = pool.submit(cut, raw, tmp_path / "words", text={"tokenizer": "char"})
-        found = [job.result()[0][0] for job in (first, second)]
+        found = [job.result()[0] for job in (first, second)]
     assert found[0] == found[1]
     assert found[0].train.source.read_bytes() == expected.train.source.read_bytes()
     assert len(calls) == len(set(calls))
@@ -358,6 +353,6 @@ def test_a_corpus_that_its_owners_have_cut_stays_and_only_its_case_is_learned(tm
     pytest.importorskip("sacremoses")
     raw = corpus(tmp_path)
     given = {"tokenizer": "moses", "truecase": True, "already_cut": True}
-    (found, tokenizers), _ = cut(raw, tmp_path / "words", text=given)
+    found, tokenizers = cut(raw, tmp_path / "words", text=given)
     assert found == raw
     assert tokenizers["source"].tokenize("The dog barks.") == "the dog barks ."

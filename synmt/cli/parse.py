@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,6 @@ import typer
 
 from synmt.cli import console
 from synmt.cli.command import PARSERS, ClusterAddress
-from synmt.cli.prepare import draw_progress
 from synmt.errors import UsageError, counted
 
 if TYPE_CHECKING:
@@ -149,10 +147,10 @@ def _check(output: Path | None, device: str, cluster: str | None, values: Mappin
 
 def _fetch(language: str, model: str, package: str) -> None:
     """Download an official model that is missing."""
-    from synmt.parsing.official import fetching
+    from synmt.parsing.official import fetch
 
     if model == "official":
-        deque(draw_progress(fetching(language, package)), maxlen=0)
+        fetch(language, package)
 
 
 def _to_stream(source: str, output: Path | None, parser: StanzaParser) -> None:

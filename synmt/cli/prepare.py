@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,12 +14,8 @@ from synmt.cli.command import ClusterAddress, DataFolder, DryRun, Overrides, Rec
 from synmt.errors import SynmtError, all_in_one, listed
 
 if TYPE_CHECKING:
-    from synmt.corpora.progress import Progress
-    from synmt.reporting.progress import Advance
-    from synmt.training.plan.step import PlannedStep
-    from synmt.training.stages import Prepared
-
-    T = TypeVar("T")
+    from synmt.training.preparation import Prepared
+    from synmt.training.stages import Estimate
 
 
 def prepare(
@@ -40,25 +35,25 @@ def prepare(
 
     Example: [bold]synmt prepare quickstart[/]
     """
-    if dry_run:
-        from synmt.training.plan.recipe import plan_preparation
-
-        show_plan(plan_preparation(recipe, overrides or (), data=data, source_trees=trees))
-        return
-    from synmt.parallel.engine import using_cluster
     from synmt.training import pipeline
 
-    records = pipeline.prepare(recipe, overrides or (), data=data, source_trees=trees)
-    with using_cluster(cluster), closing(records):
-        for prepared in draw_progress(records):
+    if dry_run:
+        show_plan(pipeline.plan_preparation(recipe, overrides or (), data=data, source_trees=trees))
+        return
+    from synmt.parallel.engine import using_cluster
+
+    with using_cluster(cluster):
+        for prepared in pipeline.prepare(recipe, overrides or (), data=data, source_trees=trees):
+            show_corpus(prepared)
             console.show(str(prepared.folder))
 
 
-def show_plan(steps: Sequence[PlannedStep]) -> None:
+def show_plan(steps: Sequence[Estimate]) -> None:
     """Print the steps as a table; raise all problems that would stop the command, in one error."""
-    console.table("", ["step", "state", "amount"], [step.row() for step in steps], to_stdout=True)
-    for remark in dict.fromkeys(step.remark for step in steps if step.remark):
-        console.show(f"\n{remark}")
+    from synmt.reporting.values import Report
+    from synmt.training.stages import steps_table
+
+    console.show_reports({"plan": Report(title="", parts=[steps_table(steps)])})
     problems = {str(step.problem): step.problem for step in steps if step.problem}
     if problems:
         sys.stdout.flush()
@@ -67,17 +62,13 @@ def show_plan(steps: Sequence[PlannedStep]) -> None:
 
 def show_recipes(words: Sequence[str]) -> None:
     """Print a table of the shipped recipes that match all words."""
-    from synmt.training.recipe_list import COLUMNS, list_recipes
+    from synmt.reporting.values import Report
+    from synmt.training.recipe_list import list_recipes, recipe_table
 
     entries = list_recipes(words)
     if not entries:
         raise SynmtError(f"no shipped recipe contains {listed(words)}", do="`synmt train --list` shows all")
-    console.table("", COLUMNS, [entry.row() for entry in entries], to_stdout=True)
-    console.remark(
-        "reported BLEU: on the paper's test sets; valid: on its validation text; "
-        "−: difference from the recipe it changes\n"
-        "text: local, if it is on this machine; if it is missing, `synmt train` downloads or builds it"
-    )
+    console.show_reports({"recipes": Report(title="", parts=[recipe_table(entries)])})
 
 
 def show_keys(words: Sequence[str]) -> None:
@@ -93,42 +84,7 @@ def show_keys(words: Sequence[str]) -> None:
     print("\n".join(key.text() for key in found))
 
 
-def draw_progress(records: Iterable[Progress | Prepared | T], *, new_only: bool = False) -> Iterator[Prepared | T]:
-    """Draw a bar for each stage and the table of the prepared corpus; pass on all other records.
-
-    new_only: draw no table of a corpus that was there already.
-    """
-    from synmt.corpora.progress import Progress
-    from synmt.training.stages import Prepared
-
-    with ExitStack() as bar:
-        last, advance, made = None, None, False
-        for record in records:
-            made = made or isinstance(record, Progress)
-            if not isinstance(record, Progress):
-                bar.close()
-                last = None
-                if isinstance(record, Prepared) and (made or not new_only):
-                    _show_corpus(record)
-                yield record
-                continue
-            if last is None or advance is None or record.stage != last.stage or record.done < last.done:
-                bar.close()
-                last, advance = None, bar.enter_context(_bar(record))
-            advance((record.done - (last.done if last else 0)) * _scale(record))
-            last = record
-
-
-def _bar(record: Progress) -> AbstractContextManager[Advance]:
-    total = None if record.total is None else record.total * _scale(record)
-    return console.progress(record.stage, total, "MB" if record.unit == "bytes" else record.unit)
-
-
-def _scale(record: Progress) -> float:
-    return 1e-6 if record.unit == "bytes" else 1
-
-
-def _show_corpus(prepared: Prepared) -> None:
+def show_corpus(prepared: Prepared) -> None:
     from synmt.data.corpus import PreparedCorpus
     from synmt.data.summary import corpus_table
 

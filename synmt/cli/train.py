@@ -15,7 +15,7 @@ import typer
 
 from synmt.cli import console
 from synmt.cli.command import ClusterAddress, DataFolder, DryRun, RecipesAndOverrides, loading
-from synmt.cli.prepare import draw_progress, show_keys, show_plan, show_recipes
+from synmt.cli.prepare import show_corpus, show_keys, show_plan, show_recipes
 from synmt.errors import SynmtError, UsageError, counted
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from synmt.training.grid import GridRecord, GridStep
     from synmt.training.pipeline import Record
     from synmt.training.records import LogRecord, RunRecord, StartRecord, ValidationRecord
+    from synmt.training.stages import Estimate
 
 
 def train(
@@ -68,17 +69,38 @@ def train(
     recipes, overrides = split_overrides(arguments or [])
     if not recipes:
         raise UsageError("RECIPE is missing", do="Give a file, or a name that `synmt train --list` shows")
-    # one recipe without --seeds is a single run, without a table
-    grid = {"seeds": _parse_seeds(seeds)} if seeds is not None or len(recipes) > 1 else None
-    folders = {"runs": runs, "data": data, "overwrite": overwrite}
+    chosen = _parse_seeds(seeds)
     if dry_run:
-        _show_plan(recipes, overrides, grid, folders)
-        return
-    _run(recipes, overrides, grid, folders, cluster)
+        show_plan(_plan(recipes, overrides, chosen, runs, data, overwrite=overwrite))
+    else:
+        _run(recipes, overrides, chosen, runs, data, overwrite=overwrite, cluster=cluster)
+
+
+def _is_grid(recipes: list[str], seeds: int | list[int] | None) -> bool:
+    """Tell whether there are several runs, or a table of one; one recipe without --seeds has none."""
+    return seeds is not None or len(recipes) > 1
+
+
+def _plan(
+    recipes: list[str], overrides: list[str], seeds: int | list[int] | None, runs: Path, data: Path, *, overwrite: bool
+) -> list[Estimate]:
+    from synmt.training.grid import plan_grid
+    from synmt.training.pipeline import plan_training
+
+    if _is_grid(recipes, seeds):
+        return plan_grid(recipes, overrides, seeds=seeds, runs=runs, data=data, overwrite=overwrite)
+    return plan_training(recipes[0], overrides, runs=runs, data=data, overwrite=overwrite)
 
 
 def _run(
-    recipes: list[str], overrides: list[str], grid: dict[str, Any] | None, folders: dict[str, Any], cluster: str | None
+    recipes: list[str],
+    overrides: list[str],
+    seeds: int | list[int] | None,
+    runs: Path,
+    data: Path,
+    *,
+    overwrite: bool,
+    cluster: str | None,
 ) -> None:
     """Train, and show what happens."""
     from synmt.parallel.torchrun import started
@@ -91,21 +113,23 @@ def _run(
     from synmt.parallel.engine import using_cluster
     from synmt.training.grid_runs import grid_runs, resume_command
 
-    stop = threading.Event()
-    planned = grid_runs(recipes, overrides, **grid, runs=folders["runs"]) if grid and folders["overwrite"] else []
-    again = resume_command(planned, overwrite=folders["overwrite"])
+    many = _is_grid(recipes, seeds)
+    planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs) if many and overwrite else []
+    again, stop = resume_command(planned, overwrite=overwrite), threading.Event()
     with using_cluster(cluster):
-        if grid is None:
+        if many:
+            from synmt.training.grid import train_grid
+
+            records = train_grid(recipes, overrides, seeds=seeds, runs=runs, data=data, overwrite=overwrite, stop=stop)
+            with closing(records):
+                _draw_grid(records, stop, again)
+        else:
             with loading():
                 from synmt.training import pipeline
 
-            with closing(pipeline.train(recipes[0], overrides, **folders, stop=stop)) as records:
-                _draw(records, stop, again)
-        else:
-            from synmt.training.grid import train_grid
-
-            with closing(train_grid(recipes, overrides, **grid, **folders, stop=stop)) as records:
-                _draw_grid(records, stop, again)
+            only = pipeline.train(recipes[0], overrides, runs=runs, data=data, overwrite=overwrite, stop=stop)
+            with closing(only):
+                _draw(only, stop, again)
 
 
 def _parse_seeds(text: str | None) -> int | list[int] | None:
@@ -117,13 +141,6 @@ def _parse_seeds(text: str | None) -> int | list[int] | None:
     if not all(part.isdecimal() for part in parts):
         raise UsageError(f"'{text}' is not a number", where="--seeds", allowed="How many (3), or which (1,5,9)")
     return [int(part) for part in parts] if others else int(first)
-
-
-def _show_plan(recipes: list[str], overrides: list[str], grid: dict[str, Any] | None, folders: dict[str, Any]) -> None:
-    from synmt.training.plan.recipe import plan_grid, plan_training
-
-    how = {**folders, **(grid or {})}
-    show_plan(plan_grid(recipes, overrides, **how) if grid else plan_training(recipes[0], overrides, **how))
 
 
 def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, again: Callable[[], str]) -> None:
@@ -168,12 +185,16 @@ def _end_grid(record: GridRecord, again: Callable[[], str]) -> None:
 
 def _draw(records: Iterator[Record], stop: threading.Event, again: Callable[[], str]) -> None:
     """Show every record as it comes; a signal sets `stop`, and `again` names the command that then resumes."""
+    from synmt.training.preparation import Prepared
     from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 
     with ExitStack() as training:
         step, first, began, settings, advance = 0, 0, 0.0, None, None
-        for record in draw_progress(records, new_only=True):
-            if isinstance(record, StartRecord):
+        for record in records:
+            if isinstance(record, Prepared):
+                if record.new:
+                    show_corpus(record)
+            elif isinstance(record, StartRecord):
                 step, settings = record.step, record.settings
                 first, began = step, time.monotonic()
                 console.remark(_start_line(record))

@@ -19,7 +19,7 @@ from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
-from synmt.training.stages import Prepared
+from synmt.training.preparation import Prepared
 from synmt.words.casing import Truecaser
 
 Content = Mapping[str, bytes]

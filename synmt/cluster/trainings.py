@@ -13,14 +13,11 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from synmt.cluster.dask import Cluster
 from synmt.cluster.portable_run import Content, PortableRun, newest_step, pack, unpack
 from synmt.cluster.sent_items import LongWork
 from synmt.cluster.shipment import driver_waits, ending_with_driver
-from synmt.corpora.download import result_of
-from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, adding_advice, naming_lack_of_memory
 from synmt.files.json_files import parse_json
 from synmt.files.links import remove
@@ -30,15 +27,15 @@ from synmt.files.schemas import RunInfo
 from synmt.files.writing import locked
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
-from synmt.training.checks import check_run_folder, check_values
+from synmt.training.checks import check_values
 from synmt.training.distributed import Processes
 from synmt.training.finished import has_finished
 from synmt.training.grid_runs import ClusterStarted, Ends, FailedRun, GridRun, NextRun, failure_of, starts_from
-from synmt.training.initial import adopt_case
 from synmt.training.lifecycle import RESUME_ADVICE, begin_run, remove_leftovers
-from synmt.training.pipeline import Record, train, train_prepared
-from synmt.training.records import RunRecord
-from synmt.training.stages import Prepared, prepare_data
+from synmt.training.pipeline import Record, prepare_stages, train, train_prepared
+from synmt.training.preparation import Prepared
+from synmt.training.records import EndRecord, RunRecord
+from synmt.training.run_stages import RunStages
 from synmt.training.test_sets import read_results
 from synmt.training.trees.requirements import all_given_trees, make_parser
 
@@ -161,23 +158,17 @@ def _train_all(
         yield run, trained.end
 
 
-def _begin(
-    run: GridRun, data: Path, stack: ExitStack, *, overwrite: bool
-) -> Generator[Progress | Prepared, None, PortableRun]:
+def _begin(run: GridRun, data: Path, stack: ExitStack, *, overwrite: bool) -> Generator[Prepared, None, PortableRun]:
     """Prepare the data of a run, and set up its folder."""
-    requirements, folder = check_values(run.recipe), Run(run.folder)
-    recipe, vocabularies, _ = check_run_folder(folder, run.recipe, overwrite=overwrite)
-    taken: dict[str, Any] = {
-        "vocabularies": vocabularies,
-        "truecasers": adopt_case(recipe, folder, overwrite=overwrite),
-    }
-    prepared = yield from prepare_data(recipe, requirements, data, **taken)
+    requirements = check_values(run.recipe)
+    way = RunStages(Run(run.folder), run.recipe, requirements, data, overwrite=overwrite)
+    prepared = yield from prepare_stages(way.preparation)
     needs = requirements["source"]
-    parses = needs.to_run and prepared.corpus.test and not all_given_trees(recipe, prepared.corpus, "source", needs)
-    parser = make_parser(recipe, "source", arcs=bool(needs.arcs)) if parses else None
+    parses = needs.to_run and prepared.corpus.test and not all_given_trees(way.recipe, prepared.corpus, "source", needs)
+    parser = make_parser(way.recipe, "source", arcs=bool(needs.arcs)) if parses else None
     stack.enter_context(locked(run.folder, "this run"))
-    begin_run(folder, recipe, prepared, overwrite=overwrite)
-    return PortableRun(recipe, prepared, parser)
+    begin_run(way.run, way.recipe, prepared, overwrite=overwrite)
+    return PortableRun(way.recipe, prepared, parser)
 
 
 def _train(state: RunsToTrain, item: _Item) -> TrainedRun:
@@ -215,11 +206,11 @@ def _end_of(
     if not run.exists() or here < newest_step(content):
         unpack(run, content)
     remove_leftovers(run)
-    parser = portable.parser_folder
-    how = {"parser": str(parser) if parser else None}
+    parser = str(portable.parser_folder) if portable.parser_folder else None
     try:
         with adding_advice(advice), naming_lack_of_memory():
-            end = result_of(train_prepared(run, portable.recipe, portable.prepared, Processes(), stop, **how))
+            *_, end = train_prepared(run, portable.recipe, portable.prepared, Processes(), stop, parser=parser)
     except Exception as error:
         return failure_of(target, error)
+    assert isinstance(end, EndRecord), end
     return RunRecord(target, "interrupted" if end.reason == "interrupted" else "finished", end.step)

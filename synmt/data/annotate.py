@@ -15,7 +15,6 @@ from typing import Any
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.parts import tags_of_lines
-from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
 from synmt.data.annotation_shard import COUNTS, ShardAnnotator, ShardRows
 from synmt.data.arrow import ArrowTable
@@ -49,7 +48,7 @@ def annotate(
     arcs: bool = False,
     whole: bool = False,
     constituents: bool = False,
-) -> Iterator[Progress]:
+) -> None:
     """Add trees to a prepared corpus, or continue after an interruption; does nothing if the annotation is complete.
 
     The annotation is named `annotation_name(side, parser)`, and stores the `features` of words that `parser` lists.
@@ -70,7 +69,7 @@ def annotate(
             vocabulary = prepared.vocabularies[SIDES.index(side)]
             annotator = ShardAnnotator(vocabulary, path, arcs, whole and split == "train", constituents, features)
             trees = read_unparsed(path, read_lines(getattr(corpus.splits()[split], side)))
-            yield from _annotate_split(prepared, annotation, split, trees, annotator, partial(_rows, corpus, side))
+            _annotate_split(prepared, annotation, split, trees, annotator, partial(_rows, corpus, side))
         _finish(prepared, annotation, side, parser, list(parses))
 
 
@@ -84,12 +83,11 @@ def _annotate_split(
     trees: Iterator[UnreadParse],
     annotator: ShardAnnotator,
     rows: _MakeRows,
-) -> Iterator[Progress]:
+) -> None:
     lines = prepared.facts["splits"][split]["lines"]
     chunks = missing_shards(trees, annotation, split, lines)
     shards = ((shard, rows(split, prepared.folder / shard_name(split, shard), chunk)) for shard, chunk in chunks)
-    for done in write_shards(_annotated, annotator, shards, annotation, split, lines):
-        yield Progress(f"trees of {split}", done, lines)
+    write_shards(_annotated, annotator, shards, annotation, split, lines, what=f"prepare: trees of {split}")
 
 
 def _annotated(annotator: ShardAnnotator, rows: ShardRows) -> bytes:

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from synmt.arrays import BoolArray
 from synmt.corpora.parts import CorpusPart, part_tags, tags_of_lines
-from synmt.corpora.progress import Progress
 from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS
@@ -27,6 +26,7 @@ from synmt.parallel.engine import in_shards, with_number
 from synmt.parallel.processes import process_count
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import FilterRecipe
+from synmt.reporting.progress import progress
 
 Row = TypeVar("Row")
 S = TypeVar("S")
@@ -55,13 +55,12 @@ class Encoder:
     parts: Sequence[CorpusPart] = ()
     tail: int = 0
 
-    def encode(self, files: SplitFiles, folder: Path, lines: int) -> Iterator[Progress]:
+    def encode(self, files: SplitFiles, folder: Path, lines: int) -> None:
         """Write the missing shards into a folder, which already says which pairs of train are kept."""
         missing = _missing(folder, self.split, lines)
         chunks = compress(read_chunks(files, SHARD_LINES), missing) if any(missing) else ()
         shards = ((chunk.first // SHARD_LINES, (chunk, self._kept(chunk, folder))) for chunk in chunks)
-        for done in write_shards(_encoded, self, shards, folder, self.split, lines):
-            yield Progress(self.split, done, lines)
+        write_shards(_encoded, self, shards, folder, self.split, lines, what=f"prepare: {self.split}")
 
     def _kept(self, chunk: PairChunk, folder: Path) -> BoolArray:
         if self.split != "train":
@@ -135,22 +134,26 @@ def missing_shards(rows: Iterator[Row], folder: Path, split: str, lines: int) ->
 
 
 def write_shards(
-    work: Callable[[S, T], bytes], state: S, shards: Iterator[tuple[int, T]], folder: Path, split: str, lines: int
-) -> Iterator[int]:
-    """Make the contents of missing shards on all cores or on the cluster in use, and write each when it is ready.
-
-    Yields the number of lines whose shards are there.
-    """
+    work: Callable[[S, T], bytes],
+    state: S,
+    shards: Iterator[tuple[int, T]],
+    folder: Path,
+    split: str,
+    lines: int,
+    *,
+    what: str,
+) -> None:
+    """Make the contents of missing shards on all cores or on the cluster in use, and write each when it is ready."""
     missing = _missing(folder, split, lines)
     sizes = [min(SHARD_LINES, lines - shard * SHARD_LINES) for shard in range(len(missing))]
     left = sum(compress(sizes, missing))
     workers = encoding_processes(left)
-    yield lines - left
-    for shard, content in in_shards(partial(with_number, work), state, shards, workers, where=folder):
-        with write_atomically(folder / shard_name(split, shard), binary=True) as stream:
-            stream.write(content)
-        left -= sizes[shard]
-        yield lines - left
+    with progress(what, lines, "lines") as advance:
+        advance(lines - left)
+        for shard, content in in_shards(partial(with_number, work), state, shards, workers, where=folder):
+            with write_atomically(folder / shard_name(split, shard), binary=True) as stream:
+                stream.write(content)
+            advance(sizes[shard])
 
 
 def encoding_processes(lines: int) -> int:

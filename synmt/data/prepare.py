@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.parts import check_parts, part_tags
-from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpus import FORMAT, is_complete
@@ -36,6 +35,7 @@ from synmt.parallel.engine import in_order, in_shards, started_workers
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.schema import Recipe
+from synmt.reporting.progress import progress
 
 _CHUNK = 50_000
 """Pairs whose lines are in memory while the text for a vocabulary is drawn."""
@@ -55,9 +55,7 @@ def prepared_folder(root: Path, recipe: Recipe, corpus: Corpus, vocabularies: Vo
     return root / f"{corpus.name}-{corpus.source}-{corpus.target}-{key}"
 
 
-def prepare(
-    recipe: Recipe, corpus: Corpus, folder: Path, vocabularies: Vocabularies | None = None
-) -> Iterator[Progress]:
+def prepare(recipe: Recipe, corpus: Corpus, folder: Path, vocabularies: Vocabularies | None = None) -> None:
     """Prepare a corpus in a folder, or continue after an interruption; does nothing if it is complete.
 
     vocabularies: those of another run; without them, they are learned from the corpus.
@@ -70,17 +68,17 @@ def prepare(
         check_parts(corpus.parts, lines["train"])
         # the filter and the encoder share them
         with started_workers(encoding_processes(lines["train"])):
-            yield from _filter(recipe, corpus, folder, lines["train"])
+            _filter(recipe, corpus, folder, lines["train"])
             names = _vocabulary_names(recipe)
             if vocabularies:
                 for side in SIDES:
                     vocabularies[side].save(folder, names[side])
-            yield from _learn_vocabularies(recipe, corpus, folder, lines["train"])
+            _learn_vocabularies(recipe, corpus, folder, lines["train"])
             stored = Vocabulary.load(folder, names["source"]), Vocabulary.load(folder, names["target"])
             tail = 1 if task_tags(recipe) else 0
             for split in ("train", "valid"):
                 encoder = Encoder(recipe.filters, stored, split, corpus.parts, tail)
-                yield from encoder.encode(corpus.splits()[split], folder, lines[split])
+                encoder.encode(corpus.splits()[split], folder, lines[split])
         _finish(recipe, corpus, folder, lines, dict(zip(names, map(len, stored), strict=True)))
 
 
@@ -109,14 +107,15 @@ def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
     return {split: source for split, (source, _) in counts.items()}
 
 
-def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterator[Progress]:
+def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> None:
     path = folder / KEPT_FILE
     if not path.exists():
         codes: list[Codes] = []
         languages = corpus.source, corpus.target
-        for chunk in judge_pairs(corpus.train, recipe.filters, languages, lines=lines, where=folder):
-            codes.append(chunk)
-            yield Progress("filter", sum(map(len, codes)), lines)
+        with progress("prepare: filter", lines, "lines") as advance:
+            for chunk in judge_pairs(corpus.train, recipe.filters, languages, lines=lines, where=folder):
+                codes.append(chunk)
+                advance(len(chunk))
         reasons = np.concatenate(codes or [np.zeros(0, dtype=np.uint8)])
         write_table(path, {"reason": pa.array(reasons)}, {"format": FORMAT})
     reasons = ArrowTable(path).numbers("reason")
@@ -136,12 +135,11 @@ def _nothing_left(corpus: Corpus, counts: Counter[str]) -> SynmtError:
     )
 
 
-def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterator[Progress]:
+def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> None:
     names = list(_vocabulary_names(recipe).values())
     missing = [name for name in dict.fromkeys(names) if not any(folder.glob(f"{name}.*"))]
     if not missing:
         return
-    yield Progress("vocabulary", 0, lines)
     kept = ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT
     samples: list[tuple[LineSample, Sequence[str]]] = []
     for name in missing:
@@ -149,9 +147,10 @@ def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int
         of_source = (*part_tags(corpus.parts), *bracket_units(recipe, corpus)) if names[0] == name else ()
         sample = LineSample(read_chunks(corpus.train, _CHUNK), kept, sides, recipe.vocabulary.training_lines)
         samples.append((sample, (*task_tags(recipe), *of_source)))
-    for name, vocabulary in zip(missing, _learned(samples, recipe.vocabulary, folder), strict=True):
-        vocabulary.save(folder, name)
-    yield Progress("vocabulary", lines, lines)
+    with progress("prepare: vocabulary", lines, "lines") as advance:
+        for name, vocabulary in zip(missing, _learned(samples, recipe.vocabulary, folder), strict=True):
+            vocabulary.save(folder, name)
+        advance(lines)
 
 
 def _learned(

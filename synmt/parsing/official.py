@@ -13,12 +13,12 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from synmt.corpora.download import RemoteFile, alone, bytes_to_fetch, downloading
-from synmt.corpora.progress import Progress
+from synmt.corpora.forwarding import shown
 from synmt.errors import SynmtError, UsageError, counted, did_you_mean
 from synmt.files.json_files import read_cached_json
 from synmt.files.reading import offline
@@ -40,7 +40,7 @@ def is_complete(language: str, package: str) -> bool:
     return any("/depparse/" in name for name in files) and all(path.is_file() for path in files.values())
 
 
-def fetching(language: str, package: str) -> Generator[Progress, None, None]:
+def fetch(language: str, package: str) -> None:
     """Download the official models of a language that are missing; raises SynmtError where that is not possible."""
     folder = folder_of("official")
     if is_complete(language, package):
@@ -50,18 +50,18 @@ def fetching(language: str, package: str) -> Generator[Progress, None, None]:
         raise missing("official", folder, language)
     with alone(folder / "resources.json", f"downloads Stanza models to {folder}"):
         if not is_complete(language, package):
-            yield from _fetch(folder, language, package)
+            _fetch(folder, language, package)
 
 
-def _fetch(folder: Path, language: str, package: str) -> Generator[Progress, None, None]:
+def _fetch(folder: Path, language: str, package: str) -> None:
     from stanza.resources import common
 
-    resources = yield from _read_list(folder, language)
+    resources = _read_list(folder, language)
     with common.logging_level_context("CRITICAL", None):
         wanted = _wanted(resources, language, package)
     files = {path: file for path, file in wanted.items() if not common.file_exists(folder / path, file.md5)}
     _logger.info("downloading %s to %s", _described(language, package, files), folder)
-    places = yield from downloading(files.values(), f"the Stanza model for '{language}'")
+    places = shown(downloading(files.values(), f"the Stanza model for '{language}'"))
     for path, place in zip(files, places, strict=True):
         _move(place, folder / path)
     _write_list(folder, resources, _code(resources, language), common.DEFAULT_RESOURCES_VERSION)
@@ -74,7 +74,7 @@ def _described(language: str, package: str, files: Mapping[str, RemoteFile]) -> 
     return f"the Stanza model for '{language}' (package {package}): {counted(len(files), 'file')}, {size},"
 
 
-def _read_list(folder: Path, language: str) -> Generator[Progress, None, dict[str, Any]]:
+def _read_list(folder: Path, language: str) -> dict[str, Any]:
     """Download the list of all models; it is kept only together with a model."""
     from stanza.resources import common
 
@@ -83,7 +83,7 @@ def _read_list(folder: Path, language: str) -> Generator[Progress, None, dict[st
         address = common.STANFORDNLP_RESOURCES_URL
     file = RemoteFile(f"{address.rstrip('/')}/resources_{common.DEFAULT_RESOURCES_VERSION}.json")
     try:
-        [path] = yield from downloading([file])
+        [path] = shown(downloading([file]))
     except SynmtError as error:
         where = error.where or f"Stanza's list of models, for '{language}'"
         what = error.what.splitlines()[0].rstrip(":")

@@ -10,14 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from synmt.corpora.download import result_of
 from synmt.errors import SynmtError
 from synmt.files.reading import fingerprint, stored_sha256
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.lines import batches, unreadable
 from synmt.parsing.models import StoredFacts
-from synmt.parsing.official import fetching
+from synmt.parsing.official import fetch
 from synmt.parsing.stanza_internals import checked_version
 from synmt.recipe.data import parser_model
 from synmt.speed import fast
@@ -55,7 +54,7 @@ class StanzaParser:
     package: the package of models in that folder.
     device: `auto` (a GPU if there is one), or a device of PyTorch.
     batch_words: words parsed at once. 2,000 were fastest on one CPU core.
-    download: whether official models that are missing are downloaded, as `official.fetching` does with its progress.
+    download: whether official models that are missing are downloaded, as `official.fetch` does.
     arcs: whether each tree has the probabilities of all arcs. The trees are the same.
     pretokenized: the lines are words with a space between two, and each of them is one word of the tree.
 
@@ -86,7 +85,7 @@ class StanzaParser:
             self.folder, self._facts = stored[0], dict(stored[1])
             return
         if download and model == "official":
-            result_of(fetching(language, package))
+            fetch(language, package)
         self.folder = stanza_models.locate(model, language)
 
     @classmethod

@@ -31,9 +31,8 @@ def _blocks(parts: Sequence[Any], width: int | None, bold: bool) -> Iterator[str
     for number, part in enumerate(parts):
         gap = "\n" if number else ""
         if isinstance(part, Report):
-            yield gap + as_text(
-                [_heading(part.title), *part.parts, _heading("\n".join(part.notes))], width=width, bold=bold
-            )
+            about = "\n".join(part.notes)
+            yield gap + as_text([*_heading(part.title), *part.parts, *_heading(about)], width=width, bold=bold)
         elif isinstance(part, Table):
             title = f"{safe(part.title)}\n" if part.title else ""
             yield gap + title + _drawn(part, width, bold)
@@ -44,8 +43,8 @@ def _blocks(parts: Sequence[Any], width: int | None, bold: bool) -> Iterator[str
             yield gap + "\n".join(map(safe, part.lines))
 
 
-def _heading(text: str) -> TextBlock:
-    return TextBlock(lines=[text] if text else [])
+def _heading(text: str) -> list[TextBlock]:
+    return [TextBlock(lines=[text])] if text else []
 
 
 def _drawn(table: Table, width: int | None, bold: bool) -> str:

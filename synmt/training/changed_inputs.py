@@ -20,12 +20,6 @@ _SHOWN = 4
 """Files in one message."""
 
 
-def check_inputs(run: Run, recipe: Recipe) -> None:
-    """Refuse a run that was started with other texts, trees, parsers or weights than the recipe names now."""
-    if changed := changed_inputs(run, recipe):
-        raise inputs_error(run, recipe, changed)
-
-
 def inputs_error(run: Run, recipe: Recipe, changed: list[str]) -> UsageError:
     """Make the error for a run whose inputs have changed."""
     return another_run(run, recipe, f"its inputs have changed since this run was started: {', '.join(changed)}")

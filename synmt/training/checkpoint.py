@@ -26,7 +26,7 @@ from synmt.training.optimizer import first_state, local_part, states_of
 
 
 class UnloggedCost(TypedDict, total=False):
-    """What `Meter.cost` returns."""
+    """What `Meter.cost` returns; old checkpoints also have joules."""
 
     tokens: Count
     seconds: Amount

@@ -8,18 +8,16 @@ from functools import cache
 from pathlib import Path
 
 from synmt.arrays import Side
-from synmt.data.vocabulary import Vocabularies
 from synmt.errors import UsageError, naming
 from synmt.evaluation.metrics import make_metric, options_of
 from synmt.files.links import place_of
-from synmt.model.build import place_variants
 from synmt.model.device import choose_device, multiplies
 from synmt.parallel.engine import cluster_in_use
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
 from synmt.run import Run, check_folder
 from synmt.training.finished import has_finished
-from synmt.training.initial import adopt_vocabulary, check_parts
+from synmt.training.initial import Adopted, adopt_vocabulary, check_parts
 from synmt.training.lifecycle import check_run
 from synmt.training.trees.requirements import TreeRequirements, tree_requirements
 
@@ -41,12 +39,12 @@ def load_checked(
         return loaded, check(loaded)
 
 
-def check_run_folder(run: Run, recipe: Recipe, *, overwrite: bool) -> tuple[Recipe, Vocabularies | None, bool]:
+def check_run_folder(run: Run, recipe: Recipe, *, overwrite: bool) -> tuple[Adopted, bool]:
     """Check that a recipe and its run folder fit together; writes nothing.
 
-    Returns the recipe with the vocabulary of `model.init`, these vocabularies, and whether the run has finished.
+    Returns the recipe with what it takes of `model.init`, and whether the run has finished.
     """
-    recipe, vocabularies = adopt_vocabulary(recipe, run, overwrite=overwrite)
+    recipe, vocabularies, truecasers = adopt_vocabulary(recipe, run, overwrite=overwrite)
     check_run(run, recipe, overwrite=overwrite)
     finished = not overwrite and has_finished(run, recipe)
     if not finished:
@@ -55,13 +53,13 @@ def check_run_folder(run: Run, recipe: Recipe, *, overwrite: bool) -> tuple[Reci
         for path in [] if overwrite else filter(Path.is_dir, run.folder.rglob("*")):
             place_of(path / "file")
         check_parts(recipe, vocabularies, continued=bool(run.checkpoints()) and not overwrite)
-    return recipe, vocabularies, finished
+    return (recipe, vocabularies, truecasers), finished
 
 
 def check_values(recipe: Recipe) -> Requirements:
     """Check variants, device and metrics before anything runs; return which trees the model needs."""
     requirements = tree_requirements(recipe)
-    _check_pretraining(recipe)
+    _check_pretraining(recipe, requirements)
     # a cluster has other devices
     if cluster_in_use() is None:
         _check_device(recipe)
@@ -90,12 +88,11 @@ def _warn_of_slow_products(precision: str) -> None:
     _logger.warning(f"{what}, so training takes up to ten times as long as in float32: set training.precision=float32")
 
 
-def _check_pretraining(recipe: Recipe) -> None:
+def _check_pretraining(recipe: Recipe, requirements: Requirements) -> None:
     """Refuse steps in which neither the translation nor an auxiliary loss is trained."""
     steps = recipe.training.pretraining
-    layers = place_variants(recipe.model, recipe.syntax).values() if steps else ()
-    placed = (variant for side in layers for layer in side for variant in layer)
-    spans = [variant.loss_steps or (1, steps) for variant in placed if variant.learns and variant.loss_weight]
+    variants = [variant for needs in requirements.values() for variant in needs.variants]
+    spans = [variant.loss_steps or (1, steps) for variant in variants if variant.learns and variant.loss_weight]
     for step in (1, *(last + 1 for _, last in spans)):
         if step <= steps and not any(first <= step <= last for first, last in spans):
             raise UsageError(

@@ -11,19 +11,20 @@ from __future__ import annotations
 import gc
 import logging
 import threading
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from synmt.corpora.download import result_of
+from synmt.arrays import SIDES
 from synmt.errors import SynmtError, naming_lack_of_memory
 from synmt.evaluation.comparison import ScoreOptions, SystemComparison, compare_systems
 from synmt.evaluation.outputs import tests_of, the_test_set
 from synmt.parallel.engine import cluster_in_use, trainings_on
 from synmt.parallel.torchrun import started
 from synmt.recipe.schema import Recipe
+from synmt.run import Run
 from synmt.training.grid_runs import (
     ClusterStarted,
     Ends,
@@ -35,12 +36,14 @@ from synmt.training.grid_runs import (
     failure_of,
     grid_runs,
     runs_left,
+    waits_for,
 )
+from synmt.training.records import RunRecord
+from synmt.training.stages import Estimate, estimate_all
 
 if TYPE_CHECKING:
     from synmt.training.distributed import Processes
     from synmt.training.pipeline import Record
-    from synmt.training.records import RunRecord
 
 _logger = logging.getLogger(__name__)
 
@@ -129,9 +132,10 @@ def _one_by_one(
         if _is_stopped(stop, processes):
             break
         yield NextRun(run.folder, number, len(planned), run not in left)
-        how = {"overwrite": overwrite, "stop": stop, "processes": processes}
-        end = (yield from _train(run, data, **how)) if run in left else None
-        if end is not None and not isinstance(end, FailedRun) and end.status == "interrupted":
+        end = None
+        for end in _train(run, data, overwrite=overwrite, stop=stop, processes=processes) if run in left else ():
+            yield end
+        if isinstance(end, RunRecord) and end.status == "interrupted":
             break
         ends[run.folder] = end if isinstance(end, FailedRun) else None
     return ends
@@ -139,37 +143,29 @@ def _one_by_one(
 
 def train_run(run: GridRun, data: str | Path = "data", *, overwrite: bool = False) -> RunRecord | FailedRun:
     """Train one run of a grid to its end, in this process or in one of a `concurrent.futures.Executor`."""
-    end = result_of(_train(run, data, overwrite=overwrite, stop=None, processes=None))
-    assert end is not None
+    *_, end = _train(run, data, overwrite=overwrite, stop=None, processes=None)
+    assert isinstance(end, RunRecord | FailedRun), end
     return end
 
 
 def _train(
     run: GridRun, data: str | Path, *, overwrite: bool, stop: threading.Event | None, processes: Processes | None
-) -> Generator[Record | FailedRun, None, RunRecord | FailedRun | None]:
-    """Train a run; returns its last record, which `torchrun` gives to its first process only."""
+) -> Iterator[Record | FailedRun]:
+    """Train a run; its last record, which `torchrun` gives to its first process only, says how it has ended."""
     from synmt.training import pipeline
-    from synmt.training.records import RunRecord
 
-    last = None
-    how = {"data": data, "overwrite": overwrite, "stop": stop, "processes": processes}
+    runs = run.folder.parent
+    steps = pipeline.train(run.recipe, runs=runs, data=data, overwrite=overwrite, stop=stop, processes=processes)
     try:
-        with naming_lack_of_memory(), closing(pipeline.train(run.recipe, runs=run.folder.parent, **how)) as records:
-            for last in records:
-                yield last
+        with naming_lack_of_memory(), closing(steps):
+            yield from steps
     except Exception as error:
         if processes and processes.count > 1:
             raise
-        last = failure_of(run.folder, error)
-        yield last
-    _free_memory(run.recipe)
-    return last if isinstance(last, RunRecord | FailedRun) else None
-
-
-def _free_memory(recipe: Recipe) -> None:
-    """Free what a run leaves behind: cycles of objects, which may hold memory of a GPU, and compiled models."""
+        yield failure_of(run.folder, error)
+    # cycles of objects may hold memory of a GPU
     gc.collect()
-    if recipe.training.compile:
+    if run.recipe.training.compile:
         import torch
 
         # torch stops compiling a function that it has compiled for several models
@@ -228,3 +224,42 @@ def _tests_of(run: GridRun) -> list[str]:
         return tests_of(run.folder)
     except SynmtError:
         return []
+
+
+def plan_grid(
+    recipes: Iterable[str | Path | Recipe],
+    overrides: Iterable[str] = (),
+    *,
+    seeds: int | Sequence[int] | None = None,
+    runs: str | Path = "runs",
+    data: str | Path = "data",
+    overwrite: bool = False,
+) -> list[Estimate]:
+    """Estimate what `train_grid` would do; arguments and errors are the same. What runs share is listed once."""
+    from synmt.training.run_stages import RunStages
+    from synmt.training.text_stages import TextStage
+    from synmt.training.trees.requirements import tree_requirements
+
+    planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs)
+    check_grid(runs_left(planned, overwrite=overwrite), planned, overwrite=overwrite)
+    steps, seen, texts = list[Estimate](), set[tuple[str, ...]](), dict[str, TextStage]()
+    for run in planned:
+        if before := waits_for(run, planned):
+            steps.append(Estimate(f"train {run.folder}", "to do", f"with the weights of {before}"))
+            continue
+        recipe = run.recipe
+        text = texts.setdefault(repr((recipe.corpus, recipe.source, recipe.target)), TextStage(recipe))
+        requirements = tree_requirements(recipe)
+        way = RunStages(Run(run.folder), recipe, requirements, Path(data), overwrite=overwrite, text=text)
+        for step in estimate_all(way.shared()):
+            key = (_text_of(recipe), step.what, step.state, step.amount)
+            steps += [step] if key not in seen else []
+            seen.add(key)
+        steps += estimate_all(way.own())
+    return steps
+
+
+def _text_of(recipe: Recipe) -> str:
+    """Name the text of a recipe and its parsers: as long as they are not there, the steps of two texts look alike."""
+    parsers = [(recipe.parser_of(side).model, recipe.parser_of(side).package) for side in SIDES]
+    return repr((recipe.corpus, recipe.source, recipe.target, recipe.text, recipe.target_text, parsers))

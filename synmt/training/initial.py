@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -51,9 +50,11 @@ class Shared:
     unused: list[str]
 
 
-def adopt_vocabulary(
-    recipe: Recipe, own: Run | None = None, *, overwrite: bool = False
-) -> tuple[Recipe, Vocabularies | None]:
+Adopted = tuple[Recipe, Vocabularies | None, dict[Side, Truecaser]]
+"""A recipe, and the vocabularies and truecase models that it takes from another run."""
+
+
+def adopt_vocabulary(recipe: Recipe, own: Run | None = None, *, overwrite: bool = False) -> Adopted:
     """Give a recipe with `model.init` the vocabulary of that run, unless the embeddings are excluded.
 
     own: the folder of the new run. Once it has a checkpoint, it does not need the other run any more.
@@ -61,31 +62,19 @@ def adopt_vocabulary(
     """
     init = recipe.model.init
     if init is None:
-        return recipe, None
+        return recipe, None, {}
     other = Run(init.expanduser())
     if own is not None and own.folder.resolve() == other.folder.resolve():
         raise UsageError(
             "a run cannot start from its own weights", where=f"model.init, {init}", do="Choose another name=…"
         )
-    origin = _origin(init, own, overwrite=overwrite)
+    origin = own if own is not None and not overwrite and _has_weights(own, init) else other
     before = _recipe_of(origin)
     if not _takes_embeddings(recipe):
-        return recipe, None
+        return recipe, None, {}
     vocabularies: Vocabularies = {side: Vocabulary.load(origin.folder, side) for side in SIDES}
     _check_tags(recipe, before, vocabularies, other)
-    return _with_vocabulary(recipe, before, other), vocabularies
-
-
-def adopt_case(recipe: Recipe, own: Run | None = None, *, overwrite: bool = False) -> dict[Side, Truecaser]:
-    """Find the truecase models that come with the vocabulary of another run; the arguments are the same."""
-    init = recipe.model.init
-    if init is None or not _takes_embeddings(recipe):
-        return {}
-    return load_truecasers(recipe, _origin(init, own, overwrite=overwrite).folder)
-
-
-def _origin(init: Path, own: Run | None, *, overwrite: bool) -> Run:
-    return own if own is not None and not overwrite and _has_weights(own, init) else Run(init.expanduser())
+    return _with_vocabulary(recipe, before, other), vocabularies, load_truecasers(recipe, origin.folder)
 
 
 def _has_weights(own: Run, init: Path) -> bool:
@@ -170,10 +159,16 @@ def check_parts(recipe: Recipe, vocabularies: Vocabularies | None, *, continued:
     if settings.init is None and not settings.freeze:
         return
     # new embeddings are compared with nothing, so any number of pieces will do
-    sizes: dict[str, Any] = {f"{side}_pieces": len(vocabularies[side]) if vocabularies else 8 for side in SIDES}
+    source, target = (len(vocabularies[side]) if vocabularies else 8 for side in SIDES)
     origin = Run(settings.init.expanduser()) if settings.init is not None else None
     with torch.device("meta"):
-        model = build(settings, recipe.syntax, **sizes, features=origin.features() if origin else {})
+        model = build(
+            settings,
+            recipe.syntax,
+            source_pieces=source,
+            target_pieces=target,
+            features=origin.features() if origin else {},
+        )
         freeze(model, recipe)
         if origin and not continued:
             _shared(model, _model_of(origin), recipe)

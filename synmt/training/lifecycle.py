@@ -25,7 +25,7 @@ from synmt.run import Run
 from synmt.training.changed_inputs import another_run
 from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.finished import has_finished
-from synmt.training.stages import Prepared
+from synmt.training.preparation import Prepared
 from synmt.words.word_tokenizer import case_model, identities
 
 _logger = logging.getLogger(__name__)

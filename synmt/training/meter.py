@@ -6,9 +6,10 @@ import contextlib
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -17,8 +18,6 @@ from torch import Tensor
 from synmt.errors import SynmtError, listed
 from synmt.training.distributed import Processes
 from synmt.training.records import StepRecord
-
-_POWERCAP = Path("/sys/class/powercap")
 
 
 @dataclass(frozen=True)
@@ -66,17 +65,25 @@ class Meter:
         self.device, self.overflow, self._processes = device, overflow, processes or Processes()
         self.steps: list[Step] = []
         self._updates: list[Update] = []
-        self._energy = EnergyMeter(device)
         self.start()
 
-    def start(self, tokens: int = 0, **spent: Any) -> None:
-        """Start measuring; tokens, spent: the `cost` of steps that were measured before."""
-        self.tokens, self._spent = tokens, _Spent(self._energy, spent)
+    def start(self, cost: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Start measuring; cost: that of steps that were measured before."""
+        self.tokens: int = cost.get("tokens", 0)
+        self._seconds: float = cost.get("seconds", 0.0)
+        self._processor_seconds: float = cost.get("processor_seconds", 0.0)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self._began, self._processor_began = time.monotonic(), time.process_time()
+
+    def _stop(self) -> None:
+        self._seconds += time.monotonic() - self._began
+        self._processor_seconds += time.process_time() - self._processor_began
 
     def cost(self) -> dict[str, Any]:
-        """Tell what the steps that no record covers yet have cost; only while measuring is paused."""
-        spent = ("seconds", "processor_seconds", "joules")
-        return {"tokens": self.tokens, **{name: getattr(self._spent, name) for name in spent}}
+        """Return what the steps that no record covers yet have cost; only while measuring is paused."""
+        return {"tokens": self.tokens, "seconds": self._seconds, "processor_seconds": self._processor_seconds}
 
     def unlogged(self) -> dict[str, Any]:
         """Return these steps and their cost, for a checkpoint."""
@@ -86,9 +93,9 @@ class Meter:
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """Exclude the time of a block from the speed."""
-        self._spent.stop()
+        self._stop()
         yield
-        self._spent.go_on()
+        self._go_on()
 
     def add(self, update: Update) -> None:
         """Add one update."""
@@ -116,14 +123,13 @@ class Meter:
     def record(self, number: int) -> StepRecord:
         """Average the steps since the last record, and start again."""
         self.read()
-        spent = self._spent
-        spent.stop()
+        self._stop()
         steps, self.steps = self.steps, []
         tokens = sum(step.tokens for step in steps)
         means = {name: sum(step.means[name] * step.tokens for step in steps) / tokens for name in steps[0].means}
         cost = self.cost()
         if self._processes.count > 1:
-            cost["processor_seconds"] = self._processes.sum(round(1e6 * spent.processor_seconds))[0] / 1e6
+            cost["processor_seconds"] = self._processes.sum(round(1e6 * self._processor_seconds))[0] / 1e6
         record = StepRecord(
             step=number,
             loss=means.pop("loss"),
@@ -131,33 +137,12 @@ class Meter:
             losses=means,
             learning_rate=steps[-1].learning_rate,
             gradient_norm=steps[-1].gradient_norm,
-            tokens_per_second=self.tokens / spent.seconds,
+            tokens_per_second=self.tokens / self._seconds,
             memory=peak_memory(self.device),
             **cost,
         )
         self.start()
         return record
-
-
-class _Spent:
-    """What has been spent since the start, while it was not stopped: wall clock, processor time, energy."""
-
-    def __init__(self, energy: EnergyMeter, before: Mapping[str, Any]) -> None:
-        self.seconds: float = before.get("seconds", 0.0)
-        self.processor_seconds: float = before.get("processor_seconds", 0.0)
-        self.joules: float | None = before.get("joules", 0.0)
-        self._energy = energy
-        self.go_on()
-
-    def go_on(self) -> None:
-        self._energy.joules()
-        self._began, self._processor_began = time.monotonic(), time.process_time()
-
-    def stop(self) -> None:
-        self.seconds += time.monotonic() - self._began
-        self.processor_seconds += time.process_time() - self._processor_began
-        joules = self._energy.joules()
-        self.joules = None if joules is None or self.joules is None else self.joules + joules
 
 
 def _not_finite(step: int, what: str, lines: Sequence[int]) -> SynmtError:
@@ -189,72 +174,3 @@ def peak_memory(device: torch.device) -> int:
         return 0
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-class EnergyMeter:
-    """Counts joules of the whole machine's processors, and of the GPU that trains, if both can be read.
-
-    Other work on the machine uses energy too, which nothing tells apart.
-
-    powercap: the folder in which Linux has a folder `intel-rapl:N` for each processor package (AMD's too).
-    """
-
-    def __init__(self, device: torch.device, powercap: Path = _POWERCAP) -> None:
-        self._counters = [_Counter(folder) for folder in sorted(powercap.glob("intel-rapl:?")) if _is_readable(folder)]
-        self._gpu = _gpu_counter(device)
-        self._last_gpu = self._gpu() if self._gpu else 0.0
-        self.known = bool(self._counters) and (device.type == "cpu" or self._gpu is not None)
-
-    def joules(self) -> float | None:
-        """Return the energy since the last call, or since the start; None if the machine does not tell."""
-        if not self.known:
-            return None
-        used = sum(counter.joules() for counter in self._counters)
-        if self._gpu:
-            before, self._last_gpu = self._last_gpu, self._gpu()
-            used += self._last_gpu - before
-        return used
-
-
-class _Counter:
-    """The counter of one package, in microjoules, which begins at 0 again when it is full."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path, self._full = folder / "energy_uj", _number(folder / "max_energy_range_uj")
-        self._last = _number(self._path)
-
-    def joules(self) -> float:
-        before, self._last = self._last, _number(self._path)
-        used = self._last - before
-        return (used if used >= 0 else used + self._full) / 1e6
-
-
-def _is_readable(package: Path) -> bool:
-    """Tell whether this user may read the counter; on most machines only root may."""
-    try:
-        _number(package / "energy_uj")
-        _number(package / "max_energy_range_uj")
-    except (OSError, ValueError):
-        return False
-    return True
-
-
-def _number(path: Path) -> int:
-    return int(path.read_text())
-
-
-def _gpu_counter(device: torch.device) -> Callable[[], float] | None:
-    """Make the function that reads the joules of a GPU since its driver was loaded; None without NVML."""
-    if device.type != "cuda":
-        return None
-    try:
-        import pynvml  # type: ignore[import-not-found]
-
-        pynvml.nvmlInit()
-        uuid = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
-        handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
-        pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)
-    except Exception:
-        # NVML has its own errors, and older GPUs do not count
-        return None
-    return lambda: pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3

@@ -37,20 +37,22 @@ def make_optimizer(
 
     The state is divided as in the first stage of ZeRO (Rajbhandari et al., 2020). All processes call this together.
     """
-    how: dict[str, Any] = {
-        "betas": settings.betas,
-        "eps": settings.epsilon,
-        "weight_decay": settings.weight_decay,
-        "fused": True,
-    }
+    betas, epsilon, decay = settings.betas, settings.epsilon, settings.weight_decay
     if not settings.shard_optimizer or processes.count == 1:
-        return Adam(parameters, **how)
+        return Adam(parameters, betas=betas, eps=epsilon, weight_decay=decay, fused=True)
     with warnings.catch_warnings():
         # the package also has optimizers that torch.jit compiles, which torch itself deprecates
         warnings.simplefilter("ignore", DeprecationWarning)
         package = import_module("torch.distributed.optim")
-    group = {"process_group": processes.group}
-    return package.ZeroRedundancyOptimizer(parameters, optimizer_class=torch.optim.AdamW, **group, **how)
+    return package.ZeroRedundancyOptimizer(
+        parameters,
+        optimizer_class=torch.optim.AdamW,
+        process_group=processes.group,
+        betas=betas,
+        eps=epsilon,
+        weight_decay=decay,
+        fused=True,
+    )
 
 
 def local_part(optimizer: Any) -> torch.optim.Optimizer:

@@ -7,12 +7,10 @@ import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from synmt.arrays import SIDES, Side
-from synmt.corpora.progress import Progress
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
 from synmt.data.features import learn_features
@@ -26,22 +24,22 @@ from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.syntax.feature_signals import FeatureValues
 from synmt.syntax.reading import Reading, reading_of
-from synmt.training.changed_inputs import check_inputs
-from synmt.training.checks import check_run_folder, check_values, load_checked
+from synmt.training.checks import check_values, load_checked
 from synmt.training.distributed import Processes, join_processes
-from synmt.training.finished import is_complete, missing_tests
-from synmt.training.initial import adopt_case, adopt_vocabulary, freeze, take_weights
+from synmt.training.initial import adopt_vocabulary, freeze, take_weights
 from synmt.training.lifecycle import RESUME_ADVICE, begin_run, finish_run, write_final_weights
 from synmt.training.log import Log
+from synmt.training.preparation import Preparation, Prepared
 from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
-from synmt.training.stages import Prepared, prepare_data
-from synmt.training.test_sets import find_tests, read_results, translate_tests
+from synmt.training.run_stages import RunStages
+from synmt.training.stages import Estimate, estimate_all
+from synmt.training.test_sets import read_results, translate_tests
 from synmt.training.trainer import Trainer
 from synmt.training.trees.requirements import tree_requirements
 from synmt.training.validation import validation_bleu
 
-Record = Progress | Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
-"""What `train` yields, in this order; Progress comes before Prepared and after the end of training."""
+Record = Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
+"""What `train` yields, in this order."""
 
 _FIXED = ("recipe.yaml", "*.model", "*.words", "*.truecase", "features.json")
 """Files of a run that do not change while it is trained."""
@@ -51,18 +49,44 @@ _logger = logging.getLogger(__name__)
 
 def prepare(
     recipe: str | Path | Recipe, overrides: Iterable[str] = (), *, data: str | Path = "data", source_trees: bool = False
-) -> Generator[Progress | Prepared, None, None]:
-    """Prepare the training data of a recipe; the last record names the folder.
+) -> Iterator[Prepared]:
+    """Prepare the training data of a recipe; yields one record, which names the folder.
 
     recipe: its file, or the name of a shipped one.
     overrides: `key=value` changes of the recipe, such as `filters.max_words=80`.
     data: the folder of trees and prepared corpora; what it already has is not made again.
     source_trees: parse the source even if no variant reads its trees.
     """
+    yield from prepare_stages(_preparation(recipe, overrides, Path(data), source_trees))
+
+
+def plan_preparation(
+    recipe: str | Path | Recipe, overrides: Iterable[str] = (), *, data: str | Path = "data", source_trees: bool = False
+) -> list[Estimate]:
+    """Estimate what `prepare` would do; the arguments are the same."""
+    return list(estimate_all(_preparation(recipe, overrides, Path(data), source_trees).stages))
+
+
+def _preparation(recipe: str | Path | Recipe, overrides: Iterable[str], data: Path, source_trees: bool) -> Preparation:
     loaded, requirements = load_checked(recipe, overrides, tree_requirements)
-    loaded, vocabularies = adopt_vocabulary(loaded)
-    taken: dict[str, Any] = {"vocabularies": vocabularies, "truecasers": adopt_case(loaded)}
-    yield from prepare_data(loaded, requirements, Path(data), source_trees=source_trees, **taken)
+    loaded, vocabularies, truecasers = adopt_vocabulary(loaded)
+    return Preparation(
+        loaded,
+        requirements,
+        data,
+        source_trees=source_trees,
+        vocabularies=vocabularies,
+        truecasers=truecasers,
+    )
+
+
+def prepare_stages(preparation: Preparation) -> Generator[Prepared, None, Prepared]:
+    """Prepare the data, and warn of what is unexpected in them."""
+    prepared = preparation.run()
+    yield prepared
+    for text in preparation.warnings():
+        _logger.warning("%s", text)
+    return prepared
 
 
 def train(
@@ -95,51 +119,47 @@ def train(
     advice = RESUME_ADVICE * overwrite
     # if torchrun starts this again, the run that was there before has been removed already
     overwrite = overwrite and not processes.was_done_before(f"overwrite {run.folder}")
-    loaded, vocabularies, finished = check_run_folder(run, loaded, overwrite=overwrite)
-    if not overwrite:
-        check_inputs(run, loaded)
-    case = adopt_case(loaded, run, overwrite=overwrite)
+    way = RunStages(run, loaded, requirements, Path(data), overwrite=overwrite)
+    way.check_inputs()
     processes.wait()
-    if finished:
+    if way.finished:
         if processes.rank == 0:
-            yield from _complete(run, loaded)
+            way.complete()
         _logger.info("%s has finished already, after %s steps", run.folder, f"{run.steps():,}")
     else:
         with ExitStack() as stack:
             with processes.first_alone():
                 # before the run folder is written: if data are missing, the recipe may still be changed
-                taken: dict[str, Any] = {"vocabularies": vocabularies, "truecasers": case}
-                prepared = yield from prepare_data(loaded, requirements, Path(data), **taken)
+                prepared = yield from prepare_stages(way.preparation)
                 if processes.rank == 0:
                     stack.enter_context(locked(run.folder, "this run"))
-                    begin_run(run, loaded, prepared, overwrite=overwrite)
+                    begin_run(run, way.recipe, prepared, overwrite=overwrite)
                     processes.note(f"overwrite {run.folder}")
             with adding_advice(advice):
-                end = yield from train_prepared(run, loaded, prepared, processes, stop)
-        if end.reason == "interrupted":
-            yield RunRecord(run.folder, "interrupted", end.step)
+                record = None
+                for record in train_prepared(run, way.recipe, prepared, processes, stop):
+                    yield record
+        if isinstance(record, EndRecord) and record.reason == "interrupted":
+            yield RunRecord(run.folder, "interrupted", record.step)
             return
     if processes.rank == 0:
         yield from read_results(run)
         yield RunRecord(run.folder, "finished", run.steps())
 
 
-def _complete(run: Run, recipe: Recipe) -> Iterator[Progress]:
-    """Make what a finished run lacks: weights that were removed, translations of test sets that are new or missing."""
-    if is_complete(run, recipe):
-        return
-    missing = missing_tests(run, recipe)
-    for name in (name for name, changed in missing.items() if changed):
-        _logger.info("the files of the test set %s have changed, so it is translated and scored again", name)
-    tests = find_tests(recipe, missing) if missing else {}
-    with locked(run.folder, "this run"):
-        if not run.weights.exists():
-            write_final_weights(run, recipe)
-            _logger.info("%s was missing and has been written again", run.weights)
-        yield from translate_tests(run, recipe, tests)
-        # only now: after an interruption the same test sets are still missing
-        with recording(run.folder, "recipe.yaml"):
-            run.write_recipe(recipe)
+def plan_training(
+    recipe: str | Path | Recipe,
+    overrides: Iterable[str] = (),
+    *,
+    runs: str | Path = "runs",
+    data: str | Path = "data",
+    overwrite: bool = False,
+) -> list[Estimate]:
+    """Estimate what `train` would do; arguments and errors are the same."""
+    loaded, requirements = load_checked(recipe, overrides, check_values)
+    run = Run(Path(runs) / loaded.name)
+    way = RunStages(run, loaded, requirements, Path(data), overwrite=overwrite)
+    return list(estimate_all([*way.shared(), *way.own()]))
 
 
 def train_prepared(
@@ -150,8 +170,10 @@ def train_prepared(
     stop: threading.Event | None,
     *,
     parser: str | None = None,
-) -> Generator[StartRecord | LogRecord | Progress, None, EndRecord]:
+) -> Generator[StartRecord | LogRecord, None, None]:
     """Train from the newest checkpoint, write the log, and finish the run unless it was interrupted.
+
+    The last record is an EndRecord; after it, the test sets are translated.
 
     parser: the folder of the parser that parses the test sets, if it is not where the run recorded it.
     """
@@ -170,9 +192,8 @@ def train_prepared(
     assert isinstance(record, EndRecord), record
     if record.reason != "interrupted" and processes.rank == 0:
         write_final_weights(run, recipe)
-        yield from translate_tests(run, recipe, prepared.corpus.test, parser=parser)
+        translate_tests(run, recipe, prepared.corpus.test, parser=parser)
         finish_run(run, record.step)
-    return record
 
 
 def _begin_log(run: Run, step: int, device: torch.device) -> Log:

@@ -12,8 +12,7 @@ from synmt.corpora.resolve import missing_files, stated_counts
 from synmt.recipe.catalogue import shipped_recipes
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
-
-COLUMNS = ["recipe", "system", "corpus", "pairs", "reported BLEU", "text"]
+from synmt.reporting.values import Table, count_column, text_column
 
 _REPORTED = re.compile(
     r"reported (?P<score>\d+\.\d+)(?P<valid> validation)? BLEU(?P<less> below| lower)?"
@@ -45,11 +44,29 @@ class RecipeEntry:
         text = " ".join((self.name, self.system, self.corpus, self.comment)).lower()
         return all(word.lower() in text for word in words)
 
-    def row(self) -> list[str]:
-        """Give the cells of the table."""
-        pairs = f"{self.pairs:,}" if self.pairs else "–"
-        text = "missing" if self.missing else "local"
-        return [self.name, self.system, self.corpus, pairs, self.reported or "–", text]
+
+def recipe_table(entries: Iterable[RecipeEntry]) -> Table:
+    """Make the table of a list of recipes."""
+    reported = "on the paper's test sets; valid: on its validation text; −: difference from the recipe it changes"
+    text = "local, if it is on this machine; if it is missing, `synmt train` downloads or builds it"
+    columns = [
+        *(text_column(name) for name in ("recipe", "system", "corpus")),
+        count_column("pairs"),
+        text_column("reported BLEU", about=reported),
+        text_column("text", about=text),
+    ]
+    rows = [
+        [
+            entry.name,
+            entry.system,
+            entry.corpus,
+            entry.pairs,
+            entry.reported or None,
+            "missing" if entry.missing else "local",
+        ]
+        for entry in entries
+    ]
+    return Table(columns=columns, rows=rows)
 
 
 def list_recipes(words: Iterable[str] = ()) -> list[RecipeEntry]:

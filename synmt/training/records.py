@@ -35,9 +35,8 @@ class StepRecord:
     tokens: target pieces, of all processes.
     seconds: time of this process.
     processor_seconds: processor time, of all processes.
-    joules: energy of the machine of this process; None if it is not known.
 
-    These four count since the last record, or since training continued, without validation and checkpoints.
+    These three count since the last record, or since training continued, without validation and checkpoints.
     """
 
     step: int
@@ -51,7 +50,6 @@ class StepRecord:
     seconds: float
     processor_seconds: float
     tokens: int
-    joules: float | None
 
 
 @dataclass(frozen=True)

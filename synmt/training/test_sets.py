@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from synmt.arrays import SIDES, Side
-from synmt.corpora.progress import Progress
-from synmt.corpora.resolve import resolve_corpus
+from synmt.corpora.corpus import Corpus
 from synmt.data.prepare import check_lengths
 from synmt.decode.inputs import windows
 from synmt.decode.translator import Translator
@@ -28,6 +27,7 @@ from synmt.files.schemas import ScoreOfTest
 from synmt.files.writing import write_atomically, write_json
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
+from synmt.reporting.progress import progress
 from synmt.run import Run
 from synmt.syntax.conllu import read_parses
 from synmt.training.finished import MADE_FROM, hashes_of
@@ -37,40 +37,29 @@ from synmt.training.trees.requirements import all_given_trees, given_trees, tree
 _logger = logging.getLogger(__name__)
 
 
-def find_tests(recipe: Recipe, names: Iterable[str]) -> dict[str, SplitFiles]:
-    """Find and check the files of some test sets, before any long work."""
-    corpus = resolve_corpus(recipe.corpus, recipe.source, recipe.target)
-    tests = {name: corpus.test[name] for name in names}
+def check_tests(recipe: Recipe, corpus: Corpus, tests: Mapping[str, SplitFiles]) -> None:
+    """Check the files of some test sets of a corpus, before any long work."""
     check_lengths(tests)
     requirements = tree_requirements(recipe)["source"]
     if requirements.to_run:
         all_given_trees(recipe, corpus, "source", requirements)
-    return tests
 
 
-def translate_tests(
-    run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles], *, parser: str | None = None
-) -> Iterator[Progress]:
+def translate_tests(run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles], *, parser: str | None = None) -> None:
     """Translate and score test sets into the run folder.
 
     parser: the folder of the parser, if it is not where the run recorded it.
     """
     if not tests:
         return
-    needs_trees = tree_requirements(recipe, run.folder / "code")["source"].to_run
     translator = Translator.load(run, device=recipe.training.device, parser=parser)
     # before they are read: a later change is noticed
     hashes = {name: hashes_of(files) for name, files in tests.items()}
     for name, files in tests.items():
-        trees = given_trees(recipe, files, "source") if needs_trees else None
+        trees = given_trees(recipe, files, "source") if translator.reads_trees else None
         text, words = _read_texts(files, translator)
-        done: list[str] = []
         began, processor_began = time.monotonic(), time.process_time()
-        yield Progress(f"translate {name}", 0, len(words.source))
-        parses = read_parses(trees, words.source, brackets=True) if trees else None
-        for window in translator.translate_words(windows(words.source, translator.window), parses):
-            done += [translation.text for translation in window]
-            yield Progress(f"translate {name}", len(done), len(words.source))
+        done = _translate(translator, words.source, trees, name)
         cost = {"seconds": time.monotonic() - began, "processor_seconds": time.process_time() - processor_began}
         text = text._replace(hypothesis=[translator.tokenizers["target"].join(line) for line in done])
         folder = run.test_folder(name)
@@ -80,6 +69,16 @@ def translate_tests(
             write_json(folder / "cost.json", {"sentences": len(done), **cost}, indent=1)
             # last: if this is interrupted, files that have changed are still known as such
             write_json(folder / MADE_FROM, hashes[name], indent=1)
+
+
+def _translate(translator: Translator, source: list[str], trees: Path | None, name: str) -> list[str]:
+    parses = read_parses(trees, source, brackets=True) if trees else None
+    done: list[str] = []
+    with progress(f"translate {name}", len(source), "lines") as advance:
+        for window in translator.translate_words(windows(source, translator.window), parses):
+            done += [translation.text for translation in window]
+            advance(len(window))
+    return done
 
 
 class _Texts(NamedTuple):

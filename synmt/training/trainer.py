@@ -85,7 +85,7 @@ class Trainer:
 
     def train(self) -> Generator[LogRecord, None, None]:
         """Train until max_steps, patience, the last decay or a request to stop."""
-        self._meter.start(**self.state.unlogged_cost)  # type: ignore[arg-type]
+        self._meter.start(self.state.unlogged_cost)
         stream = self._batches()
         try:
             while (reason := self._reason_to_stop()) is None:

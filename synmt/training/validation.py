@@ -12,7 +12,7 @@ from synmt.evaluation.spaces import warn_of_unspaced
 from synmt.files.reading import read_lines
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.schema import Recipe
-from synmt.training.stages import Prepared
+from synmt.training.preparation import Prepared
 from synmt.words.word_tokenizer import RAW
 
 
@@ -29,11 +29,11 @@ def validation_bleu(
     warn_of_unspaced(corpus.valid.target.name, text, ("bleu",), tokenize, option="`evaluation.tokenize`")
     references = [text[example.line] for example in valid.split.rows(range(len(valid.split)))]
     settings = recipe.decoding.model_copy(update={"beam_size": recipe.training.validation_beam_size})
-    options = {"tokenize": tokenize, "lowercase": recipe.evaluation.lowercase}
+    lowercase = recipe.evaluation.lowercase
 
     def score(model: Seq2Seq) -> float:
         hypotheses = translate_batches(model, valid.once(), settings, target)
         hypotheses = hypotheses if on_tokens else [tokenizer.join(line) for line in hypotheses]
-        return score_system(hypotheses, references, ("bleu",), **options)["bleu"].value
+        return score_system(hypotheses, references, ("bleu",), tokenize=tokenize, lowercase=lowercase)["bleu"].value
 
     return score

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -13,12 +13,12 @@ from pathlib import Path
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.download import alone
-from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
 from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
 from synmt.files.writing import write_atomically
 from synmt.parallel.processes import in_processes, process_count
 from synmt.recipe.schema import Recipe
+from synmt.reporting.progress import progress
 from synmt.words.casing import Truecaser, learn_truecase
 from synmt.words.word_tokenizer import WordTokenizer, make_tokenizer
 
@@ -41,68 +41,78 @@ def make_tokenizers(recipe: Recipe, truecasers: Mapping[Side, Truecaser] | None 
     return {side: make_tokenizer(recipe, side, (truecasers or {}).get(side)) for side in SIDES}
 
 
-def tokenize_corpus(
-    corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], root: Path
-) -> Generator[Progress, None, Words]:
+def tokenize_corpus(corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], root: Path) -> Words:
     """Tokenize train and valid of the sides that a recipe changes into files under `root`; those that exist are kept.
 
     The test sets stay as they are. The tokenizers that are returned know the case of words, where the recipe wants it.
     """
     trained = dict(tokenizers)
-    for side, tokenizer in tokenizers.items():
-        if tokenizer.recipe.changes:
-            texts = {split: getattr(files, side) for split, files in (("train", corpus.train), ("valid", corpus.valid))}
-            texts, trained[side] = yield from _tokenize_side(texts, tokenizer, root, corpus.name)
-            train, valid = (corpus.splits()[split].model_copy(update={side: path}) for split, path in texts.items())
-            corpus = replace(corpus, train=train, valid=valid)
+    for side, tokenizer in _changed_sides(tokenizers):
+        texts = _texts(corpus, side, tokenizer, root)
+        if not tokenizer.recipe.already_cut:
+            for text in texts:
+                text.write(tokenizer.tokenize_lines)
+        if tokenizer.learns_case:
+            model = _case_model(texts)
+            if not model.is_file():
+                _learn(texts[0].raw if tokenizer.recipe.already_cut else texts[0].path, model)
+            trained[side] = tokenizer = replace(tokenizer, truecaser=Truecaser(model))
+            texts = [replace(text, source=text.path, tokenizer=tokenizer) for text in texts]
+            for text in texts if not tokenizer.recipe.already_cut else ():
+                text.write(Truecaser(model).truecase_lines)
+        corpus = _with_words(corpus, side, texts)
     return corpus, trained
 
 
-def find_words(corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], root: Path) -> Corpus | None:
-    """Find the corpus of words that `tokenize_corpus` makes; None as long as one of its files is missing."""
-    for side, tokenizer in tokenizers.items():
-        if not tokenizer.recipe.changes or tokenizer.recipe.already_cut:
-            continue
-        files = {"train": corpus.train, "valid": corpus.valid}
-        words = {split: _Text(getattr(pair, side), root, root, corpus.name, tokenizer) for split, pair in files.items()}
-        model = words["train"].path.with_name("truecase.model")
+def find_words(corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], root: Path) -> Words | None:
+    """Find what `tokenize_corpus` makes; None as long as one of its files is missing."""
+    trained = dict(tokenizers)
+    for side, tokenizer in _changed_sides(tokenizers):
+        texts = _texts(corpus, side, tokenizer, root)
+        needed = [] if tokenizer.recipe.already_cut else texts
         if tokenizer.learns_case:
+            model = _case_model(texts)
             if not model.is_file():
                 return None
-            cased = replace(tokenizer, truecaser=Truecaser(model))
-            words = {split: replace(text, tokenizer=cased) for split, text in words.items()}
-        if not all(text.path.is_file() for text in words.values()):
+            trained[side] = tokenizer = replace(tokenizer, truecaser=Truecaser(model))
+            texts = [replace(text, tokenizer=tokenizer) for text in texts]
+            needed = texts if needed else []
+        if not all(text.path.is_file() for text in needed):
             return None
-        train, valid = (pair.model_copy(update={side: words[split].path}) for split, pair in files.items())
-        corpus = replace(corpus, train=train, valid=valid)
-    return corpus
+        corpus = _with_words(corpus, side, texts)
+    return corpus, trained
 
 
-def _tokenize_side(
-    texts: dict[str, Path], tokenizer: WordTokenizer, root: Path, corpus: str
-) -> Generator[Progress, None, tuple[dict[str, Path], WordTokenizer]]:
-    """Tokenize the texts of one side; learn the case of words from the training text."""
-    words = {split: _Text(path, path, root, corpus, tokenizer) for split, path in texts.items()}
-    if not tokenizer.recipe.already_cut:
-        for text in words.values():
-            yield from text.write(tokenizer.tokenize_lines)
-    if tokenizer.learns_case:
-        words_of_train = texts["train"] if tokenizer.recipe.already_cut else words["train"].path
-        truecaser = yield from _learn(words_of_train, words["train"].path.with_name("truecase.model"))
-        tokenizer = replace(tokenizer, truecaser=truecaser)
-        words = {split: replace(text, source=text.path, tokenizer=tokenizer) for split, text in words.items()}
-        for text in words.values() if not tokenizer.recipe.already_cut else ():
-            yield from text.write(truecaser.truecase_lines)
-    return texts if tokenizer.recipe.already_cut else {split: text.path for split, text in words.items()}, tokenizer
+def _changed_sides(tokenizers: Mapping[Side, WordTokenizer]) -> list[tuple[Side, WordTokenizer]]:
+    return [(side, tokenizer) for side, tokenizer in tokenizers.items() if tokenizer.recipe.changes]
 
 
-def _learn(words: Path, model: Path) -> Generator[Progress, None, Truecaser]:
-    if not model.is_file():
-        lines, stage = count_lines(words), f"learn the case of {words.name}"
-        yield Progress(stage, 0, lines)
+def _texts(corpus: Corpus, side: Side, tokenizer: WordTokenizer, root: Path) -> list[_Text]:
+    """Name the words of train and valid of a side."""
+    paths = [getattr(files, side) for files in (corpus.train, corpus.valid)]
+    return [_Text(path, path, root, corpus.name, tokenizer) for path in paths]
+
+
+def _case_model(texts: list[_Text]) -> Path:
+    return texts[0].path.with_name("truecase.model")
+
+
+def _with_words(corpus: Corpus, side: Side, texts: list[_Text]) -> Corpus:
+    """Put words in place of the text of a side, unless it was cut into words already."""
+    if texts[0].tokenizer.recipe.already_cut:
+        return corpus
+    train, valid = (
+        files.model_copy(update={side: text.path})
+        for files, text in zip((corpus.train, corpus.valid), texts, strict=True)
+    )
+    return replace(corpus, train=train, valid=valid)
+
+
+def _learn(words: Path, model: Path) -> None:
+    lines = count_lines(words)
+    with progress(f"learn the case of {words.name}", lines, "lines") as advance:
         learn_truecase(read_lines(words), model)
-        yield Progress(stage, lines, lines)
-    return Truecaser(model)
+        advance(lines)
 
 
 @dataclass(frozen=True)
@@ -125,24 +135,24 @@ class _Text:
         key = fingerprint(_FORMAT, json.dumps(self.tokenizer.identity, sort_keys=True), stored_sha256(self.raw))
         return self.root / f"{self.corpus}-{key}" / self.raw.name.removesuffix(".gz")
 
-    def write(self, tokenize: Callable[[list[str]], list[str]]) -> Iterator[Progress]:
+    def write(self, tokenize: Callable[[list[str]], list[str]]) -> None:
         """Write the file unless it exists; shards that an interrupted process has finished are kept."""
         if self.path.is_file():
             _logger.info("words: %s exists already", self.path)
             return
-        lines, stage = count_lines(self.source), f"tokenize {self.path.name}"
+        lines = count_lines(self.source)
         parts = self.path.with_name(f"{self.path.name}.parts")
         with alone(self.path, f"tokenizes {self.path.name}"):
             if self.path.is_file():
                 return
-            yield Progress(stage, 0, lines)
             shards = [parts / f"{number:05}" for number in range(-(-lines // _SHARD_LINES))]
-            done = sum(path.is_file() for path in shards)
-            for _ in in_processes(
-                _tokenize_shard, tokenize, self._missing(shards), _processes(len(shards) - done), where=parts
-            ):
-                done += 1
-                yield Progress(stage, min(lines, done * _SHARD_LINES), lines)
+            left = sum(not path.is_file() for path in shards)
+            with progress(f"tokenize {self.path.name}", lines, "lines") as advance:
+                advance(max(0, lines - left * _SHARD_LINES))
+                for written in in_processes(
+                    _tokenize_shard, tokenize, self._missing(shards), _processes(left), where=parts
+                ):
+                    advance(written)
             with write_atomically(self.path, binary=True) as out:
                 for path in shards:
                     with open(path, "rb") as stream:
@@ -165,9 +175,11 @@ class _Shard:
     lines: list[str]
 
 
-def _tokenize_shard(tokenize: Callable[[list[str]], list[str]], shard: _Shard) -> None:
+def _tokenize_shard(tokenize: Callable[[list[str]], list[str]], shard: _Shard) -> int:
+    """Write the words of a shard; returns the number of its lines."""
     with write_atomically(shard.path) as out:
         out.writelines(f"{line}\n" for line in tokenize(shard.lines))
+    return len(shard.lines)
 
 
 def _processes(shards: int) -> int:

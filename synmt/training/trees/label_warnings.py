@@ -6,21 +6,21 @@ from collections.abc import Iterable, Mapping
 
 from synmt.arrays import Side
 from synmt.data.corpus import PreparedCorpus
-from synmt.model.build import place_variants
-from synmt.recipe.schema import Recipe
 from synmt.syntax.feature_signals import UNIVERSAL_TAGS
+from synmt.training.trees.requirements import TreeRequirements
 
 
-def relation_warnings(recipe: Recipe, prepared: PreparedCorpus, trees: Mapping[Side, str]) -> list[str]:
-    """List what is unexpected in the relations and tags of the training text, according to the recipe's variants.
+def relation_warnings(
+    requirements: Mapping[Side, TreeRequirements], prepared: PreparedCorpus, trees: Mapping[Side, str]
+) -> list[str]:
+    """List what is unexpected in the relations and tags of the training text, according to the variants.
 
     trees: by side, the name of the annotation.
     """
-    placed = place_variants(recipe.model, recipe.syntax)
     warnings = []
     for side, name in trees.items():
         facts = prepared.annotations()[name]
-        for variant in (variant for layer in placed[side] for variant in layer):
+        for variant in requirements[side].variants:
             needs = {signal.needs for signal in variant.signals}
             counts = facts["arc_relations" if facts["arcs"] and "arcs" in needs else "relations"]["train"]
             warnings += variant.kind.relation_warnings(counts, **variant.options)

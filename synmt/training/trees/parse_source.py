@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from synmt.arrays import Side
-from synmt.corpora.resolve import Corpus
+from synmt.corpora.corpus import Corpus
 from synmt.data.annotate import annotation_name, describe_files
 from synmt.errors import UsageError
 from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
-from synmt.parsing.target import read_summary
 from synmt.recipe.schema import Recipe
-from synmt.training.trees.requirements import TreeRequirements, all_given_trees, make_parser, trees_path
+from synmt.training.trees.requirements import TreeRequirements, all_given_trees, make_parser
 
 
 @dataclass(frozen=True)
@@ -64,9 +63,7 @@ class ParseSource:
         return annotation_name(self.side, self._origin)
 
     def annotation_in(self, prepared: Path) -> str | None:
-        """Find the annotation of a prepared corpus by our parser; one with probabilities also serves without."""
-        if self.parser is None:
-            return None
+        """Find the annotation of a prepared corpus; one with probabilities also serves without."""
         names = [self.name(arcs=arcs) for arcs in ([True] if self.arcs else [False, True])]
         return next((name for name in names if (prepared / name / "annotation.json").is_file()), None)
 
@@ -79,12 +76,6 @@ def check_source_trees(recipe: Recipe) -> None:
             f"--trees cannot be combined with tasks.{recipe.tasks.key}: the source text contains {contains}",
             do="Leave out --trees",
         )
-
-
-def parser_with_trees(parser: StanzaParser, corpus: Corpus, texts: Iterable[Path], data: Path) -> StanzaParser:
-    """Choose the parser with probabilities if its trees of these texts exist: they are the same trees."""
-    other = parser.with_arcs()
-    return other if all(read_summary(trees_path(data, corpus, text, other)) for text in texts) else parser
 
 
 def find_parse_source(recipe: Recipe, corpus: Corpus, side: Side, requirements: TreeRequirements) -> ParseSource:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from synmt.arrays import SIDES, Side
-from synmt.corpora.progress import Progress
-from synmt.corpora.resolve import Corpus
+from synmt.corpora.corpus import Corpus
 from synmt.errors import SynmtError, UsageError
 from synmt.files.links import own_folder
-from synmt.files.reading import fingerprint, offline, stored_sha256
+from synmt.files.reading import fingerprint, stored_sha256
 from synmt.model.build import place_variants
-from synmt.model.placement import Layers, PlacedVariant
-from synmt.parsing.models import folder_of, missing
-from synmt.parsing.official import fetching, is_complete
+from synmt.model.placement import PlacedVariant
+from synmt.parsing.official import is_complete
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe
@@ -39,6 +37,7 @@ class TreeRequirements:
         among the dependencies only.
     as_text: whether the trees are the text itself (`tasks.mixed_only`), so that no variant reads them.
     features: what they need to know of words besides tag and relation, some of feature_signals.STORED.
+    variants: those of the side, once for each layer.
     """
 
     to_run: bool
@@ -48,6 +47,7 @@ class TreeRequirements:
     constituents: tuple[str, ...] = ()
     as_text: bool = False
     features: tuple[str, ...] = ()
+    variants: tuple[PlacedVariant, ...] = ()
 
     @property
     def parses(self) -> bool:
@@ -68,10 +68,11 @@ def tree_requirements(recipe: Recipe, code: Path | None = None) -> dict[Side, Tr
     code: where the run keeps the source of variants outside synmt.
     """
     placed = place_variants(recipe.model, recipe.syntax, code=code)
+    variants = {side: [variant for layer in placed[side] for variant in layer] for side in SIDES}
     requirements: dict[Side, TreeRequirements] = {
-        side: _requirements(_flat(placed[side]), recipe.parser_of(side)) for side in SIDES
+        side: _requirements(variants[side], recipe.parser_of(side)) for side in SIDES
     }
-    readers = [variant.kind.recipe_name() for side in SIDES for variant in _flat(placed[side]) if variant.signals]
+    readers = _names(variant for side in SIDES for variant in variants[side] if variant.signals)
     if recipe.tasks.trees != "none" and readers:
         what = "tags into the source and parses into the target" if recipe.tasks.mixed == "none" else "trees as sources"
         raise UsageError(
@@ -82,8 +83,13 @@ def tree_requirements(recipe: Recipe, code: Path | None = None) -> dict[Side, Tr
     if recipe.tasks.mixed_only:
         requirements["source"] = TreeRequirements(True, True, dependencies=("tasks.mixed_only",), as_text=True)
     for side in SIDES:
-        _check_given_constituents(recipe.parser_of(side), side, requirements[side])
-        _check_control(recipe, side, [signal for variant in _flat(placed[side]) for signal in variant.signals])
+        if recipe.parser_of(side).constituents == "given" and not requirements[side].constituents:
+            raise UsageError(
+                f"{parser_section(side)}.constituents is given, but nothing in this recipe reads constituents of the "
+                f"{side}",
+                do="Leave it out, or add a variant that reads constituents",
+            )
+        _check_control(recipe, side, _signals(variants[side]))
     return requirements
 
 
@@ -92,36 +98,30 @@ def sides_with_trees(requirements: Mapping[Side, TreeRequirements], *, source_tr
     return [side for side, needs in requirements.items() if needs.parses or (source_trees and side == "source")]
 
 
-def _flat(layers: Layers) -> list[PlacedVariant]:
-    return [variant for layer in layers for variant in layer]
+def _signals(variants: Iterable[PlacedVariant]) -> list[Signal]:
+    return [signal for variant in variants for signal in variant.signals]
 
 
 def _requirements(variants: list[PlacedVariant], parser: ParserRecipe) -> TreeRequirements:
     # arcs of gold trees and of controls have probability 1
-    arcs = () if parser.control != "none" else _names(v for v in variants if _needs_arcs(v))
-    given = parser.constituents == "given"
-    dependencies = _names(v for v in variants if needs_dependencies(v.signals, given=given))
-    constituents = _names(v for v in variants if given and any(s.needs == "constituents" for s in v.signals))
-    to_run, to_learn = any(v.reads for v in variants), any(v.learns for v in variants)
-    features = needed_features([signal for variant in variants for signal in variant.signals])
-    return TreeRequirements(to_run, to_learn, arcs, dependencies, constituents, features=features)
+    arcs, given = parser.control == "none", parser.constituents == "given"
+    return TreeRequirements(
+        any(variant.reads for variant in variants),
+        any(variant.learns for variant in variants),
+        _needing("arcs", variants) if arcs else (),
+        _names(variant for variant in variants if needs_dependencies(variant.signals, given=given)),
+        _needing("constituents", variants) if given else (),
+        features=needed_features(_signals(variants)),
+        variants=tuple(variants),
+    )
+
+
+def _needing(what: str, variants: Iterable[PlacedVariant]) -> tuple[str, ...]:
+    return _names(variant for variant in variants if any(signal.needs == what for signal in variant.signals))
 
 
 def _names(variants: Iterable[PlacedVariant]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(variant.kind.recipe_name() for variant in variants))
-
-
-def _needs_arcs(variant: PlacedVariant) -> bool:
-    return any(signal.needs == "arcs" for signal in variant.signals)
-
-
-def _check_given_constituents(parser: ParserRecipe, side: Side, requirements: TreeRequirements) -> None:
-    section = parser_section(side)
-    if parser.constituents == "given" and not requirements.constituents:
-        raise UsageError(
-            f"{section}.constituents is given, but nothing in this recipe reads constituents of the {side}",
-            do="Leave it out, or add a variant that reads constituents",
-        )
 
 
 def _check_control(recipe: Recipe, side: Side, signals: Sequence[Signal]) -> None:
@@ -195,34 +195,19 @@ def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, requirements: Tr
     return found
 
 
-def missing_parser(recipe: Recipe, side: Side) -> SynmtError | None:
-    """Make the error for an official model that SYNMT_OFFLINE keeps from being downloaded; None if there is none."""
-    settings, language = recipe.parser_of(side), recipe.language_of(side)
-    if settings.model != "official" or not offline() or is_complete(language, settings.package):
-        return None
-    return missing("official", folder_of("official"), language)
-
-
-def fetch_parser(recipe: Recipe, side: Side) -> Generator[Progress, None, None]:
-    """Download the official model of one side, if the recipe uses it and it is missing."""
+def lacks_parser(recipe: Recipe, side: Side) -> bool:
+    """Tell whether an official model has to be downloaded; raises SynmtError for a parser that cannot be had."""
     settings = recipe.parser_of(side)
-    if settings.model == "official":
-        yield from fetching(recipe.language_of(side), settings.package)
+    if settings.model == "official" and not is_complete(recipe.language_of(side), settings.package):
+        return True
+    make_parser(recipe, side)
+    return False
 
 
 def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False, download: bool = False) -> StanzaParser:
     """Make the parser of one side; it loads its model when it first parses."""
-    settings = recipe.parser_of(side)
     try:
-        return StanzaParser(
-            recipe.language_of(side),
-            model=settings.model,
-            package=settings.package,
-            device=settings.device,
-            arcs=arcs,
-            download=download,
-            pretokenized=recipe.text_of(side).tokenizes,
-        )
+        return _parser(recipe, side, recipe.parser_of(side).model, arcs=arcs, download=download)
     except SynmtError as error:
         where = f"{parser_section(side)}.model, {error.where}".removesuffix(", ")
         raise error.with_(where=where) from error
@@ -230,17 +215,21 @@ def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False, download: boo
 
 def make_analysis_parser(recipe: Recipe, side: Side, *, model: str | None = None) -> StanzaParser:
     """Make a parser to analyse one side: with `model`, else that of the recipe."""
-    settings = recipe.parser_of(side)
     if model is None:
         return make_parser(recipe, side, download=True)
-    # the recipe's package belongs to the recipe's model
-    package = settings.package if model == settings.model else "default"
+    return _parser(recipe, side, model, arcs=False, download=True)
+
+
+def _parser(recipe: Recipe, side: Side, model: str, *, arcs: bool, download: bool) -> StanzaParser:
+    settings = recipe.parser_of(side)
     return StanzaParser(
         recipe.language_of(side),
         model=model,
-        package=package,
+        # the recipe's package belongs to the recipe's model
+        package=settings.package if model == settings.model else "default",
         device=settings.device,
-        download=True,
+        arcs=arcs,
+        download=download,
         pretokenized=recipe.text_of(side).tokenizes,
     )
 
