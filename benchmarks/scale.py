@@ -90,13 +90,13 @@ def write_text(folder: Path, pairs: int, longest: int) -> None:
 
 def prepare(options: argparse.Namespace) -> dict[str, Any]:
     """Prepare the text; return what its stages used, and a hash of all files."""
-    from synmt.corpora.resolve import resolve_corpus
+    from synmt.corpora.resolve import resolve
     from synmt.data.prepare import prepare as preparing
     from synmt.files.reading import sha256
     from synmt.recipe.corpus import CorpusRecipe
     from synmt.recipe.load import check_recipe
 
-    corpus = resolve_corpus(CorpusRecipe(folder=options.folder), "en", "de")
+    corpus = resolve(CorpusRecipe(folder=options.folder), "en", "de")
     sections = {
         "corpus": {"folder": str(options.folder)},
         "filters": {"max_words": 80, "max_ratio": 2.0, "duplicates": options.duplicates},

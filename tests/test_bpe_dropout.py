@@ -14,7 +14,7 @@ from test_pieces import LINES, ODD_TEXTS
 from synmt.arrays import SIDES
 from synmt.controlled.corpus import generate
 from synmt.corpora.parts import CorpusPart
-from synmt.corpora.resolve import resolve_corpus
+from synmt.corpora.resolve import resolve
 from synmt.data.annotate import annotate, annotation_name
 from synmt.data.batch import collate
 from synmt.data.corpus import PreparedCorpus
@@ -224,7 +224,7 @@ def odd_corpus(tmp_path_factory, text):
             trees = "".join(format_conllu(odd_tree(row, draw), row, number) for number, row in enumerate(rows, 1))
             (folder / f"{split}.{language}.conllu").write_text(trees, encoding="utf-8")
     recipe = small_recipe(corpus={"folder": str(folder)}, vocabulary={"size": 500, "dropout": 0.3})
-    corpus = resolve_corpus(recipe.corpus, "en", "de")
+    corpus = resolve(recipe.corpus, "en", "de")
     corpus = replace(corpus, parts=(CorpusPart("a", 50), CorpusPart("b", len(lines["en"]) - 50, tag="<BT>")))
     prepare(recipe, corpus, folder / "prepared")
     names = {}

@@ -10,7 +10,7 @@ from small import small_recipe
 from tiny import write_lines
 
 from synmt.corpora.parts import CorpusPart, part_tags, rows_of_parts, tags_of_lines
-from synmt.corpora.resolve import resolve_corpus
+from synmt.corpora.resolve import resolve
 from synmt.data.annotate import annotate, annotation_name
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.epoch import epoch_rows
@@ -54,7 +54,7 @@ def corpus(tmp_path):
         for side, language in enumerate(("en", "de")):
             write_lines(tmp_path / "text" / f"{split}.{language}", (pair[side] for pair in pairs))
     recipe = small_recipe(corpus={"folder": str(tmp_path / "text")})
-    return replace(resolve_corpus(recipe.corpus, "en", "de"), parts=PARTS)
+    return replace(resolve(recipe.corpus, "en", "de"), parts=PARTS)
 
 
 def prepared(folder, corpus, **sections) -> PreparedCorpus:

@@ -203,7 +203,7 @@ def annotated(tmp_path_factory):
     """Annotate three lines, twice the monkey, with what three columns say of their words and with their case."""
     from small import small_recipe
 
-    from synmt.corpora.resolve import resolve_corpus
+    from synmt.corpora.resolve import resolve
 
     folder = tmp_path_factory.mktemp("featured")
     texts = [TEXT, TEXT, "monkeys"]
@@ -217,7 +217,7 @@ def annotated(tmp_path_factory):
         )
         (folder / f"{split}.conllu").write_text(blocks)
     recipe = small_recipe(corpus={"folder": str(folder)}, vocabulary={"kind": "word", "size": 50})
-    corpus = resolve_corpus(recipe.corpus, "en", "de")
+    corpus = resolve(recipe.corpus, "en", "de")
     prepare(recipe, corpus, folder / "prepared")
     parses = {split: folder / f"{split}.conllu" for split in ("train", "valid")}
     featured = {"parser": "test", "features": ["case", *FEATURES]}

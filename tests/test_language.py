@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from tiny import environment
 
-from synmt.corpora.resolve import resolve_corpus
+from synmt.corpora.resolve import resolve
 from synmt.data.corpus import is_complete
 from synmt.decode.records import checked_language, read_text
 from synmt.errors import UsageError
@@ -132,7 +132,7 @@ def test_mark_up_and_one_file_for_both_sides_are_refused_together(tmp_path):
         {"train": [{"source": tmx, "target": tmx}], "valid": {"source": text, "target": link}}, strict=False
     )
     with pytest.raises(UsageError) as raised:
-        resolve_corpus(recipe, "en", "de")
+        resolve(recipe, "en", "de")
     first, second, third = str(raised.value).splitlines()
     assert first.startswith(f"{tmx}: corpus.train: source and target are the same file")
     assert second.startswith(f"{tmx}: this is TMX")

@@ -12,7 +12,7 @@ from tiny import synmt, write_corpus, write_recipe
 
 from synmt.analysis.forward_passes import run_forward
 from synmt.analysis.robustness.conditions import check_translator
-from synmt.corpora.resolve import resolve_corpus
+from synmt.corpora.resolve import resolve
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.prepare import prepare
 from synmt.data.task_corpus import bracket_units, describe_dropped, with_bracketings, with_trees, without_filters
@@ -150,7 +150,7 @@ def test_a_linearised_source_that_is_too_long_is_left_out_alone_and_counted(tmp_
     corpus_of(tmp_path)
     vocabulary = {"kind": "word", "size": 50, "byte_fallback": False}
     recipe = recipe_of(tmp_path, tasks=MIXED, filters={"max_pieces": 10}, vocabulary=vocabulary)
-    corpus = resolve_corpus(CorpusRecipe(folder=tmp_path), "en", "de")
+    corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
     made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
     prepare(without_filters(recipe), made, tmp_path / "prepared")
     data = PreparedCorpus.open(tmp_path / "prepared")
@@ -167,7 +167,7 @@ def test_brackets_are_units_of_the_source_vocabulary(joint, tmp_path):
     # `(det` is there three times, but no other vocabulary would have it in one piece
     vocabulary = {"kind": "bpe", "size": 290, "joint": joint}
     recipe = recipe_of(tmp_path, tasks=MIXED, vocabulary=vocabulary, model={"embeddings": "separate"})
-    corpus = resolve_corpus(CorpusRecipe(folder=tmp_path), "en", "de")
+    corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
     made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
     prepare(without_filters(recipe), made, tmp_path / "prepared")
     source, target = PreparedCorpus.open(tmp_path / "prepared").vocabularies
@@ -181,7 +181,7 @@ def test_given_bracketings_are_sources_as_they_are(tmp_path):
     corpus_of(tmp_path)
     given = ["(ROOT (S (NP the boy ) (VP sleeps ) ) )", "", "(ROOT a b )"]
     (tmp_path / "train.en.brackets").write_text("".join(f"{line}\n" for line in given), encoding="utf-8")
-    corpus = resolve_corpus(CorpusRecipe(folder=tmp_path), "en", "de")
+    corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
     recipe = recipe_of(tmp_path, tasks={"mixed": "bracketings"})
     made = with_bracketings(recipe, corpus, tmp_path / "made")
     assert lines(made.train.source) == [*PLAIN, given[0], given[2]]
@@ -189,7 +189,7 @@ def test_given_bracketings_are_sources_as_they_are(tmp_path):
     assert bracket_units(recipe, made) == ("(NP", "(ROOT", "(S", "(VP")
     (tmp_path / "train.en.brackets").unlink()
     with pytest.raises(UsageError, match=r"no bracketings, but tasks\.mixed needs them"):
-        with_bracketings(recipe, resolve_corpus(CorpusRecipe(folder=tmp_path), "en", "de"), tmp_path / "made")
+        with_bracketings(recipe, resolve(CorpusRecipe(folder=tmp_path), "en", "de"), tmp_path / "made")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from tiny import snapshot
 
-from synmt.corpora.resolve import Corpus, resolve_corpus
+from synmt.corpora.resolve import Corpus, resolve
 from synmt.data import encoding, filtering
 from synmt.data.annotate import annotate, annotation_name, describe_files
 from synmt.data.corpus import FORMAT, Example, PreparedCorpus, Split, is_complete
@@ -70,7 +70,7 @@ def corpus_of(folder: Path, train=PAIRS, valid=VALID) -> Corpus:
         for side, language in enumerate(("en", "de")):
             text = "".join(f"{pair[side]}\n" for pair in pairs)
             (folder / f"{split}.{language}").write_bytes(text.encode())
-    return resolve_corpus(CorpusRecipe(folder=folder), "en", "de")
+    return resolve(CorpusRecipe(folder=folder), "en", "de")
 
 
 def prepared(tmp_path: Path, corpus: Corpus | None = None, **sections) -> PreparedCorpus:
@@ -619,7 +619,7 @@ def test_two_processes_do_not_write_the_same_corpus(tmp_path, corpus, monkeypatc
 
 def test_captions_are_prepared_and_read_back(tmp_path, data_folder, monkeypatch):
     monkeypatch.setenv("SYNMT_DATA", str(data_folder))
-    corpus = resolve_corpus(CorpusRecipe(name="multi30k"), "en", "fr")
+    corpus = resolve(CorpusRecipe(name="multi30k"), "en", "fr")
     data = prepared(tmp_path, corpus, vocabulary={"size": 8000})
     assert isinstance(data.vocabularies[0], SentencePieces)
     split = data.split("train")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tiny import synmt, write_corpus, write_recipe
 
-from synmt.corpora.resolve import resolve_corpus
+from synmt.corpora.resolve import resolve
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.prepare import prepare
 from synmt.data.task_corpus import with_bracketings, with_trees, without_filters
@@ -41,7 +41,7 @@ def corpus_of(folder):
         for side, language in enumerate(("en", "de")):
             (folder / f"{split}.{language}").write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
     (folder / "trees.conllu").write_text(f"{TREES}\n", encoding="utf-8")
-    return resolve_corpus(CorpusRecipe(folder=folder), "en", "de")
+    return resolve(CorpusRecipe(folder=folder), "en", "de")
 
 
 def recipe_of(folder, **sections):
@@ -115,7 +115,7 @@ def test_given_bracketings_are_taken_as_they_are(tmp_path):
     corpus_of(tmp_path)
     with gzip.open(tmp_path / "train.en.brackets.gz", "wt", encoding="utf-8") as stream:
         stream.write("(ROOT (S (NP ) ) )\n\n(ROOT )\n")
-    corpus = resolve_corpus(CorpusRecipe(folder=tmp_path), "en", "de")
+    corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
     made = with_bracketings(recipe_of(tmp_path), corpus, tmp_path / "made")
     assert lines(made.train.target)[3:] == ["(ROOT (S (NP ) ) )", "(ROOT )"]
     assert lines(made.train.source)[3:] == ["<PA> the boy sleeps <PA>", "<PA> a b c d e f <PA>"]
@@ -126,7 +126,7 @@ def test_bracketings_that_are_missing_or_too_few_are_named(tmp_path):
     with pytest.raises(UsageError, match=r"the training text has no bracketings.*train\.en\.brackets"):
         with_bracketings(recipe_of(tmp_path), corpus, tmp_path / "made")
     (tmp_path / "train.en.brackets").write_text("(ROOT )\n", encoding="utf-8")
-    corpus = resolve_corpus(CorpusRecipe(folder=tmp_path), "en", "de")
+    corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
     with pytest.raises(SynmtError, match=r"has 1 lines, but the training text has 3"):
         with_bracketings(recipe_of(tmp_path), corpus, tmp_path / "made")
 
@@ -190,7 +190,7 @@ def test_a_multi_task_run_trains_and_translates_without_a_parser(tmp_path, monke
 def test_a_validation_source_that_is_too_long_keeps_its_last_tag(tmp_path):
     corpus_of(tmp_path)
     recipe = recipe_of(tmp_path, filters={"max_pieces": 4}, parser={"workers": 1})
-    corpus = resolve_corpus(CorpusRecipe(folder=tmp_path), "en", "de")
+    corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
     made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
     prepare(without_filters(recipe), made, tmp_path / "prepared")
     data = PreparedCorpus.open(tmp_path / "prepared")

@@ -7,11 +7,11 @@ import logging
 import os
 import re
 import urllib.parse
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from synmt.corpora.transfer import NotTheFile, Unavailable, forget, head, partial_of, read_into, size_of
 from synmt.errors import SynmtError
@@ -186,21 +186,3 @@ def _list_missing(reason: str, files: list[RemoteFile], what: str) -> str:
         f"{len(files)} file{'s' * several}{belonging} cannot be downloaded ({reason}):\n{places}\n"
         f"Put {'them' if several else 'it'} there by hand"
     )
-
-
-# until all callers use `download_all`
-
-
-def downloading(files: Iterable[RemoteFile], what: str = "") -> Generator[Any, None, list[Path]]:
-    """Call `download_all`, as a generator."""
-    yield from ()
-    return download_all(files, what)
-
-
-def result_of(steps: Generator[Any, None, _Result]) -> _Result:
-    """Run a generator to its end and return its result, without its records."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value

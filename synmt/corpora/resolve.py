@@ -7,11 +7,11 @@ built from them, and the parts of the training text are put together.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
 from synmt.corpora.corpus import Corpus
@@ -243,17 +243,3 @@ def _downloads(files: Sequence[RemoteFile]) -> Iterator[TextEstimate]:
         size = bytes_to_fetch(file) if file.size or host not in silent else None
         silent |= {host} if size is None else set()
         yield TextEstimate(what, "to do", size)
-
-
-# until all callers use `resolve`
-
-
-def resolve_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
-    """Call `resolve`."""
-    return resolve(recipe, source, target)
-
-
-def resolving(recipe: CorpusRecipe, source: str, target: str) -> Generator[Any, None, Corpus]:
-    """Call `resolve`, as a generator."""
-    yield from ()
-    return resolve(recipe, source, target)

@@ -17,8 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from synmt.corpora.download import RemoteFile, alone, bytes_to_fetch, downloading
-from synmt.corpora.forwarding import shown
+from synmt.corpora.download import RemoteFile, alone, bytes_to_fetch, download_all
 from synmt.errors import SynmtError, UsageError, counted, did_you_mean
 from synmt.files.json_files import read_cached_json
 from synmt.files.reading import offline
@@ -61,7 +60,7 @@ def _fetch(folder: Path, language: str, package: str) -> None:
         wanted = _wanted(resources, language, package)
     files = {path: file for path, file in wanted.items() if not common.file_exists(folder / path, file.md5)}
     _logger.info("downloading %s to %s", _described(language, package, files), folder)
-    places = shown(downloading(files.values(), f"the Stanza model for '{language}'"))
+    places = download_all(files.values(), f"the Stanza model for '{language}'")
     for path, place in zip(files, places, strict=True):
         _move(place, folder / path)
     _write_list(folder, resources, _code(resources, language), common.DEFAULT_RESOURCES_VERSION)
@@ -83,7 +82,7 @@ def _read_list(folder: Path, language: str) -> dict[str, Any]:
         address = common.STANFORDNLP_RESOURCES_URL
     file = RemoteFile(f"{address.rstrip('/')}/resources_{common.DEFAULT_RESOURCES_VERSION}.json")
     try:
-        [path] = shown(downloading([file]))
+        [path] = download_all([file])
     except SynmtError as error:
         where = error.where or f"Stanza's list of models, for '{language}'"
         what = error.what.splitlines()[0].rstrip(":")
