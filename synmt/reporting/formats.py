@@ -52,7 +52,7 @@ def remarks(reports: Mapping[str, Report]) -> list[str]:
 
 
 def _parts(report: Report) -> list[Table | TextBlock]:
-    parts = [part for part in report.parts if isinstance(part, Table | TextBlock)]
+    parts = [part for part in report.parts if isinstance(part, Table) or (isinstance(part, TextBlock) and part.lines)]
     return [TextBlock(lines=[report.title]), *parts, TextBlock(lines=report.notes)]
 
 

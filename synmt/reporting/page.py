@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from html import escape
 from pathlib import Path
@@ -108,6 +108,9 @@ def sections_of(report: Report) -> list[Section]:
             sections[-1] = Section(part.title, "")
         if isinstance(part, Table) and part.on_page:
             part = part.on_page()
+        elif isinstance(part, Table) and part.title and report.title:
+            # its own title is the heading above it
+            part = replace(part, title=report.title)
         style = part.style if isinstance(part, TextBlock) else ""
         before = sections[-1]
         sections[-1] = Section(before.title, before.body + _element(part, said), before.style + style)
