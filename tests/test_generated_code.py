@@ -9,6 +9,8 @@ import pytest
 import torch
 from small_run import TEXT, make_run
 
+pytest.importorskip("synmt.fast")
+
 pytestmark = [
     pytest.mark.journey,
     pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this build of torch has no oneDNN"),
