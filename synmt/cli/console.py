@@ -134,7 +134,12 @@ def show_reports(reports: Mapping[str, Report], kind: Format = "text") -> None:
         for line in remarks(reports):
             remark(line)
     width = _width(sys.stdout)
-    print(render(reports, kind, width=width, bold=width is not None), end="")
+    text = render(reports, kind, width=width, bold=width is not None)
+    if kind == "text":
+        # it is safe for a terminal, and may be bold
+        print(text, end="")
+    else:
+        show(text, end="")
 
 
 def _width(stream: TextIO) -> int | None:
