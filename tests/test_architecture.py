@@ -198,6 +198,37 @@ def test_no_two_public_classes_have_one_name():
     assert not [name for name, count in counts.items() if count > 1]
 
 
+WINGS = ("cluster", "controlled", "fast")
+MOST_NODES = {"the core": 197_500, "the wings": 22_000, "tests": 289_000, "benchmarks": 17_500}
+"""Syntax nodes that there may be; what is new has to make something superfluous."""
+
+
+def part_of(path):
+    """Name the part of the project that a file belongs to."""
+    top, *inside = path.relative_to(ROOT).parts
+    return top if top != "synmt" else "the wings" if inside[0] in WINGS else "the core"
+
+
+def size_of(path):
+    """Count the nodes of a file, without those that the grammar needs only and without docstrings."""
+    nodes = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    docstrings = [
+        node
+        for node in nodes
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    ]
+    return sum(not isinstance(node, ast.expr_context) for node in nodes) - 2 * len(docstrings)
+
+
+def test_there_is_no_more_to_understand_than_before():
+    sizes = Counter[str]()
+    for folder in ("synmt", "tests", "benchmarks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            sizes[part_of(path)] += size_of(path)
+    assert sizes.keys() == MOST_NODES.keys()
+    assert not {part: size for part, size in sizes.items() if size > MOST_NODES[part]}, "make something superfluous"
+
+
 @pytest.mark.journey
 @pytest.mark.parametrize("command", ["", "parse", "prepare", "train", "translate", "score", "analyze"])
 def test_help_imports_nothing_heavy(command):
