@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
 
@@ -11,18 +12,26 @@ class Option:
 
     help: its text on the help page.
     names: its spellings, if they do not follow from the name of the field.
-    metavar: what stands for its value; one that ends in `…` has several.
+    metavar: what stands for its value; one that ends in `…` has several. With it, the library checks names.
+    panel: its panel on the help page; by default that of all other options.
     minimum: the lowest number allowed.
+    variable: the environment variable that it is read from otherwise.
+    complete: lists what a shell may complete.
     asks: whether it asks a question of `synmt analyze`; other options only say how it is answered.
     is_argument: whether it is written without a name.
-    show_default: whether the help page shows the default of the field.
+    is_hidden: whether the help page leaves it out.
+    show_default: whether the help page shows the default of the field; or what it shows in its place.
     """
 
-    help: str
+    help: str = ""
     _: KW_ONLY
     names: str = ""
     metavar: str | None = None
+    panel: str | None = None
     minimum: int | None = None
+    variable: str | None = None
+    complete: Callable[[str], list[str]] | None = None
     asks: bool = False
     is_argument: bool = False
-    show_default: bool = True
+    is_hidden: bool = False
+    show_default: bool | str = True

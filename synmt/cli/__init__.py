@@ -5,11 +5,9 @@ Nothing heavy is imported here: torch and stanza load inside the commands that n
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,73 +18,15 @@ from typer.core import TyperCommand, TyperGroup
 from synmt import __version__
 from synmt.cli import console
 from synmt.cli.analyze import analyze
-from synmt.cli.command import AtOnce, run, spelling
+from synmt.cli.command import AtOnce, run
+from synmt.cli.options import spelling
 from synmt.cli.parse import parse
 from synmt.cli.prepare import prepare
 from synmt.cli.score import score
 from synmt.cli.train import train
 from synmt.cli.translate import translate
 from synmt.errors import UsageError, did_you_mean
-from synmt.files.checksums import verify_large_files
-from synmt.files.own_code import ALLOW, allowing_code
-from synmt.parallel.threads import use_threads
 from synmt.reporting.progress import show_progress_with
-
-_Threads = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="Number of CPU threads. Default: $SYNMT_THREADS, else all cores that the process may use.",
-        show_default=False,
-    ),
-]
-_Verify = Annotated[
-    bool,
-    typer.Option(
-        "--verify",
-        help="Compare large files of runs and prepared corpora with their checksums, and not only small ones.",
-    ),
-]
-
-
-_AllowCode = Annotated[
-    bool,
-    typer.Option(
-        "--allow-code",
-        envvar=ALLOW,
-        help="Allow the code of modules that a recipe or run names, until it changes (synmt --docs security).",
-        show_default=False,
-    ),
-]
-
-
-def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command `--threads`, before it loads torch; and what all need that read recipes or runs."""
-
-    @functools.wraps(command)
-    def computing(
-        *args: Any, threads: int | None = None, allow_code: bool = False, verify: bool = False, **values: Any
-    ) -> None:
-        use_threads(threads)
-        verify_large_files(verify)
-        with allowing_code(allow_code):
-            command(*args, **values)
-
-    own = inspect.signature(command, eval_str=True)
-    of_runs = {"allow_code": (False, _AllowCode), "verify": (False, _Verify)}
-    shared = {"threads": (None, _Threads)} | ({} if command is parse else of_runs)
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (default, kind) in shared.items()
-    ]
-    computing.__signature__ = own.replace(parameters=[*own.parameters.values(), *options])  # type: ignore[attr-defined]
-    computing.__annotations__ = {**command.__annotations__, **{name: kind for name, (_, kind) in shared.items()}}
-    # the help wraps paragraphs to the width of the terminal, but keeps line breaks
-    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
-    computing.__doc__ = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
-    return computing
-
 
 _VALUES = {"int": "N", "int range": "N", "float": "X", "float range": "X", "str": "TEXT", "list[str]": "TEXT"}
 
@@ -190,7 +130,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for subcommand in (parse, prepare, train, translate, score, analyze):
-    app.command(cls=StrictCommand)(_with_shared_options(subcommand))
+    app.command(cls=StrictCommand)(subcommand)
 
 
 def _show_version(wanted: bool) -> None:
