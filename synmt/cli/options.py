@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -13,7 +13,7 @@ import typer
 from synmt.errors import UsageError
 from synmt.files.checksums import verify_large_files
 from synmt.files.own_code import ALLOW, allowing_code
-from synmt.options import Option
+from synmt.options import Option, Range
 from synmt.parallel.threads import use_threads
 
 Typed = Mapping[str, str]
@@ -54,10 +54,16 @@ def declared(record: type) -> Iterator[Declared]:
     """Yield the options of a record: its fields that are annotated with one."""
     kinds, annotated = get_type_hints(record), get_type_hints(record, include_extras=True)
     for field in fields(record):
-        default = None if field.default in (MISSING, ()) else field.default
-        for option in getattr(annotated[field.name], "__metadata__", ()):
-            if option.is_argument and field.default is MISSING:
+        described = {type(one): one for one in getattr(annotated[field.name], "__metadata__", ())}
+        if option := described.get(Option):
+            default = None if field.default in (MISSING, ()) else field.default
+            if isinstance(option.show_default, str):
+                default = None
+            elif option.is_argument and field.default is MISSING:
                 default = inspect.Parameter.empty
+            allowed = described.get(Range)
+            if allowed and option.minimum is None and not allowed.is_open:
+                option = replace(option, minimum=allowed.minimum)
             yield Declared(field.name, kinds[field.name], option, default)
 
 

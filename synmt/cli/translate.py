@@ -6,14 +6,17 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synmt.cli import console
 from synmt.cli.command import is_run, loading, newest_run
-from synmt.cli.options import command
+from synmt.cli.options import Declared, command, declared
 from synmt.cli.translate_arguments import TranslateArguments
+from synmt.decode.options import Sampling, SearchOptions
+from synmt.options import Option
 
 if TYPE_CHECKING:
     from synmt.decode.finished_windows import FinishedWindows
@@ -22,8 +25,14 @@ if TYPE_CHECKING:
     from synmt.decode.translator import Translator
 
 
-@command
-def translate(options: TranslateArguments) -> None:
+_SAMPLE = Option(
+    "Draw pieces at random instead of searching with a beam; --n-best is the number of samples.", panel="Sampling"
+)
+_SEARCH = (*declared(SearchOptions), Declared("sample", bool, _SAMPLE, default=False), *declared(Sampling))
+
+
+@partial(command, own=[one.parameter() for one in _SEARCH])
+def translate(values: dict[str, Any], options: TranslateArguments) -> None:
     """Translate raw text: each input line gives one output line, as soon as it is ready.
 
     A run whose recipe tokenizes text (`text:`) tokenizes the input in the
@@ -43,11 +52,12 @@ def translate(options: TranslateArguments) -> None:
 
     Example: [bold]synmt translate --jsonl --sample --top-p 0.9 < text.jsonl[/]
     """
+    options = replace(options, sample=values.pop("sample"))
+    options = replace(options, search={name: value for name, value in values.items() if value is not None})
     if is_run(options.source):
         options = replace(options, run=[*options.run, Path(options.source)], source="-")
     options.validate()
-    how = options.loading()
-    _translate(options.run or [newest_run()], how, options)
+    _translate(options.run or [newest_run()], options.loading(), options)
 
 
 def _translate(runs: Sequence[Path], how: dict[str, Any], arguments: TranslateArguments) -> None:
@@ -148,8 +158,8 @@ def _format(record: Record, result: Result, arguments: TranslateArguments) -> st
     from synmt.decode.records import format_json, format_text
 
     if arguments.jsonl:
-        return format_json(record, result, n_best=arguments.n_best > 1)
-    return format_text(result, n_best=arguments.n_best > 1, scores=arguments.scores)
+        return format_json(record, result, n_best=arguments.is_list)
+    return format_text(result, n_best=arguments.is_list, scores=arguments.scores)
 
 
 def _format_alignment(result: Result) -> str:

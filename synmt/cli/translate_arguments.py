@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from synmt.cli.command import PARSERS, WEIGHTS, Cluster, Device
+from synmt.decode.options import Sampling
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.files.writing import wrong_compression
 from synmt.options import Option
 
-if TYPE_CHECKING:
-    from synmt.decode.options import Sampling
-
-_SEARCH = "Search"
-_SAMPLING = "Sampling"
 _TREES = "Trees"
 _FILES = "Input and output"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslateArguments:
-    """What `synmt translate` is given, in the order of its help page; None of the search is the recipe's."""
+    """What `synmt translate` is given.
+
+    sample: whether to draw pieces.
+    search: the options of SearchOptions and Sampling that have a value.
+    """
 
     source: Annotated[
         str, Option("Text, one sentence per line, .gz too; - is standard input.", metavar="INPUT", is_argument=True)
@@ -47,89 +47,13 @@ class TranslateArguments:
             "for them, and change a few translations.",
         ),
     ] = "float32"
-    beam_size: Annotated[
-        int | None,
-        Option("Beam size; 1 is greedy search.", panel=_SEARCH, minimum=1, show_default="the recipe's"),
-    ] = None
-    length_penalty: Annotated[
-        float | None,
-        Option(
-            "α of the length penalty of Wu et al. (2016); 0: none.",
-            panel=_SEARCH,
-            minimum=0,
-            show_default="the recipe's",
-        ),
-    ] = None
-    no_repeat: Annotated[
-        int,
-        Option(
-            "Forbid repeated n-grams of N pieces in a translation, to prevent loops; 0 allows them.",
-            metavar="N",
-            panel=_SEARCH,
-            minimum=0,
-        ),
-    ] = 0
-    n_best: Annotated[int, Option("Number of translations for each line.", metavar="N", panel=_SEARCH, minimum=1)] = 1
-    groups: Annotated[
-        int,
-        Option(
-            "Groups of diverse beam search (Vijayakumar et al., 2018), which share the beam, for more variety in an "
-            "n-best list. Duplicates are removed, so a list may be shorter than --n-best.",
-            panel=_SEARCH,
-            minimum=1,
-        ),
-    ] = 1
-    diversity: Annotated[
-        float | None,
-        Option(
-            "Penalty of a piece, in nats, for each hypothesis of an earlier group that has just chosen it; needs "
-            "--groups.",
-            panel=_SEARCH,
-            show_default="0.5",
-        ),
-    ] = None
     prefixes: Annotated[
         Path | None,
         Option(
             "File with one prefix per line (may be empty). The translation must begin with it; its log-probability "
             "counts in the score.",
             metavar="FILE",
-            panel=_SEARCH,
-        ),
-    ] = None
-    batch_size: Annotated[
-        int | None,
-        Option("Sentences translated in parallel.", panel=_SEARCH, minimum=1, show_default="the recipe's"),
-    ] = None
-    sample: Annotated[
-        bool,
-        Option(
-            "Draw pieces at random instead of searching with a beam; --n-best is the number of samples.",
-            panel=_SAMPLING,
-        ),
-    ] = False
-    top_k: Annotated[
-        int | None,
-        Option("Draw from the K most probable pieces.", panel=_SAMPLING, minimum=1, show_default="all"),
-    ] = None
-    top_p: Annotated[
-        float | None,
-        Option("Draw from the smallest set of pieces with this total probability.", panel=_SAMPLING, show_default="1"),
-    ] = None
-    temperature: Annotated[
-        float | None,
-        Option(
-            "Below 1 sharpens, above 1 flattens the distribution; applied before top-k and top-p.",
-            panel=_SAMPLING,
-            show_default="1",
-        ),
-    ] = None
-    seed: Annotated[
-        int | None,
-        Option(
-            "Random seed. A line's sample depends only on the seed, the line and its number, not on the other lines.",
-            panel=_SAMPLING,
-            show_default="1",
+            panel="Search",
         ),
     ] = None
     parser: Annotated[
@@ -188,6 +112,8 @@ class TranslateArguments:
         ),
     ] = None
     cluster: Cluster = None
+    sample: bool = False
+    search: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def where(self) -> str:
@@ -204,15 +130,24 @@ class TranslateArguments:
         """Where alignments are written; None for nowhere, or into the JSON objects."""
         return None if self.alignments in (None, "-") else Path(self.alignments)
 
+    @property
+    def is_list(self) -> bool:
+        """Whether a line has a list of translations."""
+        return self.search["n_best"] > 1
+
     def loading(self) -> dict[str, Any]:
         """Return the arguments of `Translator.load`; raises UsageError if an option that was typed has no effect."""
-        if self.sample and self.beam_size is not None:
+        search = self.search
+        if self.sample and "beam_size" in search:
             raise UsageError(
                 "with --sample, --beam-size has no effect", do="Leave it out; --n-best is the number of translations"
             )
-        if self.diversity is not None and self.groups == 1:
+        drawing = {one.name: search[one.name] for one in fields(Sampling) if one.name in search}
+        if drawing and not self.sample:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in drawing)
+            raise UsageError(f"{names}: only with --sample", do="Add --sample")
+        if "diversity" in search and search["groups"] == 1:
             raise UsageError("with one group, --diversity has no effect", do="Add --groups 2 or more")
-        search = self._chosen("beam_size", "length_penalty", "batch_size", "diversity", "n_best", "groups", "no_repeat")
         return {
             "device": self.device,
             "checkpoint": self.checkpoint,
@@ -220,25 +155,9 @@ class TranslateArguments:
             "alignment": self.alignments is not None,
             "parse_cache": not self.no_parse_cache,
             "precision": self.precision,
-            "sampling": self._sampling(),
-            **search,
+            **{name: value for name, value in search.items() if name not in drawing},
+            "sampling": Sampling(**drawing) if self.sample else None,
         }
-
-    def _sampling(self) -> Sampling | None:
-        from synmt.decode.options import Sampling
-
-        chosen = self._chosen("top_k", "top_p", "temperature", "seed")
-        if self.sample:
-            return Sampling(**chosen)
-        if chosen:
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in chosen)
-            raise UsageError(f"{names}: only with --sample", do="Add --sample")
-        return None
-
-    def _chosen(self, *names: str) -> dict[str, Any]:
-        """Return the values of options that were typed."""
-        values = {name: getattr(self, name) for name in names}
-        return {name: value for name, value in values.items() if value is not None}
 
     def validate(self) -> None:
         """Refuse arguments that do not fit together; the error lists every problem."""
@@ -288,7 +207,7 @@ class TranslateArguments:
             yield UsageError(
                 "the translations go to standard output", where="--alignments", do="Name a file, or add --jsonl"
             )
-        if self.parse_override is not None and not self.jsonl and (self.scores or self.n_best > 1):
+        if self.parse_override is not None and not self.jsonl and (self.scores or self.is_list):
             yield UsageError(
                 "a line already has three columns, without room for scores or an n-best list",
                 where="--parse-override",
