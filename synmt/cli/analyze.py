@@ -25,7 +25,7 @@ from synmt.analysis.options import (
 )
 from synmt.cli import console
 from synmt.cli.command import is_run, newest_run
-from synmt.cli.options import Declared, TableOptions, Typed, command, declared
+from synmt.cli.options import Declared, TableOptions, Typed, command, declared, piped
 from synmt.errors import SynmtError, UsageError, listed
 from synmt.options import Option
 
@@ -180,16 +180,15 @@ def _flag(name: str) -> str:
 
 def _check_input(questions: Sequence[_Question], typed: Mapping[str, Any], spellings: Mapping[str, str]) -> None:
     """Refuse standard input that is read twice."""
-    lists = {name: value if isinstance(value, list) else [value] for name, value in typed.items()}
-    piped = [name for name, some in lists.items() for one in some if str(one) == "-"]
-    if len(piped) > 1:
-        both = " and ".join(dict.fromkeys(spellings[name] for name in piped))
+    names = piped(typed)
+    if len(names) > 1:
+        both = " and ".join(dict.fromkeys(spellings[name] for name in names))
         raise UsageError("standard input can be read only once", where=both, do="Give files for the others")
-    readers = [one for one in questions if piped and piped[0] in one.options]
+    readers = [one for one in questions if names and names[0] in one.options]
     if len(readers) > 1:
         flags = listed(next(_flag(name) for name in one.flags if name in typed) for one in readers)
         what = f"standard input can be read only once, but {flags} need it"
-        raise UsageError(what, where=spellings[piped[0]], do="Give a file")
+        raise UsageError(what, where=spellings[names[0]], do="Give a file")
 
 
 def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path | None) -> None:

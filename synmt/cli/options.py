@@ -177,3 +177,9 @@ def spelling(parameter: Any) -> str:
     """Join the long forms of an option, such as `--metrics/--metric`; an argument has its name on the help page."""
     forms = [form for form in parameter.opts + parameter.secondary_opts if form.startswith("--")]
     return "/".join(forms) or parameter.metavar
+
+
+def piped(values: Mapping[str, Any]) -> list[str]:
+    """List the names of options that read standard input, `-`, once for each time."""
+    lists = {name: value if isinstance(value, list) else [value] for name, value in values.items()}
+    return [name for name, paths in lists.items() for path in paths if str(path) == "-"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from synmt.cli.command import PARSERS, WEIGHTS, Cluster, Device
+from synmt.cli.options import piped
 from synmt.decode.options import Sampling
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.files.writing import wrong_compression
@@ -174,18 +175,19 @@ class TranslateArguments:
         if problems:
             raise all_in_one(problems)
 
+    @property
+    def _inputs(self) -> dict[str, Path | None]:
+        paths = {"--parses": self.parses, "--parse-override": self.parse_override, "--prefixes": self.prefixes}
+        return {"INPUT": Path(self.source), **paths}
+
     def _input_problems(self) -> Iterator[SynmtError]:
-        others = {"--parses": self.parses, "--parse-override": self.parse_override, "--prefixes": self.prefixes}
-        piped = [name for name, path in others.items() if str(path) == "-"]
-        if self.source == "-" and piped:
-            what = "prefixes" if piped[0] == "--prefixes" else "trees"
-            yield UsageError(f"standard input cannot be both the text and its {what}", where=piped[0])
-        elif len(piped) > 1:
-            yield UsageError(f"standard input cannot be both {' and '.join(piped)}")
+        names = piped(self._inputs)
+        if len(names) > 1:
+            what = "standard input can be read only once"
+            yield UsageError(what, where=" and ".join(names), do="Give files for the others")
 
     def _output_problems(self) -> Iterator[SynmtError]:
-        inputs = [Path(self.source)] if self.source != "-" else []
-        inputs += [path for path in (self.parses, self.parse_override, self.prefixes) if path is not None]
+        inputs = [path for path in self._inputs.values() if path]
         named = {"--output": self.output, "--alignments": self.alignment_file}
         outputs = {name: path for name, path in named.items() if path is not None}
         for name, path in outputs.items():

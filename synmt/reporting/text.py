@@ -51,9 +51,9 @@ def _drawn(table: Table, width: int | None, bold: bool) -> str:
     from rich.console import Console
     from rich.table import Table as Drawn
 
-    titles, rows = [column.title for column in table.columns], shown_rows(table)
-    if width is not None:
-        titles, rows = list(map(visible, titles)), [list(map(visible, row)) for row in rows]
+    # rich would leave out control characters
+    titles = [visible(column.title) for column in table.columns]
+    rows = [list(map(visible, row)) for row in shown_rows(table)]
     widths, gap = fit(titles, rows, width)
     drawn = Drawn(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold" if bold else "")
     for title, wide, words in zip(titles, widths, is_text(table.columns), strict=True):
