@@ -134,7 +134,9 @@ def show_reports(reports: Mapping[str, Report], kind: Format = "text") -> None:
         for line in remarks(reports):
             remark(line)
     width = _width(sys.stdout)
-    print(render(reports, kind, width=width, bold=width is not None), end="")
+    text = render(reports, kind, width=width, bold=width is not None)
+    # text is safe already, and has control sequences that make it bold
+    (print if kind == "text" else show)(text, end="")
 
 
 def _width(stream: TextIO) -> int | None:
