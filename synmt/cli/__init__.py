@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -81,12 +82,9 @@ class StrictCommand(_PlainHelp, TyperCommand):
         options: list[Any] = [one for one in self.get_params(ctx) if one.param_type_name == "option"]
         names = {name for one in options for name in (*one.opts, *one.secondary_opts)}
         with_value = {name for one in options if not (one.is_flag or one.count) for name in one.opts}
-        rest = iter(args)
-        for name in rest:
-            if name == "--":
-                return
-            following = next(rest, "").partition("=")[0] if name in with_value else ""
-            if following in names:
+        for name, following in pairwise(takewhile(lambda one: one != "--", args)):
+            following = following.partition("=")[0]
+            if name in with_value and following in names:
                 raise UsageError(f"{name} has no value", do=f"Write one between {name} and {following}")
 
     def _repeat_names(self, args: Sequence[str]) -> list[str]:
