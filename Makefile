@@ -3,7 +3,7 @@
 # make unit         set up, then run the unit tests only
 # make gpu          set up, then compare what models compute on a GPU with what they compute on a CPU
 # make example      set up, then run all tests in a copy of the project that has the variant of docs/variant.md
-# make laws      set up, then run tests in a copy of the project without its wing for speed, synmt/fast
+# make laws      set up, then run tests in copies of the project without synmt/fast and without synmt/cluster
 # make docs         set up, then build the documentation as a site, build/site/index.html; a broken link is an error
 # make results      set up, then train and compare all systems: days on two cores; goes on where it stopped
 

@@ -19,7 +19,10 @@ from small_run import make_run
 from test_preparing import CHAIN, corpus_of, recipe_of, trees_for
 from tiny import PASCAL, snapshot, synmt, write_lines
 
+pytest.importorskip("synmt.cluster")
+
 from synmt.cluster import dask as clusters
+from synmt.cluster import worker_errors
 from synmt.cluster.sent_items import LongWork
 from synmt.cluster.worker_errors import incapable
 from synmt.data import encoding, filtering
@@ -348,3 +351,17 @@ def test_a_file_is_translated_and_scored_as_on_this_machine(cluster, place, monk
     assert [done.returncode for done in (*here, *there)] == [0] * 4
     assert [done.stdout for done in there] == [done.stdout for done in here]
     assert all(b"cluster: tcp://" in done.stderr for done in there)
+
+
+@pytest.mark.parametrize("name", ["synmt", "stanza", "torch"])
+def test_other_versions_are_named(monkeypatch, name):
+    ours = {"synmt": "1", "stanza": "2", "torch": "3"}
+    monkeypatch.setattr(worker_errors, "versions", lambda: ours)
+    worker_errors.check_versions("tcp://a", ours)
+    with pytest.raises(SynmtError) as caught:
+        worker_errors.check_versions("tcp://a", ours | {name: "9"})
+    assert str(caught.value) == (
+        f"worker tcp://a: other versions than here: {name} 9 (here {ours[name]}). Install the same versions there, "
+        "restart the worker, and run the same command again: "
+        "`parse`, `prepare`, `train` and `translate -o` keep what is finished."
+    )

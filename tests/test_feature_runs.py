@@ -10,7 +10,6 @@ from featured import LEMMAS, write_featured_models
 from small_run import write_tests
 from tiny import MODEL, TRAINING, analyze, fail, lines_of, succeed, synmt, write_corpus, write_recipe
 
-from synmt.cluster.portable_translator import PortableTranslator
 from synmt.data.corpus import PreparedCorpus
 from synmt.decode.translator import Translator
 from synmt.parsing.parser import StanzaParser
@@ -139,12 +138,13 @@ def test_systems_with_other_features_share_the_text_and_not_the_annotation(place
 
 
 def test_the_values_travel_with_the_run_to_another_machine(place):
+    portable = pytest.importorskip("synmt.cluster.portable_translator").PortableTranslator
     run = place / "runs" / "tags"
-    files = PortableTranslator.of(Translator.load(run), [run], {}).files()
+    files = portable.of(Translator.load(run), [run], {}).files()
     assert files["0/features.json"] == run / "features.json"
     assert "parser/en/lemma/dictionary.pt" in files
     # no parser is needed for lines that come with trees
-    without = PortableTranslator.of(Translator.load(run), [run], {}, has_trees=True).files()
+    without = portable.of(Translator.load(run), [run], {}, has_trees=True).files()
     assert set(without) == {name for name in files if not name.startswith("parser/")}
 
 

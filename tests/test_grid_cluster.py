@@ -14,6 +14,8 @@ from safetensors.torch import load_file, save_file
 from test_cli_train import StopAfter, assert_same_run
 from tiny import TRAINING, snapshot, succeed, synmt, write_corpus, write_recipe
 
+pytest.importorskip("synmt.cluster")
+
 from synmt.cluster import trainings
 from synmt.cluster.portable_run import newest_step, pack, unpack
 from synmt.cluster.shipment import Kit

@@ -1,4 +1,4 @@
-"""The law of the wing: without `synmt.fast`, everything works, slower; scores and translations are the same."""
+"""The laws of the wings: without `synmt.fast`, all works, slower; without `synmt.cluster`, all that is local works."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from small import random_batch, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 
 from synmt.decode.translator import Translator
+from synmt.errors import UsageError
+from synmt.parallel.engine import using_cluster
 from synmt.training.loss import Objective
 
 pytest.importorskip("synmt.fast")
@@ -94,23 +96,35 @@ def test_lower_precisions_need_the_wing_and_a_warning_says_so(tmp_path, without_
     assert "without synmt.fast there is no int8, so everything is computed in float32" in caplog.text
 
 
+JOURNEYS = {
+    "fast": ("journey", "cli_train", "cli_translate", "translator", "pipeline"),
+    "cluster": ("journey", "cli_parse", "cli_prepare", "cli_train", "cli_translate", "cli_grid", "translate_processes"),
+}
+
+
 @pytest.mark.whole_suite
-def test_unit_tests_and_journeys_pass_in_a_project_without_the_wing(tmp_path):
+@pytest.mark.parametrize("wing", JOURNEYS)
+def test_unit_tests_and_journeys_pass_in_a_project_without_a_wing(wing, tmp_path):
     place = tmp_path / "project"
     caches = shutil.ignore_patterns("__pycache__", ".*_cache")
 
     def left_out(folder, names):
         own = {".git", ".venv", "runs", "data"} if Path(folder) == ROOT else set()
-        wing = {"fast"} if Path(folder) == ROOT / "synmt" else set()
-        return own | wing | caches(folder, names)
+        wings = {wing} if Path(folder) == ROOT / "synmt" else set()
+        return own | wings | caches(folder, names)
 
     shutil.copytree(ROOT, place, ignore=left_out)
     # an editable installation finds the folder in the project itself
-    (place / "sitecustomize.py").write_text('import sys\nsys.modules["synmt.fast"] = None\n')
+    (place / "sitecustomize.py").write_text(f'import sys\nsys.modules["synmt.{wing}"] = None\n')
     environment = {**os.environ, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
-    journeys = [f"tests/test_{name}.py" for name in ("journey", "cli_train", "cli_translate", "translator", "pipeline")]
-    for chosen in (["-m", "unit"], ["-m", "journey", *journeys]):
+    for chosen in (["-m", "unit"], ["-m", "journey", *(f"tests/test_{name}.py" for name in JOURNEYS[wing])]):
         command = [sys.executable, "-m", "pytest", "--numprocesses", "2", "--dist", "worksteal", *chosen]
         done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout
         assert int(re.findall(r"(\d+) passed", done.stdout)[0]) > 50
+
+
+def test_an_installation_without_the_wing_for_clusters_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "synmt.cluster", None)
+    with pytest.raises(UsageError, match="clusters need the package"), using_cluster("tcp://a:1"):
+        pass

@@ -17,7 +17,6 @@ import pytest
 from tiny import environment
 
 from synmt.cli import console
-from synmt.cluster import worker_errors
 from synmt.errors import SynmtError
 from synmt.parallel.processes import in_processes, process_count, started_processes
 from synmt.parallel.threads import threads
@@ -260,17 +259,3 @@ def test_what_was_collected_is_not_collected_again(caplog):
     relay = Relay()
     assert [relay.result_of(logged), relay.result_of(logged)] == [10, 10]
     assert [record.getMessage() for record in caplog.records] == ["later", "odd: the same for all", "item 1"]
-
-
-@pytest.mark.parametrize("name", ["synmt", "stanza", "torch"])
-def test_other_versions_are_named(monkeypatch, name):
-    ours = {"synmt": "1", "stanza": "2", "torch": "3"}
-    monkeypatch.setattr(worker_errors, "versions", lambda: ours)
-    worker_errors.check_versions("tcp://a", ours)
-    with pytest.raises(SynmtError) as caught:
-        worker_errors.check_versions("tcp://a", ours | {name: "9"})
-    assert str(caught.value) == (
-        f"worker tcp://a: other versions than here: {name} 9 (here {ours[name]}). Install the same versions there, "
-        "restart the worker, and run the same command again: "
-        "`parse`, `prepare`, `train` and `translate -o` keep what is finished."
-    )

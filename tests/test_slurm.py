@@ -14,6 +14,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from tiny import synmt
 
+pytest.importorskip("synmt.cluster")
+
 from synmt.cluster import slurm
 from synmt.cluster.slurm import _dask_jobqueue, check_job
 from synmt.errors import UsageError

@@ -135,8 +135,11 @@ def show_reports(reports: Mapping[str, Report], kind: Format = "text") -> None:
             remark(line)
     width = _width(sys.stdout)
     text = render(reports, kind, width=width, bold=width is not None)
-    # text is safe already, and has control sequences that make it bold
-    (print if kind == "text" else show)(text, end="")
+    if kind == "text":
+        # it is safe for a terminal, and may be bold
+        print(text, end="")
+    else:
+        show(text, end="")
 
 
 def _width(stream: TextIO) -> int | None:

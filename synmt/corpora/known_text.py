@@ -147,9 +147,15 @@ class KnownText:
 class ControlledText(KnownText):
     """The controlled corpus, which is generated."""
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the generated files."""
+        return self._generated()
+
     def folders(self) -> list[Path]:
         """List the folders that may have files, in order."""
-        return [*super().folders(), self._generated("hard"), self._generated()]
+        *given, generated = super().folders()
+        return [*given, generated.with_name(self.name), self._generated("hard"), generated]
 
     def downloads(self) -> list[RemoteFile]:
         """List no files."""
@@ -159,7 +165,7 @@ class ControlledText(KnownText):
         """Generate the missing files."""
         from synmt.controlled import corpus as controlled
 
-        with alone(self._generated(), "generates the controlled corpus"):
+        with alone(self.folder, "generates the controlled corpus"):
             # another process may have generated it in the meantime
             missing = {name.rpartition(".")[0] for name in self.missing()}
             if "hard" in missing:
@@ -177,7 +183,7 @@ class ControlledText(KnownText):
         """Name the folder of the generated corpus, or of its hard test set; a changed generator gets a new one."""
         package = Path(__file__).parents[1] / "controlled"
         made_by = fingerprint(*(sha256(path) for path in sorted(package.glob("*.py"))))
-        return self.folder.parent / "-".join(filter(None, ["controlled", part, made_by]))
+        return cache_folder() / "corpora" / "-".join(filter(None, ["controlled", part, made_by]))
 
 
 def known_text(name: str, languages: Pair, splits: tuple[str, ...]) -> KnownText:

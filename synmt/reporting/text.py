@@ -51,7 +51,7 @@ def _drawn(table: Table, width: int | None, bold: bool) -> str:
     from rich.console import Console
     from rich.table import Table as Drawn
 
-    # rich would leave out control characters
+    # rich would drop some control characters
     titles = [visible(column.title) for column in table.columns]
     rows = [list(map(visible, row)) for row in shown_rows(table)]
     widths, gap = fit(titles, rows, width)
