@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise, takewhile
@@ -72,9 +73,8 @@ class StrictCommand(_PlainHelp, TyperCommand):
         self._refuse_names_as_values(ctx, args)
         args = self._repeat_names(args)
         *_, parameters = self.make_parser(ctx).parse_args(args=list(args))
-        single = [one for one in parameters if one.param_type_name == "option" and not one.multiple]
-        for position, parameter in enumerate(single):
-            if parameter in single[:position]:
+        for parameter, times in Counter(parameters).items():
+            if times > 1 and parameter.param_type_name == "option" and not parameter.multiple:
                 raise UsageError(f"{spelling(parameter)} is given more than once", do="Give it once")
         return super().parse_args(ctx, args)
 
@@ -112,7 +112,7 @@ class StrictCommand(_PlainHelp, TyperCommand):
 
 
 def _continues(argument: str, metavar: str) -> bool:
-    """Tell whether an argument is one more value of the option before it, and not the argument of the command."""
+    """Return whether an argument is one more value of the option before it, and not the argument of the command."""
     is_file = argument == "-" or (os.path.exists(argument) and not os.path.isdir(argument))
     # labels end in .tsv
     return not argument.endswith(".tsv") and not (is_file and metavar == "RUN …")

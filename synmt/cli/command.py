@@ -79,7 +79,7 @@ def loading() -> Iterator[None]:
 
 
 def is_run(path: str | Path) -> bool:
-    """Tell whether an argument names a run folder, which `--run` may name instead."""
+    """Return whether an argument names a run folder, which `--run` may name instead."""
     return os.path.isfile(os.path.join(path, "run.json"))
 
 
@@ -146,7 +146,7 @@ _SHARED = {"--quiet": "", "-q": "", "--verbose": "", "-v": "", "--debug": "", "-
 
 
 def _explain(error: Any) -> None:
-    """Say where to write an option of `synmt` that came after the command; say in plain words what a value must be."""
+    """Explain where an option of `synmt` itself is written, and in plain words what a value must be."""
     # typer reads values by pydantic
     for problem in getattr(error.__cause__, "errors", list)()[:1]:
         error.message = plain_message(problem) + given_value(problem)
@@ -159,7 +159,7 @@ def _explain(error: Any) -> None:
 
 
 def _as_override(option: str) -> str:
-    """Say how to write a key of the recipe that was typed like an option, such as `--max-steps 100`."""
+    """Explain how to write a key of the recipe that was typed like an option, such as `--max-steps 100`."""
     from synmt.recipe.keys import list_keys
 
     name = option.strip("-").replace("-", "_")
@@ -195,7 +195,7 @@ def _send_later(number: int) -> None:
 
 
 def _imports(frame: FrameType | None) -> bool:
-    """Tell whether a module is being imported, searching from the innermost call out to `run`."""
+    """Return whether a module is being imported, searching from the innermost call out to `run`."""
     while frame is not None and frame.f_code is not run.__code__:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             return True

@@ -253,7 +253,7 @@ def _short(perplexity: float) -> str:
 
 
 def _verdict(record: ValidationRecord, settings: TrainingRecipe) -> str:
-    """Tell what follows from a validation."""
+    """Return what follows from a validation."""
     if record.best:
         return f"  (best {'BLEU' if settings.best == 'bleu' else 'loss'} so far)"
     if settings.schedule == "plateau" and record.decays <= settings.max_decays:
