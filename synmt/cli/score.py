@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,9 +18,9 @@ from synmt.options import Option
 if TYPE_CHECKING:
     from synmt.reporting.formats import Format
 
-_TEXTS = "Translations"
-_TESTS = "Significance"
-_MODEL = "Probabilities given by a model"
+_text = partial(Option, panel="Translations")
+_test = partial(Option, panel="Significance")
+_model = partial(Option, panel="Probabilities given by a model")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +48,10 @@ class ScoreArguments:
     ] = ()
     reference: Annotated[
         Path | None,
-        Option(
+        _text(
             "The references, a line for each translation; default: those of the first run.",
             names="--reference -r",
             metavar="FILE",
-            panel=_TEXTS,
         ),
     ] = None
     source: Annotated[
@@ -62,111 +62,95 @@ class ScoreArguments:
             metavar="FILE",
         ),
     ] = None
-    test: Annotated[
-        str | None, Option("The test set of the runs; default: `test`, else the first by name.", panel=_TEXTS)
-    ] = None
+    test: Annotated[str | None, _text("The test set of the runs; default: `test`, else the first by name.")] = None
     metrics: Annotated[
         str,
-        Option(
+        _text(
             "Any of bleu, bleu1, bleu2, bleu3, chrf, chrf++, ter, ribes, comet, beer, separated by commas.",
             names="--metrics --metric -m",
-            panel=_TEXTS,
         ),
     ] = "bleu,chrf,ter"
     on: Annotated[
         str | None,
-        Option(
+        _text(
             "Score the text of runs, or the words that their models wrote; default: as in the first run's "
             "recipe. Token-level scores are marked `on tokens`.",
             metavar="text|tokens",
-            panel=_TEXTS,
         ),
     ] = None
     tokenize: Annotated[
         str | None,
-        Option(
+        _text(
             "Tokenization of BLEU: 13a, intl, zh, ja-mecab, char, none …; default: that of the first run, else 13a.",
-            panel=_TEXTS,
         ),
     ] = None
     lowercase: Annotated[
         bool | None,
-        Option(
+        _text(
             "Ignore case in BLEU and chrF, or not; default: as in the first run's recipe, else not.",
             names="--lowercase/--cased",
-            panel=_TEXTS,
         ),
     ] = None
-    comet_model: Annotated[str | None, Option("The model of COMET.", metavar="NAME|FILE", panel=_TEXTS)] = None
-    beer: Annotated[Path | None, Option("Folder of BEER; default: $BEER_HOME.", metavar="FOLDER", panel=_TEXTS)] = None
+    comet_model: Annotated[str | None, _text("The model of COMET.", metavar="NAME|FILE")] = None
+    beer: Annotated[Path | None, _text("Folder of BEER; default: $BEER_HOME.", metavar="FOLDER")] = None
     sentences: Annotated[
         Path | None,
-        Option(
+        _text(
             "Write the scores of every segment, a row for each; .jsonl has the texts too.",
             metavar="FILE.tsv|FILE.jsonl",
-            panel=_TEXTS,
         ),
     ] = None
     cost: Annotated[
         bool,
-        Option(
+        _text(
             "Also show what each run costs: weights, time and memory of training, time and speed of parsing, speed of "
             "translation, and steps to the lowest loss of the first run.",
-            panel=_TEXTS,
         ),
     ] = False
     group_seeds: Annotated[
         bool,
-        Option(
+        _test(
             "Treat files or runs as seeds of one system if their names differ only in `-seed1`, `.seed1`, or after the "
             "last dot.",
             names="--seeds",
-            panel=_TESTS,
         ),
     ] = False
     tests: Annotated[
         str | None,
-        Option(
+        _test(
             "Any of bootstrap, randomization, t (paired t-test), ks (Kolmogorov-Smirnov), seeds (Welch's t-test), "
             "separated by commas.",
-            panel=_TESTS,
             show_default="bootstrap, randomization, and seeds if a system has several",
         ),
     ] = None
     samples: Annotated[
         int | None,
-        Option(
+        _test(
             "Number of resamples or permutations.",
-            panel=_TESTS,
             minimum=1,
             show_default="1,000 resamples, 10,000 permutations",
         ),
     ] = None
-    seed: Annotated[int, Option("Seed of the resamples and permutations.", panel=_TESTS, minimum=0)] = 12345
-    target: Annotated[Path | None, Option("Translations of --source to score.", metavar="FILE", panel=_MODEL)] = None
+    seed: Annotated[int, _test("Seed of the resamples and permutations.", minimum=0)] = 12345
+    target: Annotated[Path | None, _model("Translations of --source to score.", metavar="FILE")] = None
     contrast: Annotated[
         Sequence[str],
-        Option(
+        _model(
             "Pairs of a right and a wrong translation: a folder with src.XX, correct.YY, incorrect.YY, or a folder of "
             "such folders; .tsv; .json of LingEval97 or ContraPro; or `controlled` for those of the controlled corpus. "
             "Repeat the option for more. Log-probabilities favour the shorter text of a pair; means over the pieces do "
             "not. --json has each group's accuracy by both.",
             metavar="PATH|controlled",
-            panel=_MODEL,
         ),
     ] = ()
-    checkpoint: Annotated[str, Option("The weights of the run.", metavar=WEIGHTS, panel=_MODEL)] = "final"
+    checkpoint: Annotated[str, _model("The weights of the run.", metavar=WEIGHTS)] = "final"
     parses: Annotated[
         Path | None,
-        Option("Trees of --source; default: the model's parser makes them.", metavar="FILE.conllu", panel=_MODEL),
+        _model("Trees of --source; default: the model's parser makes them.", metavar="FILE.conllu"),
     ] = None
-    parser: Annotated[
-        str | None, Option("New location of the runs' parser, if it has moved.", metavar=PARSERS, panel=_MODEL)
-    ] = None
-    batch_size: Annotated[
-        int | None, Option("Sentences in a batch.", minimum=1, panel=_MODEL, show_default="the recipe's")
-    ] = None
-    device: Annotated[str, Option("Device: auto, cpu, cuda, cuda:1 …, mps", panel=_MODEL)] = "auto"
+    parser: Annotated[str | None, _model("New location of the runs' parser, if it has moved.", metavar=PARSERS)] = None
+    batch_size: Annotated[int | None, _model("Sentences in a batch.", minimum=1, show_default="the recipe's")] = None
+    device: Annotated[str, _model("Device: auto, cpu, cuda, cuda:1 …, mps")] = "auto"
     cluster: Cluster = None
 
 

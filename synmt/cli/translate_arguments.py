@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,8 +16,8 @@ from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.files.writing import wrong_compression
 from synmt.options import Option
 
-_TREES = "Trees"
-_FILES = "Input and output"
+_tree = partial(Option, panel="Trees")
+_file = partial(Option, panel="Input and output")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,59 +58,50 @@ class TranslateArguments:
             panel="Search",
         ),
     ] = None
-    parser: Annotated[
-        str | None, Option("New location of the run's parser, if it has moved.", metavar=PARSERS, panel=_TREES)
-    ] = None
-    parses: Annotated[
-        Path | None, Option("A tree for each line, instead of parsing.", metavar="FILE.conllu", panel=_TREES)
-    ] = None
+    parser: Annotated[str | None, _tree("New location of the run's parser, if it has moved.", metavar=PARSERS)] = None
+    parses: Annotated[Path | None, _tree("A tree for each line, instead of parsing.", metavar="FILE.conllu")] = None
     parse_override: Annotated[
         Path | None,
-        Option(
+        _tree(
             "Translate each line a second time with the tree in this file. Output: three tab-separated columns, the "
             "translation, the translation with the other tree, and the change in the log-probability of the first.",
             metavar="FILE.conllu",
-            panel=_TREES,
         ),
     ] = None
     no_parse_cache: Annotated[
         bool,
-        Option(
+        _tree(
             "Neither read nor store trees in $SYNMT_CACHE/parses (at most 500 MB per parser, without the text).",
-            panel=_TREES,
         ),
     ] = False
     output: Annotated[
         Path | None,
-        Option(
+        _file(
             "The file to write, compressed if it ends in .gz; -: standard output. Default: standard output.",
             names="--output -o",
             metavar="FILE",
-            panel=_FILES,
         ),
     ] = None
     jsonl: Annotated[
         bool,
-        Option(
+        _file(
             "Read and write one JSON object per line. Input: `source` (or `text`), optionally `prefix` and `parse` "
             "(its tree as CoNLL-U, or null). Output: `translation`, `score`, `log_probability`, `dropped`, "
             "`degenerate`; the fields of the input are copied as they are, an own `score` as `input_score`.",
-            panel=_FILES,
         ),
     ] = False
-    scores: Annotated[bool, Option("Add the score to each line, after a tab.", panel=_FILES)] = False
+    scores: Annotated[bool, _file("Add the score to each line, after a tab.")] = False
     tokens: Annotated[
         bool,
-        Option("Write tokenized output (no detokenization), for a run whose recipe tokenizes text.", panel=_FILES),
+        _file("Write tokenized output (no detokenization), for a run whose recipe tokenizes text."),
     ] = False
     alignments: Annotated[
         str | None,
-        Option(
+        _file(
             "Write the word alignment of each line: `0-0 1-2 …`, source word first, counted from 0; words are "
             "separated by whitespace, and those of --tokens if the run tokenizes text. With --jsonl, - puts it into "
             "the objects.",
             metavar="FILE",
-            panel=_FILES,
         ),
     ] = None
     cluster: Cluster = None

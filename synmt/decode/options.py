@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from synmt.errors import SynmtError, UsageError, all_in_one, unknown_name
@@ -12,8 +13,8 @@ from synmt.options import MAX_BEAM, MAX_PENALTY, Option, Range, out_of_range
 if TYPE_CHECKING:
     from synmt.recipe.schema import DecodingRecipe
 
-_SEARCH = "Search"
-_SAMPLING = "Sampling"
+_search = partial(Option, panel="Search")
+_sampling = partial(Option, panel="Sampling")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,28 +31,26 @@ class Sampling:
     top_k: Annotated[
         int,
         Range(0),
-        Option("Draw from the K most probable pieces.", panel=_SAMPLING, minimum=1, show_default="all"),
+        _sampling("Draw from the K most probable pieces.", minimum=1, show_default="all"),
     ] = 0
     top_p: Annotated[
         float,
         Range(0, 1, is_open=True),
-        Option("Draw from the smallest set of pieces with this total probability.", panel=_SAMPLING, show_default="1"),
+        _sampling("Draw from the smallest set of pieces with this total probability.", show_default="1"),
     ] = 1.0
     temperature: Annotated[
         float,
         Range(0, is_open=True),
-        Option(
+        _sampling(
             "Below 1 sharpens, above 1 flattens the distribution; applied before top-k and top-p.",
-            panel=_SAMPLING,
             show_default="1",
         ),
     ] = 1.0
     seed: Annotated[
         int,
         Range(0, (1 << 63) - 1),
-        Option(
+        _sampling(
             "Random seed. A line's sample depends only on the seed, the line and its number, not on the other lines.",
-            panel=_SAMPLING,
             show_default="1",
         ),
     ] = 1
@@ -86,44 +85,42 @@ class SearchOptions:
     beam_size: Annotated[
         int,
         Range(1, MAX_BEAM),
-        Option("Beam size; 1 is greedy search.", panel=_SEARCH, show_default="the recipe's"),
+        _search("Beam size; 1 is greedy search.", show_default="the recipe's"),
     ] = _of_recipe("beam_size")
     length_penalty: Annotated[
         float,
         Range(0, MAX_PENALTY),
-        Option("α of the length penalty of Wu et al. (2016); 0: none.", panel=_SEARCH, show_default="the recipe's"),
+        _search("α of the length penalty of Wu et al. (2016); 0: none.", show_default="the recipe's"),
     ] = _of_recipe("length_penalty")
     max_length_ratio: Annotated[float, Range(0, is_open=True)] = _of_recipe("max_length_ratio")
     max_length_extra: Annotated[int, Range(0)] = _of_recipe("max_length_extra")
     no_repeat: Annotated[
         int,
         Range(0),
-        Option("Forbid repeated n-grams of N pieces in a translation, to prevent loops; 0 allows them.", panel=_SEARCH),
+        _search("Forbid repeated n-grams of N pieces in a translation, to prevent loops; 0 allows them."),
     ] = 0
-    n_best: Annotated[int, Range(1), Option("Number of translations for each line.", panel=_SEARCH)] = 1
+    n_best: Annotated[int, Range(1), _search("Number of translations for each line.")] = 1
     groups: Annotated[
         int,
-        Option(
+        _search(
             "Groups of diverse beam search (Vijayakumar et al., 2018), which share the beam, for more variety in an "
             "n-best list. Duplicates are removed, so a list may be shorter than --n-best.",
-            panel=_SEARCH,
             minimum=1,
         ),
     ] = 1
     diversity: Annotated[
         float,
         Range(0),
-        Option(
+        _search(
             "Penalty of a piece, in nats, for each hypothesis of an earlier group that has just chosen it; needs "
             "--groups.",
-            panel=_SEARCH,
             show_default="0.5",
         ),
     ] = 0.5
     batch_size: Annotated[
         int,
         Range(1),
-        Option("Sentences translated in parallel.", panel=_SEARCH, show_default="the recipe's"),
+        _search("Sentences translated in parallel.", show_default="the recipe's"),
     ] = _of_recipe("batch_size")
     sampling: Sampling | None = None
 
