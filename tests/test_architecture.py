@@ -20,7 +20,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "synmt"
 
 ORDER = (
-    ("errors", "options"),
+    ("errors",),
+    ("options",),
     ("arrays", "files", "recipe", "speed"),
     ("parallel", "syntax"),
     ("controlled", "reporting"),

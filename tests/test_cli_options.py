@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 from typer.testing import CliRunner
 
-from synmt.cli.options import declared, with_parameters
+from synmt.cli.options import Declared, Typed, command
 from synmt.options import Option
 
 
@@ -18,30 +19,38 @@ from synmt.options import Option
 class Record:
     """Options of all kinds."""
 
-    text: Annotated[Path | None, Option("A text.", is_argument=True)] = None
-    runs: Annotated[Path | Sequence[Path] | None, Option("Runs.", names="--run")] = None
-    side: Annotated[Literal["source", "target"], Option("A side.")] = "source"
+    text: Annotated[Path | None, Option("A text.", is_argument=True, metavar="TEXT")] = None
+    runs: Annotated[Path | Sequence[Path], Option("Runs.", names="--run")] = ()
+    side: Annotated[Literal["source", "target"], Option("A side.", metavar="source|target")] = "source"
+    form: Annotated[Literal["short", "long"], Option("A form.")] = "short"
     by_length: Annotated[bool, Option("By length.")] = False
     lowercase: Annotated[bool | None, Option("Case.", names="--lowercase/--cased")] = None
-    top: Annotated[int, Option("How many.", minimum=1)] = 20
+    top: Annotated[int, Option("How many.", minimum=1, panel="Panel", variable="SOME_TOP")] = 20
     inner: int = 5
 
 
-def test_a_command_has_the_options_of_a_record_with_their_types_ranges_and_defaults():
-    app, found = typer.Typer(), list[dict[str, Any]]()
+def test_a_command_has_the_options_of_a_record_with_their_types_ranges_and_defaults(monkeypatch):
+    app, found = typer.Typer(), list[Any]()
 
     @app.command()
-    @with_parameters([one.parameter("Panel" if one.name == "top" else None) for one in declared(Record)])
-    def command(context: typer.Context, *, last: bool = False, **values: Any) -> None:
-        found.append(values)
+    @partial(command, own=[Declared("other", bool, Option("Other."), False).parameter()])
+    def some(values: dict[str, Any], record: Record, typed: Typed) -> None:
+        found.extend([values, record, typed])
 
     run = CliRunner().invoke
-    defaults = {"text": None, "runs": None, "side": "source", "by_length": False, "lowercase": None, "top": 20}
-    typed = "--run a --run b --side other --by-length --cased --top 2 x"
-    assert [run(app, line.split()).exit_code for line in ("", typed)] == [0, 0]
-    # the library refuses a wrong name in its own words
-    given = {"text": Path("x"), "runs": [Path("a"), Path("b")], "side": "other", "by_length": True, "lowercase": False}
-    assert found == [defaults, {**given, "top": 2}]
-    assert [run(app, [wrong]).exit_code for wrong in ("--top=0", "--no-by-length", "--inner=1")] == [2, 2, 2]
+    assert run(app, []).exit_code == 0
+    assert found == [{"other": False}, Record(), {}]
+    line = "--other --run a --run b --side other --form long --by-length --cased --top 2 x"
+    assert run(app, line.split()).exit_code == 0
+    # the library refuses a wrong name in its own words, where the help page names a value
+    made: Any = {"text": Path("x"), "side": "other", "form": "long", "by_length": True, "lowercase": False, "top": 2}
+    spellings = {"other": "--other", "text": "TEXT", "runs": "--run", "lowercase": "--lowercase/--cased"}
+    same = {name: f"--{name.replace('_', '-')}" for name in ("side", "form", "by_length", "top")}
+    assert found[3:] == [{"other": True}, Record(runs=[Path("a"), Path("b")], **made), spellings | same]
+    wrong = ("--top=0", "--no-by-length", "--inner=1", "--form=wide")
+    assert [run(app, [one]).exit_code for one in wrong] == [2, 2, 2, 2]
     shown = run(app, ["--help"]).stdout
-    assert ("Panel" in shown, "How many." in shown, "--last" in shown) == (True, True, True)
+    assert all(part in shown for part in ("Panel", "How many.", "--threads", "--verify"))
+    monkeypatch.setenv("SOME_TOP", "7")
+    run(app, [])
+    assert found[7].top == 7

@@ -167,7 +167,12 @@ def test_different_numbers_of_trees_and_lines_are_an_error(runs, tmp_path, trees
         (["--length-penalty", "nan"], "x\n", 2, "--length-penalty"),
         (["--length-penalty", "inf"], "x\n", 2, "--length-penalty cannot be inf"),
         (["--device", "toaster"], "x\n", 2, "there is no device 'toaster'"),
-        (["--parses", "-", "--run", "runs/pascal"], "x\n", 2, "standard input cannot be both"),
+        (
+            ["--parses", "-", "--run", "runs/pascal"],
+            "x\n",
+            2,
+            "INPUT and --parses: standard input",
+        ),
         (["--parses", "gone.conllu", "--run", "runs/pascal"], "x\n", 1, "gone.conllu: cannot read"),
         (["gone.txt"], "", 1, "gone.txt: cannot read the file"),
         ([], b"good\nb\xe4d\n", 1, "standard input: line 2 is not UTF-8"),

@@ -5,12 +5,12 @@ Nothing heavy is imported here: torch and stanza load inside the commands that n
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,73 +20,15 @@ from typer.core import TyperCommand, TyperGroup
 from synmt import __version__
 from synmt.cli import console
 from synmt.cli.analyze import analyze
-from synmt.cli.command import AtOnce, run, spelling
+from synmt.cli.command import AtOnce, run
+from synmt.cli.options import spelling
 from synmt.cli.parse import parse
 from synmt.cli.prepare import prepare
 from synmt.cli.score import score
 from synmt.cli.train import train
 from synmt.cli.translate import translate
 from synmt.errors import UsageError, did_you_mean
-from synmt.files.checksums import verify_large_files
-from synmt.files.own_code import ALLOW, allowing_code
-from synmt.parallel.threads import use_threads
 from synmt.reporting.progress import show_progress_with
-
-_Threads = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="Number of CPU threads. Default: $SYNMT_THREADS, else all cores that the process may use.",
-        show_default=False,
-    ),
-]
-_Verify = Annotated[
-    bool,
-    typer.Option(
-        "--verify",
-        help="Compare large files of runs and prepared corpora with their checksums, and not only small ones.",
-    ),
-]
-
-
-_AllowCode = Annotated[
-    bool,
-    typer.Option(
-        "--allow-code",
-        envvar=ALLOW,
-        help="Allow the code of modules that a recipe or run names, until it changes (synmt --docs security).",
-        show_default=False,
-    ),
-]
-
-
-def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command `--threads`, before it loads torch; and what all need that read recipes or runs."""
-
-    @functools.wraps(command)
-    def computing(
-        *args: Any, threads: int | None = None, allow_code: bool = False, verify: bool = False, **values: Any
-    ) -> None:
-        use_threads(threads)
-        verify_large_files(verify)
-        with allowing_code(allow_code):
-            command(*args, **values)
-
-    own = inspect.signature(command, eval_str=True)
-    of_runs = {"allow_code": (False, _AllowCode), "verify": (False, _Verify)}
-    shared = {"threads": (None, _Threads)} | ({} if command is parse else of_runs)
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (default, kind) in shared.items()
-    ]
-    computing.__signature__ = own.replace(parameters=[*own.parameters.values(), *options])  # type: ignore[attr-defined]
-    computing.__annotations__ = {**command.__annotations__, **{name: kind for name, (_, kind) in shared.items()}}
-    # the help wraps paragraphs to the width of the terminal, but keeps line breaks
-    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
-    computing.__doc__ = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
-    return computing
-
 
 _VALUES = {"int": "N", "int range": "N", "float": "X", "float range": "X", "str": "TEXT", "list[str]": "TEXT"}
 
@@ -131,9 +73,8 @@ class StrictCommand(_PlainHelp, TyperCommand):
         self._refuse_names_as_values(ctx, args)
         args = self._repeat_names(args)
         *_, parameters = self.make_parser(ctx).parse_args(args=list(args))
-        single = [one for one in parameters if one.param_type_name == "option" and not one.multiple]
-        for position, parameter in enumerate(single):
-            if parameter in single[:position]:
+        for parameter, times in Counter(parameters).items():
+            if times > 1 and parameter.param_type_name == "option" and not parameter.multiple:
                 raise UsageError(f"{spelling(parameter)} is given more than once", do="Give it once")
         return super().parse_args(ctx, args)
 
@@ -141,12 +82,9 @@ class StrictCommand(_PlainHelp, TyperCommand):
         options: list[Any] = [one for one in self.get_params(ctx) if one.param_type_name == "option"]
         names = {name for one in options for name in (*one.opts, *one.secondary_opts)}
         with_value = {name for one in options if not (one.is_flag or one.count) for name in one.opts}
-        rest = iter(args)
-        for name in rest:
-            if name == "--":
-                return
-            following = next(rest, "").partition("=")[0] if name in with_value else ""
-            if following in names:
+        for name, following in pairwise(takewhile(lambda one: one != "--", args)):
+            following = following.partition("=")[0]
+            if name in with_value and following in names:
                 raise UsageError(f"{name} has no value", do=f"Write one between {name} and {following}")
 
     def _repeat_names(self, args: Sequence[str]) -> list[str]:
@@ -174,7 +112,7 @@ class StrictCommand(_PlainHelp, TyperCommand):
 
 
 def _continues(argument: str, metavar: str) -> bool:
-    """Tell whether an argument is one more value of the option before it, and not the argument of the command."""
+    """Return whether an argument is one more value of the option before it, and not the argument of the command."""
     is_file = argument == "-" or (os.path.exists(argument) and not os.path.isdir(argument))
     # labels end in .tsv
     return not argument.endswith(".tsv") and not (is_file and metavar == "RUN …")
@@ -190,7 +128,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for subcommand in (parse, prepare, train, translate, score, analyze):
-    app.command(cls=StrictCommand)(_with_shared_options(subcommand))
+    app.command(cls=StrictCommand)(subcommand)
 
 
 def _show_version(wanted: bool) -> None:

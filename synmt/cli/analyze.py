@@ -6,13 +6,11 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from inspect import Parameter
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 from synmt.analysis.inputs import log_once
 from synmt.analysis.options import (
@@ -26,8 +24,8 @@ from synmt.analysis.options import (
     check_use,
 )
 from synmt.cli import console
-from synmt.cli.command import AsJson, Format, chosen_format, is_run, newest_run, option, typed_options
-from synmt.cli.options import Declared, declared, with_parameters
+from synmt.cli.command import is_run, newest_run
+from synmt.cli.options import Declared, TableOptions, Typed, command, declared, piped
 from synmt.errors import SynmtError, UsageError, listed
 from synmt.options import Option
 
@@ -128,18 +126,16 @@ def _parameters() -> list[Parameter]:
     return list(found.values())
 
 
-@with_parameters(_parameters())
-def analyze(
-    context: typer.Context,
-    *,
+@dataclass(frozen=True, kw_only=True)
+class _PageOptions:
     page: Annotated[
         Path | None,
-        option(None, "Write all analyses to one self-contained page.", "--html", metavar="FILE.html", path_type=Path),
-    ] = None,
-    kind: Format = "text",
-    as_json: AsJson = False,
-    **values: Any,
-) -> None:
+        Option("Write all analyses to one self-contained page.", names="--html", metavar="FILE.html"),
+    ] = None
+
+
+@partial(command, own=_parameters())
+def analyze(values: dict[str, Any], page: _PageOptions, tables: TableOptions, typed: Typed) -> None:
     """Show where a system gains, which trees it has learned, what its heads attend to, which words use syntax.
 
     One command can make several analyses; --html writes all of them to one page.
@@ -152,12 +148,12 @@ def analyze(
 
     Example: [bold]synmt analyze --compare runs/multi30k-tiny runs/multi30k-pascal --html compare.html[/]
     """
-    spellings = {"run": "--run", **typed_options(context, {"labels": "LABELS.tsv"})}
-    typed = {name: value for name, value in values.items() if name in spellings and value is not None}
+    spellings = {"run": "--run", **typed}
+    chosen = {name: value for name, value in values.items() if name in typed}
     # a run folder may stand in the place of labels
-    if "labels" in typed and is_run(typed["labels"]):
-        typed["run"] = [*typed.get("run", []), typed.pop("labels")]
-    _show(chosen_format(kind, as_json=as_json), _answer(typed, spellings, page), page)
+    if "labels" in chosen and is_run(chosen["labels"]):
+        chosen["run"] = [*chosen.get("run", []), chosen.pop("labels")]
+    _show(tables.format, _answer(chosen, spellings, page.page), page.page)
 
 
 _FEW = 3
@@ -184,16 +180,15 @@ def _flag(name: str) -> str:
 
 def _check_input(questions: Sequence[_Question], typed: Mapping[str, Any], spellings: Mapping[str, str]) -> None:
     """Refuse standard input that is read twice."""
-    lists = {name: value if isinstance(value, list) else [value] for name, value in typed.items()}
-    piped = [name for name, some in lists.items() for one in some if str(one) == "-"]
-    if len(piped) > 1:
-        both = " and ".join(dict.fromkeys(spellings[name] for name in piped))
+    names = piped(typed)
+    if len(names) > 1:
+        both = " and ".join(dict.fromkeys(spellings[name] for name in names))
         raise UsageError("standard input can be read only once", where=both, do="Give files for the others")
-    readers = [one for one in questions if piped and piped[0] in one.options]
+    readers = [one for one in questions if names and names[0] in one.options]
     if len(readers) > 1:
         flags = listed(next(_flag(name) for name in one.flags if name in typed) for one in readers)
         what = f"standard input can be read only once, but {flags} need it"
-        raise UsageError(what, where=spellings[piped[0]], do="Give a file")
+        raise UsageError(what, where=spellings[names[0]], do="Give a file")
 
 
 def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path | None) -> None:

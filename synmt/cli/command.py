@@ -11,13 +11,13 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from glob import escape, glob
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -25,21 +25,16 @@ from synmt.cli import console
 from synmt.errors import (
     OutOfMemory,
     SynmtError,
-    UsageError,
     given_value,
     naming_lack_of_memory,
     plain_message,
     visible,
 )
 from synmt.files.streams import discard_unwritten, open_streams
+from synmt.options import Option
 
 INTERRUPTED = 130
 _PIPE_CLOSED = 128 + 13  # SIGPIPE, which Windows lacks
-
-
-def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
-    """Make an option of a command, with its panel on the help page and its text there."""
-    return typer.Option(*names, rich_help_panel=panel, help=text, **more)
 
 
 def complete_recipe(incomplete: str) -> list[str]:
@@ -51,42 +46,22 @@ def complete_recipe(incomplete: str) -> list[str]:
     return [*files, *(name for name in names if name.startswith(incomplete))]
 
 
-_WHICH_RECIPE = "A file, or the name of a shipped recipe, such as nc11-pascal. All keys: synmt train --keys."
-RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help=_WHICH_RECIPE, autocompletion=complete_recipe)]
-Overrides = Annotated[
-    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that replace those of the recipe.")
-]
-RecipesAndOverrides = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="RECIPE|KEY=VALUE",
-        help=f"{_WHICH_RECIPE} More recipes may follow, then values that replace theirs.",
-        autocompletion=complete_recipe,
-        show_default=False,
-    ),
-]
-DataFolder = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of trees and prepared corpora.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="List the steps and stop: which are done, and the size or time of the rest.")
-]
-
-_Format = Literal["text", "json", "tsv", "latex", "markdown"]
-Format = Annotated[
-    _Format,
-    typer.Option("--format", help="Format of the tables. latex needs the package booktabs; tsv has notes on stderr."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as --format json does.")]
+WHICH_RECIPE = "A file, or the name of a shipped recipe, such as nc11-pascal. All keys: synmt train --keys."
+Data = Annotated[Path, Option("Folder of trees and prepared corpora.", metavar="FOLDER")]
+DryRun = Annotated[bool, Option("List the steps and stop: which are done, and the size or time of the rest.")]
+Device = Annotated[str, Option("Device: auto, cpu, cuda, cuda:1 …, mps")]
 
 PARSERS = "auto|compact|official|FOLDER"
 """The values of `--parser`, for the help pages."""
+WEIGHTS = "final|best|last|average"
+"""The values of `--checkpoint`, for the help pages."""
 
-ClusterAddress = Annotated[
+Cluster = Annotated[
     str | None,
-    typer.Option(
-        "--cluster",
+    Option(
+        "Let a Dask cluster do the work: tcp://HOST:PORT, a scheduler file, or slurm (`synmt --docs scale`).",
         metavar="ADDRESS",
-        envvar="SYNMT_CLUSTER",
-        help="Let a Dask cluster do the work: tcp://HOST:PORT, a scheduler file, or slurm (`synmt --docs scale`).",
+        variable="SYNMT_CLUSTER",
     ),
 ]
 
@@ -104,7 +79,7 @@ def loading() -> Iterator[None]:
 
 
 def is_run(path: str | Path) -> bool:
-    """Tell whether an argument names a run folder, which `--run` may name instead."""
+    """Return whether an argument names a run folder, which `--run` may name instead."""
     return os.path.isfile(os.path.join(path, "run.json"))
 
 
@@ -115,30 +90,6 @@ def newest_run() -> Path:
     folder = find_run(None).folder
     console.remark(f"run: {folder}")
     return folder
-
-
-def chosen_format(kind: _Format, *, as_json: bool) -> _Format:
-    """Choose the format of --format and --json; raises UsageError if they differ."""
-    if as_json and kind not in ("text", "json"):
-        raise UsageError(f"--json and --format {kind} are two formats", do="Give one of them")
-    return "json" if as_json else kind
-
-
-def typed_options(context: typer.Context, arguments: Mapping[str, str]) -> dict[str, str]:
-    """Map each parameter that the user typed to its spelling on the command line, such as `--metrics/--metric`.
-
-    arguments: names on the help page of the parameters that are not options.
-    """
-    return {
-        name: arguments.get(name) or spelling(parameter)
-        for parameter in context.command.params
-        if (origin := context.get_parameter_source(name := str(parameter.name))) and origin.name == "COMMANDLINE"
-    }
-
-
-def spelling(parameter: Any) -> str:
-    """Join the long forms of an option, such as `--metrics/--metric`."""
-    return "/".join(form for form in parameter.opts + parameter.secondary_opts if form.startswith("--"))
 
 
 def run(app: typer.Typer) -> None:
@@ -195,7 +146,7 @@ _SHARED = {"--quiet": "", "-q": "", "--verbose": "", "-v": "", "--debug": "", "-
 
 
 def _explain(error: Any) -> None:
-    """Say where to write an option of `synmt` that came after the command; say in plain words what a value must be."""
+    """Explain where an option of `synmt` itself is written, and in plain words what a value must be."""
     # typer reads values by pydantic
     for problem in getattr(error.__cause__, "errors", list)()[:1]:
         error.message = plain_message(problem) + given_value(problem)
@@ -208,7 +159,7 @@ def _explain(error: Any) -> None:
 
 
 def _as_override(option: str) -> str:
-    """Say how to write a key of the recipe that was typed like an option, such as `--max-steps 100`."""
+    """Explain how to write a key of the recipe that was typed like an option, such as `--max-steps 100`."""
     from synmt.recipe.keys import list_keys
 
     name = option.strip("-").replace("-", "_")
@@ -244,7 +195,7 @@ def _send_later(number: int) -> None:
 
 
 def _imports(frame: FrameType | None) -> bool:
-    """Tell whether a module is being imported, searching from the innermost call out to `run`."""
+    """Return whether a module is being imported, searching from the innermost call out to `run`."""
     while frame is not None and frame.f_code is not run.__code__:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             return True

@@ -73,7 +73,7 @@ def configure(*, quiet: bool = False, verbose: bool = False, debug: bool = False
 
 
 def debug() -> bool:
-    """Tell whether errors are shown with their Python traceback."""
+    """Return whether errors are shown with their Python traceback."""
     return _settings.debug
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, dataclass, fields
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from synmt.options import Option
+from synmt.errors import UsageError
+from synmt.files.checksums import verify_large_files
+from synmt.files.own_code import ALLOW, allowing_code
+from synmt.options import Option, Range
+from synmt.parallel.threads import use_threads
 
-_Command = TypeVar("_Command", bound=Callable[..., None])
+Typed = Mapping[str, str]
+"""The spelling of each option that the user typed, such as `--metrics/--metric`, by its parameter."""
 
 
 @dataclass(frozen=True)
@@ -25,17 +29,24 @@ class Declared:
     option: Option
     default: Any = None
 
-    def parameter(self, panel: str | None) -> inspect.Parameter:
-        """Make the parameter that typer reads, in a panel of the help page; None: in that of all other options."""
-        option, shown = self.option, dict[str, Any](help=self.option.help, metavar=self.option.metavar, path_type=Path)
-        if option.is_argument:
-            info = typer.Argument(**shown)
-        else:
-            shown.update(rich_help_panel=panel, min=option.minimum, show_default=option.show_default)
-            # a flag has no opposite, unless its names say so
-            flag = f"--{self.name.replace('_', '-')}" if self.kind is bool else ""
-            info = typer.Option(*(option.names or flag).split(), **shown)
-        kind = Annotated[_as_typed(self.kind), info]
+    def parameter(self, panel: str | None = None) -> inspect.Parameter:
+        """Make the parameter that typer reads; `panel` is that of an option that names none."""
+        option = self.option
+        # a flag has no opposite, unless its names say so
+        flag = f"--{self.name.replace('_', '-')}" if self.kind is bool else ""
+        make, names = (typer.Argument, "") if option.is_argument else (typer.Option, option.names or flag)
+        info = make(
+            *names.split(),
+            help=option.help,
+            metavar=option.metavar,
+            rich_help_panel=None if option.is_argument else option.panel or panel,
+            min=option.minimum,
+            envvar=option.variable,
+            autocompletion=option.complete,
+            hidden=option.is_hidden,
+            show_default=option.show_default,
+        )
+        kind = Annotated[_as_typed(self.kind, checked=option.metavar is None), info]
         return inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY, default=self.default, annotation=kind)
 
 
@@ -43,30 +54,132 @@ def declared(record: type) -> Iterator[Declared]:
     """Yield the options of a record: its fields that are annotated with one."""
     kinds, annotated = get_type_hints(record), get_type_hints(record, include_extras=True)
     for field in fields(record):
-        default = None if field.default in (MISSING, ()) else field.default
-        for option in getattr(annotated[field.name], "__metadata__", ()):
+        described = {type(one): one for one in getattr(annotated[field.name], "__metadata__", ())}
+        if option := described.get(Option):
+            default = None if field.default in (MISSING, ()) else field.default
+            if isinstance(option.show_default, str):
+                default = None
+            elif option.is_argument and field.default is MISSING:
+                default = inspect.Parameter.empty
+            allowed = described.get(Range)
+            if allowed and option.minimum is None and not allowed.is_open:
+                option = replace(option, minimum=allowed.minimum)
             yield Declared(field.name, kinds[field.name], option, default)
 
 
-def _as_typed(kind: Any) -> Any:
-    """Return the type of a field as typer reads it: several values are a list, and the library checks names."""
+def _as_typed(kind: Any, *, checked: bool) -> Any:
+    """Return the type of a field as typer reads it: several values are a list, and typer may check names."""
     for part in get_args(kind) if get_origin(kind) in (Union, UnionType) else [kind]:
         if get_origin(part) is Sequence:
             return list[get_args(part)] | None
-        if get_origin(part) is Literal:
+        if get_origin(part) is Literal and not checked:
             return str | None
     return kind
 
 
-def with_parameters(made: Sequence[inspect.Parameter]) -> Callable[[_Command], _Command]:
-    """Put parameters after the first one of a command, which takes their values as `**values`."""
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """How a command prints its tables."""
 
-    def put(command: _Command) -> _Command:
-        own = inspect.signature(command, eval_str=True)
-        first, *others = (one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD)
-        parameters = [first, *made, *others]
-        command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {one.name: one.annotation for one in parameters}
-        return command
+    kind: Annotated[
+        Literal["text", "json", "tsv", "latex", "markdown"],
+        Option("Format of the tables. latex needs the package booktabs; tsv has notes on stderr.", names="--format"),
+    ] = "text"
+    as_json: Annotated[bool, Option("Print JSON, as --format json does.", names="--json")] = False
 
-    return put
+    def __post_init__(self) -> None:
+        if self.as_json and self.kind not in ("text", "json"):
+            raise UsageError(f"--json and --format {self.kind} are two formats", do="Give one of them")
+
+    @property
+    def format(self) -> Literal["text", "json", "tsv", "latex", "markdown"]:
+        """The format."""
+        return "json" if self.as_json else self.kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ComputingOptions:
+    threads: Annotated[
+        int | None,
+        Option(
+            "Number of CPU threads. Default: $SYNMT_THREADS, else all cores that the process may use.",
+            metavar="N",
+            minimum=1,
+            show_default=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RunOptions(_ComputingOptions):
+    """Options of the commands that read recipes or runs."""
+
+    allow_code: Annotated[
+        bool,
+        Option(
+            "Allow the code of modules that a recipe or run names, until it changes (synmt --docs security).",
+            variable=ALLOW,
+            show_default=False,
+        ),
+    ] = False
+    verify: Annotated[
+        bool, Option("Compare large files of runs and prepared corpora with their checksums, and not only small ones.")
+    ] = False
+
+
+def command(
+    function: Callable[..., None], own: Sequence[inspect.Parameter] = (), *, reads_runs: bool = True
+) -> Callable[..., None]:
+    """Make a command of a function that takes records of options, and perhaps what the user has `typed`.
+
+    own: parameters before those of the records; the function gets their `values`.
+    reads_runs: whether it reads runs or recipes, and not only text.
+    """
+    kinds = get_type_hints(function)
+    records = {name: kind for name, kind in kinds.items() if isinstance(kind, type) and is_dataclass(kind)}
+    shared = _RunOptions if reads_runs else _ComputingOptions
+    options = [one.parameter() for record in [*records.values(), shared] for one in declared(record)]
+
+    def run(context: typer.Context, **values: Any) -> None:
+        # before the command loads torch
+        use_threads(values["threads"])
+        verify_large_files(values.get("verify", False))
+        given = {one.name: values[one.name] for one in own}
+        made: dict[str, Any] = {"values": given, "typed": typed_options(context)}
+        with allowing_code(values.get("allow_code", False)):
+            for name, record in records.items():
+                # what was not typed, and has no default, has that of the record
+                chosen = {one.name: values[one.name] for one in declared(record)}
+                made[name] = record(**{one: value for one, value in chosen.items() if value is not None})
+            function(**{name: made[name] for name in kinds if name != "return"})
+
+    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    parameters = [context, *own, *options]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__name__, run.__module__ = function.__name__, function.__module__
+    # the help wraps paragraphs to the width of the terminal, but keeps line breaks
+    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    run.__doc__ = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+    return run
+
+
+def typed_options(context: typer.Context) -> Typed:
+    """Map each parameter that the user typed to its spelling on the command line."""
+    return {
+        name: spelling(parameter)
+        for parameter in context.command.params
+        if (origin := context.get_parameter_source(name := str(parameter.name))) and origin.name == "COMMANDLINE"
+    }
+
+
+def spelling(parameter: Any) -> str:
+    """Join the long forms of an option, such as `--metrics/--metric`; an argument has its name on the help page."""
+    forms = [form for form in parameter.opts + parameter.secondary_opts if form.startswith("--")]
+    return "/".join(forms) or parameter.metavar
+
+
+def piped(values: Mapping[str, Any]) -> list[str]:
+    """List the names of options that read standard input, `-`, once for each time."""
+    lists = {name: value if isinstance(value, list) else [value] for name, value in values.items()}
+    return [name for name, paths in lists.items() for path in paths if str(path) == "-"]

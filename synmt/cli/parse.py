@@ -3,88 +3,88 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from synmt.cli import console
-from synmt.cli.command import PARSERS, ClusterAddress
+from synmt.cli.command import PARSERS, Cluster, Device
+from synmt.cli.options import command
 from synmt.errors import UsageError, counted
+from synmt.files.writing import is_stream
+from synmt.options import Option
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator
 
     from synmt.parsing.bulk import ParseProgress
     from synmt.parsing.parser import StanzaParser
 
 
-Model = Annotated[
-    str,
-    typer.Option(
-        "--parser",
-        "--model",
-        metavar=PARSERS,
-        help="compact: ships with synmt, English only. official: Stanza's, downloaded once. auto: compact where there "
-        "is one, else official. Or a folder with resources.json.",
-    ),
-]
-Arcs = Annotated[
-    bool,
-    typer.Option(
-        "--arcs",
-        help="Also write the probabilities of all arcs of each word, as Arcs= in MISC. The trees are the same.",
-    ),
-]
-Features = Annotated[
-    bool,
-    typer.Option(
-        "--features",
-        help="Also write lemmas, fine tags and morphology (LEMMA, XPOS, FEATS), as far as the model gives them.",
-    ),
-]
-Pretokenized = Annotated[
-    bool,
-    typer.Option("--pretokenized", help="The lines are words separated by spaces; each is one word of the tree."),
-]
+@dataclass(frozen=True, kw_only=True)
+class ParseArguments:
+    """What `synmt parse` is given."""
 
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="CoNLL-U file, gzipped if it ends in .gz; -: standard output. Default: standard output.",
-    ),
-]
-Workers = Annotated[
-    int | None, typer.Option(min=1, show_default="one per core, or one on a GPU", help="Processes; only with -o.")
-]
-ShardLines = Annotated[int | None, typer.Option(min=1, show_default="2000", help="Lines in a shard; only with -o.")]
-
-
-def parse(
     source: Annotated[
-        str, typer.Argument(metavar="INPUT", help="Text with one sentence per line, may be .gz; - is standard input.")
-    ] = "-",
-    output: Output = None,
-    language: Annotated[str, typer.Option("--lang", help="Language code of the text, as Stanza uses it.")] = "en",
-    model: Model = "auto",
-    package: Annotated[str, typer.Option(help="Package of models to use.")] = "default",
+        str,
+        Option("Text with one sentence per line, may be .gz; - is standard input.", metavar="INPUT", is_argument=True),
+    ] = "-"
+    output: Annotated[
+        Path | None,
+        Option(
+            "CoNLL-U file, gzipped if it ends in .gz; -: standard output. Default: standard output.",
+            names="--output -o",
+            metavar="FILE",
+        ),
+    ] = None
+    language: Annotated[str, Option("Language code of the text, as Stanza uses it.", names="--lang")] = "en"
+    model: Annotated[
+        str,
+        Option(
+            "compact: ships with synmt, English only. official: Stanza's, downloaded once. auto: compact where there "
+            "is one, else official. Or a folder with resources.json.",
+            names="--parser --model",
+            metavar=PARSERS,
+        ),
+    ] = "auto"
+    package: Annotated[str, Option("Package of models to use.")] = "default"
     # of older scripts: official models are downloaded without it
-    _download: Annotated[bool, typer.Option("--download", hidden=True)] = False,
-    arcs: Arcs = False,
-    features: Features = False,
-    pretokenized: Pretokenized = False,
-    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda, cuda:1 …, mps")] = "auto",
-    batch_words: Annotated[int, typer.Option(min=1, help="Words in a batch.")] = 640,
-    workers: Workers = None,
-    shard_lines: ShardLines = None,
-    cluster: ClusterAddress = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a file made from another text or by another parser.")
-    ] = False,
-) -> None:
+    download: Annotated[bool, Option(is_hidden=True)] = False
+    arcs: Annotated[
+        bool,
+        Option("Also write the probabilities of all arcs of each word, as Arcs= in MISC. The trees are the same."),
+    ] = False
+    features: Annotated[
+        bool,
+        Option("Also write lemmas, fine tags and morphology (LEMMA, XPOS, FEATS), as far as the model gives them."),
+    ] = False
+    pretokenized: Annotated[bool, Option("The lines are words separated by spaces; each is one word of the tree.")] = (
+        False
+    )
+    device: Device = "auto"
+    batch_words: Annotated[int, Option("Words in a batch.", minimum=1)] = 640
+    workers: Annotated[
+        int | None,
+        Option("Processes; only with -o.", minimum=1, show_default="one per core, or one on a GPU"),
+    ] = None
+    shard_lines: Annotated[int | None, Option("Lines in a shard; only with -o.", minimum=1, show_default="2000")] = None
+    cluster: Cluster = None
+    overwrite: Annotated[bool, Option("Replace a file made from another text or by another parser.")] = False
+
+    @property
+    def file(self) -> Path | None:
+        """The file that is written in shards; None for a stream."""
+        return None if self.stream is None or is_stream(self.stream) else self.stream
+
+    @property
+    def stream(self) -> Path | None:
+        """Where the trees go; None for standard output."""
+        return None if str(self.output) == "-" else self.output
+
+
+@partial(command, reads_runs=False)
+def parse(options: ParseArguments) -> None:
     """Parse raw text: one dependency tree for each line, in CoNLL-U.
 
     With -o, the text is parsed in shards: after an interruption, the same command continues with the next shard.
@@ -93,64 +93,55 @@ def parse(
 
     Example: [bold]synmt parse train.en -o train.en.conllu[/]
     """
-    from synmt.files.writing import is_stream
-
-    output = None if str(output) == "-" else output
-    file = None if output is None or is_stream(output) else output
-    _check(file, device, cluster, {"--workers": workers, "--shard-lines": shard_lines, "--overwrite": overwrite})
+    _check(options)
     from synmt.parallel.engine import using_cluster
     from synmt.parsing.bulk import parse_file
+    from synmt.parsing.official import fetch
     from synmt.parsing.parser import StanzaParser
     from synmt.recipe.data import parser_model
 
-    _fetch(language, parser_model(model, language), package)
+    if parser_model(options.model, options.language) == "official":
+        fetch(options.language, options.package)
     parser = StanzaParser(
-        language,
-        model=model,
-        package=package,
-        device=device,
-        batch_words=batch_words,
-        arcs=arcs,
-        pretokenized=pretokenized,
+        options.language,
+        model=options.model,
+        package=options.package,
+        device=options.device,
+        batch_words=options.batch_words,
+        arcs=options.arcs,
+        pretokenized=options.pretokenized,
     )
-    parser = parser.with_features() if features else parser
-    if file is None:
-        _to_stream(source, output, parser)
-    else:
-        steps = parse_file(source, file, parser, workers=workers, shard_lines=shard_lines or 2000, overwrite=overwrite)
-        with using_cluster(cluster):
-            _to_file(source, file, steps, language)
+    parser = parser.with_features() if options.features else parser
+    if options.file is None:
+        _to_stream(options.source, options.stream, parser)
+        return
+    workers, lines, overwrite = options.workers, options.shard_lines, options.overwrite
+    steps = parse_file(
+        options.source, options.file, parser, workers=workers, shard_lines=lines or 2000, overwrite=overwrite
+    )
+    with using_cluster(options.cluster):
+        _to_file(options.source, options.file, steps, options.language)
 
 
-def _check(output: Path | None, device: str, cluster: str | None, values: Mapping[str, object]) -> None:
-    """Raise UsageError for options that do not fit together and an unknown device; name a cluster that is not used.
-
-    values: of the options that need a file; False or None for those that were not given.
-    """
-    if cluster and values["--workers"]:
+def _check(options: ParseArguments) -> None:
+    """Raise UsageError for options that do not fit together and an unknown device; name a cluster that is not used."""
+    if options.cluster and options.workers:
         raise UsageError(
             "--workers counts processes of this machine; a cluster has its own", do="Leave out one of them"
         )
-    if device not in ("auto", "cpu") and not cluster:
+    if options.device not in ("auto", "cpu") and not options.cluster:
         from synmt.model.device import choose_device
 
-        choose_device(device)
-    if output is not None:
+        choose_device(options.device)
+    if options.file is not None:
         return
-    if given := [name for name, value in values.items() if value]:
-        raise UsageError(f"{' and '.join(given)}: only with a file to write", do="Add `-o FILE`")
-    if cluster:
+    if given := [name for name in ("workers", "shard_lines", "overwrite") if getattr(options, name)]:
+        names = " and ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise UsageError(f"{names}: only with a file to write", do="Add `-o FILE`")
+    if options.cluster:
         console.remark(
             "the cluster parses only if it writes a file; this process parses what goes to standard output or a pipe"
         )
-
-
-def _fetch(language: str, model: str, package: str) -> None:
-    """Download an official model that is missing."""
-    from synmt.parsing.official import fetch
-
-    if model == "official":
-        fetch(language, package)
 
 
 def _to_stream(source: str, output: Path | None, parser: StanzaParser) -> None:

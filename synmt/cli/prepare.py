@@ -4,30 +4,37 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from synmt.cli import console
-from synmt.cli.command import ClusterAddress, DataFolder, DryRun, Overrides, RecipeFile, loading
+from synmt.cli.command import WHICH_RECIPE, Cluster, Data, DryRun, complete_recipe, loading
+from synmt.cli.options import command
 from synmt.errors import SynmtError, all_in_one, listed
+from synmt.options import Option
 
 if TYPE_CHECKING:
     from synmt.training.preparation import Prepared
     from synmt.training.stages import Estimate
 
 
-def prepare(
-    recipe: RecipeFile,
-    overrides: Overrides = None,
-    data: DataFolder = Path("data"),
-    trees: Annotated[
-        bool, typer.Option("--trees", help="Parse the source even if no variant of the recipe reads its trees.")
-    ] = False,
-    cluster: ClusterAddress = None,
-    dry_run: DryRun = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class PrepareArguments:
+    """What `synmt prepare` is given."""
+
+    recipe: Annotated[Path, Option(WHICH_RECIPE, metavar="RECIPE", complete=complete_recipe, is_argument=True)]
+    overrides: Annotated[
+        Sequence[str], Option("Values that replace those of the recipe.", metavar="KEY=VALUE", is_argument=True)
+    ] = ()
+    data: Data = Path("data")
+    trees: Annotated[bool, Option("Parse the source even if no variant of the recipe reads its trees.")] = False
+    cluster: Cluster = None
+    dry_run: DryRun = False
+
+
+@command
+def prepare(options: PrepareArguments) -> None:
     """Prepare the training data of a recipe: filter, segment into subwords, parse; print the folder.
 
     Existing results are reused; after an interruption, the same command continues. `synmt train` prepares its data
@@ -35,15 +42,15 @@ def prepare(
 
     Example: [bold]synmt prepare quickstart[/]
     """
+    from synmt.parallel.engine import using_cluster
     from synmt.training import pipeline
 
-    if dry_run:
-        show_plan(pipeline.plan_preparation(recipe, overrides or (), data=data, source_trees=trees))
+    recipe, overrides, data, trees = options.recipe, options.overrides, options.data, options.trees
+    if options.dry_run:
+        show_plan(pipeline.plan_preparation(recipe, overrides, data=data, source_trees=trees))
         return
-    from synmt.parallel.engine import using_cluster
-
-    with using_cluster(cluster):
-        for prepared in pipeline.prepare(recipe, overrides or (), data=data, source_trees=trees):
+    with using_cluster(options.cluster):
+        for prepared in pipeline.prepare(recipe, overrides, data=data, source_trees=trees):
             show_corpus(prepared)
             console.show(str(prepared.folder))
 

@@ -3,22 +3,156 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from inspect import signature
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import typer
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from synmt.cli import console
-from synmt.cli import score_options as options
-from synmt.cli.command import AsJson, ClusterAddress, Format, chosen_format, typed_options
+from synmt.cli.command import PARSERS, WEIGHTS, Cluster
+from synmt.cli.options import TableOptions, Typed, command
 from synmt.errors import UsageError
+from synmt.options import Option
 
 if TYPE_CHECKING:
-    from synmt.evaluation.model_scores import PairOptions
-    from synmt.reporting.formats import Format as Kind
+    from synmt.reporting.formats import Format
 
-Options = TypeVar("Options")
+_text = partial(Option, panel="Translations")
+_test = partial(Option, panel="Significance")
+_model = partial(Option, panel="Probabilities given by a model")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreArguments:
+    """What `synmt score` is given, in the order of its help page."""
+
+    systems: Annotated[
+        Sequence[Path],
+        Option(
+            "One for each system: a file, `-` for standard input, a run folder, or a quoted pattern such as 'pascal.*' "
+            "that matches several seeds of one system.",
+            metavar="TRANSLATIONS",
+            is_argument=True,
+            show_default=False,
+        ),
+    ] = ()
+    runs: Annotated[
+        Sequence[Path],
+        Option(
+            "Runs whose translations are scored; with --target or --contrast, their models score those texts.",
+            names="--run --model",
+            metavar="RUN …",
+            show_default=False,
+        ),
+    ] = ()
+    reference: Annotated[
+        Path | None,
+        _text(
+            "The references, a line for each translation; default: those of the first run.",
+            names="--reference -r",
+            metavar="FILE",
+        ),
+    ] = None
+    source: Annotated[
+        Path | None,
+        Option(
+            "Source sentences, for COMET (default: those of the first run) or for --target.",
+            names="--source -s",
+            metavar="FILE",
+        ),
+    ] = None
+    test: Annotated[str | None, _text("The test set of the runs; default: `test`, else the first by name.")] = None
+    metrics: Annotated[
+        str,
+        _text(
+            "Any of bleu, bleu1, bleu2, bleu3, chrf, chrf++, ter, ribes, comet, beer, separated by commas.",
+            names="--metrics --metric -m",
+        ),
+    ] = "bleu,chrf,ter"
+    on: Annotated[
+        str | None,
+        _text(
+            "Score the text of runs, or the words that their models wrote; default: as in the first run's "
+            "recipe. Token-level scores are marked `on tokens`.",
+            metavar="text|tokens",
+        ),
+    ] = None
+    tokenize: Annotated[
+        str | None,
+        _text(
+            "Tokenization of BLEU: 13a, intl, zh, ja-mecab, char, none …; default: that of the first run, else 13a.",
+        ),
+    ] = None
+    lowercase: Annotated[
+        bool | None,
+        _text(
+            "Ignore case in BLEU and chrF, or not; default: as in the first run's recipe, else not.",
+            names="--lowercase/--cased",
+        ),
+    ] = None
+    comet_model: Annotated[str | None, _text("The model of COMET.", metavar="NAME|FILE")] = None
+    beer: Annotated[Path | None, _text("Folder of BEER; default: $BEER_HOME.", metavar="FOLDER")] = None
+    sentences: Annotated[
+        Path | None,
+        _text(
+            "Write the scores of every segment, a row for each; .jsonl has the texts too.",
+            metavar="FILE.tsv|FILE.jsonl",
+        ),
+    ] = None
+    cost: Annotated[
+        bool,
+        _text(
+            "Also show what each run costs: weights, time and memory of training, time and speed of parsing, speed of "
+            "translation, and steps to the lowest loss of the first run.",
+        ),
+    ] = False
+    group_seeds: Annotated[
+        bool,
+        _test(
+            "Treat files or runs as seeds of one system if their names differ only in `-seed1`, `.seed1`, or after the "
+            "last dot.",
+            names="--seeds",
+        ),
+    ] = False
+    tests: Annotated[
+        str | None,
+        _test(
+            "Any of bootstrap, randomization, t (paired t-test), ks (Kolmogorov-Smirnov), seeds (Welch's t-test), "
+            "separated by commas.",
+            show_default="bootstrap, randomization, and seeds if a system has several",
+        ),
+    ] = None
+    samples: Annotated[
+        int | None,
+        _test(
+            "Number of resamples or permutations.",
+            minimum=1,
+            show_default="1,000 resamples, 10,000 permutations",
+        ),
+    ] = None
+    seed: Annotated[int, _test("Seed of the resamples and permutations.", minimum=0)] = 12345
+    target: Annotated[Path | None, _model("Translations of --source to score.", metavar="FILE")] = None
+    contrast: Annotated[
+        Sequence[str],
+        _model(
+            "Pairs of a right and a wrong translation: a folder with src.XX, correct.YY, incorrect.YY, or a folder of "
+            "such folders; .tsv; .json of LingEval97 or ContraPro; or `controlled` for those of the controlled corpus. "
+            "Repeat the option for more. Log-probabilities favour the shorter text of a pair; means over the pieces do "
+            "not. --json has each group's accuracy by both.",
+            metavar="PATH|controlled",
+        ),
+    ] = ()
+    checkpoint: Annotated[str, _model("The weights of the run.", metavar=WEIGHTS)] = "final"
+    parses: Annotated[
+        Path | None,
+        _model("Trees of --source; default: the model's parser makes them.", metavar="FILE.conllu"),
+    ] = None
+    parser: Annotated[str | None, _model("New location of the runs' parser, if it has moved.", metavar=PARSERS)] = None
+    batch_size: Annotated[int | None, _model("Sentences in a batch.", minimum=1, show_default="the recipe's")] = None
+    device: Annotated[str, _model("Device: auto, cpu, cuda, cuda:1 …, mps")] = "auto"
+    cluster: Cluster = None
+
 
 _FOR_TRANSLATIONS = (
     *("systems", "reference", "test", "metrics", "on", "tokenize", "lowercase", "comet_model"),
@@ -27,36 +161,8 @@ _FOR_TRANSLATIONS = (
 _FOR_MODELS = ("checkpoint", "parses", "parser", "batch_size", "device", "cluster")
 
 
-def score(
-    context: typer.Context,
-    systems: options.Systems = None,
-    runs: options.Runs = None,
-    reference: options.Reference = None,
-    source: options.Source = None,
-    test: options.Test = None,
-    metrics: options.Metrics = "bleu,chrf,ter",
-    on: options.On = None,
-    tokenize: options.Tokenize = None,
-    lowercase: options.Lowercase = None,
-    comet_model: options.CometModel = None,
-    beer: options.Beer = None,
-    sentences: options.Sentences = None,
-    cost: options.Cost = False,
-    group_seeds: options.GroupSeeds = False,
-    tests: options.Tests = None,
-    samples: options.Samples = None,
-    seed: options.Seed = 12345,
-    target: options.Target = None,
-    contrast: options.Contrast = None,
-    checkpoint: options.Checkpoint = "final",
-    parses: options.Parses = None,
-    parser: options.Parser = None,
-    batch_size: options.BatchSize = None,
-    device: options.Device = "auto",
-    cluster: ClusterAddress = None,
-    kind: Format = "text",
-    as_json: AsJson = False,
-) -> None:
+@command
+def score(options: ScoreArguments, tables: TableOptions, typed: Typed) -> None:
     """Score translations and compare each system with the first, or let models score given texts by probability.
 
     Example: [bold]synmt score -r reference.de baseline.de pascal.de --metrics bleu,ribes[/]
@@ -69,38 +175,113 @@ def score(
 
     Example: [bold]synmt score --run runs/multi30k-tiny runs/multi30k-pascal --contrast controlled[/]
     """
-    _check_options(context)
-    kind, values = chosen_format(kind, as_json=as_json), context.params
-    if contrast:
-        from synmt.evaluation.contrast.report import SAMPLES, ContrastOptions, judge_models
-
-        judged = _fill(ContrastOptions, values, models=runs or [], samples=samples or SAMPLES)
-        console.show_reports({"contrast": judge_models(judged)}, kind)
-        return
-    if target:
-        from synmt.evaluation.model_scores import PairOptions
-
-        _score_pairs(_fill(PairOptions, values, model=(runs or [])[0]), cluster, kind)
-        return
-    tested = None if tests is None else _split(tests)
-    _score_translations(values, _split(metrics), tested, kind)
+    if options.target or options.contrast:
+        _check_models(options, typed)
+    else:
+        _check_translations(options, typed)
+    if options.contrast:
+        _judge(options, tables.format)
+    elif options.target and options.source:
+        _score_pairs(options, options.source, options.target, tables.format)
+    else:
+        _score_translations(options, tables.format)
 
 
-def _fill(record: Callable[..., Options], values: Mapping[str, Any], **others: Any) -> Options:
-    """Make a record of options from the parameters of the command that are called like its fields, and from others."""
-    given = {name: values[name] for name in signature(record).parameters if name in values}
-    return record(**(given | others))
+def _check_models(options: ScoreArguments, typed: Typed) -> None:
+    """Refuse options that do not belong to texts that models score, and name those that have no effect."""
+    by_model = typed["target" if options.target else "contrast"]
+    if not options.runs:
+        raise UsageError(f"{by_model} needs a model", do="Add `--run RUN`")
+    for name in _FOR_TRANSLATIONS:
+        if name in typed:
+            what = f"{typed[name]} cannot be combined with {by_model}"
+            raise UsageError(what, do="Either score translations, or let models score texts")
+    if options.contrast:
+        _check_contrast(options, typed)
+    else:
+        _check_pairs(options)
+    from synmt.run import wrong_checkpoint
+
+    if wrong := wrong_checkpoint(options.checkpoint, "--checkpoint"):
+        raise wrong
+    # only differences are resampled
+    if not options.contrast or len(options.runs) == 1:
+        why = "a second --run" if options.contrast else "--contrast"
+        for name in ("samples", "seed"):
+            if name in typed:
+                console.remark(f"{typed[name]} has no effect without {why}")
 
 
-def _score_translations(values: Mapping[str, Any], metrics: list[str], tests: list[str] | None, kind: Kind) -> None:
+def _check_contrast(options: ScoreArguments, typed: Typed) -> None:
+    if options.source or options.target:
+        raise UsageError("a contrastive set has its own texts", do="Leave out --source and --target")
+    if "cluster" in typed:
+        raise UsageError("contrastive sets are judged on this machine", do="Leave out --cluster")
+    if options.parses and len(options.contrast) > 1:
+        raise UsageError("--parses needs a single --contrast set", do="Run each set separately")
+
+
+def _check_pairs(options: ScoreArguments) -> None:
+    if not options.source:
+        raise UsageError("--target needs --source", do="Add `--source FILE`")
+    if len(options.runs) > 1:
+        what = "pairs are scored by one model at a time"
+        raise UsageError(what, do="Run it once for each, or use `--contrast`")
+    if [str(path) for path in (options.source, options.target, options.parses)].count("-") > 1:
+        raise UsageError("standard input can be read only once", do="Give `-` for one of the files")
+
+
+def _check_translations(options: ScoreArguments, typed: Typed) -> None:
+    """Refuse options that do not belong to translations, and name those that have no effect."""
+    for name in _FOR_MODELS:
+        if name in typed:
+            what = f"{typed[name]} needs texts that a model scores"
+            raise UsageError(what, do="Add `--source FILE --target FILE`, or `--contrast PATH`")
+    if options.runs and options.source:
+        what = "--source needs --target"
+        raise UsageError(what, do="Add `--target FILE`, or leave out --source")
+    if not options.runs and not options.systems:
+        what = "there is nothing to score"
+        raise UsageError(what, do="Give translations or a run: see `synmt score --help`")
+    bleu = ("bleu", "bleu1", "bleu2", "bleu3")
+    of_metrics = {
+        "tokenize": bleu,
+        "lowercase": (*bleu, "chrf", "chrf++"),
+        "comet_model": ("comet",),
+        "beer": ("beer",),
+    }
+    for name, metrics in of_metrics.items():
+        if name in typed and not set(metrics) & set(_split(options.metrics)):
+            console.remark(f"{typed[name]} has no effect without the metric {' or '.join(metrics)}")
+
+
+def _judge(options: ScoreArguments, kind: Format) -> None:
+    """Print how often models prefer the right translations."""
+    from synmt.evaluation.contrast.report import SAMPLES, ContrastOptions, judge_models
+
+    judged = ContrastOptions(
+        models=options.runs,
+        contrast=options.contrast,
+        parses=options.parses,
+        samples=options.samples or SAMPLES,
+        seed=options.seed,
+        checkpoint=options.checkpoint,
+        batch_size=options.batch_size,
+        device=options.device,
+        parser=options.parser,
+    )
+    console.show_reports({"contrast": judge_models(judged)}, kind)
+
+
+def _score_translations(options: ScoreArguments, kind: Format) -> None:
     """Print scores; write those of sentences into a file if there is one."""
     from synmt.evaluation.comparison import ScoreOptions, compare_systems
     from synmt.evaluation.cost import check_runs
     from synmt.evaluation.report import check_sentence_file, score_report, write_sentence_scores
 
-    systems = [*(values["systems"] or []), *(values["runs"] or [])]
-    reference, source, sentences = values["reference"], values["source"], values["sentences"]
-    if values["cost"]:
+    systems = [*options.systems, *options.runs]
+    reference, source, sentences = options.reference, options.source, options.sentences
+    if options.cost:
         check_runs(systems)
     if sentences:
         check_sentence_file(sentences, [*systems, *(one for one in (reference, source) if one)])
@@ -108,43 +289,58 @@ def _score_translations(values: Mapping[str, Any], metrics: list[str], tests: li
         systems,
         reference,
         sources=source,
-        metrics=metrics,
-        tests=tests,
-        samples=values["samples"],
-        seed=values["seed"],
-        options=_fill(ScoreOptions, values, test_set=values["test"], beer_folder=values["beer"]),
+        metrics=_split(options.metrics),
+        tests=None if options.tests is None else _split(options.tests),
+        samples=options.samples,
+        seed=options.seed,
+        options=ScoreOptions(
+            test_set=options.test,
+            group_seeds=options.group_seeds,
+            on=options.on,
+            tokenize=options.tokenize,
+            lowercase=options.lowercase,
+            comet_model=options.comet_model,
+            beer_folder=options.beer,
+        ),
     )
-    if tests is not None and len(comparison.systems) == 1:
+    if options.tests is not None and len(comparison.systems) == 1:
         console.remark("there is only one system, so --tests has no effect")
     if sentences:
         with console.written("scores of sentences", sentences):
             write_sentence_scores(sentences, comparison)
-    console.show_reports({"score": score_report(comparison, cost=values["cost"])}, kind)
+    console.show_reports({"score": score_report(comparison, cost=options.cost)}, kind)
 
 
-def _score_pairs(options: PairOptions, cluster: str | None, kind: str) -> None:
+def _score_pairs(options: ScoreArguments, source: Path, target: Path, kind: Format) -> None:
     """Print a line of JSON for each pair as soon as it is scored; as `json`, print one object at the end."""
     from synmt.arrays import json_text
     from synmt.decode.pair_scores import Totals
-    from synmt.evaluation.model_scores import pair_json, score_files, summary_table
+    from synmt.evaluation.model_scores import PairOptions, pair_json, score_files, summary_table
     from synmt.parallel.engine import using_cluster
 
     if kind not in ("text", "json"):
         raise UsageError("probabilities of pairs are lines of JSON", where="--format", do="Leave it out")
+    [model] = options.runs
+    of_pairs = PairOptions(
+        model=model,
+        source=source,
+        target=target,
+        parses=options.parses,
+        checkpoint=options.checkpoint,
+        batch_size=options.batch_size,
+        device=options.device,
+        parser=options.parser,
+    )
     totals, pairs = Totals(), []
-    with using_cluster(cluster):
-        for pair in score_files(options):
+    with using_cluster(options.cluster):
+        for pair in score_files(of_pairs):
             totals.add(pair)
             if kind == "json":
                 pairs.append(pair_json(pair))
             else:
                 sys.stdout.write(json_text(pair_json(pair), ensure_ascii=False) + "\n")
     if kind == "json":
-        summary = {
-            "model": options.model.resolve().name,
-            "checkpoint": options.checkpoint,
-            **totals.as_json(),
-        }
+        summary = {"model": model.resolve().name, "checkpoint": options.checkpoint, **totals.as_json()}
         console.print_json({"summary": summary, "pairs": pairs})
     table = summary_table(totals)
     if totals.pairs:
@@ -154,95 +350,3 @@ def _score_pairs(options: PairOptions, cluster: str | None, kind: str) -> None:
 def _split(names: str) -> list[str]:
     """Split names at commas, without repetitions."""
     return list(dict.fromkeys(name.strip().lower() for name in names.split(",")))
-
-
-def _check_options(context: typer.Context) -> None:
-    """Refuse options that do not belong together, and name those that have no effect."""
-    typed, values = typed_options(context, {"systems": options.TRANSLATIONS}), context.params
-    by_model = [typed[name] for name in ("target", "contrast") if name in typed]
-    if by_model and "runs" not in typed:
-        raise UsageError(f"{by_model[0]} needs a model", do="Add `--run RUN`")
-    for name in _FOR_TRANSLATIONS if by_model else _FOR_MODELS:
-        if name in typed and by_model:
-            raise UsageError(
-                f"{typed[name]} cannot be combined with {by_model[0]}",
-                do="Either score translations, or let models score texts",
-            )
-        if name in typed:
-            raise UsageError(
-                f"{typed[name]} needs texts that a model scores",
-                do="Add `--source FILE --target FILE`, or `--contrast PATH`",
-            )
-    for is_wrong, what, do in _combinations(typed, values):
-        if is_wrong:
-            raise UsageError(what, do=do)
-    if by_model:
-        from synmt.run import wrong_checkpoint
-
-        if wrong := wrong_checkpoint(values["checkpoint"], "--checkpoint"):
-            raise wrong
-    for name, why in _ineffective(values):
-        if name in typed:
-            console.remark(f"{typed[name]} has no effect without {why}")
-
-
-def _combinations(typed: dict[str, str], values: dict[str, Any]) -> list[tuple[bool, str, str]]:
-    """List what may be wrong with options together: whether it is, what, and what to do.
-
-    typed: the spelling of each option that the user typed, by its name.
-    values: of all options.
-    """
-    runs, source, target = ("runs" in typed, "source" in typed, "target" in typed)
-    if "contrast" in typed:
-        several = len(values["contrast"]) > 1
-        own = "Leave out --source and --target"
-        return [
-            (source or target, "a contrastive set has its own texts", own),
-            (
-                "cluster" in typed,
-                "contrastive sets are judged on this machine",
-                "Leave out --cluster",
-            ),
-            (
-                "parses" in typed and several,
-                "--parses needs a single --contrast set",
-                "Run each set separately",
-            ),
-        ]
-    if target:
-        one = "Run it once for each, or use `--contrast`"
-        from_input = [str(values[name]) for name in ("source", "target", "parses")].count("-")
-        return [
-            (not source, "--target needs --source", "Add `--source FILE`"),
-            (len(values["runs"]) > 1, "pairs are scored by one model at a time", one),
-            (
-                from_input > 1,
-                "standard input can be read only once",
-                "Give `-` for one of the files",
-            ),
-        ]
-    what = "Give translations or a run: see `synmt score --help`"
-    return [
-        (runs and source, "--source needs --target", "Add `--target FILE`, or leave out --source"),
-        (not runs and "systems" not in typed, "there is nothing to score", what),
-    ]
-
-
-def _ineffective(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the options that change nothing, with what they need."""
-    if values["target"] or values["contrast"]:
-        # only differences are resampled
-        why = "a second --run" if values["contrast"] else "--contrast"
-        if not values["contrast"] or len(values["runs"]) == 1:
-            yield from ((name, why) for name in ("samples", "seed"))
-        return
-    bleu = ("bleu", "bleu1", "bleu2", "bleu3")
-    needed = {
-        "tokenize": bleu,
-        "lowercase": (*bleu, "chrf", "chrf++"),
-        "comet_model": ("comet",),
-        "beer": ("beer",),
-    }
-    for name, metrics in needed.items():
-        if not set(metrics) & set(_split(values["metrics"])):
-            yield name, f"the metric {' or '.join(metrics)}"

@@ -5,50 +5,62 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
-
 from synmt.cli import console
-from synmt.cli.command import ClusterAddress, DataFolder, DryRun, RecipesAndOverrides, loading
+from synmt.cli.command import WHICH_RECIPE, Cluster, Data, DryRun, complete_recipe, loading
+from synmt.cli.options import command
 from synmt.cli.prepare import show_corpus, show_keys, show_plan, show_recipes
 from synmt.errors import SynmtError, UsageError, counted
+from synmt.options import Option
 
 if TYPE_CHECKING:
     from synmt.recipe.schema import TrainingRecipe
     from synmt.training.grid import GridRecord, GridStep
     from synmt.training.pipeline import Record
     from synmt.training.records import LogRecord, RunRecord, StartRecord, ValidationRecord
-    from synmt.training.stages import Estimate
 
 
-def train(
-    arguments: RecipesAndOverrides = None,
+@dataclass(frozen=True, kw_only=True)
+class TrainArguments:
+    """What `synmt train` is given."""
+
+    arguments: Annotated[
+        Sequence[str],
+        Option(
+            f"{WHICH_RECIPE} More recipes may follow, then values that replace theirs.",
+            metavar="RECIPE|KEY=VALUE",
+            complete=complete_recipe,
+            is_argument=True,
+        ),
+    ] = ()
     seeds: Annotated[
         str | None,
-        typer.Option(
+        Option(
+            "Train each recipe with N seeds, from its training.seed, or with the seeds listed; then compare.",
             metavar="N|SEED,SEED,...",
-            help="Train each recipe with N seeds, from its training.seed, or with the seeds listed; then compare.",
         ),
-    ] = None,
-    runs: Annotated[Path, typer.Option(metavar="FOLDER", help="Parent of the run folders.")] = Path("runs"),
-    data: DataFolder = Path("data"),
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Remove the run of this name, and start again.")
-    ] = False,
-    cluster: ClusterAddress = None,
-    dry_run: DryRun = False,
+    ] = None
+    runs: Annotated[Path, Option("Parent of the run folders.", metavar="FOLDER")] = Path("runs")
+    data: Data = Path("data")
+    overwrite: Annotated[bool, Option("Remove the run of this name, and start again.")] = False
+    cluster: Cluster = None
+    dry_run: DryRun = False
     show_list: Annotated[
-        bool, typer.Option("--list", help="List the shipped recipes that contain all given words: --list pascal nc11")
-    ] = False,
+        bool, Option("List the shipped recipes that contain all given words: --list pascal nc11", names="--list")
+    ] = False
     keys: Annotated[
-        bool, typer.Option("--keys", help="List the keys of a recipe that contain all given words: --keys dropout")
-    ] = False,
-) -> None:
+        bool, Option("List the keys of a recipe that contain all given words: --keys dropout", names="--keys")
+    ] = False
+
+
+@command
+def train(options: TrainArguments) -> None:
     """Train a model from a recipe: parse, prepare, train, translate the test sets, score them.
 
     Existing results are reused. After an interruption of any kind, the same command continues from the last
@@ -61,75 +73,71 @@ def train(
 
     Example: [bold]synmt train multi30k-tiny multi30k-pascal --seeds 3[/]
     """
-    if show_list or keys:
-        (show_recipes if show_list else show_keys)(arguments or [])
+    words = list(options.arguments)
+    if options.show_list or options.keys:
+        (show_recipes if options.show_list else show_keys)(words)
         return
     from synmt.recipe.catalogue import split_overrides
 
-    recipes, overrides = split_overrides(arguments or [])
+    recipes, overrides = split_overrides(words)
     if not recipes:
         raise UsageError("RECIPE is missing", do="Give a file, or a name that `synmt train --list` shows")
-    chosen = _parse_seeds(seeds)
-    if dry_run:
-        show_plan(_plan(recipes, overrides, chosen, runs, data, overwrite=overwrite))
+    seeds = _parse_seeds(options.seeds)
+    # several runs, or a table of one; one recipe without --seeds has none
+    if seeds is not None or len(recipes) > 1:
+        _train_grid(recipes, overrides, seeds, options)
     else:
-        _run(recipes, overrides, chosen, runs, data, overwrite=overwrite, cluster=cluster)
+        _train(recipes[0], overrides, options)
 
 
-def _is_grid(recipes: list[str], seeds: int | list[int] | None) -> bool:
-    """Tell whether there are several runs, or a table of one; one recipe without --seeds has none."""
-    return seeds is not None or len(recipes) > 1
+def _train(recipe: str, overrides: list[str], options: TrainArguments) -> None:
+    """Train one run, and show what happens."""
+    with loading():
+        from synmt.training import pipeline
+        from synmt.training.grid_runs import resume_command
+
+    runs, data, overwrite = options.runs, options.data, options.overwrite
+    if options.dry_run:
+        show_plan(pipeline.plan_training(recipe, overrides, runs=runs, data=data, overwrite=overwrite))
+        return
+    stop = threading.Event()
+    with _cluster_of_first_process(options.cluster):
+        records = pipeline.train(recipe, overrides, runs=runs, data=data, overwrite=overwrite, stop=stop)
+        with closing(records):
+            _draw(records, stop, resume_command([], overwrite=overwrite))
 
 
-def _plan(
-    recipes: list[str], overrides: list[str], seeds: int | list[int] | None, runs: Path, data: Path, *, overwrite: bool
-) -> list[Estimate]:
-    from synmt.training.grid import plan_grid
-    from synmt.training.pipeline import plan_training
-
-    if _is_grid(recipes, seeds):
-        return plan_grid(recipes, overrides, seeds=seeds, runs=runs, data=data, overwrite=overwrite)
-    return plan_training(recipes[0], overrides, runs=runs, data=data, overwrite=overwrite)
-
-
-def _run(
-    recipes: list[str],
-    overrides: list[str],
-    seeds: int | list[int] | None,
-    runs: Path,
-    data: Path,
-    *,
-    overwrite: bool,
-    cluster: str | None,
+def _train_grid(
+    recipes: list[str], overrides: list[str], seeds: int | list[int] | None, options: TrainArguments
 ) -> None:
-    """Train, and show what happens."""
-    from synmt.parallel.torchrun import started
-
-    # `torchrun` starts several processes, and the first one speaks for all
-    if started().rank:
-        console.configure(quiet=True, debug=False)
-        # the first of several processes makes the data
-        cluster = None
-    from synmt.parallel.engine import using_cluster
+    """Train several runs, and show what happens."""
+    from synmt.training.grid import plan_grid, train_grid
     from synmt.training.grid_runs import grid_runs, resume_command
 
-    many = _is_grid(recipes, seeds)
-    planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs) if many and overwrite else []
+    runs, data, overwrite = options.runs, options.data, options.overwrite
+    if options.dry_run:
+        show_plan(plan_grid(recipes, overrides, seeds=seeds, runs=runs, data=data, overwrite=overwrite))
+        return
+    planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs) if overwrite else []
     again, stop = resume_command(planned, overwrite=overwrite), threading.Event()
+    with _cluster_of_first_process(options.cluster):
+        records = train_grid(recipes, overrides, seeds=seeds, runs=runs, data=data, overwrite=overwrite, stop=stop)
+        with closing(records):
+            _draw_grid(records, stop, again)
+
+
+@contextmanager
+def _cluster_of_first_process(cluster: str | None) -> Iterator[None]:
+    """Use a cluster; of the processes that `torchrun` starts, the first makes the data and speaks for all."""
+    from synmt.parallel.torchrun import started
+
+    if started().rank:
+        console.configure(quiet=True, debug=False)
+        cluster = None
+    from synmt.parallel.engine import using_cluster
+
     with using_cluster(cluster):
-        if many:
-            from synmt.training.grid import train_grid
-
-            records = train_grid(recipes, overrides, seeds=seeds, runs=runs, data=data, overwrite=overwrite, stop=stop)
-            with closing(records):
-                _draw_grid(records, stop, again)
-        else:
-            with loading():
-                from synmt.training import pipeline
-
-            only = pipeline.train(recipes[0], overrides, runs=runs, data=data, overwrite=overwrite, stop=stop)
-            with closing(only):
-                _draw(only, stop, again)
+        yield
 
 
 def _parse_seeds(text: str | None) -> int | list[int] | None:
@@ -245,7 +253,7 @@ def _short(perplexity: float) -> str:
 
 
 def _verdict(record: ValidationRecord, settings: TrainingRecipe) -> str:
-    """Tell what follows from a validation."""
+    """Return what follows from a validation."""
     if record.best:
         return f"  (best {'BLEU' if settings.best == 'bleu' else 'loss'} so far)"
     if settings.schedule == "plateau" and record.decays <= settings.max_decays:

@@ -3,55 +3,36 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
 from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synmt.cli import console
-from synmt.cli import translate_options as options
-from synmt.cli.command import ClusterAddress, is_run, loading, newest_run
-from synmt.errors import UsageError
+from synmt.cli.command import is_run, loading, newest_run
+from synmt.cli.options import Declared, command, declared
+from synmt.cli.translate_arguments import TranslateArguments
+from synmt.decode.options import Sampling, SearchOptions
+from synmt.options import Option
 
 if TYPE_CHECKING:
     from synmt.decode.finished_windows import FinishedWindows
-    from synmt.decode.options import Sampling
     from synmt.decode.records import Record, Result, Windows
     from synmt.decode.remote import RemoteTranslator
     from synmt.decode.translator import Translator
 
 
-def translate(
-    source: options.Input = "-",
-    run: options.RunFolders = None,
-    checkpoint: options.Checkpoint = "final",
-    device: options.Device = "auto",
-    precision: options.Precision = "float32",
-    beam_size: options.BeamSize = None,
-    length_penalty: options.LengthPenalty = None,
-    no_repeat: options.NoRepeat = 0,
-    n_best: options.NBest = 1,
-    groups: options.Groups = 1,
-    diversity: options.Diversity = None,
-    prefixes: options.Prefixes = None,
-    batch_size: options.BatchSize = None,
-    sample: options.Sample = False,
-    top_k: options.TopK = None,
-    top_p: options.TopP = None,
-    temperature: options.Temperature = None,
-    seed: options.Seed = None,
-    parser: options.Parser = None,
-    parses: options.Parses = None,
-    parse_override: options.ParseOverride = None,
-    no_parse_cache: options.NoParseCache = False,
-    output: options.Output = None,
-    jsonl: options.JsonLines = False,
-    scores: options.Scores = False,
-    tokens: options.Tokens = False,
-    alignments: options.Alignments = None,
-    cluster: ClusterAddress = None,
-) -> None:
+_SAMPLE = Option(
+    "Draw pieces at random instead of searching with a beam; --n-best is the number of samples.", panel="Sampling"
+)
+_SEARCH = (*declared(SearchOptions), Declared("sample", bool, _SAMPLE, default=False), *declared(Sampling))
+
+
+@partial(command, own=[one.parameter() for one in _SEARCH])
+def translate(values: dict[str, Any], options: TranslateArguments) -> None:
     """Translate raw text: each input line gives one output line, as soon as it is ready.
 
     A run whose recipe tokenizes text (`text:`) tokenizes the input in the
@@ -71,51 +52,15 @@ def translate(
 
     Example: [bold]synmt translate --jsonl --sample --top-p 0.9 < text.jsonl[/]
     """
-    if is_run(source):
-        run, source = [*(run or []), Path(source)], "-"
-    arguments = options.TranslateArguments(
-        source, output, prefixes, parser, parses, parse_override, alignments, jsonl, scores, n_best, tokens
-    )
-    arguments.validate(checkpoint, run or [])
-    beam = {"beam_size": beam_size, "length_penalty": length_penalty, "batch_size": batch_size, "diversity": diversity}
-    sampling = {"top_k": top_k, "top_p": top_p, "temperature": temperature, "seed": seed}
-    search = {"precision": precision, "n_best": n_best, "groups": groups, "no_repeat": no_repeat} | _typed(beam)
-    search["sampling"] = _sampling(_typed(sampling), search, sample=sample)
-    how = {
-        "device": device,
-        "checkpoint": checkpoint,
-        "parser": parser,
-        "alignment": alignments is not None,
-        "parse_cache": not no_parse_cache,
-        **search,
-    }
-    _translate(run or [newest_run()], how, arguments, cluster)
+    options = replace(options, sample=values.pop("sample"))
+    options = replace(options, search={name: value for name, value in values.items() if value is not None})
+    if is_run(options.source):
+        options = replace(options, run=[*options.run, Path(options.source)], source="-")
+    options.validate()
+    _translate(options.run or [newest_run()], options.loading(), options)
 
 
-def _typed(values: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the options that were not typed."""
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _sampling(values: dict[str, Any], search: dict[str, Any], *, sample: bool) -> Sampling | None:
-    """Make the options of sampling; raises UsageError if an option that was typed has no effect."""
-    from synmt.decode.options import Sampling
-
-    if sample and "beam_size" in search:
-        raise UsageError(
-            "with --sample, --beam-size has no effect", do="Leave it out; --n-best is the number of translations"
-        )
-    if values and not sample:
-        names = ", ".join("--" + name.replace("_", "-") for name in values)
-        raise UsageError(f"{names}: only with --sample", do="Add --sample")
-    if "diversity" in search and search["groups"] == 1:
-        raise UsageError("with one group, --diversity has no effect", do="Add --groups 2 or more")
-    return Sampling(**values) if sample else None
-
-
-def _translate(
-    runs: list[Path], how: dict[str, Any], arguments: options.TranslateArguments, cluster: str | None
-) -> None:
+def _translate(runs: Sequence[Path], how: dict[str, Any], arguments: TranslateArguments) -> None:
     with loading():
         from synmt.decode.finished_windows import finished_windows
         from synmt.decode.override import check_override
@@ -132,6 +77,7 @@ def _translate(
     _check_trees(translator, arguments)
     summary = TranslationSummary(translator.max_pieces)
     with ExitStack() as stack:
+        cluster = arguments.cluster
         if cluster and arguments.source == "-":
             console.remark("standard input may come line by line, so this machine translates it, not the cluster")
             cluster = None
@@ -161,7 +107,7 @@ def _translate(
 
 def _results(
     translator: Translator,
-    arguments: options.TranslateArguments,
+    arguments: TranslateArguments,
     other: RemoteTranslator | None,
     finished: FinishedWindows | None,
     *,
@@ -192,7 +138,7 @@ def _results(
             yield list(zip(window, results, strict=True))
 
 
-def _records(lines: Iterator[list[str]], arguments: options.TranslateArguments, translator: Translator) -> Windows:
+def _records(lines: Iterator[list[str]], arguments: TranslateArguments, translator: Translator) -> Windows:
     from synmt.decode.records import add_trees, checked_language, read_json, read_text
 
     trees, tokenizers = translator.reads_trees, translator.tokenizers
@@ -208,12 +154,12 @@ def _records(lines: Iterator[list[str]], arguments: options.TranslateArguments, 
     return records
 
 
-def _format(record: Record, result: Result, arguments: options.TranslateArguments) -> str:
+def _format(record: Record, result: Result, arguments: TranslateArguments) -> str:
     from synmt.decode.records import format_json, format_text
 
     if arguments.jsonl:
-        return format_json(record, result, n_best=arguments.n_best > 1)
-    return format_text(result, n_best=arguments.n_best > 1, scores=arguments.scores)
+        return format_json(record, result, n_best=arguments.is_list)
+    return format_text(result, n_best=arguments.is_list, scores=arguments.scores)
 
 
 def _format_alignment(result: Result) -> str:
@@ -225,7 +171,7 @@ def _format_alignment(result: Result) -> str:
     return f"{pharaoh(alignment.pairs) if alignment else ''}\n"
 
 
-def _check_trees(translator: Translator, arguments: options.TranslateArguments) -> None:
+def _check_trees(translator: Translator, arguments: TranslateArguments) -> None:
     """Warn if the options for trees have no effect, or if given trees are not like those of the training data."""
     from synmt.decode.override import describe_control
     from synmt.decode.tree_provider import parser_difference, parser_of_trees
@@ -251,7 +197,7 @@ def _check_trees(translator: Translator, arguments: options.TranslateArguments) 
 
 
 @contextmanager
-def _progress(arguments: options.TranslateArguments, lines: int | None) -> Iterator[console.Advance]:
+def _progress(arguments: TranslateArguments, lines: int | None) -> Iterator[console.Advance]:
     """Show the progress, unless the translations appear on the terminal, or the input is a pipe."""
     if lines is None or (arguments.prints and sys.stdout.isatty()):
         yield lambda amount: None

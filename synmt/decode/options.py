@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 from synmt.errors import SynmtError, UsageError, all_in_one, unknown_name
-from synmt.recipe.schema import MAX_BEAM, MAX_PENALTY, DecodingRecipe
+from synmt.options import MAX_BEAM, MAX_PENALTY, Option, Range, out_of_range
 
-_DEFAULTS = DecodingRecipe()
-_MAX_SEED = 1 << 63
+if TYPE_CHECKING:
+    from synmt.recipe.schema import DecodingRecipe
+
+_search = partial(Option, panel="Search")
+_sampling = partial(Option, panel="Sampling")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +28,42 @@ class Sampling:
     seed: a line's sample depends only on the seed, the line and its number, not on the other lines.
     """
 
-    top_k: int = 0
-    top_p: float = 1.0
-    temperature: float = 1.0
-    seed: int = 1
+    top_k: Annotated[
+        int,
+        Range(0),
+        _sampling("Draw from the K most probable pieces.", minimum=1, show_default="all"),
+    ] = 0
+    top_p: Annotated[
+        float,
+        Range(0, 1, is_open=True),
+        _sampling("Draw from the smallest set of pieces with this total probability.", show_default="1"),
+    ] = 1.0
+    temperature: Annotated[
+        float,
+        Range(0, is_open=True),
+        _sampling(
+            "Below 1 sharpens, above 1 flattens the distribution; applied before top-k and top-p.",
+            show_default="1",
+        ),
+    ] = 1.0
+    seed: Annotated[
+        int,
+        Range(0, (1 << 63) - 1),
+        _sampling(
+            "Random seed. A line's sample depends only on the seed, the line and its number, not on the other lines.",
+            show_default="1",
+        ),
+    ] = 1
+
+
+def _of_recipe(name: str) -> Any:
+    def default() -> Any:
+        # a help page does not load pydantic
+        from synmt.recipe.schema import DecodingRecipe
+
+        return DecodingRecipe.model_fields[name].default
+
+    return field(default_factory=default)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,21 +82,52 @@ class SearchOptions:
     sampling: draw n_best translations at random; None searches with a beam.
     """
 
-    beam_size: int = _DEFAULTS.beam_size
-    length_penalty: float = _DEFAULTS.length_penalty
-    max_length_ratio: float = _DEFAULTS.max_length_ratio
-    max_length_extra: int = _DEFAULTS.max_length_extra
-    batch_size: int = _DEFAULTS.batch_size
-    n_best: int = 1
-    groups: int = 1
-    diversity: float = 0.5
-    no_repeat: int = 0
+    beam_size: Annotated[
+        int,
+        Range(1, MAX_BEAM),
+        _search("Beam size; 1 is greedy search.", show_default="the recipe's"),
+    ] = _of_recipe("beam_size")
+    length_penalty: Annotated[
+        float,
+        Range(0, MAX_PENALTY),
+        _search("α of the length penalty of Wu et al. (2016); 0: none.", show_default="the recipe's"),
+    ] = _of_recipe("length_penalty")
+    max_length_ratio: Annotated[float, Range(0, is_open=True)] = _of_recipe("max_length_ratio")
+    max_length_extra: Annotated[int, Range(0)] = _of_recipe("max_length_extra")
+    no_repeat: Annotated[
+        int,
+        Range(0),
+        _search("Forbid repeated n-grams of N pieces in a translation, to prevent loops; 0 allows them."),
+    ] = 0
+    n_best: Annotated[int, Range(1), _search("Number of translations for each line.")] = 1
+    groups: Annotated[
+        int,
+        _search(
+            "Groups of diverse beam search (Vijayakumar et al., 2018), which share the beam, for more variety in an "
+            "n-best list. Duplicates are removed, so a list may be shorter than --n-best.",
+            minimum=1,
+        ),
+    ] = 1
+    diversity: Annotated[
+        float,
+        Range(0),
+        _search(
+            "Penalty of a piece, in nats, for each hypothesis of an earlier group that has just chosen it; needs "
+            "--groups.",
+            show_default="0.5",
+        ),
+    ] = 0.5
+    batch_size: Annotated[
+        int,
+        Range(1),
+        _search("Sentences translated in parallel.", show_default="the recipe's"),
+    ] = _of_recipe("batch_size")
     sampling: Sampling | None = None
 
     def __post_init__(self) -> None:
-        problems = [*_out_of_range(self, _SEARCH_RANGES), *_conflicts(self)]
+        problems = [*out_of_range(self), *_conflicts(self)]
         if self.sampling is not None:
-            problems += _out_of_range(self.sampling, _SAMPLING_RANGES)
+            problems += out_of_range(self.sampling)
         if problems:
             raise all_in_one(problems)
 
@@ -73,33 +139,6 @@ class SearchOptions:
             if name not in names:
                 raise unknown_name("option", name, names)
         return cls(**{**decoding.model_dump(), **changes})
-
-
-_Range = tuple[Callable[[float], bool], str]
-
-_SEARCH_RANGES: dict[str, _Range] = {
-    "beam_size": (lambda value: 1 <= value <= MAX_BEAM, f"1 to {MAX_BEAM:,}"),
-    "length_penalty": (lambda value: 0 <= value <= MAX_PENALTY, f"0 to {MAX_PENALTY}"),
-    "max_length_ratio": (lambda value: 0 < value < math.inf, "above 0"),
-    "max_length_extra": (lambda value: value >= 0, "0 or more"),
-    "batch_size": (lambda value: value >= 1, "1 or more"),
-    "n_best": (lambda value: value >= 1, "1 or more"),
-    "diversity": (lambda value: 0 <= value < math.inf, "0 or more"),
-    "no_repeat": (lambda value: value >= 0, "0 or more"),
-}
-_SAMPLING_RANGES: dict[str, _Range] = {
-    "top_k": (lambda value: value >= 0, "1 or more, or 0 for all pieces"),
-    "top_p": (lambda value: 0 < value <= 1, "above 0 and up to 1"),
-    "temperature": (lambda value: 0 < value < math.inf, "above 0"),
-    "seed": (lambda value: 0 <= value < _MAX_SEED, "0 to 2^63 - 1"),
-}
-
-
-def _out_of_range(options: SearchOptions | Sampling, ranges: Mapping[str, _Range]) -> Iterator[SynmtError]:
-    for name, (is_allowed, allowed) in ranges.items():
-        value = getattr(options, name)
-        if not is_allowed(value):
-            yield UsageError(f"--{name.replace('_', '-')} cannot be {value}", allowed=f"Allowed: {allowed}")
 
 
 def _conflicts(options: SearchOptions) -> Iterator[SynmtError]:

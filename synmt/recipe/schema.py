@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
+from synmt.options import MAX_BEAM, MAX_PENALTY
 from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.data import (
     FilterRecipe,
@@ -17,11 +18,6 @@ from synmt.recipe.data import (
     parser_model,
 )
 from synmt.recipe.model import ModelRecipe
-
-MAX_BEAM = 10_000
-"""A wider beam does not fit into memory, and finds nothing better."""
-MAX_PENALTY = 10
-"""With a larger alpha, the length penalty of a long translation overflows float32."""
 
 LONGEST_NAME = 200
 """Bytes of the name of a recipe: a file system takes 255, and seeds and temporary folders add to it."""
