@@ -21,7 +21,7 @@ from synmt.analysis.run_facts import run_facts
 from synmt.analysis.words.frequency import prepared_text
 from synmt.corpora import transfer
 from synmt.data.corpus import PreparedCorpus
-from synmt.data.encoding import summarize
+from synmt.data.encoding import ShardFiles, summarize
 from synmt.data.features import learn_features
 from synmt.data.summary import corpus_table
 from synmt.data.vocabulary import Vocabulary
@@ -258,7 +258,7 @@ def test_the_facts_of_columns(prepared, name):
     readers = {
         "rows": lambda: corpus.split("train", {"source": annotation.name}).rows([0, 1]),
         "features": lambda: learn_features(corpus, annotation.name),
-        "summary": lambda: summarize(folder, "train", 32),
+        "summary": lambda: summarize(ShardFiles(folder, "train", 32)),
     }
     assert not failures(path, with_facts(path), readers)
 

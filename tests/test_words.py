@@ -295,7 +295,7 @@ def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp
     calls = []
 
     def killed(work, shard):
-        calls.append(shard.path.name)
+        calls.append(shard[0].name)
         if len(calls) == 3:
             raise KeyboardInterrupt
         return original(work, shard)
@@ -317,7 +317,7 @@ def test_a_second_process_waits_for_the_words_and_does_not_cut_them_again(tmp_pa
     begun = threading.Event()
 
     def slow(work, shard):
-        calls.append(shard.path)
+        calls.append(shard[0])
         begun.set()
         time.sleep(0.2)
         return original(work, shard)

@@ -42,7 +42,7 @@ class StanzaTokenizer(Tokenizer):
     def _loaded(self) -> Any:
         return pipeline.load_tokenizer(self._folder, self.language, self.parser.package)
 
-    def tokenize(self, line: str) -> list[str]:
+    def _split(self, line: str) -> list[str]:
         return self.tokenize_lines([line])[0]
 
     def tokenize_lines(self, lines: Sequence[str]) -> list[list[str]]:
