@@ -26,7 +26,7 @@ ORDER = (
     ("controlled", "reporting"),
     ("corpora",),
     ("data", "parsing"),
-    ("words",),
+    ("tokenization",),
     ("model",),
     ("fast",),
     ("run",),

@@ -40,6 +40,8 @@ from synmt.parsing.target import read_summary
 from synmt.recipe.data import VocabularyRecipe
 from synmt.run import Run, find_run
 from synmt.syntax.parse import flat_parse
+from synmt.tokenization.casing import Truecaser
+from synmt.tokenization.word_tokenizer import load_tokenizers
 from synmt.training.checkpoint import read_progress
 from synmt.training.finished import has_finished, missing_tests
 from synmt.training.lifecycle import check_run
@@ -49,8 +51,6 @@ from synmt.training.parse_text import read_parse_cost
 from synmt.training.test_sets import read_results
 from synmt.training.trees.label_warnings import relation_warnings
 from synmt.training.trees.requirements import tree_requirements
-from synmt.words.casing import Truecaser
-from synmt.words.word_tokenizer import load_tokenizers
 
 WRONG = [
     "null",

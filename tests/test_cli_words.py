@@ -18,8 +18,8 @@ from synmt.files.reading import read_lines
 from synmt.parsing.parser import StanzaParser
 from synmt.run import Run
 from synmt.syntax.conllu import read_parses
-from synmt.words import corpus as words_corpus
-from synmt.words.corpus import make_tokenizers
+from synmt.tokenization import corpus as words_corpus
+from synmt.tokenization.corpus import make_tokenizers
 
 pytest.importorskip("sacremoses")
 

@@ -20,12 +20,12 @@ from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.recipe.load import check_recipe
 from synmt.syntax.parse import WORD
+from synmt.tokenization import corpus as words_corpus
+from synmt.tokenization import tokenizers
+from synmt.tokenization.casing import Truecaser, learn_truecase
+from synmt.tokenization.corpus import make_tokenizers, tokenize_corpus
+from synmt.tokenization.word_tokenizer import WordTokenizer, identities, load_tokenizers
 from synmt.training.pipeline import prepare
-from synmt.words import corpus as words_corpus
-from synmt.words import tokenizers
-from synmt.words.casing import Truecaser, learn_truecase
-from synmt.words.corpus import make_tokenizers, tokenize_corpus
-from synmt.words.word_tokenizer import WordTokenizer, identities, load_tokenizers
 
 HARD = [
     'He said, "Don\'t stop!" (twice).',

@@ -20,7 +20,7 @@ from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import stored_sha256
 from synmt.recipe.data import TextRecipe
 from synmt.syntax.parse import WORD, evenly_spaced
-from synmt.words.joining import join_spaced, join_tight
+from synmt.tokenization.joining import join_spaced, join_tight
 
 SPACE = "▁"
 """What `char` writes for a space."""

@@ -19,8 +19,8 @@ from synmt.files.writing import write_atomically
 from synmt.parallel.processes import in_processes, process_count
 from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress
-from synmt.words.casing import Truecaser, learn_truecase
-from synmt.words.word_tokenizer import WordTokenizer, make_tokenizer
+from synmt.tokenization.casing import Truecaser, learn_truecase
+from synmt.tokenization.word_tokenizer import WordTokenizer, make_tokenizer
 
 _logger = logging.getLogger(__name__)
 
