@@ -27,7 +27,7 @@ ORDER = (
     ("controlled", "reporting"),
     ("corpora",),
     ("data", "parsing"),
-    ("words",),
+    ("tokenization",),
     ("model",),
     ("fast",),
     ("run",),

@@ -18,7 +18,8 @@ from synmt.corpora.resolve import resolve
 from synmt.data.annotate import annotate, annotation_name
 from synmt.data.batch import collate
 from synmt.data.corpus import PreparedCorpus
-from synmt.data.dropout import BpeDropout, Draw
+from synmt.data.dropout import BpeDropout
+from synmt.data.epoch import EpochRows
 from synmt.data.merges import Merges, streams, uniform
 from synmt.data.prepare import prepare, prepared_folder
 from synmt.data.stream import Position, Reader
@@ -250,8 +251,8 @@ def dropped(odd, probability, epoch=0, seed=1, copies=None, rows=None):
     """Read rows of train with dropout."""
     split = split_of(odd)
     rows = np.arange(len(split)) if rows is None else np.array(rows)
-    draw = Draw(epoch, rows, np.zeros_like(rows) if copies is None else np.array(copies))
-    return BpeDropout(odd.data.vocabularies, probability, seed).apply(split.rows(rows), draw)
+    chosen = EpochRows(rows, np.zeros_like(rows) if copies is None else np.array(copies))
+    return BpeDropout(odd.data.vocabularies, probability, seed).apply(split.rows(rows), chosen, epoch)
 
 
 def fresh_alignment(vocabulary, line: str, tag: str, pieces: list[str], tree: Parse):

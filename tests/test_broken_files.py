@@ -21,7 +21,7 @@ from synmt.analysis.run_facts import run_facts
 from synmt.analysis.words.frequency import prepared_text
 from synmt.corpora import transfer
 from synmt.data.corpus import PreparedCorpus
-from synmt.data.encoding import summarize
+from synmt.data.encoding import ShardFiles, summarize
 from synmt.data.features import learn_features
 from synmt.data.summary import corpus_table
 from synmt.data.vocabulary import Vocabulary
@@ -40,6 +40,8 @@ from synmt.parsing.target import read_summary
 from synmt.recipe.data import VocabularyRecipe
 from synmt.run import Run, find_run
 from synmt.syntax.parse import flat_parse
+from synmt.tokenization.casing import Truecaser
+from synmt.tokenization.word_tokenizer import load_tokenizers
 from synmt.training.checkpoint import read_progress
 from synmt.training.finished import has_finished, missing_tests
 from synmt.training.lifecycle import check_run
@@ -49,8 +51,6 @@ from synmt.training.parse_text import read_parse_cost
 from synmt.training.test_sets import read_results
 from synmt.training.trees.label_warnings import relation_warnings
 from synmt.training.trees.requirements import tree_requirements
-from synmt.words.casing import Truecaser
-from synmt.words.word_tokenizer import load_tokenizers
 
 WRONG = [
     "null",
@@ -258,7 +258,7 @@ def test_the_facts_of_columns(prepared, name):
     readers = {
         "rows": lambda: corpus.split("train", {"source": annotation.name}).rows([0, 1]),
         "features": lambda: learn_features(corpus, annotation.name),
-        "summary": lambda: summarize(folder, "train", 32),
+        "summary": lambda: summarize(ShardFiles(folder, "train", 32)),
     }
     assert not failures(path, with_facts(path), readers)
 

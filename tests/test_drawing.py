@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from synmt.data.drawing import LineSample
-from synmt.data.pairs import read_chunks, read_pairs
+from synmt.data.text_pairs import read_chunks, read_pairs
 from synmt.errors import SynmtError
 from synmt.recipe.corpus import SplitFiles
 

@@ -10,7 +10,7 @@ from synmt.parsing.lines import LONGEST
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.syntax.trees import depths
-from synmt.words.word_tokenizer import WordTokenizer
+from synmt.tokenization.word_tokenizer import WordTokenizer
 
 pytestmark = pytest.mark.journey
 

@@ -6,10 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synmt.data.annotation_shard import ShardAnnotator, ShardRows
+from synmt.data.annotation_shard import COUNTS, ShardAnnotator, ShardRows
 from synmt.data.arrow import ArrowTable, lists, write_table
-from synmt.data.stored_arcs import open_arcs, shares
-from synmt.data.stored_trees import open_trees
+from synmt.data.stored_trees import StoredTrees, shares
 from synmt.data.vocabulary import Words
 from synmt.syntax.parse import Arcs, Parse
 
@@ -74,25 +73,27 @@ def test_words_without_arcs_stay_without():
     assert np.abs(shares(some) - 65_535 * some.probabilities).max() < 1
 
 
+def stored_chains(path, rows, arcs):
+    """Store trees without relations, whose words have no pieces, with columns of arcs."""
+    words = [range(int(row.words.max()) + 1) for row in rows]
+    columns = {name: lists(words, np.int16) for name in ("parents", "relations", "tags", "word_of")}
+    names = ["_"] * 9
+    facts = {"relations": names, "relation_counts": [], "tags": names, "arcs": rows[0].names if arcs else None}
+    counts = dict.fromkeys(COUNTS, 0)
+    write_table(path, columns | arcs, {**facts, "counts": counts})
+    return StoredTrees(path, len(rows))
+
+
 def test_arcs_of_an_older_corpus_are_read(tmp_path):
     rows = [arcs_of(4, 3), arcs_of(2, 5, seed=1)]
-    columns = {
-        f"arc_{name}": lists([getattr(row, name) for row in rows], kind)
-        for name, kind in (
-            *(("words", np.int16), ("parents", np.int16)),
-            *(("relations", np.int16), ("probabilities", np.float32)),
-        )
-    }
-    path = tmp_path / "old.arrow"
-    write_table(path, columns, {"arcs": rows[0].names})
-    stored = open_arcs(ArrowTable(path))
-    assert stored is not None
-    assert [stored.row(number) for number in (0, 1)] == rows
+    kinds = {"words": np.int16, "parents": np.int16, "relations": np.int16, "probabilities": np.float32}
+    arcs = {f"arc_{name}": lists([getattr(row, name) for row in rows], kind) for name, kind in kinds.items()}
+    stored = stored_chains(tmp_path / "old.arrow", rows, arcs)
+    assert [stored.tree(number).parse.arcs for number in (0, 1)] == rows
 
 
 def test_a_shard_without_arcs_has_none(tmp_path):
-    write_table(tmp_path / "none.arrow", {"line": pa.array([1])}, {"arcs": None})
-    assert open_arcs(ArrowTable(tmp_path / "none.arrow")) is None
+    assert stored_chains(tmp_path / "none.arrow", [arcs_of(4, 3)], {}).tree(0).parse.arcs is None
 
 
 def test_an_annotation_with_arcs_takes_at_most_six_bytes_an_arc_more(tmp_path):
@@ -111,7 +112,7 @@ def test_an_annotation_with_arcs_takes_at_most_six_bytes_an_arc_more(tmp_path):
     arcs = sum(len(row.words) for row in rows)
     # names, counts and padding of the file are not for each arc
     assert sizes["with"] - sizes["without"] < 6 * arcs + 4_000
-    stored = open_trees(tmp_path / "with", len(rows))
+    stored = StoredTrees(tmp_path / "with", len(rows))
     for number, row in enumerate(rows):
         read = stored.tree(number).parse.arcs
         assert replace(read, probabilities=row.probabilities) == row

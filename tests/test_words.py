@@ -20,12 +20,12 @@ from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.recipe.load import check_recipe
 from synmt.syntax.parse import WORD
+from synmt.tokenization import corpus as words_corpus
+from synmt.tokenization import tokenizers
+from synmt.tokenization.casing import Truecaser, learn_truecase
+from synmt.tokenization.corpus import make_tokenizers, tokenize_corpus
+from synmt.tokenization.word_tokenizer import WordTokenizer, identities, load_tokenizers
 from synmt.training.pipeline import prepare
-from synmt.words import corpus as words_corpus
-from synmt.words import tokenizers
-from synmt.words.casing import Truecaser, learn_truecase
-from synmt.words.corpus import make_tokenizers, tokenize_corpus
-from synmt.words.word_tokenizer import WordTokenizer, identities, load_tokenizers
 
 HARD = [
     'He said, "Don\'t stop!" (twice).',
@@ -295,7 +295,7 @@ def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp
     calls = []
 
     def killed(work, shard):
-        calls.append(shard.path.name)
+        calls.append(shard[0].name)
         if len(calls) == 3:
             raise KeyboardInterrupt
         return original(work, shard)
@@ -317,7 +317,7 @@ def test_a_second_process_waits_for_the_words_and_does_not_cut_them_again(tmp_pa
     begun = threading.Event()
 
     def slow(work, shard):
-        calls.append(shard.path)
+        calls.append(shard[0])
         begun.set()
         time.sleep(0.2)
         return original(work, shard)

@@ -19,8 +19,8 @@ from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
+from synmt.tokenization.casing import Truecaser
 from synmt.training.preparation import Prepared
-from synmt.words.casing import Truecaser
 
 Content = Mapping[str, bytes]
 """The files of a run folder by their paths in it."""

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from synmt.arrays import SIDES, Side
-from synmt.corpora.parts import tags_of_lines
+from synmt.corpora.parts import CorpusPart, tags_of_lines
 from synmt.corpora.resolve import Corpus
 from synmt.data.annotation_shard import COUNTS, ShardAnnotator, ShardRows
 from synmt.data.arrow import ArrowTable
 from synmt.data.corpus import FORMAT, PreparedCorpus, shard_name
-from synmt.data.encoding import missing_shards, remove_unfinished, write_shards
-from synmt.data.stored_arcs import mean_mass
+from synmt.data.encoding import ShardFiles, remove_unfinished
 from synmt.files.checksums import write_last
 from synmt.files.reading import fingerprint, read_lines, stored_sha256
 from synmt.files.schemas import TreeFacts
@@ -64,61 +63,45 @@ def annotate(
         return
     with locked(annotation, "these trees"):
         remove_unfinished(annotation)
-        features = tuple(parser.get("features", ()))
+        files = {split: ShardFiles(annotation, split, prepared.facts["splits"][split]["lines"]) for split in parses}
         for split, path in parses.items():
-            vocabulary = prepared.vocabularies[SIDES.index(side)]
-            annotator = ShardAnnotator(vocabulary, path, arcs, whole and split == "train", constituents, features)
+            annotator = ShardAnnotator(
+                prepared.vocabularies[SIDES.index(side)],
+                parses=path,
+                arcs=arcs,
+                whole=whole and split == "train",
+                constituents=constituents,
+                features=tuple(parser.get("features", ())),
+            )
             trees = read_unparsed(path, read_lines(getattr(corpus.splits()[split], side)))
-            _annotate_split(prepared, annotation, split, trees, annotator, partial(_rows, corpus, side))
-        _finish(prepared, annotation, side, parser, list(parses))
+            parts = corpus.parts if (side, split) == ("source", "train") else ()
+            shards = (
+                (shard, _rows_of(folder / shard_name(split, shard), side, parts, list(chunk)))
+                for shard, chunk in files[split].rows_of_missing(trees)
+            )
+            files[split].write(ShardAnnotator.shard, annotator, shards, what=f"prepare: trees of {split}")
+        described = {"format": FORMAT, "side": side, "parser": dict(parser), **_summarize(files)}
+        options: dict[str, Any] = {"indent": 1, "ensure_ascii": False, "sort_keys": True}
+        write_last(annotation, "annotation.json", described, "*.arrow", **options)
 
 
-_MakeRows = Callable[[str, Path, Iterator[UnreadParse]], ShardRows]
-
-
-def _annotate_split(
-    prepared: PreparedCorpus,
-    annotation: Path,
-    split: str,
-    trees: Iterator[UnreadParse],
-    annotator: ShardAnnotator,
-    rows: _MakeRows,
-) -> None:
-    lines = prepared.facts["splits"][split]["lines"]
-    chunks = missing_shards(trees, annotation, split, lines)
-    shards = ((shard, rows(split, prepared.folder / shard_name(split, shard), chunk)) for shard, chunk in chunks)
-    write_shards(_annotated, annotator, shards, annotation, split, lines, what=f"prepare: trees of {split}")
-
-
-def _annotated(annotator: ShardAnnotator, rows: ShardRows) -> bytes:
-    return annotator.shard(rows)
-
-
-def _rows(corpus: Corpus, side: Side, split: str, shard: Path, trees: Iterator[UnreadParse]) -> ShardRows:
-    table, read = ArrowTable(shard), list(trees)
+def _rows_of(text: Path, side: Side, parts: Sequence[CorpusPart], trees: list[UnreadParse]) -> ShardRows:
+    """Read the rows of a shard of the text, for the trees of its lines."""
+    table = ArrowTable(text)
     lines = table.numbers("line")
-    tagged = corpus.parts if (side, split) == ("source", "train") else ()
-    before = [int(tag != "") for tag in tags_of_lines(tagged, lines)]
-    return ShardRows(shard, lines - (read[0].line - 1 if read else 0), table.lists(side), before, read)
+    before = [int(tag != "") for tag in tags_of_lines(parts, lines)]
+    return ShardRows(text, lines - (trees[0].line - 1 if trees else 0), table.lists(side), before, trees)
 
 
-def _finish(
-    prepared: PreparedCorpus, annotation: Path, side: Side, parser: Mapping[str, Any], splits: list[str]
-) -> None:
-    shards = {split: range(prepared.facts["splits"][split]["shards"]) for split in splits}
-    tables = {
-        split: [ArrowTable(annotation / shard_name(split, shard), TreeFacts) for shard in numbers]
-        for split, numbers in shards.items()
-    }
+def _summarize(files: Mapping[str, ShardFiles]) -> dict[str, Any]:
+    """Add up the facts of all shards of each split."""
+    tables = {split: [ArrowTable(path, TreeFacts) for path in each.paths] for split, each in files.items()}
     facts = {split: [table.facts for table in each] for split, each in tables.items()}
-    every = [shard for shards in facts.values() for shard in shards]
-    described = {
-        "format": FORMAT,
-        "side": side,
-        "parser": dict(parser),
+    every = list(chain.from_iterable(facts.values()))
+    return {
         "relations": {split: _relation_counts(shards) for split, shards in facts.items()},
         "arc_relations": {split: _expected_counts(shards) for split, shards in facts.items()},
-        "arc_mass": {split: mean_mass(each) for split, each in tables.items()},
+        "arc_mass": {split: _mean_mass(each) for split, each in tables.items()},
         "arcs": all(shard["arcs"] is not None for shard in every),
         "tags": sorted({name for shard in every for name in shard["tags"]}),
         "counts": {
@@ -126,19 +109,25 @@ def _finish(
             for split, shards in facts.items()
         },
     }
-    options: dict[str, Any] = {"indent": 1, "ensure_ascii": False, "sort_keys": True}
-    write_last(annotation, "annotation.json", described, "*.arrow", **options)
 
 
-def _relation_counts(shards: list[dict[str, Any]]) -> dict[str, int]:
+def _relation_counts(shards: Sequence[TreeFacts]) -> dict[str, int]:
     counts = Counter[str]()
     for shard in shards:
         counts.update(dict(zip(shard["relations"], shard["relation_counts"], strict=True)))
     return dict(sorted(counts.items()))
 
 
-def _expected_counts(shards: list[dict[str, Any]]) -> dict[str, int]:
+def _expected_counts(shards: Sequence[TreeFacts]) -> dict[str, int]:
     sums = Counter[str]()
     for shard in shards:
-        sums.update(shard["arc_mass"])
+        sums.update(shard.get("arc_mass", {}))
     return {name: round(mass) for name, mass in sorted(sums.items()) if round(mass)}
+
+
+def _mean_mass(tables: Sequence[ArrowTable]) -> float | None:
+    """Compute the probability that the stored arcs of a word sum to on average; None if a shard has no arcs."""
+    if any(table.facts["arcs"] is None or not table.has("arc_counts") for table in tables):
+        return None
+    words = sum(int(table.lists("arc_counts").lengths.sum()) for table in tables)
+    return sum(sum(table.facts["arc_mass"].values()) for table in tables) / words if words else None

@@ -84,7 +84,7 @@ class ArrowTable:
         return self._batch.num_rows
 
     def has(self, name: str) -> bool:
-        """Tell whether there is a column of this name."""
+        """Return whether there is a column of this name."""
         return name in self._batch.schema.names
 
     def numbers(self, name: str) -> Array:

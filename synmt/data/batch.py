@@ -12,6 +12,7 @@ from torch import Tensor
 
 from synmt.arrays import Array, IntArray, Side
 from synmt.data.corpus import Example
+from synmt.data.stored_trees import WholeTree
 from synmt.data.vocabulary import BOS, EOS, PAD
 from synmt.errors import SynmtError
 from synmt.syntax.constituents import without_constituents, without_dependencies
@@ -122,6 +123,7 @@ def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, Int
             "but this text was prepared without them",
             do="Run `synmt train` with its recipe: it parses what is missing",
         )
+    assert not isinstance(tree, WholeTree), "a tree that is not fitted to pieces"
     _check(tree.parse, reading)
     pieces = example.source if side == "source" else example.target
     unchanged = reading.control is UNCHANGED

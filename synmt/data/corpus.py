@@ -8,10 +8,7 @@ train-00000.arrow, valid-00000.arrow, …
 parse-source-1a2b3c4d5e6f/          an annotation: the trees of the same rows, in files of the same names
     annotation.json                 parser, relations, counts; written last
     checksums.sha256                of the files in this folder
-    train-00000.arrow, …            columns: parents, relations, tags, word_of; with probabilities of arcs also
-                                    arc_counts, arc_parents, arc_relations, arc_probabilities; train for BPE dropout
-                                    has starts, ends and before in place of word_of; case, lemma, fine_tag and
-                                    morphology where a system reads them
+    train-00000.arrow, …            see stored_trees.py
 """
 
 from __future__ import annotations
@@ -25,9 +22,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import SIDES, IntArray, Side
+from synmt.arrays import SIDES, Array, IntArray, Side
 from synmt.data.arrow import ArrowTable
-from synmt.data.stored_trees import StoredTrees, Tree, WholeTree, open_trees
+from synmt.data.stored_trees import StoredTrees, Tree, WholeTree
 from synmt.data.vocabulary import IdArray, Vocabulary
 from synmt.errors import SynmtError
 from synmt.files.checksums import verify
@@ -46,15 +43,13 @@ class Example:
 
     line: its line in the text, counted from 0.
     source, target: pieces without BOS and EOS, (T,); read-only views of the file.
-    trees: of the sides that the model reads.
-    whole_trees: the same, before they are fitted to pieces; only for BPE dropout.
+    trees: of the sides that the model reads; whole ones are for BPE dropout, which fits them to pieces.
     """
 
     line: int
     source: IdArray
     target: IdArray
-    trees: Mapping[Side, Tree] = field(default_factory=dict)
-    whole_trees: Mapping[Side, WholeTree] = field(default_factory=dict)
+    trees: Mapping[Side, Tree | WholeTree] = field(default_factory=dict)
 
 
 class PreparedCorpus:
@@ -96,7 +91,7 @@ class PreparedCorpus:
 
 
 def is_complete(folder: Path) -> bool:
-    """Tell whether a folder is a complete prepared corpus in this format."""
+    """Return whether a folder is a complete prepared corpus in this format."""
     try:
         _read_facts(folder / "corpus.json", Versioned)
     except SynmtError:
@@ -114,7 +109,7 @@ class Split:
         self._starts = np.cumsum([0, *map(len, tables)])  # (shards + 1,)
         self._columns = [(t.numbers("line"), t.lists("source"), t.lists("target")) for t in tables]
         self._trees: dict[Side, list[StoredTrees]] = {
-            side: [open_trees(folder / annotation / table.path.name, len(table)) for table in tables]
+            side: [StoredTrees(folder / annotation / table.path.name, len(table)) for table in tables]
             for side, annotation in annotations.items()
         }
 
@@ -137,7 +132,7 @@ class Split:
             table = ArrowTable(path)
             yield np.stack([table.lists(side).lengths + 1 for side in SIDES], 1).astype(np.int64)
 
-    def rows(self, indices: IntArray | Sequence[int]) -> list[Example]:
+    def rows(self, indices: Array | Sequence[int]) -> list[Example]:
         """Read the rows with these numbers, in this order."""
         numbers = np.asarray(indices, dtype=np.int64)
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(self):
@@ -148,10 +143,8 @@ class Split:
 
     def _row(self, shard: int, row: int) -> Example:
         lines, source, target = self._columns[shard]
-        trees: dict[Side, Tree | WholeTree] = {side: shards[shard].tree(row) for side, shards in self._trees.items()}
-        fitted: dict[Side, Tree] = {side: tree for side, tree in trees.items() if isinstance(tree, Tree)}
-        whole: dict[Side, WholeTree] = {side: tree for side, tree in trees.items() if isinstance(tree, WholeTree)}
-        return Example(int(lines[row]), source[row], target[row], fitted, whole)
+        trees: dict[Side, Tree | WholeTree] = {side: each[shard].tree(row) for side, each in self._trees.items()}
+        return Example(int(lines[row]), source[row], target[row], trees)
 
 
 def shard_name(split: str, shard: int) -> str:

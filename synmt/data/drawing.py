@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synmt.arrays import BoolArray, IntArray
-from synmt.data.pairs import PairChunk
+from synmt.arrays import BoolArray
+from synmt.data.text_pairs import PairChunk
 
 _logger = logging.getLogger(__name__)
 
@@ -18,21 +18,16 @@ _logger = logging.getLogger(__name__)
 class DrawnLines:
     """Lines that are drawn from one chunk: a worker can find them there.
 
-    rows: the kept pairs of the chunk.
-    sides: the sides that are drawn from, 0 and 1.
-    places: which of their lines, pair by pair, are drawn; None draws all.
+    drawn: which lines of source and target they are, (pairs, 2).
     """
 
     chunk: PairChunk
-    rows: IntArray
-    sides: Sequence[int]
-    places: IntArray | None = None
+    drawn: BoolArray
 
     def block(self) -> bytes:
         r"""Return the lines in UTF-8, with `\n` between them."""
-        texts = [self.chunk.raw_lines(side) for side in self.sides]
-        lines = [text[row] for row in self.rows.tolist() for text in texts]
-        return b"\n".join(lines if self.places is None else [lines[place] for place in self.places.tolist()])
+        texts = [self.chunk.raw_lines(side) if self.drawn[:, side].any() else [] for side in (0, 1)]
+        return b"\n".join([texts[side][row] for row, side in np.argwhere(self.drawn).tolist()])
 
 
 @dataclass(frozen=True)
@@ -63,15 +58,13 @@ class LineSample:
         # unlike those of NumPy's new generators, its numbers never change
         random = np.random.RandomState(1)
         for chunk in self.chunks:
-            rows = np.flatnonzero(self.kept[chunk.first : chunk.first + len(chunk)])
-            if not len(rows):
-                continue
-            lines = count = len(rows) * len(self.sides)
-            places = None
-            if wanted < left:
+            drawn = np.zeros((len(chunk), 2), dtype=bool)
+            drawn[:, self.sides] = self.kept[chunk.first : chunk.first + len(chunk), None]
+            lines = count = int(drawn.sum())
+            if wanted < left and lines:
                 # how many of all that are still wanted are in this chunk
                 count = random.hypergeometric(wanted, left - wanted, lines)
-                places = np.sort(random.permutation(lines)[:count])
+                drawn.flat[np.flatnonzero(drawn)[random.permutation(lines)[count:]]] = False
             if count:
-                yield DrawnLines(chunk, rows, self.sides, places)
+                yield DrawnLines(chunk, drawn)
             left, wanted = left - lines, wanted - count

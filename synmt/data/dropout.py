@@ -7,28 +7,17 @@ come from an annotation that knows the symbols of each word, so that they fit ev
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from synmt.arrays import SIDES, IntArray
 from synmt.data.corpus import Example
+from synmt.data.epoch import EpochRows
 from synmt.data.merges import Keys, Merges, mix
+from synmt.data.stored_trees import WholeTree
 from synmt.data.vocabulary import IdArray, SentencePieces, Vocabulary
-
-
-@dataclass(frozen=True)
-class Draw:
-    """What the random numbers of rows depend on, besides the seed.
-
-    rows: (B,).
-    copies: (B,) how often each row has occurred before in the epoch.
-    """
-
-    epoch: int
-    rows: IntArray
-    copies: IntArray
 
 
 class BpeDropout:
@@ -42,12 +31,12 @@ class BpeDropout:
         merges = {id(vocabulary): Merges(_with_merges(vocabulary)) for vocabulary in vocabularies}
         self._merges = [merges[id(vocabulary)] for vocabulary in vocabularies]
 
-    def apply(self, examples: Sequence[Example], draw: Draw) -> list[Example]:
-        """Segment both sides of pairs anew, and find the words of the new pieces."""
+    def apply(self, examples: Sequence[Example], rows: EpochRows, epoch: int) -> list[Example]:
+        """Segment both sides of the pairs of rows anew, and find the words of the new pieces."""
         for number, side in enumerate(SIDES):
             merges, sentences = self._merges[number], [getattr(example, side) for example in examples]
             symbols = merges.symbols(sentences)
-            segmented = merges.segment(symbols, self._keys(draw, number), self.probability)
+            segmented = merges.segment(symbols, self._keys(rows, epoch, number), self.probability)
             ends = symbols.lengths.tolist()
             examples = [
                 _with_pieces(example, number, ids, np.stack((starts, np.append(starts[1:], end)), axis=1))
@@ -55,9 +44,9 @@ class BpeDropout:
             ]
         return list(examples)
 
-    def _keys(self, draw: Draw, side: int) -> Keys:
-        [base] = np.random.SeedSequence((self.seed, draw.epoch, side)).generate_state(1, np.uint64)
-        return mix(mix(base + draw.rows.astype(np.uint64)) + draw.copies.astype(np.uint64))
+    def _keys(self, rows: EpochRows, epoch: int, side: int) -> Keys:
+        [base] = np.random.SeedSequence((self.seed, epoch, side)).generate_state(1, np.uint64)
+        return mix(mix(base + rows.rows.astype(np.uint64)) + rows.copies.astype(np.uint64))
 
 
 def _with_merges(vocabulary: Vocabulary) -> SentencePieces:
@@ -70,8 +59,9 @@ def _with_pieces(example: Example, number: int, ids: IdArray, spans: IntArray) -
     """Replace the pieces of a side, whose spans (T, 2) count symbols, and fit its tree to them."""
     side = SIDES[number]
     changed: dict[str, Any] = {side: ids}
-    if side in example.whole_trees:
+    tree = example.trees.get(side)
+    if isinstance(tree, WholeTree):
         # a random control is the same in all epochs, unless the words are merged in another way
-        tree = replace(example.whole_trees[side].on(spans), key=getattr(example, side).tobytes())
-        changed["trees"] = {**example.trees, side: tree}
+        fitted = replace(tree.on(spans), key=getattr(example, side).tobytes())
+        changed["trees"] = {**example.trees, side: fitted}
     return replace(example, **changed)

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import IntArray
+from synmt.arrays import Array, IntArray
 
 _CHUNK = 1 << 20
 """Rows whose lengths are looked up at once."""
@@ -17,21 +17,21 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class EpochRows:
-    """The rows of an epoch.
+    """The rows of an epoch, or some of them.
 
     rows: (M,).
     copies: (M,) how often each row has occurred before in the epoch.
     """
 
-    rows: npt.NDArray[np.uint32]
-    copies: npt.NDArray[np.uint16]
+    rows: Array
+    copies: Array
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def select(self, places: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the rows at these places, and their copies: (B,) both."""
-        return self.rows[places].astype(np.int64), self.copies[places].astype(np.int64)
+    def select(self, places: IntArray) -> EpochRows:
+        """Return the rows at these places: (B,)."""
+        return EpochRows(self.rows[places], self.copies[places])
 
     def lengths(self, lengths: Iterable[IntArray]) -> Iterator[IntArray]:
         """Turn the lengths of all rows, in chunks of (n, 2), into those of these rows."""

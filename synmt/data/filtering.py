@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from synmt.data.pairs import Pair, PairChunk, read_chunks
+from synmt.data.text_pairs import Pair, PairChunk, read_chunks
 from synmt.data.vocabulary import is_punctuation
 from synmt.errors import UsageError
 from synmt.files.language import known_languages
@@ -49,16 +48,12 @@ def judge_pairs(
     judge, chunks = _Judge(filters, languages), read_chunks(files, _CHUNK)
     few = lines <= (_FEW_WITH_LANGUAGE if filters.language else _FEW)
     workers = process_count(-(-lines // _CHUNK))
-    judged = map(partial(_judged, judge), chunks) if few else in_order(_judged, judge, chunks, workers, where=where)
+    judged = map(judge.judge, chunks) if few else in_order(_Judge.judge, judge, chunks, workers, where=where)
     for codes, hashes in judged:
         if seen:
             rows = np.flatnonzero(codes == KEPT)
             codes[rows[seen.again(hashes)]] = DUPLICATE
         yield codes
-
-
-def _judged(judge: _Judge, chunk: PairChunk) -> tuple[Codes, Hashes]:
-    return judge.judge(chunk.pairs())
 
 
 @dataclass(frozen=True)
@@ -68,21 +63,15 @@ class _Judge:
     filters: FilterRecipe
     languages: Pair
 
-    def judge(self, chunk: list[Pair]) -> tuple[Codes, Hashes]:
+    def judge(self, chunk: PairChunk) -> tuple[Codes, Hashes]:
         """Return the codes of pairs, (n,), and the hashes of those that are kept if duplicates are removed."""
-        codes = np.fromiter((_judge(pair, self.filters) for pair in chunk), dtype=np.uint8, count=len(chunk))
+        pairs = chunk.pairs()
+        codes = np.array([_judge(pair, self.filters) for pair in pairs], dtype=np.uint8)
         if self.filters.language:
-            for row in np.flatnonzero(codes == KEPT):
-                codes[row] = LANGUAGE if self._is_foreign(chunk[row]) else KEPT
-        rows = np.flatnonzero(codes == KEPT) if self.filters.duplicates else np.zeros(0, dtype=np.int64)
-        return codes, np.fromiter((_hash(chunk[row]) for row in rows), dtype=np.uint64, count=len(rows))
-
-    @cached_property
-    def _is_foreign(self) -> Callable[[Pair], bool]:
-        return _language_filter(self.languages)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"filters": self.filters, "languages": self.languages}
+            is_foreign = _language_filter(self.languages)
+            codes[[row for row in np.flatnonzero(codes == KEPT).tolist() if is_foreign(pairs[row])]] = LANGUAGE
+        kept = np.flatnonzero(codes == KEPT).tolist() if self.filters.duplicates else []
+        return codes, np.array([_hash(pairs[row]) for row in kept], dtype=np.uint64)
 
 
 def _judge(pair: Pair, filters: FilterRecipe) -> int:
@@ -138,13 +127,14 @@ class _Seen:
 
 
 def _contains(array: npt.NDArray[np.uint64], values: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Tell which values are in a sorted array: (n,)."""
+    """Mark the values that are in a sorted array: (n,)."""
     if not len(array):
         return np.zeros(len(values), dtype=bool)
     places = np.searchsorted(array, values).clip(max=len(array) - 1)
     return array[places] == values
 
 
+@cache
 def _language_filter(languages: Pair) -> Callable[[Pair], bool]:
     import py3langid
 

@@ -82,71 +82,41 @@ class Merges:
         """Merge the symbols of sentences into pieces; a sentence's random numbers depend only on its key (B,)."""
         drawn = streams(np.repeat(keys, symbols.lengths), symbols.starts)  # (N,)
         words = np.cumsum(self._begins_word[symbols.ids] | (symbols.starts == 0))  # (N,)
-        state = _State(self, symbols.ids, words)
-        turn = 0
-        while len(places := state.candidates()):
-            state.merge(places, uniform(drawn[places], turn) >= dropout)
+        ids, alive = symbols.ids.copy(), np.ones(len(words), dtype=bool)
+        # the symbols of the words that are not finished; after a merge, a symbol is no more than a part of another one
+        going, turn = np.arange(len(words)), 0
+        while len(going):
+            ranks = self._ranks_of_merges(ids[going], words[going])  # (M,)
+            places = np.flatnonzero(ranks != _NONE)
+            places = places[uniform(drawn[going[places]], turn) >= dropout]
+            left, going_on = _best(ranks, places, words[going])
+            ids[going[left]] = self._by_rank[ranks[left]]
+            alive[going[left + 1]] = going_on[left + 1] = False
+            going = going[going_on]
             turn += 1
-        sentences = np.repeat(np.arange(len(symbols.lengths)), symbols.lengths)[state.alive]
+        sentences = np.repeat(np.arange(len(symbols.lengths)), symbols.lengths)[alive]
         lengths = np.bincount(sentences, minlength=len(symbols.lengths))
-        return Symbols(state.ids[:-1][state.alive], symbols.starts[state.alive], lengths)
+        return Symbols(ids[alive], symbols.starts[alive], lengths)
 
-    def ranks_of(self, left: IntArray, right: IntArray) -> IntArray:
-        """Find the rank of the merge of each pair, 0 for the first to be merged: (N,); a huge number for none."""
-        return self._ranks.find(left, right)
+    def _ranks_of_merges(self, ids: IntArray, words: IntArray) -> IntArray:
+        """Find the rank of the merge of each symbol with the next one of its word: (M,); a huge number for none."""
+        ranks = np.full(len(ids), _NONE)
+        inside = np.flatnonzero(words[:-1] == words[1:])
+        ranks[inside] = self._ranks.find(ids[inside], ids[inside + 1])
+        return ranks
 
-    def piece_of(self, ranks: IntArray) -> IntArray:
-        """Return the pieces that merges of these ranks make."""
-        return self._by_rank[ranks]
 
+def _best(ranks: IntArray, places: IntArray, words: IntArray) -> tuple[IntArray, BoolArray]:
+    """Choose the place with the lowest rank in each word, the first of equals.
 
-class _State:
-    """Symbols while they are merged, as a list with links; the last entry, at index -1, is after and before all.
-
-    ranks: (N + 1,) of the merge of each symbol with the one after it.
-    alive: (N,) False for a symbol that has become a part of the one before it.
+    Returns these places, and which symbols are in a word that has one: (M,).
     """
-
-    def __init__(self, merges: Merges, ids: IntArray, words: IntArray) -> None:
-        self.merges = merges
-        self.ids, self.words = np.append(ids, 0), np.append(words, -1)
-        self.after, self.before = np.arange(1, len(ids) + 2), np.arange(-1, len(ids))
-        self.alive = np.ones(len(ids), dtype=bool)
-        self.ranks = np.full(len(ids) + 1, _NONE)
-        self._rank(np.arange(len(ids)))
-
-    def candidates(self) -> IntArray:
-        """Find the symbols that can be merged with the one after them."""
-        return np.flatnonzero(self.ranks != _NONE)
-
-    def merge(self, places: IntArray, kept: BoolArray) -> None:
-        """Apply the best of the kept merges of each word; a word without one is finished."""
-        words = self.words[places]
-        going_on = np.zeros(self.words[-2] + 1, dtype=bool)
-        going_on[words[kept]] = True
-        self.ranks[places[~going_on[words]]] = _NONE
-        left = self._best(places[kept], words[kept])
-        right = self.after[left]
-        beyond = self.after[right]
-        self.ids[left] = self.merges.piece_of(self.ranks[left])
-        self.after[left], self.before[beyond] = beyond, left
-        self.alive[right] = False
-        self.ranks[right] = _NONE
-        before = self.before[left]
-        self._rank(np.concatenate((left, before[before >= 0])))
-
-    def _best(self, places: IntArray, words: IntArray) -> IntArray:
-        """Choose the place with the lowest rank in each word, the first of equals."""
-        if not len(places):
-            return places
-        order = self.ranks[places] * len(self.ids) + places
-        return np.minimum.reduceat(order, np.flatnonzero(np.diff(words, prepend=-1))) % len(self.ids)
-
-    def _rank(self, places: IntArray) -> None:
-        following = self.after[places]
-        inside = self.words[places] == self.words[following]
-        ranks = self.merges.ranks_of(self.ids[places], self.ids[following])
-        self.ranks[places] = np.where(inside, ranks, _NONE)
+    order = np.full(len(words), _NONE)
+    order[places] = ranks[places] * len(words) + places
+    starts = np.flatnonzero(np.diff(words, prepend=-1))
+    best = np.minimum.reduceat(order, starts)  # of each word
+    chosen = best != _NONE
+    return best[chosen] % len(words), np.repeat(chosen, np.diff(starts, append=len(words)))
 
 
 class _PairTable:
@@ -185,7 +155,7 @@ class _PairTable:
 
 
 def streams(keys: Keys, places: IntArray) -> Keys:
-    """Give each place of a sentence, whose key it has, its own stream of random numbers: (N,)."""
+    """Return a stream of random numbers for each place of a sentence, whose key it has: (N,)."""
     return mix(keys + places.astype(np.uint64))
 
 

@@ -20,11 +20,11 @@ from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpus import FORMAT, is_complete
 from synmt.data.drawing import DrawnLines, LineSample
-from synmt.data.encoding import KEPT_FILE, Encoder, encoding_processes, remove_unfinished, summarize
+from synmt.data.encoding import KEPT_FILE, Encoder, ShardFiles, encoding_processes, remove_unfinished, summarize
 from synmt.data.filtering import KEPT, REASONS, Codes, judge_pairs
-from synmt.data.pairs import read_chunks
 from synmt.data.task_corpus import bracket_units
 from synmt.data.tasks import task_tags
+from synmt.data.text_pairs import read_chunks
 from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.data.vocabulary_training import add_counts, count_words, needs_lines, train_on_counts, train_vocabulary
 from synmt.errors import SynmtError, all_in_one
@@ -181,7 +181,7 @@ def _vocabulary_names(recipe: Recipe) -> dict[Side, str]:
 
 
 def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int], sizes: dict[Side, int]) -> None:
-    splits = {split: summarize(folder, split, lines[split]) for split in ("train", "valid")}
+    splits = {split: summarize(ShardFiles(folder, split, lines[split])) for split in ("train", "valid")}
     if not splits["train"]["rows"]:
         raise _nothing_left(corpus, Counter(splits["train"]["reasons"]))
     if not splits["valid"]["rows"]:

@@ -1,24 +1,44 @@
-"""The trees of a prepared corpus, read from the columns of one shard of an annotation."""
+"""The trees of one shard of an annotation as columns of numbers, written here and read here.
+
+parents, relations, tags            lists of each row; relations, tags and features are numbers of names among the facts
+word_of                             the word of each piece; trees that fit every segmentation have starts and ends of
+                                    their words, and `before`, in its place
+constituent_starts, constituent_ends    the first word of each constituent, and the word after its last one
+arc_counts                          the number of arcs of each word
+arc_parents, arc_relations, arc_probabilities
+                                    of each arc, probabilities in 65,535ths: four bytes an arc in most corpora
+case, lemma, fine_tag, morphology, scenes
+                                    where a system reads them
+
+Older corpora have arc_words, the word of each arc, in place of the counts, and probabilities in float32.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
-from synmt.arrays import Array, IntArray
-from synmt.data.arrow import ArrowTable, Lists
-from synmt.data.stored_arcs import StoredArcs, open_arcs
-from synmt.data.stored_constituents import StoredConstituents, open_constituents
-from synmt.data.stored_features import StoredFeatures, open_features
+from synmt.arrays import FloatArray, IntArray
+from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.vocabulary import word_of
 from synmt.errors import SynmtError
 from synmt.files.schemas import TreeFacts
+from synmt.syntax.feature_signals import cases_of
 from synmt.syntax.merging import merge_unowned
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Arcs, Parse
+
+_TREE, _CONSTITUENTS = ("parents", "relations", "tags"), ("constituent_starts", "constituent_ends")
+_PLACES = {True: ("starts", "ends"), False: ("word_of",)}
+"""The columns that link words and pieces: of whole trees, and of others."""
+_OF_ARCS = ("arc_parents", "arc_relations", "arc_probabilities")
+_WHOLE = 2**16 - 1
+_NONE = np.zeros(0, dtype=np.int64)
+_NO_ARCS = Arcs(_NONE, _NONE, _NONE, np.zeros(0, dtype=np.float32), ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,61 +73,166 @@ class WholeTree:
         return Tree(*merge_unowned(self.parse, spans, owners))
 
 
-class StoredTrees(NamedTuple):
-    """The columns of one shard.
+class StoredTrees:
+    """The trees of one shard, read row by row.
 
-    features: numbers and values of each, if systems read them.
-    word_of: None for trees that fit every segmentation, which have starts, ends and before.
+    rows: the number of rows of its text.
     """
 
-    parents: Lists
-    relations: Lists
-    tags: Lists
-    relation_names: npt.NDArray[np.object_]
-    tag_names: npt.NDArray[np.object_]
-    arcs: StoredArcs | None
-    features: StoredFeatures
-    word_of: Lists | None
-    places: tuple[Lists, Lists, Array] | None
-    constituents: StoredConstituents | None = None
+    def __init__(self, path: Path, rows: int) -> None:
+        table = ArrowTable(path, TreeFacts)
+        if len(table) != rows:
+            raise SynmtError(f"has {len(table)} rows, but its text has {rows}", where=str(path), do="Prepare again")
+        whole, features = table.facts.get("whole", False), table.facts.get("features", {})
+        self._before = table.numbers("before") if whole else None
+        self._features, self._arc_names = list(features), table.facts["arcs"]
+        arcs = (next(filter(table.has, ("arc_words", "arc_counts"))), *_OF_ARCS) if self._arc_names is not None else ()
+        constituents = filter(table.has, _CONSTITUENTS)
+        columns = (*_TREE, *_PLACES[whole], *constituents, *arcs, *features)
+        self._columns = {name: table.lists(name) for name in columns}
+        names = {"relations": table.facts["relations"], "tags": table.facts["tags"]}
+        names |= {name: facts["values"] for name, facts in features.items()}
+        self._names = {name: np.array(values, dtype=object) for name, values in names.items()}
 
     def tree(self, row: int) -> Tree | WholeTree:
         """Read the tree of a row."""
-        if self.places is not None:
-            starts, ends, before = self.places
-            spans = np.stack((starts[row], ends[row]), axis=1).astype(np.int64)
-            return WholeTree(self._parse(row, spans), int(before[row]))
-        assert self.word_of is not None
-        spans = np.zeros((len(self.parents[row]), 2), dtype=np.int64)
-        return Tree(self._parse(row, spans), self.word_of[row].astype(np.int64))
-
-    def _parse(self, row: int, spans: IntArray) -> Parse:
-        parents = self.parents[row].astype(np.int64)
-        return Parse(
+        parents = self._numbers("parents", row)
+        parse = Parse(
             words=[""] * len(parents),
-            spans=spans,
+            spans=np.zeros((len(parents), 2), dtype=np.int64),
             parents=parents,
-            relations=self.relation_names[self.relations[row]].tolist(),
-            tags=self.tag_names[self.tags[row]].tolist(),
-            arcs=self.arcs.row(row) if self.arcs else None,
-            constituents=self.constituents.row(row) if self.constituents else None,
-            features={name: values[numbers[row]].tolist() for name, (numbers, values) in self.features.items()},
+            relations=self._strings("relations", row),
+            tags=self._strings("tags", row),
+            arcs=None if self._arc_names is None else self._arcs(row, self._arc_names),
+            constituents=self._spans(_CONSTITUENTS, row) if _CONSTITUENTS[0] in self._columns else None,
+            features={name: self._strings(name, row) for name in self._features},
         )
+        if self._before is None:
+            return Tree(parse, self._numbers("word_of", row))
+        return WholeTree(replace(parse, spans=self._spans(_PLACES[True], row)), int(self._before[row]))
+
+    def _arcs(self, row: int, names: Sequence[str]) -> Arcs:
+        parents, relations = self._numbers("arc_parents", row), self._numbers("arc_relations", row)
+        probabilities = self._columns["arc_probabilities"][row]
+        if "arc_words" in self._columns:
+            return Arcs(self._numbers("arc_words", row), parents, relations, probabilities, tuple(names))
+        counts = self._columns["arc_counts"][row]  # (W,)
+        words = np.repeat(np.arange(len(counts)), counts)  # (N,)
+        return Arcs(words, parents, relations, (probabilities / _WHOLE).astype(np.float32), tuple(names))
+
+    def _numbers(self, column: str, row: int) -> IntArray:
+        return self._columns[column][row].astype(np.int64)
+
+    def _spans(self, columns: Sequence[str], row: int) -> IntArray:
+        return np.stack([self._numbers(column, row) for column in columns], axis=1)
+
+    def _strings(self, column: str, row: int) -> list[str]:
+        return self._names[column][self._columns[column][row]].tolist()
 
 
-def open_trees(path: Path, rows: int) -> StoredTrees:
-    """Open one shard of an annotation; `rows` is the number of rows of its text."""
-    table = ArrowTable(path, TreeFacts)
-    if len(table) != rows:
-        raise SynmtError(f"has {len(table)} rows, but its text has {rows}", where=str(path), do="Prepare again")
-    whole = table.facts.get("whole", False)
-    return StoredTrees(
-        *(table.lists(name) for name in ("parents", "relations", "tags")),
-        relation_names=np.array(table.facts["relations"], dtype=object),
-        tag_names=np.array(table.facts["tags"], dtype=object),
-        arcs=open_arcs(table),
-        features=open_features(table),
-        word_of=None if whole else table.lists("word_of"),
-        places=(table.lists("starts"), table.lists("ends"), table.numbers("before")) if whole else None,
-        constituents=open_constituents(table),
-    )
+class TreeColumns:
+    """Collects the trees of the rows of one shard; names are numbered in the order of their first occurrence.
+
+    If one tree lacks probabilities of arcs, none are stored.
+
+    features: some of feature_signals.STORED.
+    """
+
+    def __init__(self, *, whole: bool, constituents: bool, features: Sequence[str]) -> None:
+        self._whole, self._constituents, self._features = whole, constituents, features
+        self._arc_columns = ("arc_counts", *_OF_ARCS)
+        optional = (*("before",) * whole, *_CONSTITUENTS * constituents, *self._arc_columns, *features)
+        self._rows: dict[str, list[Any]] = {name: [] for name in (*_TREE, *_PLACES[whole], *optional)}
+        self._names: dict[str, dict[str, int]] = {
+            name: {} for name in ("relations", "tags", "arc_relations", *features)
+        }
+        self._probabilities: list[FloatArray] = []
+        self._has_arcs = True
+
+    def __len__(self) -> int:
+        return len(self._rows["parents"])
+
+    def add(self, tree: Parse, places: Mapping[str, IntArray | int]) -> None:
+        """Append the tree of the next row, and what links its words and pieces."""
+        unknown = ["_"] * len(tree)
+        row: dict[str, Any] = {"parents": tree.parents, **places}
+        if self._constituents:
+            assert tree.constituents is not None
+            row |= zip(_CONSTITUENTS, tree.constituents.T, strict=True)
+        names = {"relations": tree.relations, "tags": tree.tags or unknown}
+        for name in self._features:
+            names[name] = cases_of(tree) if name == "case" else tree.features.get(name) or unknown
+        row |= {name: self._numbered(name, values) for name, values in names.items()}
+        for name, values in row.items():
+            self._rows[name].append(values)
+        if tree.arcs is None and len(tree):
+            self._has_arcs = False
+        else:
+            self._add_arcs(tree.arcs or _NO_ARCS, len(tree))
+
+    def _numbered(self, column: str, names: Sequence[str]) -> IntArray:
+        numbers = self._names[column]
+        return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
+
+    def _add_arcs(self, arcs: Arcs, words: int) -> None:
+        self._probabilities.append(arcs.probabilities)
+        relations = self._numbered("arc_relations", arcs.names)[arcs.relations]
+        row = (np.bincount(arcs.words, minlength=words), arcs.parents, relations, shares(arcs))
+        for name, values in zip(self._arc_columns, row, strict=True):
+            self._rows[name].append(values)
+
+    def to_bytes(self, counts: Mapping[str, int]) -> bytes:
+        """Make the file of the shard; `counts` are added to its facts."""
+        masses = self._totals("arc_relations", np.concatenate([_NO_ARCS.probabilities, *self._probabilities]))
+        facts = {
+            **{name: list(self._names[name]) for name in ("relations", "tags")},
+            "relation_counts": self._totals("relations"),
+            "counts": counts,
+            "arcs": list(self._names["arc_relations"]) if self._has_arcs else None,
+            "arc_mass": dict(zip(self._names["arc_relations"], masses, strict=True)),
+        }
+        if self._whole:
+            facts["whole"] = True
+        if self._features:
+            features = {
+                name: {"values": list(self._names[name]), "counts": self._totals(name)} for name in self._features
+            }
+            facts["features"] = features
+        columns = {
+            name: pa.array(rows, type=pa.int8()) if name == "before" else lists(rows, self._kind(name))
+            for name, rows in self._rows.items()
+            if self._has_arcs or name not in self._arc_columns
+        }
+        return table_bytes(columns, facts)
+
+    def _totals(self, column: str, weights: FloatArray | None = None) -> list[Any]:
+        """Count how often each name occurs, or sum its weights."""
+        numbers = np.concatenate([_NONE, *self._rows[column]])
+        return np.bincount(numbers, weights=weights, minlength=len(self._names[column])).tolist()
+
+    def _kind(self, column: str) -> type[np.number[Any]]:
+        """Choose the type of a column, as small as its values allow."""
+        rows = self._rows[column]
+        if column in (*_PLACES[True], *_CONSTITUENTS):
+            return np.int32
+        if column in (*_TREE, "word_of"):
+            # a word's number is below the length of its row, and relations and tags are few
+            return np.int16 if max(map(len, rows), default=0) < 2**15 else np.int32
+        if column in self._features:
+            return np.min_scalar_type(len(self._names[column])).type
+        return np.min_scalar_type(max((int(row.max()) for row in rows if len(row)), default=0)).type
+
+
+def shares(arcs: Arcs) -> IntArray:
+    """Round probabilities to 65,535ths: (N,).
+
+    Each is off by less than one of them, and the sum of a word by half: sums are rounded, not single probabilities, so
+    that a word does not gain or lose what the rounding of many arcs adds up to.
+    """
+    sums = np.cumsum(arcs.probabilities, dtype=np.float64)  # (N,) over all words
+    first = np.searchsorted(arcs.words, arcs.words)  # (N,) the first arc of the same word
+    before = np.append(0.0, sums)[first]  # (N,) sum over the words before
+    rounded = np.rint((sums - before) * _WHOLE).astype(np.int64)  # (N,)
+    steps = np.diff(rounded, prepend=0)  # (N,)
+    starts = first == np.arange(len(first))
+    return np.where(starts, rounded, steps)

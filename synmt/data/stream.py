@@ -10,12 +10,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from synmt.arrays import IntArray, Side
+from synmt.arrays import Array, Side
 from synmt.corpora.parts import CorpusPart, rows_of_parts
 from synmt.data.batch import Batch, collate
 from synmt.data.batch_plan import BatchPlan, plan_batches
 from synmt.data.corpus import Split
-from synmt.data.dropout import BpeDropout, Draw
+from synmt.data.dropout import BpeDropout
 from synmt.data.epoch import EpochRows, epoch_rows
 from synmt.errors import SynmtError
 from synmt.recipe.schema import TrainingRecipe
@@ -50,15 +50,9 @@ class Reader:
     parts: Sequence[CorpusPart] = ()
     dropout: BpeDropout | None = None
 
-    def batch(self, rows: IntArray) -> Batch:
+    def batch(self, rows: Array) -> Batch:
         """Read rows as a batch."""
         return collate(self.split.rows(rows), **self.reading)
-
-    def drawn(self, draw: Draw) -> Batch:
-        """Read rows of an epoch as a batch, segmented for this epoch."""
-        if self.dropout is None:
-            return self.batch(draw.rows)
-        return collate(self.dropout.apply(self.split.rows(draw.rows), draw), **self.reading)
 
     def once(self) -> Iterator[Batch]:
         """Yield all batches once, the longest first."""
@@ -79,9 +73,13 @@ class Reader:
         batches = max(1, len(plan) // self.processes) if plan else 0
         for index in range(position.batch // self.processes, batches):
             mine = plan[(index * self.processes + self.rank) % len(plan)]
-            rows, copies = epoch.select(mine) if epoch else (mine, np.zeros_like(mine))
-            batch = self.drawn(Draw(position.epoch, rows, copies))
-            yield batch, Position(position.epoch, (index + 1) * self.processes)
+            rows = epoch.select(mine) if epoch else EpochRows(mine, np.zeros_like(mine))
+            yield self._batch_of(rows, position.epoch), Position(position.epoch, (index + 1) * self.processes)
+
+    def _batch_of(self, rows: EpochRows, epoch: int) -> Batch:
+        if self.dropout is None:
+            return self.batch(rows.rows)
+        return collate(self.dropout.apply(self.split.rows(rows.rows), rows, epoch), **self.reading)
 
     def _epoch(self, number: int) -> EpochRows | None:
         """Choose the rows of an epoch by the weights of the parts; None for all rows, once each."""

@@ -28,8 +28,8 @@ from typing import TextIO
 from synmt.corpora.corpus import Corpus, side_names
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.filtering import KEPT, judge_pairs
-from synmt.data.pairs import Pair, read_pairs
 from synmt.data.tasks import PARSING, TRANSLATION, tagged
+from synmt.data.text_pairs import Pair, read_pairs
 from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import read_json
 from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
@@ -113,7 +113,7 @@ def bracket_units(recipe: Recipe, corpus: Corpus) -> tuple[str, ...]:
 
 
 def describe_dropped(recipe: Recipe, corpus: Corpus, prepared: Path) -> list[str]:
-    """Say how many linearised sources of a mixed encoder's corpus are too long to be learned; nothing if none is."""
+    """Describe how many linearised sources of a mixed encoder are too long to be learned; nothing if none is."""
     if recipe.tasks.mixed == "none":
         return []
     first, lines = _facts(corpus)["plain"], PreparedCorpus.open(prepared).split("train").lines

@@ -229,7 +229,7 @@ def _spelled_out(piece: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def is_punctuation(text: str) -> bool:
-    """Tell whether a text consists of punctuation and symbols only, and is not empty."""
+    """Return whether a text consists of punctuation and symbols only, and is not empty."""
     # P and S: Unicode counts $, + and < among the symbols, not the punctuation
     return bool(text) and all(unicodedata.category(character)[0] in "PS" for character in text)
 

@@ -39,7 +39,7 @@ def train_vocabulary(lines: Iterable[str], settings: VocabularyRecipe, symbols: 
 
 
 def needs_lines(settings: VocabularyRecipe) -> bool:
-    """Tell whether a vocabulary learns from whole lines; the others learn from words and their counts."""
+    """Return whether a vocabulary learns from whole lines; the others learn from words and their counts."""
     return settings.kind == "unigram"
 
 

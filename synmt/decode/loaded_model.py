@@ -22,7 +22,7 @@ from synmt.recipe.data import parser_model
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.syntax.reading import Reading, reading_of
-from synmt.words.word_tokenizer import RAW, WordTokenizer, load_tokenizers
+from synmt.tokenization.word_tokenizer import RAW, WordTokenizer, load_tokenizers
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from synmt.errors import SynmtError, UsageError, listed
 from synmt.files.language import watched
 from synmt.files.reading import read_lines
 from synmt.syntax.conllu import parse_in, read_parses
-from synmt.words.word_tokenizer import RAW, WordTokenizer
+from synmt.tokenization.word_tokenizer import RAW, WordTokenizer
 
 _DIGITS = 6
 

@@ -27,7 +27,7 @@ from synmt.decode.alignment import Pair
 from synmt.decode.hypotheses import Hypothesis
 from synmt.decode.inputs import Source
 from synmt.syntax.parse import without_whitespace
-from synmt.words.word_tokenizer import WordTokenizer
+from synmt.tokenization.word_tokenizer import WordTokenizer
 
 Reason = Literal["empty", "loop", "limit", "copy"]
 

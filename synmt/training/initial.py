@@ -22,8 +22,8 @@ from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
-from synmt.words.casing import Truecaser
-from synmt.words.word_tokenizer import load_truecasers
+from synmt.tokenization.casing import Truecaser
+from synmt.tokenization.word_tokenizer import load_truecasers
 
 _logger = logging.getLogger(__name__)
 

@@ -22,11 +22,11 @@ from synmt.recipe.differences import recipe_differences
 from synmt.recipe.load import recipe_values
 from synmt.recipe.schema import Recipe, TrainingRecipe
 from synmt.run import Run
+from synmt.tokenization.word_tokenizer import case_model, identities
 from synmt.training.changed_inputs import another_run
 from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.finished import has_finished
 from synmt.training.preparation import Prepared
-from synmt.words.word_tokenizer import case_model, identities
 
 _logger = logging.getLogger(__name__)
 

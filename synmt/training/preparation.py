@@ -25,6 +25,8 @@ from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arcs import without_arcs
+from synmt.tokenization.casing import Truecaser
+from synmt.tokenization.word_tokenizer import WordTokenizer
 from synmt.training.parse_text import read_parse_cost
 from synmt.training.stages import Estimate, Result, Stage, run_stages
 from synmt.training.text_stages import ParserStage, TextStage, WordStage
@@ -37,8 +39,6 @@ from synmt.training.trees.requirements import (
     parser_section,
     sides_with_trees,
 )
-from synmt.words.casing import Truecaser
-from synmt.words.word_tokenizer import WordTokenizer
 
 _logger = logging.getLogger(__name__)
 

@@ -16,6 +16,9 @@ from synmt.parsing.official import check_language, fetch
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
 from synmt.recipe.schema import Recipe
+from synmt.tokenization.casing import Truecaser
+from synmt.tokenization.corpus import Words, find_words, make_tokenizers, tokenize_corpus
+from synmt.tokenization.word_tokenizer import WordTokenizer
 from synmt.training.parse_text import TextSize, parse_text, parsing_step
 from synmt.training.stages import Estimate, Stage
 from synmt.training.trees.parse_source import ParseSource, find_parse_source
@@ -27,9 +30,6 @@ from synmt.training.trees.requirements import (
     make_parser,
     trees_path,
 )
-from synmt.words.casing import Truecaser
-from synmt.words.corpus import Words, find_words, make_tokenizers, tokenize_corpus
-from synmt.words.word_tokenizer import WordTokenizer
 
 
 class TextStage(Stage[Corpus]):

@@ -12,8 +12,8 @@ from synmt.evaluation.spaces import warn_of_unspaced
 from synmt.files.reading import read_lines
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.schema import Recipe
+from synmt.tokenization.word_tokenizer import RAW
 from synmt.training.preparation import Prepared
-from synmt.words.word_tokenizer import RAW
 
 
 def validation_bleu(

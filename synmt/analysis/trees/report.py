@@ -27,7 +27,7 @@ from synmt.run import Run, find_run
 from synmt.syntax.align import locate_words
 from synmt.syntax.conllu import read_conllu, read_parses
 from synmt.syntax.parse import Parse
-from synmt.words.word_tokenizer import WordTokenizer
+from synmt.tokenization.word_tokenizer import WordTokenizer
 
 _logger = logging.getLogger(__name__)
 

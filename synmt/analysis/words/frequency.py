@@ -21,7 +21,7 @@ from synmt.evaluation.metrics import MetricOptions
 from synmt.files.reading import read_lines
 from synmt.reporting.progress import progress
 from synmt.run import Run
-from synmt.words.word_tokenizer import RAW, load_tokenizers
+from synmt.tokenization.word_tokenizer import RAW, load_tokenizers
 
 if TYPE_CHECKING:
     from synmt.analysis.options import WordOptions

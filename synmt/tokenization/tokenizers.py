@@ -20,14 +20,14 @@ from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import stored_sha256
 from synmt.recipe.data import TextRecipe
 from synmt.syntax.parse import WORD, evenly_spaced
-from synmt.words.joining import join_spaced, join_tight
+from synmt.tokenization.joining import join_spaced, join_tight
 
 SPACE = "▁"
 """What `char` writes for a space."""
 
 
 class Tokenizer(ABC):
-    """Splits text of one language into words.
+    """Splits text of one language into words; by default, words are joined as in Chinese and Japanese.
 
     packages: the Python packages that it needs, by their names in the index.
     """
@@ -41,13 +41,17 @@ class Tokenizer(ABC):
         # a worker process loads its own tokenizer
         return {key: value for key, value in self.__dict__.items() if key != "_loaded"}
 
-    @abstractmethod
     def tokenize(self, line: str) -> list[str]:
         """Split a line into words; none of them is empty or has whitespace."""
+        return split_words(self._split(evenly_spaced(line)))
 
     @abstractmethod
+    def _split(self, line: str) -> str | Iterable[str]:
+        """Split a line whose whitespace is spaces into tokens, which may contain some."""
+
     def detokenize(self, words: Sequence[str]) -> str:
         """Join words into a line as a person would write it."""
+        return join_tight(words)
 
     def tokenize_lines(self, lines: Sequence[str]) -> list[list[str]]:
         """Split lines; faster than one by one."""
@@ -90,9 +94,9 @@ class MosesTokenizer(Tokenizer):
     def _loaded(self) -> Any:
         return _load_moses(self._import("sacremoses"), self.language)
 
-    def tokenize(self, line: str) -> list[str]:
-        options = {"aggressive_dash_splits": self.recipe.split_hyphens, "escape": self.recipe.escape}
-        return split_words(self._loaded.tokenize(evenly_spaced(line), **options))
+    def _split(self, line: str) -> list[str]:
+        recipe = self.recipe
+        return self._loaded.tokenize(line, aggressive_dash_splits=recipe.split_hyphens, escape=recipe.escape)
 
     def detokenize(self, words: Sequence[str]) -> str:
         return self.join_words(words, unescape=self.recipe.escape)
@@ -136,13 +140,13 @@ class SpacyTokenizer(Tokenizer):
     def _splits_hyphens(self) -> bool:
         return len(self.tokenize("ab-cd")) == 3
 
-    def tokenize(self, line: str) -> list[str]:
-        return split_words(token.text for token in self._loaded(evenly_spaced(line)))
+    def _split(self, line: str) -> list[str]:
+        return [token.text for token in self._loaded(line)]
 
     def detokenize(self, words: Sequence[str]) -> str:
-        if self.language in ("zh", "ja"):
-            return "".join(words) if self.language == "zh" else join_tight(words)
-        return self.join_words(words, hyphens=self._splits_hyphens)
+        if self.language == "zh":
+            return "".join(words)
+        return join_tight(words) if self.language == "ja" else self.join_words(words, hyphens=self._splits_hyphens)
 
 
 class MecabTokenizer(Tokenizer):
@@ -155,11 +159,8 @@ class MecabTokenizer(Tokenizer):
         arguments = self._import("ipadic").MECAB_ARGS
         return self._import("MeCab").Tagger(f"{arguments} -Owakati")
 
-    def tokenize(self, line: str) -> list[str]:
-        return split_words(self._loaded.parse(evenly_spaced(line)))
-
-    def detokenize(self, words: Sequence[str]) -> str:
-        return join_tight(words)
+    def _split(self, line: str) -> str:
+        return self._loaded.parse(line)
 
 
 class KyteaTokenizer(Tokenizer):
@@ -188,11 +189,8 @@ class KyteaTokenizer(Tokenizer):
     def identity(self) -> dict[str, Any]:
         return {**super().identity, **({"model": stored_sha256(Path(self._model))} if self._model else {})}
 
-    def tokenize(self, line: str) -> list[str]:
-        return split_words(self._loaded.getWS(evenly_spaced(line)))
-
-    def detokenize(self, words: Sequence[str]) -> str:
-        return join_tight(words)
+    def _split(self, line: str) -> list[str]:
+        return self._loaded.getWS(line)
 
 
 class JiebaTokenizer(Tokenizer):
@@ -207,11 +205,8 @@ class JiebaTokenizer(Tokenizer):
         jieba.setLogLevel("CRITICAL")
         return jieba
 
-    def tokenize(self, line: str) -> list[str]:
-        return split_words(self._loaded.lcut(evenly_spaced(line)))
-
-    def detokenize(self, words: Sequence[str]) -> str:
-        return join_tight(words)
+    def _split(self, line: str) -> list[str]:
+        return self._loaded.lcut(line)
 
 
 class CharacterTokenizer(Tokenizer):
@@ -228,7 +223,7 @@ class CharacterTokenizer(Tokenizer):
     def identity(self) -> dict[str, Any]:
         return {**super().identity, **({"space": self.space} if self.space != SPACE else {})}
 
-    def tokenize(self, line: str) -> list[str]:
+    def _split(self, line: str) -> list[str]:
         return list(self.space.join(WORD.findall(line)))
 
     def detokenize(self, words: Sequence[str]) -> str:

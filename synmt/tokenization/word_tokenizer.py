@@ -13,9 +13,9 @@ from synmt.arrays import SIDES, Side
 from synmt.errors import broken_run
 from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.recipe.schema import Recipe
-from synmt.words.casing import Truecaser
-from synmt.words.stanza import StanzaTokenizer
-from synmt.words.tokenizers import (
+from synmt.tokenization.casing import Truecaser
+from synmt.tokenization.stanza import StanzaTokenizer
+from synmt.tokenization.tokenizers import (
     SPACE,
     CharacterTokenizer,
     JiebaTokenizer,

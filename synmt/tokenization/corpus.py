@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -19,8 +19,8 @@ from synmt.files.writing import write_atomically
 from synmt.parallel.processes import in_processes, process_count
 from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress
-from synmt.words.casing import Truecaser, learn_truecase
-from synmt.words.word_tokenizer import WordTokenizer, make_tokenizer
+from synmt.tokenization.casing import Truecaser, learn_truecase
+from synmt.tokenization.word_tokenizer import WordTokenizer, make_tokenizer
 
 _logger = logging.getLogger(__name__)
 
@@ -46,40 +46,40 @@ def tokenize_corpus(corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], ro
 
     The test sets stay as they are. The tokenizers that are returned know the case of words, where the recipe wants it.
     """
-    trained = dict(tokenizers)
     for side, tokenizer in _changed_sides(tokenizers):
         texts = _texts(corpus, side, tokenizer, root)
-        if not tokenizer.recipe.already_cut:
-            for text in texts:
-                text.write(tokenizer.tokenize_lines)
+        cut = tokenizer.recipe.already_cut
+        for text in () if cut else texts:
+            text.write(text.raw, tokenizer.tokenize_lines)
         if tokenizer.learns_case:
             model = _case_model(texts)
             if not model.is_file():
-                _learn(texts[0].raw if tokenizer.recipe.already_cut else texts[0].path, model)
-            trained[side] = tokenizer = replace(tokenizer, truecaser=Truecaser(model))
-            texts = [replace(text, source=text.path, tokenizer=tokenizer) for text in texts]
-            for text in texts if not tokenizer.recipe.already_cut else ():
-                text.write(Truecaser(model).truecase_lines)
-        corpus = _with_words(corpus, side, texts)
-    return corpus, trained
+                _learn(texts[0].raw if cut else texts[0].path, model)
+            cased = replace(tokenizer, truecaser=Truecaser(model))
+            for text in () if cut else texts:
+                replace(text, tokenizer=cased).write(text.path, Truecaser(model).truecase_lines)
+    found = find_words(corpus, tokenizers, root)
+    assert found is not None
+    return found
 
 
 def find_words(corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], root: Path) -> Words | None:
     """Find what `tokenize_corpus` makes; None as long as one of its files is missing."""
     trained = dict(tokenizers)
     for side, tokenizer in _changed_sides(tokenizers):
-        texts = _texts(corpus, side, tokenizer, root)
-        needed = [] if tokenizer.recipe.already_cut else texts
         if tokenizer.learns_case:
-            model = _case_model(texts)
+            model = _case_model(_texts(corpus, side, tokenizer, root))
             if not model.is_file():
                 return None
             trained[side] = tokenizer = replace(tokenizer, truecaser=Truecaser(model))
-            texts = [replace(text, tokenizer=tokenizer) for text in texts]
-            needed = texts if needed else []
-        if not all(text.path.is_file() for text in needed):
+        if tokenizer.recipe.already_cut:
+            continue
+        train, valid = ({side: text.path} for text in _texts(corpus, side, tokenizer, root))
+        if not (train[side].is_file() and valid[side].is_file()):
             return None
-        corpus = _with_words(corpus, side, texts)
+        corpus = replace(
+            corpus, train=corpus.train.model_copy(update=train), valid=corpus.valid.model_copy(update=valid)
+        )
     return corpus, trained
 
 
@@ -90,22 +90,11 @@ def _changed_sides(tokenizers: Mapping[Side, WordTokenizer]) -> list[tuple[Side,
 def _texts(corpus: Corpus, side: Side, tokenizer: WordTokenizer, root: Path) -> list[_Text]:
     """Name the words of train and valid of a side."""
     paths = [getattr(files, side) for files in (corpus.train, corpus.valid)]
-    return [_Text(path, path, root, corpus.name, tokenizer) for path in paths]
+    return [_Text(path, root, corpus.name, tokenizer) for path in paths]
 
 
 def _case_model(texts: list[_Text]) -> Path:
     return texts[0].path.with_name("truecase.model")
-
-
-def _with_words(corpus: Corpus, side: Side, texts: list[_Text]) -> Corpus:
-    """Put words in place of the text of a side, unless it was cut into words already."""
-    if texts[0].tokenizer.recipe.already_cut:
-        return corpus
-    train, valid = (
-        files.model_copy(update={side: text.path})
-        for files, text in zip((corpus.train, corpus.valid), texts, strict=True)
-    )
-    return replace(corpus, train=train, valid=valid)
 
 
 def _learn(words: Path, model: Path) -> None:
@@ -120,11 +109,9 @@ class _Text:
     """A file of words.
 
     raw: the text that it is named after.
-    source: the file that it is made from.
     """
 
     raw: Path
-    source: Path
     root: Path
     corpus: str
     tokenizer: WordTokenizer
@@ -135,12 +122,12 @@ class _Text:
         key = fingerprint(_FORMAT, json.dumps(self.tokenizer.identity, sort_keys=True), stored_sha256(self.raw))
         return self.root / f"{self.corpus}-{key}" / self.raw.name.removesuffix(".gz")
 
-    def write(self, tokenize: Callable[[list[str]], list[str]]) -> None:
-        """Write the file unless it exists; shards that an interrupted process has finished are kept."""
+    def write(self, source: Path, tokenize: Callable[[list[str]], list[str]]) -> None:
+        """Make the file from another one unless it exists; shards that an interrupted process has finished are kept."""
         if self.path.is_file():
             _logger.info("words: %s exists already", self.path)
             return
-        lines = count_lines(self.source)
+        lines = count_lines(source)
         parts = self.path.with_name(f"{self.path.name}.parts")
         with alone(self.path, f"tokenizes {self.path.name}"):
             if self.path.is_file():
@@ -149,9 +136,8 @@ class _Text:
             left = sum(not path.is_file() for path in shards)
             with progress(f"tokenize {self.path.name}", lines, "lines") as advance:
                 advance(max(0, lines - left * _SHARD_LINES))
-                for written in in_processes(
-                    _tokenize_shard, tokenize, self._missing(shards), _processes(left), where=parts
-                ):
+                missing = _missing(source, shards)
+                for written in in_processes(_tokenize_shard, tokenize, missing, _processes(left), where=parts):
                     advance(written)
             with write_atomically(self.path, binary=True) as out:
                 for path in shards:
@@ -159,27 +145,22 @@ class _Text:
                         shutil.copyfileobj(stream, out)
             shutil.rmtree(parts, ignore_errors=True)
 
-    def _missing(self, shards: list[Path]) -> Iterator[_Shard]:
-        lines = read_lines(self.source)
-        for path in shards:
-            some = list(islice(lines, _SHARD_LINES))
-            if not path.is_file():
-                yield _Shard(path, some)
+
+def _missing(source: Path, shards: Sequence[Path]) -> Iterator[tuple[Path, list[str]]]:
+    """Yield each shard that does not exist, with its lines."""
+    lines = read_lines(source)
+    for path in shards:
+        some = list(islice(lines, _SHARD_LINES))
+        if not path.is_file():
+            yield path, some
 
 
-@dataclass(frozen=True)
-class _Shard:
-    """Some lines of a text, and the file of their words."""
-
-    path: Path
-    lines: list[str]
-
-
-def _tokenize_shard(tokenize: Callable[[list[str]], list[str]], shard: _Shard) -> int:
+def _tokenize_shard(tokenize: Callable[[list[str]], list[str]], shard: tuple[Path, list[str]]) -> int:
     """Write the words of a shard; returns the number of its lines."""
-    with write_atomically(shard.path) as out:
-        out.writelines(f"{line}\n" for line in tokenize(shard.lines))
-    return len(shard.lines)
+    path, lines = shard
+    with write_atomically(path) as out:
+        out.writelines(f"{line}\n" for line in tokenize(lines))
+    return len(lines)
 
 
 def _processes(shards: int) -> int:

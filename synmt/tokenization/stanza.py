@@ -12,8 +12,8 @@ from synmt.parsing import models, pipeline
 from synmt.parsing.lines import batches, unreadable
 from synmt.parsing.stanza_internals import checked_version
 from synmt.recipe.data import ParserRecipe, TextRecipe
-from synmt.words.joining import join_tight
-from synmt.words.tokenizers import Tokenizer, split_words
+from synmt.tokenization.joining import join_tight
+from synmt.tokenization.tokenizers import Tokenizer, split_words
 
 _BATCH_WORDS = 5000
 """Words that are read at once."""
@@ -42,7 +42,7 @@ class StanzaTokenizer(Tokenizer):
     def _loaded(self) -> Any:
         return pipeline.load_tokenizer(self._folder, self.language, self.parser.package)
 
-    def tokenize(self, line: str) -> list[str]:
+    def _split(self, line: str) -> list[str]:
         return self.tokenize_lines([line])[0]
 
     def tokenize_lines(self, lines: Sequence[str]) -> list[list[str]]:

@@ -87,7 +87,7 @@ def _with_hyphens(words: list[str]) -> list[str]:
 
 
 def _is_spaced(before: str, after: str) -> bool:
-    """Tell whether a space belongs between two characters."""
+    """Return whether a space belongs between two characters."""
     if _CJK.match(before) or _CJK.match(after):
         return False
     if before in ",.;:!?)]":
