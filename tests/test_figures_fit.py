@@ -7,9 +7,10 @@ import pytest
 from fitting import cut_off, overlapping
 
 from synmt.analysis.attention.figures import draw_agreement, draw_maps
-from synmt.analysis.attention.heads import AttentionMap, Head
+from synmt.analysis.attention.heads import AttentionMap
 from synmt.analysis.groups.figure import draw_results
 from synmt.analysis.groups.results import GroupResult, GroupRow, ResultTable
+from synmt.analysis.heads import Head
 from synmt.analysis.robustness.conditions import Condition, Outcome
 from synmt.analysis.robustness.report import draw_robustness
 from synmt.analysis.words.accuracy import WordCounts, WordGroups, tabulate_words

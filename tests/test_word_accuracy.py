@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from synmt.analysis.groups.results import FEW_SENTENCES
-from synmt.analysis.systems import SystemOutputs
 from synmt.analysis.words.accuracy import WordCounts, WordGroups, count_words, tabulate_words
 from synmt.analysis.words.alignments import join_alignments
 from synmt.analysis.words.frequency import group_by_frequency
@@ -15,6 +14,7 @@ from synmt.analysis.words.texts import TokenizedText, WordTexts, found_words, ma
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.outputs import Outputs
+from synmt.evaluation.systems import System
 from synmt.files.reading import read_lines
 from synmt.syntax.align import locate_words
 
@@ -49,7 +49,7 @@ def numbers(tags):
 def texts_of(references, *systems, source=()):
     """Read the words of a test set that systems translated."""
     outputs = [Outputs(name, "", list(source), references, lines) for name, lines in zip("abc", systems, strict=False)]
-    return WordTexts([SystemOutputs(one.system, [one]) for one in outputs], MetricOptions(tokenize="none"))
+    return WordTexts([System(one.system, [one]) for one in outputs], MetricOptions(tokenize="none"))
 
 
 def counts_of(hypotheses, references, groups=None, names=()):

@@ -17,7 +17,7 @@ from synmt.evaluation.system_paths import check_existence, matching
 from synmt.evaluation.systems import System
 from synmt.files.json_files import read_json, read_json_lines
 from synmt.files.schemas import CostOfTest, LogLine
-from synmt.reporting.cells import duration, shown_rows
+from synmt.reporting.cells import duration
 from synmt.reporting.values import Column, Table, Value, count_column, text_column
 from synmt.run import Run
 
@@ -179,12 +179,6 @@ def cost_table(
         rows[-1].append(None if goal is None or len(systems) == 1 else _steps_to(goal, costs))
     columns = [text_column("system"), Column(title=metric), *_COLUMNS, steps]
     return Table(columns=columns, rows=rows).without_empty_columns()
-
-
-def cost_rows(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> list[list[str]]:
-    """Write the cells of `cost_table`; the first row has the titles."""
-    table = cost_table(systems)
-    return [[column.title for column in table.columns], *shown_rows(table)]
 
 
 def _steps_to(goal: float, costs: Sequence[RunCost]) -> Value:

@@ -14,38 +14,31 @@ from synmt.evaluation.seeds import check_one_system, group_by_seed
 _logger = logging.getLogger(__name__)
 
 
-def group_paths(paths: Sequence[Path], *, group_seeds: bool = False) -> list[tuple[str, list[Path]]]:
+def group_paths(
+    paths: Sequence[Path], *, group_seeds: bool = False, apart: bool = False
+) -> list[tuple[str, list[Path]]]:
     """Group files and run folders as seeds of systems: name and paths of each system.
 
     paths: `-`, files, run folders, and patterns of these; the matches of a pattern are seeds of one system.
     group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
+    apart: whether each match of a pattern is a system instead.
 
-    The log names the paths that a pattern matches, or that were grouped by their seeds. Raises SynmtError for a pattern
-    that matches nothing, UsageError for runs that are not seeds of one system.
+    The log names the paths that a pattern matches, or that were grouped by their seeds. Raises
+    SynmtError for a pattern that matches nothing, UsageError for runs that are not seeds of one system.
     """
     groups = [(str(path), matching(path)) for path in paths]
     if group_seeds:
         groups = group_by_seed([path for _, members in groups for path in members])
     for name, members in groups:
-        _log_members(name, members, "seed")
-        check_one_system([path for path in members if path.is_dir()])
-    return groups
-
-
-def match_paths(paths: Sequence[Path]) -> list[Path]:
-    """Find files and run folders, each of them a system, also those that a pattern matches, which the log names."""
-    found = []
-    for path in paths:
-        members = matching(path)
-        _log_members(str(path), members, "system")
-        found += members
-    return found
-
-
-def _log_members(name: str, members: Sequence[Path], what: str) -> None:
-    if [name] != [str(path) for path in members]:
-        names = ", ".join(printable(path.name) for path in members)
-        _logger.info(f"{printable(name)}: {counted(len(members), what)}: {names}")
+        if [name] != list(map(str, members)):
+            names = ", ".join(printable(path.name) for path in members)
+            what = counted(len(members), "system" if apart else "seed")
+            _logger.info(f"{printable(name)}: {what}: {names}")
+        if not apart:
+            check_one_system([path for path in members if path.is_dir()])
+    if apart:
+        return [(str(path), [path]) for _, members in groups for path in members]
+    return [(name if len(members) > 1 else str(members[0]), members) for name, members in groups]
 
 
 def check_existence(paths: Sequence[Path]) -> None:
@@ -73,5 +66,5 @@ def matching(path: Path) -> list[Path]:
 def short_names(names: Sequence[str]) -> list[str]:
     """Name each system by the last part of its path, or by the whole path if two last parts are the same."""
     whole = [printable(name) for name in names]
-    short = [Path(name).name for name in whole]
+    short = [Path(name).name or Path(name).resolve().name for name in whole]
     return short if len(set(short)) == len(short) else whole

@@ -42,12 +42,22 @@ def read_systems(
     test: the test set of the runs; by default `test`, else the first run's first by name.
     group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
     on: `text` or `tokens` of runs; by default as the first run's recipe says.
-
-    The log names the paths that a pattern matches, or that were grouped by their seeds.
     """
     # missing systems are reported before a missing reference
     check_existence(paths)
     groups = group_paths(paths, group_seeds=group_seeds)
+    return read_groups(groups, references=references, source=source, test=test, on=on)
+
+
+def read_groups(
+    groups: Sequence[tuple[str, Sequence[Path]]],
+    *,
+    references: Path | None = None,
+    source: Path | None = None,
+    test: str | None = None,
+    on: str | None = None,
+) -> list[System]:
+    """Read systems from the names and paths that `group_paths` finds, with the options of `read_systems`."""
     members = [path for _, seeds in groups for path in seeds]
     runs = _read_runs(members, test, on)
     if test and not runs:
@@ -95,16 +105,17 @@ def _read_texts(
     # the files of runs, whose words have as many lines, show which text has another number of lines
     own = next(iter(folders.values()), Path())
     hypotheses = [folders[path] / "hypothesis.txt" if path in runs else path for path in paths]
-    sources = [source or own / "source.txt"] if source or runs else []
-    reference, *texts = read_aligned([references or own / "reference.txt", *hypotheses, *sources])
+    reference, *texts = read_aligned([references or own / "reference.txt", *hypotheses, *([source] if source else [])])
     if references is None:
         reference = first.reference
-    source_lines = texts.pop() if sources else []
+    source_lines = texts.pop() if source else None
     found = {}
     for path, lines in zip(paths, texts, strict=True):
         name = printable(path)
-        run = runs.get(path, Outputs(Path(name).name, "", [], [], lines))
-        found[path] = replace(run, source=source_lines, reference=reference, scoring=first.scoring, path=name)
+        file = replace(first, system=Path(name).name, hypothesis=lines, tokens=None, run=None)
+        outputs = runs.get(path, file)
+        sources = outputs.source if source_lines is None else source_lines
+        found[path] = replace(outputs, source=sources, reference=reference, path=name)
     return found
 
 

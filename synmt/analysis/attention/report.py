@@ -17,9 +17,7 @@ from synmt.analysis.attention.heads import (
     MAP_CONTENTS,
     AttentionKind,
     AttentionMap,
-    Head,
     MapContent,
-    has_heads,
     heads_of,
     read_map,
     side_of,
@@ -27,13 +25,14 @@ from synmt.analysis.attention.heads import (
 from synmt.analysis.attention.statistics import HeadStatistics, measure_heads
 from synmt.analysis.attention.tables import best_head, head_table, join, relation_agreement, relation_table
 from synmt.analysis.forward_passes import ParsedText
+from synmt.analysis.heads import Head, annotations
 from synmt.analysis.options import AttentionOptions
-from synmt.analysis.trees.sources import annotation_sources
 from synmt.arrays import SIDES
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError, did_you_mean
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.outputs import Outputs, the_test_set
+from synmt.model.capture import self_attention
 from synmt.reporting.figures import check_plot
 from synmt.reporting.page import paragraph
 from synmt.reporting.values import Figure, Part, Report, TextBlock
@@ -102,9 +101,9 @@ def _choose_attention(translator: Translator, side: str, what: str) -> tuple[Att
         return "parents", "parents"
     if what == "cross":
         return "cross", "cross"
-    if has_heads(translator.model):
+    if self_attention(translator.model, "source"):
         return cast(AttentionKind, side), cast(MapContent, what)
-    latent = bool(annotation_sources(translator.model))
+    latent = bool(annotations(translator.model))
     if what in ("factor", "bias"):
         also = ", `--what parents` the probable parents in its annotations" * latent
         raise UsageError(

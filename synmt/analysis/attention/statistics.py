@@ -26,8 +26,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
-from synmt.analysis.attention.heads import KINDS, AttentionKind, Head, side_of, weights_of
+from synmt.analysis.attention.heads import KINDS, AttentionKind, side_of, weights_of
 from synmt.analysis.forward_passes import ParsedText, SentencePass, run_with_progress
+from synmt.analysis.heads import Head
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.trees.induced import piece_owners
 from synmt.arrays import BoolArray, DoubleArray, IntArray

@@ -15,8 +15,8 @@ from dataclasses import fields
 
 import numpy as np
 
-from synmt.analysis.attention.heads import Head
 from synmt.analysis.attention.statistics import NO_CHOICE, HeadStatistics
+from synmt.analysis.heads import Head
 from synmt.arrays import BoolArray, DoubleArray, IntArray
 from synmt.errors import SynmtError
 from synmt.evaluation.bootstrap import proportions

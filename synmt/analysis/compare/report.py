@@ -13,13 +13,14 @@ import numpy as np
 from synmt.analysis.compare.sentences import ComparedSystem, ComparedSystems, rank_differences, ranking_metric
 from synmt.analysis.compare.word_difference import bracketed, classify_all
 from synmt.analysis.compare.words import WordDetails, find_words
-from synmt.analysis.inputs import save_plot, score_outputs, scoring_options
+from synmt.analysis.inputs import save_plot, scoring_options
 from synmt.analysis.options import CompareOptions
 from synmt.analysis.systems import read_translations
-from synmt.errors import UsageError, counted, did_you_mean_path, listed
+from synmt.errors import UsageError, counted, listed
+from synmt.evaluation.comparison import score_outputs
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
-from synmt.evaluation.system_paths import match_paths
+from synmt.evaluation.system_paths import check_existence, matching
 from synmt.reporting.figures import INK, ONE, check_plot, fit_text
 from synmt.reporting.values import (
     Column,
@@ -196,11 +197,8 @@ def _check_count(systems: int) -> None:
 
 def _read_outputs(options: CompareOptions) -> list[Outputs]:
     """Read runs and files; all matches of a pattern are systems."""
-    paths = match_paths(options.compare)
-    for path in paths:
-        if not path.exists() and str(path) != "-":
-            do = did_you_mean_path(path) or "Give two runs, or two files"
-            raise UsageError("no such file or run folder", where=str(path), do=do)
+    check_existence(options.compare)
+    paths = [match for path in options.compare for match in matching(path)]
     _check_count(len(paths))
     files_only = not any(path.is_dir() for path in paths)
     if files_only and options.references is None:
@@ -209,7 +207,9 @@ def _read_outputs(options: CompareOptions) -> list[Outputs]:
         raise UsageError("files belong to no test set", where="--test", do="Leave it out")
     if not files_only and (options.references or options.source):
         raise UsageError("a run has its own source and references", do="Leave out `--references` and `--source`")
-    systems = read_translations(paths, test=options.test, references=options.references, source=options.source)
+    systems = read_translations(
+        options.compare, test=options.test, references=options.references, source=options.source, apart=True
+    )
     # one that is given twice counts once
     _check_count(len(systems))
     return [replace(system.seeds[0], system=system.name) for system in systems]

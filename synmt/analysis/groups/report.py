@@ -22,10 +22,11 @@ from synmt.analysis.groups.labels import choose_sentences, group_by_labels, read
 from synmt.analysis.groups.results import ResultTable, results_table
 from synmt.analysis.groups.scores import SentenceScores, collect, tabulate
 from synmt.analysis.groups.trees import group_by_trees, parse_side
-from synmt.analysis.inputs import check_name, save_plot, score_outputs, scoring_options
+from synmt.analysis.inputs import check_name, save_plot, scoring_options
 from synmt.analysis.systems import Translations, read_systems
 from synmt.arrays import SIDES, BoolArray, Side
 from synmt.errors import UsageError
+from synmt.evaluation.comparison import score_outputs
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.reporting.values import Figure, Report

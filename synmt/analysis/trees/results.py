@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from synmt.analysis.forward_passes import ParsedText
+from synmt.analysis.heads import Head
 from synmt.analysis.trees.attachment import (
     Attachment,
     Rule,
@@ -18,7 +19,6 @@ from synmt.analysis.trees.attachment import (
     share_of_rule,
 )
 from synmt.analysis.trees.induced import InducedTrees
-from synmt.analysis.trees.sources import TreeSource
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError
 from synmt.evaluation.outputs import the_test_set
@@ -59,14 +59,14 @@ class TreeRow:
     """Trees compared with gold.
 
     rules: how often each rule of their grammar was used.
-    source: where the trees were read from; None for a branching baseline.
+    head: where the trees were read from; None for a branching baseline.
     choices: attachment of the word with the highest weight; None for a branching baseline.
     """
 
     name: str
     attachment: Attachment
     rules: Counter[Rule]
-    source: TreeSource | None = None
+    head: Head | None = None
     choices: Attachment | None = None
 
 
@@ -76,7 +76,7 @@ class TreeResults:
 
     sentences: number of sentences compared.
     too_long, empty: number of sentences left out.
-    induced: the trees of each source of the model; baselines: the branching baselines.
+    induced: the trees of each head of the model; baselines: the branching baselines.
     rules: of the grammar of the gold trees.
     """
 
@@ -90,7 +90,7 @@ class TreeResults:
 
     @property
     def best(self) -> int:
-        """The number of the source with the highest directed accuracy."""
+        """The number of the head with the highest directed accuracy."""
         return max(range(len(self.induced)), key=lambda row: self.induced[row].attachment.da.value)
 
     @property
@@ -110,8 +110,8 @@ def compare_induced(trees: InducedTrees, text: ParsedText, gold: GoldTrees) -> T
     if not parses:
         raise SynmtError("there are no sentences to compare: all are empty, or longer than the model takes")
     induced = [
-        _compare(one.source.name, one.trees, parses, one.source, compare_trees(one.choices, parses))
-        for one in trees.by_source
+        _compare(one.head.name, one.trees, parses, one.head, compare_trees(one.choices, parses))
+        for one in trees.by_head
     ]
     if not induced[0].attachment.words:
         raise SynmtError("all words are punctuation, which does not count", where=str(gold))
@@ -130,10 +130,10 @@ def _compare(
     name: str,
     trees: Sequence[IntArray],
     gold: Sequence[Parse],
-    source: TreeSource | None = None,
+    head: Head | None = None,
     choices: Attachment | None = None,
 ) -> TreeRow:
-    return TreeRow(name, compare_trees(trees, gold), count_rules(trees, gold), source, choices)
+    return TreeRow(name, compare_trees(trees, gold), count_rules(trees, gold), head, choices)
 
 
 def result_parts(results: TreeResults) -> list[Part]:
@@ -214,12 +214,12 @@ def result_facts(results: TreeResults) -> dict[str, Any]:
 
 
 def _row_facts(row: TreeRow) -> dict[str, Any]:
-    source = row.source
+    head = row.head or Head()
     return {
         "trees": row.name,
-        "variant": source.variant or None if source else None,
-        "layer": source.layer or None if source else None,
-        "head": source.head or None if source else None,
+        "variant": head.variant or None,
+        "layer": head.layer or None,
+        "head": head.number or None,
         "directed": asdict(row.attachment.da),
         "undirected": asdict(row.attachment.ua),
         "top_choice": asdict(row.choices.da) if row.choices else None,
