@@ -106,7 +106,7 @@ def tree_heads(model: Seq2Seq, side: Side, head: str | None = None, *, where: st
     )
 
 
-def annotations(model: Seq2Seq) -> list[Head]:
+def annotation_heads(model: Seq2Seq) -> list[Head]:
     """List the annotations of the source whose trees or flat attention the model has learned."""
     return [head for head in _learnt(model, "source") if not head.layer]
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from synmt.arrays import DoubleArray
 from synmt.errors import UsageError, one_text, unknown_name
-from synmt.evaluation.bootstrap import SAMPLES, SEED, interval
+from synmt.evaluation.bootstrap import SAMPLES, SEED, WithInterval, interval
 from synmt.evaluation.cache import cached_score
 from synmt.evaluation.metrics import Metric, Score, check_texts, make_metric
 from synmt.evaluation.outputs import Outputs
@@ -81,7 +81,7 @@ class SignificancePlan:
 
 
 @dataclass(frozen=True)
-class SystemResult:
+class SystemResult(WithInterval):
     """The result of one system by one metric.
 
     seeds: a score for each seed; the system's score is their mean.

@@ -15,7 +15,7 @@ from synmt.evaluation.seeds import FEW_SEEDS
 from synmt.evaluation.system_paths import matching
 from synmt.evaluation.systems import System
 from synmt.files.writing import write_output
-from synmt.reporting.values import Column, Interval, Report, Table, Value, count_column, text_column
+from synmt.reporting.values import Column, Report, Table, Value, count_column, text_column
 
 _P_VALUES = {
     "bootstrap": "boot. p",
@@ -86,8 +86,8 @@ def _score_table(comparison: SystemComparison) -> Table:
     rows = list[list[Value]]()
     for system, result in _each(comparison):
         found = result.comparison
-        row = [system.name, result.metric.title, result.value, Interval(result.low, result.high), result.difference]
-        rows.append([*row, found and Interval(found.low, found.high), *map(result.p_values.get, tests)])
+        row = [system.name, result.metric.title, result.value, result.interval, result.difference]
+        rows.append([*row, found and found.interval, *map(result.p_values.get, tests)])
     return Table(columns=columns, rows=rows).without_empty_columns()
 
 

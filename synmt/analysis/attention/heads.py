@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from synmt.analysis.forward_passes import ForwardPass, ParsedText, run_forward
-from synmt.analysis.heads import Head, annotation_weights, annotations, choose_heads
+from synmt.analysis.heads import Head, annotation_heads, annotation_weights, choose_heads
 from synmt.arrays import DoubleArray, Side
 from synmt.data.tasks import tagged
 from synmt.data.vocabulary import BOS, EOS, Vocabulary
@@ -83,7 +83,7 @@ def heads_of(model: Seq2Seq, kind: AttentionKind, head: str | None = None) -> li
     """List the heads of one kind of attention, by layer: head `LAYER.HEAD`, or all."""
     without_heads = "annotations of the source have no heads"
     if kind == "parents":
-        found = annotations(model)
+        found = annotation_heads(model)
         if not found:
             raise UsageError(
                 "the source of this model has no annotations with probable parents",

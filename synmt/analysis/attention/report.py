@@ -25,7 +25,7 @@ from synmt.analysis.attention.heads import (
 from synmt.analysis.attention.statistics import HeadStatistics, measure_heads
 from synmt.analysis.attention.tables import best_head, head_table, join, relation_agreement, relation_table
 from synmt.analysis.forward_passes import ParsedText
-from synmt.analysis.heads import Head, annotations
+from synmt.analysis.heads import Head, annotation_heads
 from synmt.analysis.options import AttentionOptions
 from synmt.arrays import SIDES
 from synmt.decode.translator import Translator
@@ -103,7 +103,7 @@ def _choose_attention(translator: Translator, side: str, what: str) -> tuple[Att
         return "cross", "cross"
     if self_attention(translator.model, "source"):
         return cast(AttentionKind, side), cast(MapContent, what)
-    latent = bool(annotations(translator.model))
+    latent = bool(annotation_heads(translator.model))
     if what in ("factor", "bias"):
         also = ", `--what parents` the probable parents in its annotations" * latent
         raise UsageError(

@@ -20,7 +20,7 @@ from synmt.analysis.heads import Head
 from synmt.arrays import BoolArray, DoubleArray, IntArray
 from synmt.errors import SynmtError
 from synmt.evaluation.bootstrap import proportions
-from synmt.reporting.values import Column, Interval, Marked, Table, count_column, text_column
+from synmt.reporting.values import Column, Marked, Table, count_column, share_column, text_column
 
 
 def join(sentences: Sequence[HeadStatistics], *, trees: bool = True) -> HeadStatistics:
@@ -51,12 +51,12 @@ def head_table(heads: Sequence[Head], joined: HeadStatistics, words: Sequence[in
     columns = [
         text_column("head", name="name"),
         Column(title="bits", about="mean entropy of the weights of a piece; 0 = all weight on one piece"),
-        _share("of max", "entropy relative to uniform attention (100% = uniform)"),
-        _share("parent", "words whose highest weight on a word is on their parent"),
-        _share("95 % interval"),
+        share_column("of max", about="entropy relative to uniform attention (100% = uniform)"),
+        share_column("parent", about="words whose highest weight on a word is on their parent"),
+        share_column("95 % interval"),
         Column(title="weight", digits=3, about="mean weight of a word on its parent, 0 to 1"),
         _offset("mostly at", "most frequent offset of the highest weight (-1: previous word), and its share"),
-        _share("share"),
+        share_column("share"),
         Column(title="no word", digits=3, about=f"weight on {ends}, 0 to 1"),
     ]
     best_offset, _ = usual_offset(joined.parents)
@@ -65,7 +65,7 @@ def head_table(heads: Sequence[Head], joined: HeadStatistics, words: Sequence[in
     if offsets:
         flags = np.stack([*joined.agrees, *(joined.parents == offset for offset in offsets.values())])  # (S + 4, M)
         shares = proportions(flags.T, np.repeat(np.arange(len(words)), words), len(words))
-        agreement = [[share.value, Interval(share.low, share.high)] for share in shares]
+        agreement = [[share.value, share.interval] for share in shares]
     names: list[str | Marked] = [head.name for head in heads]
     notes = []
     if offsets and len(heads) > 1:
@@ -94,9 +94,9 @@ def relation_table(heads: Sequence[Head], joined: HeadStatistics) -> Table:
         text_column("relation"),
         count_column("words"),
         _offset("best offset", "the most frequent offset of the parent, and its share"),
-        _share("at it"),
+        share_column("at it"),
         text_column("best head", about="the head with the highest agreement; both are selected on these words"),
-        _share("agreement"),
+        share_column("agreement"),
     ]
     rows = []
     counts = Counter(joined.relations.tolist())
@@ -110,10 +110,6 @@ def relation_table(heads: Sequence[Head], joined: HeadStatistics) -> Table:
 def relation_agreement(joined: HeadStatistics, relation: str) -> list[float]:
     """Compute the agreement of each head for the words of one relation."""
     return joined.agrees[:, joined.relations == relation].mean(1).tolist()
-
-
-def _share(title: str, about: str = "") -> Column:
-    return Column(title=title, kind="share", digits=1, about=about)
 
 
 def _offset(title: str, about: str) -> Column:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synmt.analysis.compare.sentences import ComparedSystem, ComparedSystems, rank_differences, ranking_metric
+from synmt.analysis.compare.sentences import ComparedSystems, rank_differences, ranking_metric
 from synmt.analysis.compare.word_difference import bracketed, classify_all
 from synmt.analysis.compare.words import WordDetails, find_words
 from synmt.analysis.inputs import save_plot, scoring_options
@@ -25,7 +25,6 @@ from synmt.reporting.figures import INK, ONE, check_plot, fit_text
 from synmt.reporting.values import (
     Column,
     Figure,
-    Interval,
     Report,
     Table,
     TextBlock,
@@ -92,15 +91,12 @@ def systems_table(compared: ComparedSystems) -> Table:
         count_column("equal", name="ties"),
         count_column("worse", name="losses"),
     ]
-    named = zip(compared.letters, compared.systems, strict=True)
-    return Table(columns=columns, rows=[_system_row(f"{letter}: {one.name}", one) for letter, one in named])
-
-
-def _system_row(name: str, one: ComparedSystem) -> list[Value]:
-    found = one.difference
-    if found is None:
-        return [name, one.score, *[None] * 6]
-    return [name, one.score, found.difference, Interval(found.low, found.high), one.holm_p, *one.counts]
+    rows = list[list[Value]]()
+    for letter, one in zip(compared.letters, compared.systems, strict=True):
+        found, name = one.difference, f"{letter}: {one.name}"
+        against = [found.difference, found.interval, one.holm_p, *one.counts] if found else [None] * 6
+        rows.append([name, one.score, *against])
+    return Table(columns=columns, rows=rows)
 
 
 def sentences_table(compared: ComparedSystems, on_page: Callable[[], TextBlock]) -> Table:

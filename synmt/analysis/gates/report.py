@@ -38,7 +38,18 @@ from synmt.decode.translator import Translator
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.outputs import the_test_set
 from synmt.reporting.figures import INK, ONE, OTHER, check_plot, fit_text
-from synmt.reporting.values import Column, Figure, Interval, Marked, Report, Table, TextBlock, count_column, text_column
+from synmt.reporting.values import (
+    Column,
+    Figure,
+    Interval,
+    Marked,
+    Report,
+    Table,
+    TextBlock,
+    count_column,
+    share_column,
+    text_column,
+)
 from synmt.run import find_run
 
 if TYPE_CHECKING:
@@ -129,15 +140,13 @@ def gate_table(rows: Sequence[TagRow], notes: Sequence[str]) -> Table:
     columns = [
         text_column("tag"),
         count_column("words"),
-        Column(title="share", kind="share", digits=1),
+        share_column("share"),
         Column(title="norm", digits=3, about="mean norm of the gate, 0 = closed, 1 = open"),
-        Column(
-            title="highest",
-            kind="share",
-            digits=1,
+        share_column(
+            "highest",
             about="sentences with the highest norm on this tag; chance: expected share",
         ),
-        Column(title="chance", kind="share", digits=1, name="expected"),
+        share_column("chance", name="expected"),
         Column(title="ratio", about="highest / chance, with 95 % interval; no PUNCT: without punctuation"),
         Column(title="95 %", name="interval"),
         Column(title="no PUNCT", name="unpunctuated"),

@@ -34,7 +34,11 @@ def draw_results(tables: Sequence[ResultTable], *, suffix: str = "") -> Figure:
     """
     from matplotlib.figure import Figure
 
-    widths, heights = list(map(_width, tables)), list(map(_height, tables))
+    widths = list(map(_width, tables))
+    heights = [
+        (6.6 if table.compared else 4.2) + names_height(table.names, width)
+        for table, width in zip(tables, widths, strict=True)
+    ]
     figure = Figure(figsize=(max(widths), sum(heights)), layout="constrained")
     parts = figure.subfigures(len(tables), 1, squeeze=False, hspace=0.05, height_ratios=heights)[:, 0]
     for part, table, own in zip(parts, tables, widths, strict=True):
@@ -61,10 +65,6 @@ def _describe_bars(table: ResultTable) -> str:
 def _width(table: ResultTable) -> float:
     groups, systems = len(table.rows), len(table.names)
     return max(4.8, max(0.75 if groups <= 12 else 0.55, 0.16 * systems) * groups + 1.0)
-
-
-def _height(table: ResultTable) -> float:
-    return (6.6 if table.compared else 4.2) + names_height(table.names, _width(table))
 
 
 def _draw_table(part: SubFigure, table: ResultTable, suffix: str) -> None:

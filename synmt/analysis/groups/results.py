@@ -64,7 +64,7 @@ class GroupResult:
     @property
     def difference_interval(self) -> Interval | None:
         """The interval of the difference."""
-        return self.comparison and Interval(self.comparison.low, self.comparison.high)
+        return self.comparison and self.comparison.interval
 
     def above(self, base: GroupResult, comparison: Comparison | None) -> GroupResult:
         """Compare this result with that of the baseline."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from synmt.evaluation.metrics import Metric, Score, score_counted
 from synmt.evaluation.seeds import compare_on_resamples
 from synmt.evaluation.significance import Comparison
 from synmt.reporting.progress import progress
-from synmt.reporting.values import Column, count_column
+from synmt.reporting.values import Column, count_column, share_column
 
 SAMPLES_EACH = 40
 """Resamples for each comparison of a large table: with m comparisons, a corrected p-value is at least m / resamples."""
@@ -79,17 +79,16 @@ def _metric_of(systems: Scores) -> Metric:
 
 def _measures(metric: Metric, grouping: Grouping) -> list[Column]:
     """Describe the scores by the metric, after exact matches where these are reported."""
-    exact = Column(title="exact match", kind="share", digits=1, name="accuracy")
+    exact = share_column("exact match", name="accuracy")
     about = "" if metric.higher_is_better else LOWER
     return [*[exact] * grouping.exact, Column(title=metric.title, name="score", about=about)]
 
 
 def _sizes(grouping: Grouping) -> list[Column]:
-    share = Column(title="share", kind="share", digits=1, about="share of the sentences")
     return [
         count_column("sentences"),
-        share,
-        replace(share, title=f"share of {grouping.counted}", name="text_share", about="share of their text"),
+        share_column("share", about="share of the sentences"),
+        share_column(f"share of {grouping.counted}", name="text_share", about="share of their text"),
     ]
 
 

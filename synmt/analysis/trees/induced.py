@@ -64,8 +64,11 @@ def induce_trees(translator: Translator, heads: Sequence[Head], text: ParsedText
             if words and not sentence.dropped:
                 owners = piece_owners(translator, text, sentence)  # (T,)
                 part = slice(len(owners))
-                inner = [weights[row, part, part] for weights in weights_of_heads]  # S of (T, T)
-                found[sentence.index] = [_induce_tree(weights, owners, words) for weights in inner]
+                found[sentence.index] = trees = []
+                for weights in weights_of_heads:
+                    collapsed = collapse(weights[row, part, part], owners, words)  # (W, W)
+                    choices = np.where(collapsed.any(1), collapsed.argmax(1), -1)  # (W,)
+                    trees.append((maximum_spanning_tree(collapsed), choices))
     lines = sorted(found)
     by_head = [
         HeadTrees(head, *([found[index][place][kind] for index in lines] for kind in (0, 1)))
@@ -91,12 +94,6 @@ def piece_owners(translator: Translator, text: ParsedText, sentence: SentencePas
     if text.side == "source" and translator.task:
         owners[(spans[:, 1] <= 0) | (spans[:, 0] >= len(text.source[sentence.index]))] = -1
     return owners
-
-
-def _induce_tree(weights: DoubleArray, owners: IntArray, words: int) -> tuple[IntArray, IntArray]:
-    collapsed = collapse(weights, owners, words)  # (W, W)
-    choices = np.where(collapsed.any(1), collapsed.argmax(1), -1)  # (W,)
-    return maximum_spanning_tree(collapsed), choices
 
 
 def collapse(weights: DoubleArray, owners: IntArray, words: int) -> DoubleArray:

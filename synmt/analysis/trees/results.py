@@ -22,7 +22,7 @@ from synmt.analysis.trees.induced import InducedTrees
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError
 from synmt.evaluation.outputs import the_test_set
-from synmt.reporting.values import Column, Interval, Marked, Part, Table, TextBlock, Value, count_column, text_column
+from synmt.reporting.values import Marked, Part, Table, TextBlock, Value, count_column, share_column, text_column
 from synmt.syntax.parse import Parse
 
 _MOST_RULES = 24
@@ -143,10 +143,6 @@ def result_parts(results: TreeResults) -> list[Part]:
     return [TextBlock(lines=[counts]), *(table for table in tables if table.rows)]
 
 
-def _share_column(title: str, about: str = "") -> Column:
-    return Column(title=title, kind="share", digits=1, about=about)
-
-
 def _accuracy_table(results: TreeResults) -> Table:
     choice = len(results.induced) > 1
     notes = ["left, right branching: the parent is always the next, the previous word"]
@@ -155,24 +151,22 @@ def _accuracy_table(results: TreeResults) -> Table:
         notes.append(f"gold trees come from a parser, which makes errors: {results.gold.parser}")
     if choice:
         notes.append("*: the best, selected on these sentences; expect a lower accuracy on others")
-    rows = [_accuracy_row(row) for row in (*results.induced, *results.baselines)]
+    rows = list[list[Value]]()
+    for row in (*results.induced, *results.baselines):
+        da, ua = row.attachment.da, row.attachment.ua
+        top = row.choices and row.choices.da.value
+        rows.append([row.name, da.value, da.interval, ua.value, ua.interval, top])
     if choice:
         rows[results.best][0] = Marked(results.induced[results.best].name, "*")
     columns = [
         text_column("trees"),
-        _share_column("DA", "directed attachment accuracy, the share of words with the right parent"),
-        _share_column("95 % of DA"),
-        _share_column("UA", "undirected attachment accuracy, which counts reversed arcs too"),
-        _share_column("95 % of UA"),
-        _share_column("top choice", "words whose highest weight is on their parent"),
+        share_column("DA", about="directed attachment accuracy, the share of words with the right parent"),
+        share_column("95 % of DA"),
+        share_column("UA", about="undirected attachment accuracy, which counts reversed arcs too"),
+        share_column("95 % of UA"),
+        share_column("top choice", about="words whose highest weight is on their parent"),
     ]
     return Table(columns=columns, rows=rows, notes=notes)
-
-
-def _accuracy_row(row: TreeRow) -> list[Value]:
-    da, ua = row.attachment.da, row.attachment.ua
-    top = row.choices.da.value if row.choices else None
-    return [row.name, da.value, Interval(da.low, da.high), ua.value, Interval(ua.low, ua.high), top]
 
 
 def _relation_table(results: TreeResults) -> Table:
@@ -181,7 +175,7 @@ def _relation_table(results: TreeResults) -> Table:
         [name, words, *(relations[name][1] for relations in by_relation)]
         for name, (words, *_) in by_relation[0].items()
     ]
-    columns = [text_column("relation"), count_column("words"), *(_share_column(row.name) for row in results.compared)]
+    columns = [text_column("relation"), count_column("words"), *(share_column(row.name) for row in results.compared)]
     return Table(title="Directed attachment accuracy by relation", columns=columns, rows=rows)
 
 
@@ -193,7 +187,7 @@ def _rule_table(results: TreeResults) -> Table:
         for rule, _ in most_frequent(results.rules)[:_MOST_RULES]
     ]
     names = ["gold", *(row.name for row in results.compared)]
-    columns = [text_column("parent → child"), *map(_share_column, names)]
+    columns = [text_column("parent → child"), *map(share_column, names)]
     title = "Parts of speech of children: share of the parent's children, the most frequent first"
     return Table(title=title, columns=columns, rows=rows)
 

@@ -21,7 +21,7 @@ from synmt.arrays import BoolArray, DoubleArray, IntArray, Side
 from synmt.evaluation.bootstrap import SAMPLES, SEED, interval, resamples
 from synmt.evaluation.seeds import resample_seeds, seeded_bootstrap
 from synmt.evaluation.significance import Comparison
-from synmt.reporting.values import Column, count_column
+from synmt.reporting.values import Column, count_column, share_column
 
 _SAMPLES_EACH = 100
 """Resamples for each comparison: the smallest p-value is then 0.01 after Holm's correction."""
@@ -168,7 +168,7 @@ def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Sequence[str] =
     rows = [row for row in rows if row.text]
     if not groups.unit:
         rows.sort(key=lambda row: (-row.text, row.group))
-    sizes = count_column("words", name="text"), Column(title="share", kind="share", digits=1, name="text_share")
+    sizes = count_column("words", name="text"), share_column("share", name="text_share")
     table = ResultTable(groups.by, groups.unit, measures, sizes, rows, total, SAMPLES, groups.about, notes)
     return replace(table, samples=_samples(table.comparisons(table.key)))
 

@@ -20,7 +20,7 @@ from synmt.arrays import BoolArray, DoubleArray, IntArray
 from synmt.decode.pairs import PairScore, score_alternatives
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
-from synmt.evaluation.bootstrap import SAMPLES, SEED, ratio_intervals, sum_by_sentence, wilson
+from synmt.evaluation.bootstrap import SAMPLES, SEED, WithInterval, ratio_intervals, sum_by_sentence, wilson
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet
 from synmt.evaluation.significance import Comparison
 from synmt.reporting.progress import progress
@@ -74,7 +74,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class Accuracy(WithInterval):
     """The number of contrasts that a model wins, and their proportion with its 95 % interval."""
 
     won: int
@@ -176,17 +176,12 @@ def tabulate(
             ends = _intervals(gains, sources, members, samples=samples, seed=seed) if model is not flags[0] else []
             for g, row in enumerate(tables[by]):
                 inside = members[:, g]
-                row.results.append(_accuracy(model[inside]))
+                won, ties, by_piece = model[inside].sum(0).tolist()
+                share = wilson(won, row.pairs)
+                row.results.append(Accuracy(won, ties, share.value, share.low, share.high, by_piece / row.pairs))
                 if ends:
                     row.comparisons.append(_compare(flags[0][inside, 0], model[inside, 0], ends[g]))
     return tables
-
-
-def _accuracy(flags: BoolArray) -> Accuracy:
-    """Count the contrasts that are won, tied and won by piece: (M, 3)."""
-    won, ties, by_piece = flags.sum(0).tolist()
-    share = wilson(won, len(flags))
-    return Accuracy(won, ties, share.value, share.low, share.high, by_piece / len(flags))
 
 
 def _compare(first: BoolArray, other: BoolArray, ends: tuple[float, float]) -> Comparison:
