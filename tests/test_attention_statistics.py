@@ -14,21 +14,19 @@ from synmt.analysis.attention.figures import COLOURS, LEAST_BIAS, check_legible,
 from synmt.analysis.attention.heads import AttentionMap, heads_of, read_map, side_of
 from synmt.analysis.attention.statistics import (
     NO_CHOICE,
+    best_head,
     counted_words,
     entropies,
+    head_table,
+    join,
     measure_cross_heads,
     measure_heads,
     measure_self_heads,
     position_owners,
-    word_level_weights,
-)
-from synmt.analysis.attention.tables import (
-    best_head,
-    head_table,
-    join,
     relation_agreement,
     relation_table,
     usual_offset,
+    word_level_weights,
 )
 from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.heads import Head

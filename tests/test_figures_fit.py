@@ -97,7 +97,7 @@ def test_words_of_systems_with_long_names_and_few_groups_fit(names):
 
 
 def words_of(names):
-    groups = WordGroups("frequency of the target word", "times", ["1"], np.zeros(20, int), {})
+    groups = WordGroups("frequency of the target word", "times", ["1"], np.zeros(20, int), [])
     ones = np.ones((20, 2))
     return tabulate_words(groups, {name: [WordCounts(ones, ones, ones)] for name in names})
 

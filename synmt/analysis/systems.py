@@ -12,8 +12,7 @@ from synmt.analysis.inputs import as_paths, log_other_tests
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import printable
 from synmt.evaluation.outputs import Outputs
-from synmt.evaluation.system_paths import check_existence, group_paths
-from synmt.evaluation.systems import System, read_groups
+from synmt.evaluation.systems import System, check_existence, group_paths, read_groups
 from synmt.run import find_run
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.errors import RETRANSLATE, UsageError
-from synmt.evaluation.system_paths import check_existence, matching
-from synmt.evaluation.systems import System
+from synmt.evaluation.systems import System, check_existence, matching
 from synmt.files.json_files import read_json, read_json_lines
 from synmt.files.schemas import CostOfTest, LogLine
 from synmt.reporting.cells import duration

@@ -12,8 +12,7 @@ from synmt.errors import UsageError, counted
 from synmt.evaluation.comparison import TESTS, SystemComparison, SystemResult
 from synmt.evaluation.cost import cost_table, costs_of
 from synmt.evaluation.seeds import FEW_SEEDS
-from synmt.evaluation.system_paths import matching
-from synmt.evaluation.systems import System
+from synmt.evaluation.systems import System, matching
 from synmt.files.writing import write_output
 from synmt.reporting.values import Column, Report, Table, Value, count_column, text_column
 

@@ -22,8 +22,15 @@ from synmt.analysis.attention.heads import (
     read_map,
     side_of,
 )
-from synmt.analysis.attention.statistics import HeadStatistics, measure_heads
-from synmt.analysis.attention.tables import best_head, head_table, join, relation_agreement, relation_table
+from synmt.analysis.attention.statistics import (
+    HeadStatistics,
+    best_head,
+    head_table,
+    join,
+    measure_heads,
+    relation_agreement,
+    relation_table,
+)
 from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.heads import Head, annotation_heads
 from synmt.analysis.options import AttentionOptions

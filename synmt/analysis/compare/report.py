@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synmt.analysis.compare.sentences import ComparedSystems, rank_differences, ranking_metric
-from synmt.analysis.compare.word_difference import bracketed, classify_all
+from synmt.analysis.compare.sentences import ComparedSystems, bracketed, classify_all, rank_differences, ranking_metric
 from synmt.analysis.compare.words import WordDetails, find_words
 from synmt.analysis.inputs import save_plot, scoring_options
 from synmt.analysis.options import CompareOptions
@@ -20,7 +19,7 @@ from synmt.errors import UsageError, counted, listed
 from synmt.evaluation.comparison import score_outputs
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
-from synmt.evaluation.system_paths import check_existence, matching
+from synmt.evaluation.systems import check_existence, matching
 from synmt.reporting.figures import INK, ONE, check_plot, fit_text
 from synmt.reporting.values import (
     Column,

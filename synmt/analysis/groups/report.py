@@ -19,8 +19,7 @@ from synmt.analysis.groups.grouping import (
     parse_buckets,
 )
 from synmt.analysis.groups.labels import choose_sentences, group_by_labels, read_labels
-from synmt.analysis.groups.results import ResultTable, results_table
-from synmt.analysis.groups.scores import SentenceScores, collect, tabulate
+from synmt.analysis.groups.results import ResultTable, SentenceScores, collect, results_table, tabulate
 from synmt.analysis.groups.trees import group_by_trees, parse_side
 from synmt.analysis.inputs import check_name, save_plot, scoring_options
 from synmt.analysis.systems import Translations, read_systems

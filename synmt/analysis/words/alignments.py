@@ -130,20 +130,17 @@ def by_aligned_words(
         found = attention(run, (lines.source, lines.hypothesis), texts.source, one.words, raw=raw)
         return join_alignments(most_attended(found), texts.source, one.words)
 
-    aligned = texts.of_each(align) if options.alignments is None else {}
+    aligned = list(map(align, texts.translations)) if options.alignments is None else []
     return [
         replace(
             group,
             by=group.by.replace("source word", "aligned source word"),
             side="target",
             words=carry_over(group.words, pairs, len(texts.reference)),
-            translated={
-                name: [
-                    carry_over(group.words, own, len(one.words))
-                    for own, one in zip(seeds, texts.translations[name], strict=True)
-                ]
-                for name, seeds in aligned.items()
-            },
+            translated=[
+                carry_over(group.words, own, len(one.words))
+                for own, one in zip(aligned, texts.translations, strict=False)
+            ],
         )
         for group in groups
     ]

@@ -53,7 +53,7 @@ def analyze_words(options: WordOptions) -> Report:
     heading = _heading(texts.names, where)
     parts: list[Part] = [part for table in tables for part in _parts(table, heading)]
     if options.ngrams:
-        lines = texts.of_each(lambda one: one.words.lines)
+        lines = texts.by_system(one.words.lines for one in texts.translations)
         parts += ngram_tables(lines, texts.reference.lines, top=options.top, where=where)
     if options.plot:
         save_plot(options.plot, partial(draw_results, list(map(_shown, tables))))
