@@ -46,7 +46,7 @@ def check_name(name: str, names: Sequence[str], what: str) -> None:
 @contextmanager
 def log_once() -> Iterator[None]:
     """Show a remark only once in the block, although several analyses make it; files of the log have all."""
-    shown: set[str] = set()
+    shown = set()
 
     def is_new(record: logging.LogRecord) -> bool:
         text = record.getMessage()
@@ -165,7 +165,7 @@ def parse_in_parts(
     """Parse lines, with progress, and warn of each line that could not be parsed into one tree."""
     from synmt.parsing.lines import warn_of_failure
 
-    parses: list[Parse] = []
+    parses = []
 
     def warn(index: int, reason: str) -> None:
         place = len(parses) + index

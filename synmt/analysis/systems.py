@@ -120,7 +120,7 @@ def read_translations(
 
 def _each_once(groups: Sequence[_Group]) -> list[_Group]:
     """Leave out a system that is there already: it would count as one more comparison."""
-    found: list[_Group] = []
+    found = []
     for name, members in groups:
         if any(_same_runs(members, other) for _, other in found):
             _logger.warning("%s is given twice, and counts once", printable(name))

@@ -103,7 +103,7 @@ def cost_line(run: Run) -> str:
     """Write in one line what a run cost, as far as it is known."""
     cost = run_cost(run)
     rate = _ratio(cost.sentences, cost.translation_processor_seconds)
-    wall_clock, processor = list[str](), list[str]()
+    wall_clock, processor = [], []
     if cost.weights is not None:
         wall_clock.append(f"{cost.weights:,} weights")
     if cost.seconds is not None:
@@ -170,7 +170,7 @@ def cost_table(
         mean = " on average over its seeds" if len(first) > 1 else ""
         about = f"first validation with a loss of {goal:.3f}, the best of {baseline}{mean}, or lower"
     steps = count_column("steps to loss", about=about)
-    rows = list[list[Value]]()
+    rows = []
     for name, costs in systems:
         score = scores[name] if scores else None
         rows.append([name, score, *map(_mean, zip(*map(_values, costs), strict=True))])

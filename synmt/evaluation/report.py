@@ -14,7 +14,7 @@ from synmt.evaluation.cost import cost_table, costs_of
 from synmt.evaluation.seeds import FEW_SEEDS
 from synmt.evaluation.systems import System, matching
 from synmt.files.writing import write_output
-from synmt.reporting.values import Column, Report, Table, Value, count_column, text_column
+from synmt.reporting.values import Column, Report, Table, count_column, text_column
 
 _P_VALUES = {
     "bootstrap": "boot. p",
@@ -82,7 +82,7 @@ def _score_table(comparison: SystemComparison) -> Table:
         if name in samples:
             about += f", {samples[name]}, seed {plan.seed}"
         columns.append(Column(title=_P_VALUES[name], kind="p", about=about))
-    rows = list[list[Value]]()
+    rows = []
     for system, result in _each(comparison):
         found = result.comparison
         row = [system.name, result.metric.title, result.value, result.interval, result.difference]

@@ -83,7 +83,7 @@ def systems_from_lines(systems: Sequence[Lines], references: Lines, source: Line
 
 def _read_runs(paths: Sequence[Path], test: str | None, on: str | None) -> dict[Path, Outputs]:
     """Read the runs among some paths; all use the test set of the first run, and its text or its tokens."""
-    runs: dict[Path, Outputs] = {}
+    runs = {}
     for path in filter(Path.is_dir, paths):
         runs[path] = outputs = from_run(path, test, on=on)
         test, on = outputs.test, "tokens" if outputs.scoring.on_tokens else "text"

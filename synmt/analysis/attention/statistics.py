@@ -88,7 +88,7 @@ def measure_heads(
     Returns the statistics of each line that is not empty, by its number from 0, and the number of lines with more
     pieces than the model's maximum, which are left out.
     """
-    found: dict[int, HeadStatistics] = {}
+    found = {}
     too_long = 0
     read = replace(text, target=None) if side_of(kind) == "source" else text
     for forward in run_with_progress(translator, read, "reading attention", what=KINDS[kind].captured):

@@ -2,7 +2,8 @@
 
 Words that differ are marked by colour and underlined: solid if the reference has the word, dashed if it does not.
 
-Word alignments are SVG: the source between two translations, with a line for each attention weight. The line to the source word with the highest weight is solid, the others are dashed; thicker lines have higher weights.
+Word alignments are SVG: the source between two translations, with a line for each attention weight. The
+line to the source word with the highest weight is solid, the others are dashed; thicker lines have higher weights.
 The colours are those of Okabe and Ito (2008), lighter on a dark screen.
 """
 
@@ -88,7 +89,7 @@ def _alignments(
     one: ComparedSentence, words: SentenceWords, names: Sequence[str], kinds: Sequence[list[WordKind]]
 ) -> Iterator[str]:
     """Draw the source between the translations of every two systems that have alignments."""
-    aligned = list[AlignedTranslation | None]()
+    aligned = []
     for name, line, of_words, attention in zip(names, one.translations, kinds, words.attentions, strict=False):
         drawn = None
         if attention is not None and attention.size:

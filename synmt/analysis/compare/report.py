@@ -27,7 +27,6 @@ from synmt.reporting.values import (
     Report,
     Table,
     TextBlock,
-    Value,
     Written,
     count_column,
     text_column,
@@ -90,7 +89,7 @@ def systems_table(compared: ComparedSystems) -> Table:
         count_column("equal", name="ties"),
         count_column("worse", name="losses"),
     ]
-    rows = list[list[Value]]()
+    rows = []
     for letter, one in zip(compared.letters, compared.systems, strict=True):
         found, name = one.difference, f"{letter}: {one.name}"
         against = [found.difference, found.interval, one.holm_p, *one.counts] if found else [None] * 6
@@ -108,9 +107,9 @@ def sentences_table(compared: ComparedSystems, on_page: Callable[[], TextBlock])
         Column(title=compared.ranking.title, digits=1, name="score"),
         text_column("sentence", about=f"[…]: {compared.marked}"),
     ]
-    rows = list[list[Value]]()
+    rows = []
     for one in compared.sentences:
-        first: list[Value] = [one.line, one.gain]
+        first = [one.line, one.gain]
         if one.source:
             rows.append([*first, "source", None, one.source])
         rows.append([*first, "reference", None, one.reference])

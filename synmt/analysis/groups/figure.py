@@ -5,7 +5,7 @@ After figure 2 of Bugliarello & Okazaki (2020), which has differences and shares
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +68,7 @@ def _width(table: ResultTable) -> float:
 
 
 def _draw_table(part: SubFigure, table: ResultTable, suffix: str) -> None:
-    draws: list[Callable[[Axes, ResultTable], None]] = [_draw_values, *[_draw_differences] * table.compared]
+    draws = [_draw_values, *[_draw_differences] * table.compared]
     *panels, below = part.subplots(len(draws) + 1, 1, sharex=True, height_ratios=[2.4] * len(draws) + [1])
     for axes, draw in zip(panels, draws, strict=True):
         draw(axes, table)

@@ -65,7 +65,7 @@ def analyze_groups(options: GroupOptions) -> Report:
         shown = results_table(replace(table, notes=remarks), f"{metric.title} by {table.by}")
         caption = f"{heading}. {figure_caption(table)}"
         parts += [shown, Figure(draw=partial(draw_results, [table]), caption=caption)]
-    facts: dict[str, Any] = {
+    facts = {
         "system": sentences.title,
         "baseline": sentences.names[0] if len(systems) > 1 else None,
         "systems": [{"system": name, "seeds": len(seeds)} for name, seeds in systems.items()],

@@ -93,12 +93,12 @@ class _Family:
 
 def _families(parents: Sequence[int]) -> list[_Family]:
     """Assign columns to tracks, narrow families first, so that only crossing arcs cross."""
-    spans: dict[tuple[int, bool], tuple[int, int]] = {}
+    spans = {}
     for word, parent in enumerate(parents):
         if word != parent:
             first, last = spans.get((parent, word < parent), (parent, parent))
             spans[parent, word < parent] = min(first, word), max(last, word)
-    families: list[_Family] = []
+    families = []
     for (parent, _), (first, last) in sorted(spans.items(), key=lambda item: (item[1][1] - item[1][0], item[0])):
         overlapping = [other for other in families if other.first <= last and first <= other.last]
         # both sides of a parent may share a track

@@ -53,7 +53,7 @@ class InducedTrees:
 
 def induce_trees(translator: Translator, heads: Sequence[Head], text: ParsedText) -> InducedTrees:
     """Run the model over a text and induce the trees of every head, with progress."""
-    found: dict[int, list[tuple[IntArray, IntArray]]] = {}
+    found = {}
     too_long = 0
     for forward in run_with_progress(translator, text, "inducing trees"):
         tensors = [tree_weights(head, text.side, forward) for head in heads]

@@ -22,7 +22,7 @@ from synmt.analysis.trees.induced import InducedTrees
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError
 from synmt.evaluation.outputs import the_test_set
-from synmt.reporting.values import Marked, Part, Table, TextBlock, Value, count_column, share_column, text_column
+from synmt.reporting.values import Marked, Part, Table, TextBlock, count_column, share_column, text_column
 from synmt.syntax.parse import Parse
 
 _MOST_RULES = 24
@@ -151,7 +151,7 @@ def _accuracy_table(results: TreeResults) -> Table:
         notes.append(f"gold trees come from a parser, which makes errors: {results.gold.parser}")
     if choice:
         notes.append("*: the best, selected on these sentences; expect a lower accuracy on others")
-    rows = list[list[Value]]()
+    rows = []
     for row in (*results.induced, *results.baselines):
         da, ua = row.attachment.da, row.attachment.ua
         top = row.choices and row.choices.da.value
@@ -227,7 +227,7 @@ def _row_facts(row: TreeRow) -> dict[str, Any]:
 
 def _children(rules: Counter[Rule]) -> dict[str, dict[str, int]]:
     """List a grammar: tag of the parent -> tag of the child -> words, the most frequent first."""
-    found: dict[str, dict[str, int]] = {}
+    found = {}
     for (parent, child), words in most_frequent(rules):
         found.setdefault(parent, {})[child] = words
     return found

@@ -185,7 +185,7 @@ def _results(counts: Counts, measure: str) -> dict[str, list[GroupResult]]:
     enough = {name: _in_enough_sentences(seeds, measure) for name, seeds in counts.items()}  # (G+1,) each
     base, *others = counts
     samples = _resampled(counts, measure, _samples(sum(int((enough[base] & enough[one]).sum()) for one in others)))
-    found: dict[str, list[GroupResult]] = {}
+    found = {}
     for name in counts:
         found[name] = []
         for group, own in enumerate(values[name].T):

@@ -94,7 +94,7 @@ def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:
 
     A system whose model cannot read the text is left out, unless there is no other.
     """
-    found, errors = dict[str, list[DoubleArray | None]](), []
+    found, errors = {}, []
     for system in texts.systems:
         for run, lines in [(seed.run, seed.as_read()) for seed in system.seeds if seed.run][:1]:
             read = lines.source, lines.reference
@@ -172,7 +172,7 @@ def read_alignments(path: Path, source: TokenizedText, reference: TokenizedText)
 
 
 def _read_pairs(line: str, lengths: tuple[int, int], where: str) -> list[Pair]:
-    pairs: list[Pair] = []
+    pairs = []
     for text in line.split():
         found = _PAIR.fullmatch(text)
         if not found:

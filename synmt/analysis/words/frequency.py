@@ -119,7 +119,7 @@ def prepared_text(run: Run) -> Path | None:
 
 
 def _count(lines: Iterator[str], options: MetricOptions, total: int | None) -> Counter[str]:
-    counts: Counter[str] = Counter()
+    counts = Counter()
     with progress("counting words", total, "lines") as advance:
         while some := list(islice(lines, _LINES_AT_ONCE)):
             counts.update(tokenize(some, options))

@@ -122,7 +122,7 @@ def by_trees(
     read = texts.first.as_read()
     lines = read.source if side == "source" else read.reference
     given = list(read_parses(options.parses, lines)) if options.parses else None
-    parses, translations, translated = given or [], [], list[list[Parse]]()
+    parses, translations, translated = given or [], [], []
     trees = options.parses.name if options.parses else ""
     if side == "target":
         parser = find_side_parser(options, run, side, "choose `--words frequency`, which needs no trees")
@@ -147,10 +147,10 @@ def tree_labels(kind: TreeLabel, text: TokenizedText, lines: Sequence[str], pars
 
     lines: the lines that were parsed, whose spaces may differ from those of the text.
     """
-    found: list[str] = []
+    found = []
     for words, line, parse in zip(text.lines, lines, parses, strict=True):
         labels = kind.label(parse)
-        owners: list[int] = word_of(locate_words(words, line), parse.spans).tolist()
+        owners = word_of(locate_words(words, line), parse.spans).tolist()
         found += [labels[owner] if owner >= 0 else UNKNOWN for owner in owners]
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def analyze_words(options: WordOptions) -> Report:
         parts += ngram_tables(lines, texts.reference.lines, top=options.top, where=where)
     if options.plot:
         save_plot(options.plot, partial(draw_results, list(map(_shown, tables))))
-    facts: dict[str, Any] = {
+    facts = {
         "systems": texts.names,
         "test": test or None,
         "tokenize": scoring.tokenize,

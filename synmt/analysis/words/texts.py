@@ -133,7 +133,7 @@ def tokenize(lines: Sequence[str], options: MetricOptions) -> TokenizedText:
 
 def match_words(hypothesis: TokenizedText, reference: TokenizedText) -> IntArray:
     """Find the word of the reference that each word of a translation matches: (M,), -1 for none."""
-    found: list[int] = []
+    found = []
     for words, start, others in zip(hypothesis.lines, reference.starts.tolist(), reference.lines, strict=True):
         places: defaultdict[str, list[int]] = defaultdict(list)
         for place, word in enumerate(others, start):

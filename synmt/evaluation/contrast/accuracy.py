@@ -109,7 +109,7 @@ def decide(
     trees: of the sources; by default the model's parser makes them.
     name: of the model, for the progress.
     """
-    sources, contrasts, first = contrast_set.sources, contrast_set.contrasts, dict[str, int]()
+    sources, contrasts, first = contrast_set.sources, contrast_set.contrasts, {}
     rows = [one.source if trees else first.setdefault(sources[one.source], one.source) for one in contrasts]
     # with trees: all sources, also those without contrasts, so that they stay aligned with the trees
     targets: dict[int, dict[str, None]] = {row: {} for row in range(len(sources))} if trees else {}
@@ -136,7 +136,7 @@ def _decide(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
 
 def groupings(contrasts: Sequence[Contrast]) -> dict[str, list[str]]:
     """List the groups of each grouping, numbers in their order."""
-    groups: dict[str, dict[str, None]] = {}
+    groups = {}
     for contrast in contrasts:
         for name, group in contrast.groups.items():
             groups.setdefault(name, {})[group] = None
@@ -164,7 +164,7 @@ def tabulate(
     # won, tied, won by piece
     flags = [np.array([(one.won, one.tied, one.won_by_piece) for one in decisions]) for decisions in models]  # (N, 3)
     sources = np.array([one.source for one in contrasts])  # (N,)
-    tables = dict[str | None, list[ContrastRow]]()
+    tables = {}
     for by, groups in [(None, ["all"]), *groupings(contrasts).items()]:
         if len(groups) > MOST_GROUPS:
             continue

@@ -154,7 +154,7 @@ def _table(by: str, rows: Sequence[ContrastRow], models: Sequence[str], options:
 
 
 def _cells(row: ContrastRow) -> list[Value]:
-    cells: list[Value] = [row.group, row.pairs]
+    cells = [row.group, row.pairs]
     for number, result in enumerate(row.results):
         cells += [result.accuracy, result.interval]
         if number:
