@@ -207,12 +207,14 @@ def save_plot(path: Path, draw: Callable[[], Figure], *, grid: str = "y") -> Non
         )
 
 
-def say_left_out(*, too_long: int, empty: int) -> None:
-    """Log how many sentences were left out, and why."""
+def log_left_out(lines: int, measured: int, too_long: int) -> dict[str, int]:
+    """Count the lines that were left out by the reason, and log the counts."""
+    empty = lines - measured - too_long
     reasons = [(too_long, "with more pieces than the model takes"), (empty, "without words")]
     counts = [f"{count:,} {why}" for count, why in reasons if count]
     if counts:
         _logger.info(f"sentences left out: {', '.join(counts)}")
+    return {"too_long": too_long, "empty": empty}
 
 
 def scoring_options(

@@ -114,27 +114,26 @@ def _seed_table(comparison: SystemComparison) -> Table:
 def _facts(comparison: SystemComparison) -> dict[str, Any]:
     systems = []
     for position, system in enumerate(comparison.systems):
-        scores = {name: _result_facts(results[position]) for name, results in comparison.results.items()}
+        scores = {}
+        for name, results in comparison.results.items():
+            result = results[position]
+            scores[name] = {
+                "name": result.metric.title,
+                "score": result.value,
+                "signature": result.metric.signature,
+                "interval": [result.low, result.high],
+                "details": result.details,
+                "seeds": {"scores": [score.value for score in result.seeds], **asdict(result.spread)},
+                "difference": result.difference,
+                "p_values": result.p_values,
+                "comparison": result.comparison and asdict(result.comparison),
+            }
         systems.append({"system": system.name, "seeds": [seed.path for seed in system.seeds], "scores": scores})
     plan, base = comparison.plan, systems[0]["system"]
     return {
         "systems": systems,
         "bootstrap": {"samples": plan.resamples, "seed": plan.seed, "base": base},
         "randomization": {"samples": plan.swaps, "seed": plan.seed, "base": base},
-    }
-
-
-def _result_facts(result: SystemResult) -> dict[str, Any]:
-    return {
-        "name": result.metric.title,
-        "score": result.value,
-        "signature": result.metric.signature,
-        "interval": [result.low, result.high],
-        "details": result.details,
-        "seeds": {"scores": [score.value for score in result.seeds], **asdict(result.spread)},
-        "difference": result.difference,
-        "p_values": result.p_values,
-        "comparison": asdict(result.comparison) if result.comparison else None,
     }
 
 

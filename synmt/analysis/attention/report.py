@@ -76,8 +76,7 @@ def analyze_attention(options: AttentionOptions) -> Report:
         inputs.save_plot(options.plot, partial(draw_maps, heat_map, system=outputs.system))
     text, parser = _parse(options, translator, run, kind, text)
     sentences, too_long = measure_heads(translator, heads, kind, text)
-    left_out = {"too_long": too_long, "empty": len(text.source) - len(sentences) - too_long}
-    inputs.say_left_out(too_long=too_long, empty=left_out["empty"])
+    left_out = inputs.log_left_out(len(text.source), len(sentences), too_long)
     joined = join(list(sentences.values()), trees=kind != "cross")
     words = [len(one.parents) for one in sentences.values()]
     of = f"{KINDS[kind].lines} of {the_test_set(outputs.test)}{f', with trees of {parser}' if parser else ''}"

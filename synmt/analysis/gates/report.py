@@ -27,11 +27,11 @@ from synmt.analysis.gates.page import style, words_as_html
 from synmt.analysis.inputs import (
     check_recorded,
     find_parser,
+    log_left_out,
     name_parser,
     parse_lines,
     read_test,
     save_plot,
-    say_left_out,
 )
 from synmt.analysis.options import GateOptions
 from synmt.decode.translator import Translator
@@ -76,8 +76,7 @@ def analyze_gates(options: GateOptions) -> Report:
     sentences, too_long = read_gates(translator, text)
     words = gated_words(sentences)
     rows = tag_rows(words, gated_words(sentences, without=PUNCTUATION))
-    left_out = {"too_long": too_long, "empty": len(outputs.source) - len(sentences) - too_long}
-    say_left_out(too_long=too_long, empty=left_out["empty"])
+    left_out = log_left_out(len(outputs.source), len(sentences), too_long)
     draw = partial(draw_gates, rows, system=outputs.system)
     if options.plot:
         save_plot(options.plot, draw)

@@ -325,7 +325,11 @@ def tabulate(grouping: Grouping, systems: Scores) -> ResultTable:
             rows.append(_score_group(name, members, grouping, systems, samples))
             advance(1)
     *rows, total = correct(rows, "score")
-    measures = _measures(_metric_of(systems), grouping)
+    metric = _metric_of(systems)
+    # exact matches come before scores
+    measures = [share_column("exact match", name="accuracy")] * grouping.exact
+    about = "" if metric.higher_is_better else LOWER
+    measures.append(Column(title=metric.title, name="score", about=about))
     sizes = [
         count_column("sentences"),
         share_column("share", about="share of the sentences"),
@@ -336,13 +340,6 @@ def tabulate(grouping: Grouping, systems: Scores) -> ResultTable:
 
 def _metric_of(systems: Scores) -> Metric:
     return next(iter(systems.values()))[0].score.metric
-
-
-def _measures(metric: Metric, grouping: Grouping) -> list[Column]:
-    """Describe the scores by the metric, after exact matches where these are reported."""
-    exact = share_column("exact match", name="accuracy")
-    about = "" if metric.higher_is_better else LOWER
-    return [*[exact] * grouping.exact, Column(title=metric.title, name="score", about=about)]
 
 
 def _score_group(name: str, members: BoolArray, grouping: Grouping, systems: Scores, samples: int) -> GroupRow:

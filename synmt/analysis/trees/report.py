@@ -43,7 +43,7 @@ def analyze_trees(options: TreeOptions) -> Report:
     _logger.info(f"compared with: {gold}")
     trees = induce_trees(translator, heads, text)
     results = compare_induced(trees, text, gold)
-    inputs.say_left_out(too_long=results.too_long, empty=results.empty)
+    left_out = inputs.log_left_out(len(text.source), len(trees.lines), trees.too_long)
     best = trees.by_head[results.best]
     drawings = [
         TreeDrawing(f"sentence {index + 1}", parents, text.gold[index])
@@ -56,7 +56,7 @@ def analyze_trees(options: TreeOptions) -> Report:
     return Report(
         title=f"{system}: trees of the {side}; {gold}",
         parts=[*result_parts(results), *_drawn(drawings, f"{system}, {best.head.name}", gold.kind)],
-        facts={"system": system, "side": side, **result_facts(results)},
+        facts={"system": system, "side": side, "left_out": left_out, **result_facts(results)},
         system=system,
         runs=(run.folder,),
     )

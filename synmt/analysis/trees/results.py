@@ -75,15 +75,12 @@ class TreeResults:
     """The attachment accuracy of a model's trees.
 
     sentences: number of sentences compared.
-    too_long, empty: number of sentences left out.
     induced: the trees of each head of the model; baselines: the branching baselines.
     rules: of the grammar of the gold trees.
     """
 
     gold: GoldTrees
     sentences: int
-    too_long: int
-    empty: int
     induced: list[TreeRow]
     baselines: list[TreeRow]
     rules: Counter[Rule]
@@ -118,8 +115,6 @@ def compare_induced(trees: InducedTrees, text: ParsedText, gold: GoldTrees) -> T
     return TreeResults(
         gold=gold,
         sentences=len(parses),
-        too_long=trees.too_long,
-        empty=len(text.source) - len(parses) - trees.too_long,
         induced=induced,
         baselines=[_compare(name, chains, parses) for name, chains in branching_baselines(parses)],
         rules=count_rules([parse.parents for parse in parses], parses),
@@ -199,7 +194,6 @@ def result_facts(results: TreeResults) -> dict[str, Any]:
         "gold": str(results.gold),
         "parser": results.gold.parser or None,
         "sentences": results.sentences,
-        "left_out": {"too_long": results.too_long, "empty": results.empty},
         "words": results.words,
         "best": results.induced[results.best].name,
         "rows": [_row_facts(row) for row in (*results.induced, *results.baselines)],
