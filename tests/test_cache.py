@@ -178,7 +178,7 @@ def test_a_run_stores_the_statistics_of_its_translations(cache, tmp_path, monkey
     (folder / "segments").mkdir(parents=True)
     (folder / "segments" / "old.segments").write_text("of translations that are no more")
     tests = {"test": SplitFiles(source=tmp_path / "text.en", target=tmp_path / "text.de")}
-    list(translate_tests(run, run.recipe(), tests))
+    translate_tests(run, run.recipe(), tests)
     scores = json.loads((folder / "scores.json").read_text())
     assert len(files(folder / "segments")) == len(scores) == 3
     hypotheses, references = (list(read_lines(folder / f"{name}.txt")) for name in ("hypothesis", "reference"))
