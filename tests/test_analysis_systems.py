@@ -8,7 +8,6 @@ from small_run import write_tests
 
 from synmt.analysis.systems import read_translations
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.outputs import Outputs, baseline_of
 from synmt.run import Run
 
 SOURCE, REFERENCES = ["Yes.", "No."], ["Ja.", "Nein."]
@@ -113,7 +112,12 @@ def test_systems_that_do_not_belong_together_are_refused(runs):
 
 
 def test_a_file_has_no_words_of_the_run_that_it_is_compared_with(tmp_path):
-    (tmp_path / "hyp").write_text("Na gut.\n")
-    run = Outputs("run", "test", ["Yes!"], ["Ja!"], ["Ja."], tokens=(["Yes !"], ["Ja !"], ["Ja ."]))
-    file = baseline_of(run, tmp_path / "hyp").as_read()
-    assert (file.source, file.reference, file.hypothesis) == (["Yes!"], ["Ja!"], ["Na gut."])
+    write(tmp_path / "run")
+    tokens = tmp_path / "run/tests/test/tokens"
+    tokens.mkdir()
+    for name, lines in (("source", "Yes .\nNo .\n"), ("reference", "Ja .\nNein .\n"), ("hypothesis", "Ja .\nJa .\n")):
+        (tokens / f"{name}.txt").write_text(lines)
+    (tmp_path / "hyp").write_text("Na gut.\nNein.\n")
+    file, run = (one.seeds[0].as_read() for one in read_translations([tmp_path / "run"], baseline=tmp_path / "hyp"))
+    assert run.source == ["Yes .", "No ."]
+    assert (file.source, file.reference, file.hypothesis) == (SOURCE, REFERENCES, ["Na gut.", "Nein."])

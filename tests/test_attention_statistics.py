@@ -11,26 +11,25 @@ from small import MONKEY, MONKEY_WORD_OF, random_tree, small_model
 from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
 
 from synmt.analysis.attention.figures import COLOURS, LEAST_BIAS, check_legible, draw_maps, limits, spell
-from synmt.analysis.attention.heads import AttentionMap, Head, heads_of, read_map, side_of
+from synmt.analysis.attention.heads import AttentionMap, heads_of, read_map, side_of
 from synmt.analysis.attention.statistics import (
     NO_CHOICE,
+    best_head,
     counted_words,
     entropies,
+    head_table,
+    join,
     measure_cross_heads,
     measure_heads,
     measure_self_heads,
     position_owners,
-    word_level_weights,
-)
-from synmt.analysis.attention.tables import (
-    best_head,
-    head_table,
-    join,
     relation_agreement,
     relation_table,
     usual_offset,
+    word_level_weights,
 )
 from synmt.analysis.forward_passes import ParsedText
+from synmt.analysis.heads import Head
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError

@@ -339,7 +339,7 @@ def test_a_model_that_cannot_read_the_text_does_not_align_it(place, caplog):
 
 def test_groups_that_are_rarely_aligned_are_named():
     numbers = [0] * 30 + [1] * 29 + [2] * 40 + [-1] * 50
-    groups = WordGroups("tag", "", ["DET", "X", "PUNCT"], np.array(numbers), {}, side="source")
+    groups = WordGroups("tag", "", ["DET", "X", "PUNCT"], np.array(numbers), [], side="source")
     some = [*range(15), *range(60, 79)]
     pairs = np.array([(word, 2 * word) for word in some])
     (line,) = rarely_aligned(groups, pairs)

@@ -10,11 +10,17 @@ import sacrebleu
 from small_run import PASCAL, TEXT, make_run
 from tiny import chain_of
 
-from synmt.analysis.compare.alignment_svg import AlignedTranslation, draw_alignments
-from synmt.analysis.compare.cards import make_cards
+from synmt.analysis.compare.cards import AlignedTranslation, draw_alignments, make_cards
 from synmt.analysis.compare.report import draw_boxes, sentences_table, systems_table
-from synmt.analysis.compare.sentences import rank_differences, ranking_metric
-from synmt.analysis.compare.word_difference import bracketed, classify_all, classify_words, stretches, word_spans
+from synmt.analysis.compare.sentences import (
+    bracketed,
+    classify_all,
+    classify_words,
+    rank_differences,
+    ranking_metric,
+    stretches,
+    word_spans,
+)
 from synmt.analysis.compare.words import SentenceWords, WordDetails, word_attention
 from synmt.analysis.trees.svg import draw_parse
 from synmt.decode.translator import Translator

@@ -12,9 +12,10 @@ from small_run import make_run, write_tests
 from tiny import succeed
 
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.cost import check_runs, cost_line, cost_rows, cost_table, costs_of, first_step, run_cost
+from synmt.evaluation.cost import check_runs, cost_line, cost_table, costs_of, first_step, run_cost
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.systems import System
+from synmt.reporting.cells import shown_rows
 from synmt.run import Run
 
 
@@ -53,7 +54,8 @@ def test_the_cost_of_a_run_is_what_its_files_say(tmp_path):
 def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
     plain, other = run_cost(write_run(tmp_path / "a")), run_cost(write_run(tmp_path / "b", seconds=80, losses=(1.9, 1)))
     systems = [("plain", [plain]), ("pascal", [plain, other])]
-    columns, first, second = cost_rows(systems)
+    table = cost_table(systems)
+    columns, (first, second) = [column.title for column in table.columns], shown_rows(table)
     assert dict(zip(columns, first, strict=True)) == {
         "system": "plain",
         "weights": "17",
@@ -69,7 +71,7 @@ def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
     }
     shown = dict(zip(columns, second, strict=True))
     assert (shown["training"], shown["steps to loss"]) == ("2 min 55 s", "15")
-    assert any("2.000, the best of plain" in line for line in cost_table(systems).explanations())
+    assert any("2.000, the best of plain" in line for line in table.explanations())
     assert cost_line(Run(tmp_path / "a")) == (
         "17 weights, training 2 min 30 s; in processor time: parsing 6 s, translation 10.0 sentences/s"
     )
@@ -91,8 +93,8 @@ def test_a_run_of_an_older_version_has_what_it_wrote(tmp_path):
     cost = run_cost(run)
     assert (cost.seconds, cost.tokens, cost.parse_processor_seconds, cost.sentences) == (None,) * 4
     assert cost_line(run) == "17 weights"
-    [columns, _] = cost_rows([("old", [cost])])
-    assert columns == ["system", "weights", "steps", "memory"]
+    table = cost_table([("old", [cost])])
+    assert [column.title for column in table.columns] == ["system", "weights", "steps", "memory"]
     run.log.unlink()
     assert run_cost(run).best_loss == math.inf
 

@@ -7,9 +7,10 @@ import pytest
 from fitting import cut_off, overlapping
 
 from synmt.analysis.attention.figures import draw_agreement, draw_maps
-from synmt.analysis.attention.heads import AttentionMap, Head
+from synmt.analysis.attention.heads import AttentionMap
 from synmt.analysis.groups.figure import draw_results
 from synmt.analysis.groups.results import GroupResult, GroupRow, ResultTable
+from synmt.analysis.heads import Head
 from synmt.analysis.robustness.conditions import Condition, Outcome
 from synmt.analysis.robustness.report import draw_robustness
 from synmt.analysis.words.accuracy import WordCounts, WordGroups, tabulate_words
@@ -96,7 +97,7 @@ def test_words_of_systems_with_long_names_and_few_groups_fit(names):
 
 
 def words_of(names):
-    groups = WordGroups("frequency of the target word", "times", ["1"], np.zeros(20, int), {})
+    groups = WordGroups("frequency of the target word", "times", ["1"], np.zeros(20, int), [])
     ones = np.ones((20, 2))
     return tabulate_words(groups, {name: [WordCounts(ones, ones, ones)] for name in names})
 

@@ -8,8 +8,7 @@ import pytest
 from synmt.analysis.groups import trees
 from synmt.analysis.groups.grouping import PAPERS, Grouping, by_length, count_units
 from synmt.analysis.groups.labels import by_label
-from synmt.analysis.groups.results import FEW_SENTENCES, results_table
-from synmt.analysis.groups.scores import SentenceScores, collect, tabulate
+from synmt.analysis.groups.results import FEW_SENTENCES, SentenceScores, collect, results_table, tabulate
 from synmt.analysis.groups.trees import DEPTH, LONGEST_DISTANCE, MEAN_DISTANCE, by_measure, by_relation, without_rare
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.evaluation.bootstrap import resamples
@@ -185,7 +184,7 @@ def test_p_values_are_corrected_for_all_comparisons_of_the_table():
 
 
 def test_a_large_table_has_enough_resamples_for_its_correction(monkeypatch):
-    monkeypatch.setattr("synmt.analysis.groups.scores.SAMPLES_EACH", 100)
+    monkeypatch.setattr("synmt.analysis.groups.results.SAMPLES_EACH", 100)
     found = tabulate(halves(), some_systems([1] * 5))
     # four differences in each of two halves and in all sentences
     assert found.samples == 1200

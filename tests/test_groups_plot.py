@@ -9,8 +9,7 @@ from test_groups import halves, some_systems
 
 from synmt.analysis.groups.figure import draw_results, names_height
 from synmt.analysis.groups.grouping import by_length
-from synmt.analysis.groups.results import GroupResult, GroupRow, ResultTable
-from synmt.analysis.groups.scores import tabulate
+from synmt.analysis.groups.results import GroupResult, GroupRow, ResultTable, tabulate
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.significance import Comparison
 from synmt.reporting.figures import check_plot, save_figure, series_style

@@ -10,10 +10,10 @@ from small import MONKEY, MONKEY_WORD_OF, small_model
 from small_run import PASCAL, TEXT, make_run
 
 from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, run_forward
+from synmt.analysis.heads import Head, annotation_weights, tree_heads
 from synmt.analysis.trees import induced
 from synmt.analysis.trees.attachment import compare_trees
-from synmt.analysis.trees.induced import collapse, induce_trees
-from synmt.analysis.trees.sources import TreeSource, tree_sources
+from synmt.analysis.trees.induced import collapse, induce_trees, tree_weights
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
@@ -46,7 +46,7 @@ def read_off(weights, monkeypatch, side="source", task="", spans=SPANS, **senten
     passed = ForwardPass([SentencePass(0, spans, spans, **sentence)], SimpleNamespace(), captured)
     monkeypatch.setattr(induced, "run_with_progress", lambda *given: iter([passed]))
     texts = ParsedText(side, [LINE], [LINE] if side == "target" else None, [MONKEY])
-    return induce_trees(SimpleNamespace(task=task), [TreeSource(side, "", 1, 1)], texts)
+    return induce_trees(SimpleNamespace(task=task), [Head(1, 1)], texts)
 
 
 def test_collapsing_sums_over_the_pieces_of_both_words_and_takes_the_diagonal_for_the_root():
@@ -72,8 +72,8 @@ def test_a_head_that_attends_to_parents_gives_the_tree(monkeypatch, signal, side
     margin = {"after": 1} if side == "source" else {"before": 1}
     found = read_off(chosen(signal, **margin), monkeypatch, side)
     assert found.lines == [0]
-    assert found.by_source[0].trees[0].tolist() == MONKEY.parents.tolist()
-    assert found.by_source[0].choices[0].tolist() == MONKEY.parents.tolist()
+    assert found.by_head[0].trees[0].tolist() == MONKEY.parents.tolist()
+    assert found.by_head[0].choices[0].tolist() == MONKEY.parents.tolist()
 
 
 def test_the_choices_need_not_be_a_tree(monkeypatch):
@@ -81,11 +81,11 @@ def test_the_choices_need_not_be_a_tree(monkeypatch):
     weights = np.zeros((8, 8))
     weights[np.arange(6), [1, 3, 3, 4, 5, 0]] = 1
     weights[6, 6] = 0.5
-    found = read_off(weights, monkeypatch).by_source[0]
+    found = read_off(weights, monkeypatch).by_head[0]
     assert found.choices[0].tolist() == [1, 2, 3, 4, 0]
     assert found.trees[0].tolist() == [1, 2, 3, 4, 4]
     # words without weight have no choice, but a parent
-    found = read_off(np.zeros((8, 8)), monkeypatch).by_source[0]
+    found = read_off(np.zeros((8, 8)), monkeypatch).by_head[0]
     assert found.choices[0].tolist() == [-1] * 5
     assert compare_trees(found.choices, [MONKEY]).da.value == 0
     assert len(found.trees[0]) == 5
@@ -93,7 +93,7 @@ def test_the_choices_need_not_be_a_tree(monkeypatch):
 
 def test_a_sentence_that_is_too_long_is_left_out_and_counted(monkeypatch):
     found = read_off(chosen(PARENT_FIRST, after=1), monkeypatch, dropped=3)
-    assert (found.lines, found.too_long, found.by_source[0].trees) == ([], 1, [])
+    assert (found.lines, found.too_long, found.by_head[0].trees) == ([], 1, [])
 
 
 def test_task_tags_belong_to_no_word(monkeypatch):
@@ -102,11 +102,11 @@ def test_task_tags_belong_to_no_word(monkeypatch):
     weights[1:6, 1:6][np.arange(5), MONKEY.parents] = 1
     weights[0, 2] = weights[6, 1] = weights[1, 0] = 5
     found = read_off(weights, monkeypatch, task="<TR>", spans=spans)
-    assert found.by_source[0].trees[0].tolist() == MONKEY.parents.tolist()
+    assert found.by_head[0].trees[0].tolist() == MONKEY.parents.tolist()
 
 
 def names(model, side="source", head=None):
-    return [source.name for source in tree_sources(model, side, head)]
+    return [one.name for one in tree_heads(model, side, head)]
 
 
 def test_heads_that_learn_trees_are_found_after_those_of_other_variants():
@@ -124,43 +124,43 @@ def test_heads_that_learn_trees_are_found_after_those_of_other_variants():
 
 
 def test_flat_annotations_are_read_and_called_flat():
-    [source] = tree_sources(small_model({"name": "latent_tree", "normalize": "flat"}, **LATENT), "source")
-    assert (source.name, source.file_name) == ("flat attention (latent_tree)", "flat")
+    [head] = tree_heads(small_model({"name": "latent_tree", "normalize": "flat"}, **LATENT), "source")
+    assert (head.name, head.file_name) == ("flat attention (latent_tree)", "flat")
 
 
 def test_annotations_without_weights_are_refused():
     memory = Memory(torch.zeros(1, 3, 1), torch.ones(1, 3))
     with pytest.raises(UsageError, match="own annotates the source without giving the weights"):
-        TreeSource("source", "own").weights(SimpleNamespace(memory=memory))  # type: ignore[arg-type]
+        annotation_weights(Head(variant="own"), SimpleNamespace(memory=memory))  # type: ignore[arg-type]
 
 
 def test_latent_trees_are_found_in_an_lstm():
     model = small_model({"name": "latent_tree"}, **LATENT)
     assert names(model) == ["latent trees (latent_tree)"]
-    assert tree_sources(model, "source")[0].file_name == "latent"
+    assert tree_heads(model, "source")[0].file_name == "latent"
     weights = torch.rand(2, 3, 3)
     passed = SimpleNamespace(memory=Memory(torch.zeros(2, 3, 1), torch.ones(2, 3), weights=weights))
-    assert torch.equal(tree_sources(model, "source")[0].weights(passed), weights)  # type: ignore[arg-type]
+    assert torch.equal(tree_weights(tree_heads(model, "source")[0], "source", passed), weights)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("head", ["3.1", "0.1", "2.5", "2.0", "2", "first", "1.2.3", "-1.2"])
 def test_a_missing_head_is_refused(head):
     said = f"'{head}' is not a head. LAYER.HEAD: 1.1 to 1.4, 2.1 to 2.4; or `all`"
     with pytest.raises(UsageError, match=re.escape(said)):
-        tree_sources(small_model(), "source", head)
+        tree_heads(small_model(), "source", head)
 
 
 def test_a_model_without_trees_is_refused_with_advice():
     named = "Variants that learn them: dbsa, latent_graph, latent_tree, lisa, tree_attention, tree_planting"
     said = rf"nothing in this model has learned trees of the source\. {named}.*--head LAYER\.HEAD"
     with pytest.raises(UsageError, match=said):
-        tree_sources(small_model({"name": "pascal"}), "source")
+        tree_heads(small_model({"name": "pascal"}), "source")
     with pytest.raises(UsageError, match="You can see the trees of its target with `--side target`, or read any head"):
-        tree_sources(small_model({"name": "dbsa", "layers": [1], "side": "target"}), "source")
+        tree_heads(small_model({"name": "dbsa", "layers": [1], "side": "target"}), "source")
     with pytest.raises(UsageError, match="an LSTM has no attention heads"):
-        tree_sources(small_model({"name": "latent_tree"}, **LATENT), "source", "1.1")
+        tree_heads(small_model({"name": "latent_tree"}, **LATENT), "source", "1.1")
     with pytest.raises(UsageError, match="has learned trees of the source") as error:
-        tree_sources(small_model(**LATENT), "source", where="runs/plain")
+        tree_heads(small_model(**LATENT), "source", where="runs/plain")
     assert error.value.where == "runs/plain"
     assert error.value.do.startswith("You can train a model with latent_tree (`synmt train ")
     assert "LAYER.HEAD" not in str(error.value)
@@ -170,9 +170,9 @@ def test_only_variants_for_the_side_are_suggested():
     with pytest.raises(
         UsageError, match=r"has learned trees of the target\. .* them: dbsa, tree_planting\. You can read any head"
     ):
-        tree_sources(small_model(), "target")
+        tree_heads(small_model(), "target")
     with pytest.raises(UsageError, match="You can see the trees of its source with `--side source`, or choose a run"):
-        tree_sources(small_model({"name": "latent_tree"}, **LATENT), "target")
+        tree_heads(small_model({"name": "latent_tree"}, **LATENT), "target")
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +186,7 @@ def test_every_head_of_a_run_gives_the_tree_of_its_weights(folder):
     targets = ["Ein Hund sieht die Katzen.", "Ein", "  ", TEXT[3]]
     for side, lines in (("source", sources), ("target", targets)):
         texts = ParsedText(side, sources, targets, [flat_parse(line) for line in lines])
-        heads = tree_sources(translator.model, side, "all")
+        heads = tree_heads(translator.model, side, "all")
         found = induce_trees(translator, heads, texts)
         assert found.lines == ([0, 2, 3] if side == "source" else [0, 3])
         for passed in run_forward(translator, sources, targets):
@@ -196,12 +196,12 @@ def test_every_head_of_a_run_gives_the_tree_of_its_weights(folder):
                 spans = getattr(sentence, side)
                 owners = word_of(spans, texts.gold[sentence.index].spans)
                 first = 0 if side == "source" else 1
-                for head, one in zip(heads, found.by_source, strict=True):
-                    weights = passed.captured.attention[side, head.layer][row, head.head - 1].numpy()
+                for head, one in zip(heads, found.by_head, strict=True):
+                    weights = passed.captured.attention[side, head.layer][row, head.number - 1].numpy()
                     part = weights[first : first + len(owners), first : first + len(owners)]
                     words = collapse(part.astype(float), owners, len(texts.gold[sentence.index]))
                     place = found.lines.index(sentence.index)
-                    assert one.source == head
+                    assert one.head == head
                     assert one.trees[place].tolist() == maximum_spanning_tree(words).tolist()
                     assert one.choices[place].tolist() == [int(row.argmax()) if row.any() else -1 for row in words]
 
@@ -210,11 +210,11 @@ def test_trees_do_not_depend_on_other_sentences(folder):
     translator = Translator.load(make_run(folder / "lisa", {"name": "lisa"}))
     lines = [TEXT[1], TEXT[0], "The girls", TEXT[2]]
     gold = [flat_parse(line) for line in lines]
-    heads = tree_sources(translator.model, "source", "all")
+    heads = tree_heads(translator.model, "source", "all")
     together = induce_trees(translator, heads, ParsedText("source", lines, None, gold))
     for index, line in enumerate(lines):
         alone = induce_trees(translator, heads, ParsedText("source", [line], None, [gold[index]]))
-        for one, other in zip(alone.by_source, together.by_source, strict=True):
+        for one, other in zip(alone.by_head, together.by_head, strict=True):
             assert one.trees[0].tolist() == other.trees[index].tolist()
 
 
@@ -222,9 +222,9 @@ def test_long_and_empty_sentences_do_not_change_the_numbers_of_others(folder):
     translator = Translator.load(make_run(folder / "short", {"name": "lisa"}, max_pieces=12))
     lines = ["", "The dog", "The boy sees the girl " * 5, "A cat"]
     texts = ParsedText("source", lines, None, [flat_parse(line) for line in lines])
-    found = induce_trees(translator, tree_sources(translator.model, "source"), texts)
+    found = induce_trees(translator, tree_heads(translator.model, "source"), texts)
     assert (found.lines, found.too_long) == ([1, 3], 1)
-    assert [len(tree) for tree in found.by_source[0].trees] == [2, 2]
+    assert [len(tree) for tree in found.by_head[0].trees] == [2, 2]
 
 
 def test_a_model_that_reads_trees_reads_the_given_ones(folder):
@@ -232,10 +232,10 @@ def test_a_model_that_reads_trees_reads_the_given_ones(folder):
     gold = Parse(MONKEY.words, MONKEY.spans, MONKEY.parents, MONKEY.relations, ["X"] * 5, certain_arcs(MONKEY))
     other = Parse(gold.words, gold.spans, np.array([4, 4, 4, 4, 4]), gold.relations, gold.tags)
     texts = ParsedText("source", [LINE], None, [gold], [gold])
-    heads = tree_sources(translator.model, "source", "all")
+    heads = tree_heads(translator.model, "source", "all")
     captured = [
         torch.cat([passed.captured.attention["source", 1] for passed in run_forward(translator, [LINE], None, [tree])])
         for tree in (gold, other)
     ]
     assert not torch.allclose(captured[0], captured[1])
-    assert len(induce_trees(translator, heads, texts).by_source) == len(heads)
+    assert len(induce_trees(translator, heads, texts).by_head) == len(heads)

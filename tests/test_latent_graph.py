@@ -6,7 +6,7 @@ import torch
 from attending import assert_alone_as_in_a_batch, random_trees
 from small import MONKEY, MONKEY_WORD_OF, random_batch, relation_warnings, small_model
 
-from synmt.analysis.trees.sources import tree_sources
+from synmt.analysis.heads import tree_heads
 from synmt.data.batch import collate, collate_source
 from synmt.data.corpus import Example, Tree
 from synmt.errors import UsageError
@@ -151,7 +151,7 @@ def test_it_learns_from_trees_only_if_told_and_reads_none():
     plain, supervised = with_graphs()[0], with_graphs(supervised=True)[0]
     assert plain.learns("source") == plain.reads("source") == supervised.reads("source") == ()
     assert {signal.name for signal in supervised.learns("source")} == {"parent_first", "word", "relation"}
-    assert [source.name for source in tree_sources(plain, "source")] == ["latent trees (latent_graph)"]
+    assert [head.name for head in tree_heads(plain, "source")] == ["latent trees (latent_graph)"]
     assert relation_warnings(LatentGraph, {"SUJ": 2}, supervised=True)
     assert not relation_warnings(LatentGraph, {"SUJ": 2})
 

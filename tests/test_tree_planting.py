@@ -11,9 +11,10 @@ from attending import assert_same_with_gradients, padding_mask, random_terms, ra
 from small import MONKEY, MONKEY_WORD_OF, batch_for, random_batch, random_example, slow_distances, small_model
 from stepping import assert_predicts_alike
 
-from synmt.analysis.attention.heads import Head, heads_of
+from synmt.analysis.attention.heads import heads_of
 from synmt.analysis.attention.statistics import of_predicting_steps
-from synmt.analysis.trees.sources import tree_sources
+from synmt.analysis.heads import Head, tree_heads
+from synmt.analysis.trees.induced import tree_weights
 from synmt.model.attention import Terms, causal_mask
 from synmt.model.capture import Activations
 from synmt.model.variant import Place, Syntax
@@ -212,12 +213,12 @@ def test_a_decoder_that_only_learned_translates_by_the_fast_step(norm):
 @pytest.mark.parametrize("side", SIDES)
 def test_an_analysis_reads_the_rows_that_have_learned(side):
     model = small_model({"name": "tree_planting", "side": side, "layers": [2]})
-    [source] = tree_sources(model, side)
+    [learnt] = tree_heads(model, side)
     *_, owned = (head for head in heads_of(model, side) if head.variant)
-    assert (source.predicts, owned.predicts) == (side == "target", side == "target")
+    assert (learnt.predicts, owned.predicts) == (side == "target", side == "target")
     weights = np.random.default_rng(1).dirichlet(np.ones(5), (1, 2, 5))  # BOS, or EOS, and four pieces
     captured = Activations(attention={(side, 2): torch.tensor(weights)})
-    found = source.weights(SimpleNamespace(captured=captured))[0].numpy()
+    found = tree_weights(learnt, side, SimpleNamespace(captured=captured))[0].numpy()
     plain, shifted = of_predicting_steps(weights, [Head(2, 1), replace(owned, number=2)])[0]
     assert (plain == weights[0, 0]).all()
     if side == "target":

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from synmt.analysis.groups.results import FEW_SENTENCES
-from synmt.analysis.systems import SystemOutputs
 from synmt.analysis.words.accuracy import WordCounts, WordGroups, count_words, tabulate_words
 from synmt.analysis.words.alignments import join_alignments
 from synmt.analysis.words.frequency import group_by_frequency
@@ -15,6 +14,7 @@ from synmt.analysis.words.texts import TokenizedText, WordTexts, found_words, ma
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.outputs import Outputs
+from synmt.evaluation.systems import System
 from synmt.files.reading import read_lines
 from synmt.syntax.align import locate_words
 
@@ -49,14 +49,14 @@ def numbers(tags):
 def texts_of(references, *systems, source=()):
     """Read the words of a test set that systems translated."""
     outputs = [Outputs(name, "", list(source), references, lines) for name, lines in zip("abc", systems, strict=False)]
-    return WordTexts([SystemOutputs(one.system, [one]) for one in outputs], MetricOptions(tokenize="none"))
+    return WordTexts([System(one.system, [one]) for one in outputs], MetricOptions(tokenize="none"))
 
 
 def counts_of(hypotheses, references, groups=None, names=()):
     """Count words by group, or all words only: groups of the reference and of the translation."""
     if groups is None:
         groups = np.full(len(cut(references)), -1), np.full(len(cut(hypotheses)), -1)
-    found = WordGroups("any", "", list(names), groups[0], {"a": [groups[1]]})
+    found = WordGroups("any", "", list(names), groups[0], [groups[1]])
     return count_words(texts_of(references, hypotheses), found, NO_PAIRS)["a"][0]
 
 
@@ -116,9 +116,7 @@ def row_of(table, group, system):
 
 
 def test_the_accuracy_by_tag_is_that_of_compare_mt():
-    groups = WordGroups(
-        "tag", "", NAMES, numbers(TAGS["reference"]), {"a": [numbers(TAGS["a"])], "b": [numbers(TAGS["b"])]}
-    )
+    groups = WordGroups("tag", "", NAMES, numbers(TAGS["reference"]), [numbers(TAGS["a"]), numbers(TAGS["b"])])
     table = tabulate_words(groups, count_words(texts_of(REFERENCE, A, B), groups, NO_PAIRS))
     # compare-mt a b with ref_labels and out_labels: recall, precision, F1
     expected = {
@@ -159,7 +157,7 @@ def test_the_accuracy_by_frequency_in_the_references_is_that_of_compare_mt():
 
 def test_a_source_word_is_right_if_all_words_aligned_with_it_are_found():
     texts = texts_of(REFERENCE, A, B, source=SOURCE)
-    groups = WordGroups("tag", "", NAMES, numbers(TAGS["source"]), {}, side="source")
+    groups = WordGroups("tag", "", NAMES, numbers(TAGS["source"]), [], side="source")
     counts = count_words(texts, groups, join_alignments(PAIRS, texts.source, texts.reference))
     # the fifth word of the last sentence
     assert [one.words[:, -1].tolist() for [one] in counts.values()] == [[5, 5, 6]] * 2
@@ -172,12 +170,12 @@ def test_a_source_word_is_right_if_all_words_aligned_with_it_are_found():
 
 
 def test_without_words_there_is_nothing_to_divide_by():
-    table = tabulate_words(WordGroups("any", "", [], np.full(2, -1), {}), {"a": [counts_of([""], ["x y"])]})
+    table = tabulate_words(WordGroups("any", "", [], np.full(2, -1), []), {"a": [counts_of([""], ["x y"])]})
     assert row_of(table, "all", 0) == [None, 0.0, 0.0]
     assert table.total.systems["a"]["precision"].low is None
 
 
-SOME = WordGroups("any", "", ["often", "seldom"], np.zeros(1, dtype=np.int64), {})
+SOME = WordGroups("any", "", ["often", "seldom"], np.zeros(1, dtype=np.int64), [])
 
 
 def many_counts(random, sentences=14):

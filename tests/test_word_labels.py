@@ -79,10 +79,10 @@ def test_distances_and_depths_are_those_of_a_walk_through_the_tree(seed):
 
 
 def test_groups_are_numbered_and_words_without_a_label_are_in_none():
-    groups = group_words(TREE_LABELS["tag"], ["NOUN", "DET", "NOUN", UNKNOWN], {"a": [["X", "DET"]]}, "target")
+    groups = group_words(TREE_LABELS["tag"], ["NOUN", "DET", "NOUN", UNKNOWN], [["X", "DET"]], "target")
     assert (groups.by, groups.names) == ("part of speech of the target word", ["NOUN", "DET", "X"])
-    assert (groups.words.tolist(), groups.translated["a"][0].tolist()) == ([0, 1, 0, -1], [2, 1])
-    ordered = group_words(TREE_LABELS["depth"], ["2", "0", ">6"], {}, "source")
+    assert (groups.words.tolist(), groups.translated[0].tolist()) == ([0, 1, 0, -1], [2, 1])
+    ordered = group_words(TREE_LABELS["depth"], ["2", "0", ">6"], [], "source")
     assert ordered.names == ["0", "1", "2", "3", "4", "5-6", ">6", "punctuation"]
     assert ordered.words.tolist() == [2, 0, 6]
 
@@ -92,7 +92,7 @@ def test_a_frequency_is_in_the_bucket_that_ends_with_it_or_above():
     groups = group_by_frequency(counts, texts_of(["x a b c d", "e f g"], ["a", ""]), "target", "")
     found = [groups.names[number] for number in groups.words]
     assert found == ["0", "1", "4", "5-9", "5-9", "10-99", "100-999", ">999"]
-    assert groups.translated["a"][0].tolist() == [1]
+    assert groups.translated[0].tolist() == [1]
 
 
 def test_the_words_of_a_training_text_are_counted_in_a_file_or_where_it_was_prepared():

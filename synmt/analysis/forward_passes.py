@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 
 from synmt.arrays import IntArray, Side
 from synmt.data.batch import collate
-from synmt.decode.inputs import Source
 from synmt.decode.translator import Translator
 from synmt.model.attention import Memory
 from synmt.model.capture import ActivationKind, Activations, capture
@@ -84,16 +82,20 @@ def run_forward(
     translator.refuse_linearised("an analysis")
     model = translator.model
     for chosen in translator.source_batches(sources, translator.trees(sources, trees)):
-        encoded = [_encode_target(translator, one, targets) for one in chosen]
-        examples = [replace(one.example, target=ids) for one, (ids, *_) in zip(chosen, encoded, strict=True)]
+        lines = [targets[one.index] if targets is not None else "" for one in chosen]
+        encoded = list(map(translator.target.encode, lines))
+        longest = translator.max_pieces
+        examples = [
+            replace(one.example, target=pieces.ids[:longest]) for one, pieces in zip(chosen, encoded, strict=True)
+        ]
         batch = collate(examples, translator.reading).to(translator.device)
         with capture(model, what) as captured:
             memory, _ = model.remember(batch.source, batch.source_signals)
             if targets is not None:
                 model.decode(memory, batch.target_input, model.syntax("target", {}))
         sentences = [
-            SentencePass(one.index, one.spans, spans, one.dropped + dropped)
-            for one, (_, spans, dropped) in zip(chosen, encoded, strict=True)
+            SentencePass(one.index, one.spans, pieces.spans[:longest], one.dropped + max(0, len(pieces.ids) - longest))
+            for one, pieces in zip(chosen, encoded, strict=True)
         ]
         yield ForwardPass(sentences, memory, captured)
 
@@ -106,9 +108,3 @@ def run_with_progress(
         for forward in run_forward(translator, text.source, text.target, text.model_trees, what=what):
             yield forward
             advance(len(forward.sentences))
-
-
-def _encode_target(translator: Translator, one: Source, targets: Sequence[str] | None) -> tuple[Any, IntArray, int]:
-    pieces = translator.target.encode(targets[one.index] if targets is not None else "")
-    longest = translator.max_pieces
-    return pieces.ids[:longest], pieces.spans[:longest], max(0, len(pieces.ids) - longest)

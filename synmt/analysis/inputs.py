@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from synmt.analysis.forward_passes import ParsedText
     from synmt.arrays import Side
     from synmt.decode.translator import Translator
-    from synmt.evaluation.metrics import Metric, MetricOptions, Score
+    from synmt.evaluation.metrics import MetricOptions
     from synmt.evaluation.outputs import Outputs
     from synmt.parsing.cache import CachedParser
     from synmt.parsing.parser import StanzaParser
@@ -46,7 +46,7 @@ def check_name(name: str, names: Sequence[str], what: str) -> None:
 @contextmanager
 def log_once() -> Iterator[None]:
     """Show a remark only once in the block, although several analyses make it; files of the log have all."""
-    shown: set[str] = set()
+    shown = set()
 
     def is_new(record: logging.LogRecord) -> bool:
         text = record.getMessage()
@@ -70,13 +70,18 @@ def as_paths(given: Path | Sequence[Path] | None) -> list[Path]:
 
 
 def read_test(run: Path | None, test: str | None) -> Outputs:
-    """Read a run's translations of a test set; if none is named, log which one is used and which others there are."""
+    """Read a run's translations of a test set."""
     from synmt.evaluation.outputs import from_run
 
     outputs = from_run(run, test)
+    log_other_tests(outputs, test)
+    return outputs
+
+
+def log_other_tests(outputs: Outputs, test: str | None) -> None:
+    """Log which test set is used and which others there are, if the user named none."""
     if outputs.other_tests and test is None:
         _logger.info(f"test set: {outputs.test}; choose another one with --test: {', '.join(outputs.other_tests)}")
-    return outputs
 
 
 def find_parser(recipe: Recipe, side: Side, model: str | None, *, to: Literal["parse", "tag"]) -> StanzaParser:
@@ -160,7 +165,7 @@ def parse_in_parts(
     """Parse lines, with progress, and warn of each line that could not be parsed into one tree."""
     from synmt.parsing.lines import warn_of_failure
 
-    parses: list[Parse] = []
+    parses = []
 
     def warn(index: int, reason: str) -> None:
         place = len(parses) + index
@@ -202,12 +207,14 @@ def save_plot(path: Path, draw: Callable[[], Figure], *, grid: str = "y") -> Non
         )
 
 
-def say_left_out(*, too_long: int, empty: int) -> None:
-    """Log how many sentences were left out, and why."""
+def log_left_out(lines: int, measured: int, too_long: int) -> dict[str, int]:
+    """Count the lines that were left out by the reason, and log the counts."""
+    empty = lines - measured - too_long
     reasons = [(too_long, "with more pieces than the model takes"), (empty, "without words")]
     counts = [f"{count:,} {why}" for count, why in reasons if count]
     if counts:
         _logger.info(f"sentences left out: {', '.join(counts)}")
+    return {"too_long": too_long, "empty": empty}
 
 
 def scoring_options(
@@ -219,11 +226,3 @@ def scoring_options(
     options = outputs.scoring.updated(tokenize=tokenize, lowercase=lowercase)
     warn_of_unspaced(outputs.system, outputs.reference, [metric], options.tokenize)
     return options
-
-
-def score_outputs(metric: Metric, outputs: Outputs) -> Score:
-    """Score translations; the statistics of each sentence are cached in the folder of their run, if they have one."""
-    from synmt.evaluation.cache import cached_score
-
-    folder = outputs.run / "tests" / outputs.test / "segments" if outputs.run else None
-    return cached_score(metric, outputs.hypothesis, outputs.reference, sources=outputs.source or None, folder=folder)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from synmt.evaluation.cost import cost_rows, run_cost
+from synmt.evaluation.cost import cost_table, run_cost
 from synmt.files.schemas import RunParser
 from synmt.recipe.model import ModelRecipe
 from synmt.recipe.schema import Recipe, VariantRecipe
+from synmt.reporting.cells import shown_rows
 from synmt.reporting.page import page_of
 from synmt.reporting.values import Report, Table, text_column
 from synmt.run import Run
@@ -64,8 +65,9 @@ def facts_table(runs: Sequence[Run]) -> Table:
 
 def _costs(run: Run) -> dict[str, str]:
     """Say what the run cost, as `synmt score --cost` does."""
-    columns, cells = cost_rows([(run.name, [run_cost(run)])])
-    known = dict(zip(columns, cells, strict=True))
+    table = cost_table([(run.name, [run_cost(run)])])
+    columns = [column.title for column in table.columns]
+    known = dict(zip(columns, shown_rows(table)[0], strict=True))
     return {fact: known.get(column, _NONE) for fact, column in _COSTS.items()}
 
 

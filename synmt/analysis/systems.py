@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synmt.analysis.inputs import as_paths, read_test
+from synmt.analysis.inputs import as_paths, log_other_tests
 from synmt.errors import UsageError
-from synmt.evaluation.outputs import Outputs, baseline_of, from_files
-from synmt.evaluation.system_paths import group_paths, printable
+from synmt.evaluation.metrics import printable
+from synmt.evaluation.outputs import Outputs
+from synmt.evaluation.systems import System, check_existence, group_paths, read_groups
 from synmt.run import find_run
 
 if TYPE_CHECKING:
@@ -23,23 +24,11 @@ _Group = tuple[str, list[Path]]
 """The name and the paths of a system."""
 
 
-@dataclass(frozen=True)
-class SystemOutputs:
-    """A system's translations of a test set.
-
-    name: of the run or file; of several seeds, the pattern or the path without the seed.
-    seeds: the translations of each seed, all of the same sentences.
-    """
-
-    name: str
-    seeds: list[Outputs]
-
-
 @dataclass(frozen=True, eq=False)
 class Translations:
     """A test set translated by one system or several; the baseline is the first of several."""
 
-    systems: list[SystemOutputs]
+    systems: Sequence[System]
 
     @property
     def names(self) -> list[str]:
@@ -66,7 +55,7 @@ class Translations:
         return [seed for system in (*self.systems[1:], self.systems[0]) for seed in system.seeds]
 
 
-def read_systems(options: GroupOptions | WordOptions) -> list[SystemOutputs]:
+def read_systems(options: GroupOptions | WordOptions) -> list[System]:
     """Read the translations of the runs or files that options name, by default of the newest run."""
     files, runs = as_paths(options.hypotheses), as_paths(options.run)
     if files and (runs or options.test):
@@ -93,7 +82,8 @@ def read_translations(
     references: Path | None = None,
     source: Path | None = None,
     group_seeds: bool = False,
-) -> list[SystemOutputs]:
+    apart: bool = False,
+) -> list[System]:
     """Read the translations of one test set by several systems; the baseline, if it is given, becomes the first.
 
     paths: run folders, files of translations, and patterns of these, whose matches are seeds of one system.
@@ -101,26 +91,36 @@ def read_translations(
         of a system stands for the system.
     test: the test set of the runs; None for `test`, else the first run's first by name.
     references, source: of files, if no path is a run.
-    group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
+    group_seeds, apart: which paths are one system, see `group_paths`.
 
     Raises SynmtError if the systems did not translate the same sentences.
     """
-    groups = _each_once(group_paths(paths, group_seeds=group_seeds))
-    given = [path for _, members in groups for path in members]
-    anchor = next((path for path in given if path.is_dir()), given[0])
-    first = read_test(anchor, test) if references is None else from_files(anchor, references, source)
-    if baseline is not None:
-        groups = _put_first(groups, baseline, group_seeds=group_seeds)
-    found = {anchor: first}
-    for path in (path for _, members in groups for path in members):
-        if path not in found:
-            found[path] = baseline_of(first, path)
-    return _name_systems(groups, found)
+    check_existence(paths)
+    groups = _each_once(group_paths(paths, group_seeds=group_seeds, apart=apart))
+    first = None if baseline is None else _find_baseline(groups, baseline, group_seeds=group_seeds)
+    if first is not None and first not in groups:
+        groups.append(first)
+    members = [path for _, seeds in groups for path in seeds]
+    folders = [path for path in members if path.is_dir()]
+    if references is None and not folders:
+        # raises the error for a file in the place of a run
+        find_run(members[0])
+    if references is not None and folders:
+        raise UsageError(
+            "translations in a file cannot be compared with a run",
+            where=str(folders[0]),
+            do="Give the file of its translations, tests/NAME/hypothesis.txt in its folder",
+        )
+    systems = read_groups(groups, test=test, references=references, source=source)
+    log_other_tests(systems[0].seeds[0], test)
+    if first is not None:
+        systems.insert(0, systems.pop(groups.index(first)))
+    return systems
 
 
 def _each_once(groups: Sequence[_Group]) -> list[_Group]:
     """Leave out a system that is there already: it would count as one more comparison."""
-    found: list[_Group] = []
+    found = []
     for name, members in groups:
         if any(_same_runs(members, other) for _, other in found):
             _logger.warning("%s is given twice, and counts once", printable(name))
@@ -133,27 +133,19 @@ def _same_runs(some: Sequence[Path], others: Sequence[Path]) -> bool:
     return [path.resolve() for path in some] == [path.resolve() for path in others]
 
 
-def _put_first(groups: Sequence[_Group], baseline: Path, *, group_seeds: bool) -> list[_Group]:
-    """Put the baseline before the other systems, from which it is removed if it is one of them."""
+def _find_baseline(groups: Sequence[_Group], baseline: Path, *, group_seeds: bool) -> _Group:
+    """Find the baseline among the systems by its name or a seed, or as one more system."""
     # a run may have the name of its system, `plain` next to `plain-seed2`
     wanted = str(baseline)
-    named = [one for one in groups if wanted == one[0] or (wanted == Path(one[0]).name and not baseline.exists())]
-    named = named or [one for one in groups if baseline.resolve() in (path.resolve() for path in one[1])]
-    named = named or group_paths([baseline], group_seeds=group_seeds)
-    if len(named) > 1:
-        names = ", ".join(printable(name) for name, _ in named)
-        raise UsageError(f"the baseline is one system, not {len(named)} ({names})", where="--baseline")
-    others = [one for one in groups if not _same_runs(one[1], named[0][1])]
-    if not others:
-        _logger.warning("%s is its own baseline, so nothing is compared", printable(named[0][0]))
-    return [*named, *others]
-
-
-def _name_systems(groups: Sequence[_Group], found: Mapping[Path, Outputs]) -> list[SystemOutputs]:
-    """Name each system by its run, its file or its pattern, or by the whole path if two names are the same."""
-    names = [found[members[0]].system if len(members) == 1 else printable(Path(name).name) for name, members in groups]
-    if len(set(names)) < len(names):
-        names = [printable(name) for name, _ in groups]
-    return [
-        SystemOutputs(name, [found[path] for path in members]) for name, (_, members) in zip(names, groups, strict=True)
-    ]
+    found = [one for one in groups if wanted == one[0] or (wanted == Path(one[0]).name and not baseline.exists())]
+    found = found or [one for one in groups if baseline.resolve() in (path.resolve() for path in one[1])]
+    if not found:
+        check_existence([baseline])
+        found = group_paths([baseline], group_seeds=group_seeds)
+    if len(found) > 1:
+        names = ", ".join(printable(name) for name, _ in found)
+        raise UsageError(f"the baseline is one system, not {len(found)} ({names})", where="--baseline")
+    [first] = [one for one in groups if _same_runs(one[1], found[0][1])] or found
+    if list(groups) == [first]:
+        _logger.warning("%s is its own baseline, so nothing is compared", printable(first[0]))
+    return first

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synmt.arrays import BoolArray, DoubleArray, IntArray
+from synmt.reporting.values import Interval
 
 SAMPLES, SEED = 1000, 12345
 """Default number of resamples, and their seed: those of sacreBLEU."""
@@ -22,8 +23,20 @@ _ENDS = (0.025, 0.975)
 """Quantiles at the ends of a 95 % interval."""
 
 
+class WithInterval:
+    """Something with the ends of its 95 % interval."""
+
+    low: float
+    high: float
+
+    @property
+    def interval(self) -> Interval:
+        """The interval, as tables have it."""
+        return Interval(self.low, self.high)
+
+
 @dataclass(frozen=True)
-class Proportion:
+class Proportion(WithInterval):
     """A proportion, 0 to 1, with its 95 % interval."""
 
     value: float

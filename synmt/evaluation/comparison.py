@@ -20,7 +20,7 @@ import numpy as np
 
 from synmt.arrays import DoubleArray
 from synmt.errors import UsageError, one_text, unknown_name
-from synmt.evaluation.bootstrap import SAMPLES, SEED, interval
+from synmt.evaluation.bootstrap import SAMPLES, SEED, WithInterval, interval
 from synmt.evaluation.cache import cached_score
 from synmt.evaluation.metrics import Metric, Score, check_texts, make_metric
 from synmt.evaluation.outputs import Outputs
@@ -81,7 +81,7 @@ class SignificancePlan:
 
 
 @dataclass(frozen=True)
-class SystemResult:
+class SystemResult(WithInterval):
     """The result of one system by one metric.
 
     seeds: a score for each seed; the system's score is their mean.
@@ -154,11 +154,11 @@ def compare_systems(
     read = _read(systems, references, sources, options)
     plan = SignificancePlan(None if tests is None else check_tests(tests, [len(one.seeds) for one in read]))
     plan = replace(plan, resamples=samples or plan.resamples, swaps=samples or plan.swaps, seed=seed)
-    made, results = _make_metrics(read, metrics, options), dict[str, list[SystemResult]]()
+    made, results = _make_metrics(read, metrics, options), {}
     texts = sum(len(system.seeds) for system in read)
     with progress("scoring", len(made) * (texts + 1), "steps") as advance:
         for name, metric in made.items():
-            scores = list[list[Score]]()
+            scores = []
             for system in read:
                 scores.append([score_outputs(metric, seed) for seed in system.seeds])
                 advance(len(system.seeds))
@@ -231,7 +231,7 @@ def check_tests(names: Sequence[str], seeds: Sequence[int]) -> tuple[str, ...]:
 def compare_scores(systems: Sequence[Sequence[Score]], plan: SignificancePlan) -> list[SystemResult]:
     """Find the result of each system, given the scores of its seeds by one metric; compare each with the first."""
     aggregate = systems[0][0].metric.aggregate
-    results, base_resampled = list[SystemResult](), None
+    results, base_resampled = [], None
     for seeds in systems:
         statistics = [score.statistics for score in seeds]
         resampled = bootstrap_scores(statistics, aggregate, samples=plan.resamples, seed=plan.seed)  # (R, n)
@@ -258,7 +258,7 @@ def _compare(
     if tests is None:
         several = len(result.seeds) > 1 or len(base.seeds) > 1
         tests = ("bootstrap", "randomization", *(["seeds"] if several else []))
-    comparison, p_values = None, dict[str, float | None]()
+    comparison, p_values = None, {}
     if "bootstrap" in tests:
         comparison = seeded_bootstrap(base_resampled, resampled, difference, seed=plan.seed)
         p_values["bootstrap"] = comparison.p_value

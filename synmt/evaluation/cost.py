@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from synmt.errors import RETRANSLATE, UsageError
-from synmt.evaluation.system_paths import check_existence, matching
-from synmt.evaluation.systems import System
+from synmt.evaluation.systems import System, check_existence, matching
 from synmt.files.json_files import read_json, read_json_lines
 from synmt.files.schemas import CostOfTest, LogLine
-from synmt.reporting.cells import duration, shown_rows
+from synmt.reporting.cells import duration
 from synmt.reporting.values import Column, Table, Value, count_column, text_column
 from synmt.run import Run
 
@@ -104,7 +103,7 @@ def cost_line(run: Run) -> str:
     """Write in one line what a run cost, as far as it is known."""
     cost = run_cost(run)
     rate = _ratio(cost.sentences, cost.translation_processor_seconds)
-    wall_clock, processor = list[str](), list[str]()
+    wall_clock, processor = [], []
     if cost.weights is not None:
         wall_clock.append(f"{cost.weights:,} weights")
     if cost.seconds is not None:
@@ -171,7 +170,7 @@ def cost_table(
         mean = " on average over its seeds" if len(first) > 1 else ""
         about = f"first validation with a loss of {goal:.3f}, the best of {baseline}{mean}, or lower"
     steps = count_column("steps to loss", about=about)
-    rows = list[list[Value]]()
+    rows = []
     for name, costs in systems:
         score = scores[name] if scores else None
         rows.append([name, score, *map(_mean, zip(*map(_values, costs), strict=True))])
@@ -179,12 +178,6 @@ def cost_table(
         rows[-1].append(None if goal is None or len(systems) == 1 else _steps_to(goal, costs))
     columns = [text_column("system"), Column(title=metric), *_COLUMNS, steps]
     return Table(columns=columns, rows=rows).without_empty_columns()
-
-
-def cost_rows(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> list[list[str]]:
-    """Write the cells of `cost_table`; the first row has the titles."""
-    table = cost_table(systems)
-    return [[column.title for column in table.columns], *shown_rows(table)]
 
 
 def _steps_to(goal: float, costs: Sequence[RunCost]) -> Value:

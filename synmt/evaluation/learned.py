@@ -43,8 +43,10 @@ class _Comet(MeanMetric):
     def __init__(self, model: str) -> None:
         self._package = _comet_package()
         self._name, self._model = model, None
+        # two checkpoints may have the same name
+        identity = f"{Path(model).name}@{stored_sha256(Path(model))[:12]}" if model.endswith(".ckpt") else model
         version = getattr(self._package, "__version__", "unknown")
-        self.signature = f"nrefs:1|model:{_comet_identity(model)}|scale:100|version:{version}"
+        self.signature = f"nrefs:1|model:{identity}|scale:100|version:{version}"
 
     def score_segments(self, hypotheses: Lines, references: Lines, sources: Lines | None) -> Sequence[float]:
         import torch
@@ -74,13 +76,6 @@ def _comet_package() -> Any:
             do="Install it, in a separate environment, with `pip install 'synmt[comet]'`",
         )
     return package
-
-
-def _comet_identity(model: str) -> str:
-    if not model.endswith(".ckpt"):
-        return model
-    # two checkpoints may have the same name
-    return f"{Path(model).name}@{stored_sha256(Path(model))[:12]}"
 
 
 def _load_comet(package: Any, model: str) -> Any:

@@ -200,7 +200,7 @@ def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
     first, *others = texts = [list(read_lines(path)) for path in paths]
     if not first:
         raise SynmtError("the file is empty", where=names[0])
-    wrong, do = list[SynmtError](), "Line n of both must belong together"
+    wrong, do = [], "Line n of both must belong together"
     for name, text in zip(names[1:], others, strict=True):
         if len(text) != len(first):
             what = f"{counted(len(text), 'line')}, but {names[0]} has {len(first):,}"

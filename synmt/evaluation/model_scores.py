@@ -16,7 +16,7 @@ from synmt.decode.summary import too_long
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, counted, one_file_for_both_sides
 from synmt.files.reading import known_lines, read_lines
-from synmt.reporting.values import Column, Table, Value, count_column, text_column
+from synmt.reporting.values import Column, Table, count_column, text_column
 from synmt.run import find_run
 from synmt.syntax.conllu import read_parses
 
@@ -123,7 +123,7 @@ def summary_table(totals: Totals) -> Table:
     if totals.unknown:
         pieces = counted(totals.unknown, "piece of the targets is", "pieces of the targets are")
         _logger.warning(f"{pieces} not in the vocabulary, and scored as unknown")
-    rows: list[list[Value]] = [["log-probability by sentence", totals.pairs, totals.mean]]
+    rows = [["log-probability by sentence", totals.pairs, totals.mean]]
     rows += [[f"perplexity by {unit}", count, totals.perplexity(unit)] for unit, count in totals.units.items()]
     return Table(
         columns=[text_column("summary"), count_column("number"), Column(title="value", digits=3)],

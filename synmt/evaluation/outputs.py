@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synmt.errors import SynmtError, UsageError, counted, did_you_mean, did_you_mean_path
-from synmt.evaluation.metrics import MetricOptions, options_of, printable, read_aligned
-from synmt.files.reading import read_lines
+from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.evaluation.metrics import MetricOptions, options_of, read_aligned
 
 if TYPE_CHECKING:
     from synmt.recipe.schema import EvaluationRecipe
@@ -126,43 +125,6 @@ def _read_texts(folder: Path) -> tuple[list[str], list[str], list[str]]:
     names = ("reference", "source", "hypothesis")
     reference, source, hypothesis = read_aligned([folder / f"{name}.txt" for name in names])
     return source, reference, hypothesis
-
-
-def from_files(hypotheses: Path, references: Path, source: Path | None = None) -> Outputs:
-    """Read translations that are not part of a run."""
-    reference, hypothesis, *rest = read_aligned([references, hypotheses, *([source] if source else [])])
-    return Outputs(printable(hypotheses.name), "", rest[0] if rest else [], reference, hypothesis)
-
-
-def baseline_of(outputs: Outputs, baseline: Path) -> Outputs:
-    """Read the translations of the same test set from another run, or from a file."""
-    if str(baseline) == "-" or (baseline.exists() and not baseline.is_dir()):
-        hypothesis = list(read_lines(baseline))
-        if len(hypothesis) != len(outputs.reference):
-            raise SynmtError(
-                f"{counted(len(hypothesis), 'line')}, but {outputs.system} has {len(outputs.reference):,}",
-                where=printable(baseline.name),
-                do="Line n of both must translate the same sentence",
-            )
-        return replace(
-            outputs,
-            system=printable(baseline.name),
-            hypothesis=hypothesis,
-            tokens=None,
-            run=None,
-        )
-    if not baseline.exists():
-        do = did_you_mean_path(baseline) or "Give another run or file"
-        raise SynmtError("no such file or run folder", where=str(baseline), do=do)
-    if not outputs.test:
-        raise UsageError(
-            "translations in a file cannot be compared with a run",
-            where=str(baseline),
-            do="Give the file of its translations, tests/NAME/hypothesis.txt in its folder",
-        )
-    other = from_run(baseline, outputs.test)
-    check_same_test(outputs, other)
-    return other
 
 
 def check_same_test(outputs: Outputs, other: Outputs) -> None:

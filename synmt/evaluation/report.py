@@ -12,10 +12,9 @@ from synmt.errors import UsageError, counted
 from synmt.evaluation.comparison import TESTS, SystemComparison, SystemResult
 from synmt.evaluation.cost import cost_table, costs_of
 from synmt.evaluation.seeds import FEW_SEEDS
-from synmt.evaluation.system_paths import matching
-from synmt.evaluation.systems import System
+from synmt.evaluation.systems import System, matching
 from synmt.files.writing import write_output
-from synmt.reporting.values import Column, Interval, Report, Table, Value, count_column, text_column
+from synmt.reporting.values import Column, Report, Table, count_column, text_column
 
 _P_VALUES = {
     "bootstrap": "boot. p",
@@ -83,11 +82,11 @@ def _score_table(comparison: SystemComparison) -> Table:
         if name in samples:
             about += f", {samples[name]}, seed {plan.seed}"
         columns.append(Column(title=_P_VALUES[name], kind="p", about=about))
-    rows = list[list[Value]]()
+    rows = []
     for system, result in _each(comparison):
         found = result.comparison
-        row = [system.name, result.metric.title, result.value, Interval(result.low, result.high), result.difference]
-        rows.append([*row, found and Interval(found.low, found.high), *map(result.p_values.get, tests)])
+        row = [system.name, result.metric.title, result.value, result.interval, result.difference]
+        rows.append([*row, found and found.interval, *map(result.p_values.get, tests)])
     return Table(columns=columns, rows=rows).without_empty_columns()
 
 
@@ -115,27 +114,26 @@ def _seed_table(comparison: SystemComparison) -> Table:
 def _facts(comparison: SystemComparison) -> dict[str, Any]:
     systems = []
     for position, system in enumerate(comparison.systems):
-        scores = {name: _result_facts(results[position]) for name, results in comparison.results.items()}
+        scores = {}
+        for name, results in comparison.results.items():
+            result = results[position]
+            scores[name] = {
+                "name": result.metric.title,
+                "score": result.value,
+                "signature": result.metric.signature,
+                "interval": [result.low, result.high],
+                "details": result.details,
+                "seeds": {"scores": [score.value for score in result.seeds], **asdict(result.spread)},
+                "difference": result.difference,
+                "p_values": result.p_values,
+                "comparison": result.comparison and asdict(result.comparison),
+            }
         systems.append({"system": system.name, "seeds": [seed.path for seed in system.seeds], "scores": scores})
     plan, base = comparison.plan, systems[0]["system"]
     return {
         "systems": systems,
         "bootstrap": {"samples": plan.resamples, "seed": plan.seed, "base": base},
         "randomization": {"samples": plan.swaps, "seed": plan.seed, "base": base},
-    }
-
-
-def _result_facts(result: SystemResult) -> dict[str, Any]:
-    return {
-        "name": result.metric.title,
-        "score": result.value,
-        "signature": result.metric.signature,
-        "interval": [result.low, result.high],
-        "details": result.details,
-        "seeds": {"scores": [score.value for score in result.seeds], **asdict(result.spread)},
-        "difference": result.difference,
-        "p_values": result.p_values,
-        "comparison": asdict(result.comparison) if result.comparison else None,
     }
 
 

@@ -97,10 +97,10 @@ def _shared_endings(one: Lines, other: Lines) -> Iterator[dict[int, int]]:
 
     Only equal words are stored, so the time usually grows with the length of a sentence, not with its square.
     """
-    places: dict[str, list[int]] = {}
+    places = {}
     for position, word in enumerate(other):
         places.setdefault(word, []).append(position)
-    shared: dict[int, int] = {}
+    shared = {}
     for word in one:
         shared = {k: shared.get(k - 1, 0) + 1 for k in places.get(word, ())}
         yield shared

@@ -109,7 +109,7 @@ def group_by_seed(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
 
     One path of a group may have no seed in its name, such as `pascal` next to `pascal-seed2`.
     """
-    groups: dict[str, list[Path]] = {}
+    groups = {}
     systems = {_SEED_IN_NAME.sub("", str(path)) for path in paths if _SEED_IN_NAME.search(str(path))}
     for path in paths:
         # what follows the dot of `ignore0.3` is not a seed if `ignore0.3-seed2` exists

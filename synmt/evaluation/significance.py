@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from synmt.arrays import DoubleArray
-from synmt.evaluation.bootstrap import SAMPLES, SEED, interval, resamples
+from synmt.evaluation.bootstrap import SAMPLES, SEED, WithInterval, interval, resamples
 from synmt.evaluation.metrics import Aggregate
 
 # scipy.stats is imported inside functions: it takes longer than BLEU of a test set
@@ -32,7 +32,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(WithInterval):
     """The difference of a system's score from another's, and whether chance explains it.
 
     difference: the system's score minus the other's.
@@ -44,11 +44,6 @@ class Comparison:
     low: float
     high: float
     p_value: float
-
-    @property
-    def interval(self) -> str:
-        """The interval, as tables write it."""
-        return f"{self.low:+.2f} to {self.high:+.2f}"
 
 
 def paired_bootstrap(

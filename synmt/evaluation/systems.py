@@ -1,17 +1,21 @@
-"""Systems: the translations of one test set by each of them, a list for each seed."""
+"""Systems: the translations of one test set by each of them, a list for each seed.
+
+Which paths are one system: patterns and seeds, and the names that systems have in tables.
+"""
 
 from __future__ import annotations
 
+import glob
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from synmt.errors import UsageError
+from synmt.errors import SynmtError, UsageError, all_in_one, counted, did_you_mean_path
 from synmt.evaluation.metrics import Lines, printable, read_aligned
 from synmt.evaluation.outputs import Outputs, check_same_test, from_run, scored_on
+from synmt.evaluation.seeds import check_one_system, group_by_seed
 from synmt.evaluation.spaces import warn_of_unspaced
-from synmt.evaluation.system_paths import check_existence, group_paths, short_names
 
 _logger = logging.getLogger(__name__)
 
@@ -42,12 +46,22 @@ def read_systems(
     test: the test set of the runs; by default `test`, else the first run's first by name.
     group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
     on: `text` or `tokens` of runs; by default as the first run's recipe says.
-
-    The log names the paths that a pattern matches, or that were grouped by their seeds.
     """
     # missing systems are reported before a missing reference
     check_existence(paths)
     groups = group_paths(paths, group_seeds=group_seeds)
+    return read_groups(groups, references=references, source=source, test=test, on=on)
+
+
+def read_groups(
+    groups: Sequence[tuple[str, Sequence[Path]]],
+    *,
+    references: Path | None = None,
+    source: Path | None = None,
+    test: str | None = None,
+    on: str | None = None,
+) -> list[System]:
+    """Read systems from the names and paths that `group_paths` finds, with the options of `read_systems`."""
     members = [path for _, seeds in groups for path in seeds]
     runs = _read_runs(members, test, on)
     if test and not runs:
@@ -69,7 +83,7 @@ def systems_from_lines(systems: Sequence[Lines], references: Lines, source: Line
 
 def _read_runs(paths: Sequence[Path], test: str | None, on: str | None) -> dict[Path, Outputs]:
     """Read the runs among some paths; all use the test set of the first run, and its text or its tokens."""
-    runs: dict[Path, Outputs] = {}
+    runs = {}
     for path in filter(Path.is_dir, paths):
         runs[path] = outputs = from_run(path, test, on=on)
         test, on = outputs.test, "tokens" if outputs.scoring.on_tokens else "text"
@@ -95,16 +109,17 @@ def _read_texts(
     # the files of runs, whose words have as many lines, show which text has another number of lines
     own = next(iter(folders.values()), Path())
     hypotheses = [folders[path] / "hypothesis.txt" if path in runs else path for path in paths]
-    sources = [source or own / "source.txt"] if source or runs else []
-    reference, *texts = read_aligned([references or own / "reference.txt", *hypotheses, *sources])
+    reference, *texts = read_aligned([references or own / "reference.txt", *hypotheses, *([source] if source else [])])
     if references is None:
         reference = first.reference
-    source_lines = texts.pop() if sources else []
+    source_lines = texts.pop() if source else None
     found = {}
     for path, lines in zip(paths, texts, strict=True):
         name = printable(path)
-        run = runs.get(path, Outputs(Path(name).name, "", [], [], lines))
-        found[path] = replace(run, source=source_lines, reference=reference, scoring=first.scoring, path=name)
+        file = replace(first, system=Path(name).name, hypothesis=lines, tokens=None, run=None)
+        outputs = runs.get(path, file)
+        sources = outputs.source if source_lines is None else source_lines
+        found[path] = replace(outputs, source=sources, reference=reference, path=name)
     return found
 
 
@@ -128,3 +143,62 @@ def warn_about_texts(systems: Sequence[System], metrics: Lines, tokenize: str) -
     for name, lines in texts:
         if empty := sum(not line.strip() for line in lines):
             _logger.warning(f"{name}: {empty:,} of {len(lines):,} translations are empty")
+
+
+_logger = logging.getLogger(__name__)
+
+
+def group_paths(
+    paths: Sequence[Path], *, group_seeds: bool = False, apart: bool = False
+) -> list[tuple[str, list[Path]]]:
+    """Group files and run folders as seeds of systems: name and paths of each system.
+
+    paths: `-`, files, run folders, and patterns of these; the matches of a pattern are seeds of one system.
+    group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
+    apart: whether each match of a pattern is a system instead.
+
+    The log names the paths that a pattern matches, or that were grouped by their seeds. Raises
+    SynmtError for a pattern that matches nothing, UsageError for runs that are not seeds of one system.
+    """
+    groups = [(str(path), matching(path)) for path in paths]
+    if group_seeds:
+        groups = group_by_seed([path for _, members in groups for path in members])
+    for name, members in groups:
+        if [name] != list(map(str, members)):
+            names = ", ".join(printable(path.name) for path in members)
+            what = counted(len(members), "system" if apart else "seed")
+            _logger.info(f"{printable(name)}: {what}: {names}")
+        if not apart:
+            check_one_system([path for path in members if path.is_dir()])
+    if apart:
+        return [(str(path), [path]) for _, members in groups for path in members]
+    return [(name if len(members) > 1 else str(members[0]), members) for name, members in groups]
+
+
+def check_existence(paths: Sequence[Path]) -> None:
+    """Raise SynmtError that names all paths that do not exist, except patterns and `-`."""
+    missing = [path for path in paths if not (str(path) == "-" or glob.has_magic(str(path)) or path.exists())]
+    if missing:
+        what = "no such file or run folder"
+        raise all_in_one(
+            [SynmtError(what, where=printable(path), do=printable(did_you_mean_path(path))) for path in missing]
+        )
+
+
+def matching(path: Path) -> list[Path]:
+    """List the paths that match a pattern; a path that exists is not a pattern."""
+    if not glob.has_magic(str(path)) or path.exists():
+        return [path]
+    matches = sorted(Path(name) for name in glob.glob(str(path)))
+    # `runs/*` also matches folders of other things
+    matches = [one for one in matches if not one.is_dir() or (one / "run.json").exists()] or matches
+    if not matches:
+        raise SynmtError("no file and no run folder matches the pattern", where=str(path))
+    return matches
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Name each system by the last part of its path, or by the whole path if two last parts are the same."""
+    whole = [printable(name) for name in names]
+    short = [Path(name).name or Path(name).resolve().name for name in whole]
+    return short if len(set(short)) == len(short) else whole

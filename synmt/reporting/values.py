@@ -88,6 +88,11 @@ def count_column(title: str, *, about: str = "", name: str = "") -> Column:
     return Column(title=title, digits=0, about=about, name=name)
 
 
+def share_column(title: str, *, about: str = "", name: str = "") -> Column:
+    """Make a column of shares, shown in percent."""
+    return Column(title=title, kind="share", digits=1, about=about, name=name)
+
+
 class Shown:
     """Something that notebooks show as HTML and `print` as aligned text."""
 

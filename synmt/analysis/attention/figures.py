@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synmt.analysis.attention.heads import KINDS, AttentionMap, Head
+from synmt.analysis.attention.heads import KINDS, AttentionMap
+from synmt.analysis.heads import Head
 from synmt.analysis.trees.drawing import display_width
 from synmt.arrays import DoubleArray
 from synmt.data.vocabulary import SPECIALS, is_punctuation

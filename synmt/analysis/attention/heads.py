@@ -6,7 +6,7 @@ piece.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from synmt.analysis.forward_passes import ForwardPass, ParsedText, run_forward
-from synmt.analysis.trees.sources import TreeSource, annotation_sources, head_name, tree_sources
+from synmt.analysis.heads import Head, annotation_heads, annotation_weights, choose_heads
 from synmt.arrays import DoubleArray, Side
 from synmt.data.tasks import tagged
 from synmt.data.vocabulary import BOS, EOS, Vocabulary
@@ -79,88 +79,25 @@ KINDS: dict[AttentionKind, KindOfAttention] = {
 }
 
 
-@dataclass(frozen=True)
-class Head:
-    """One attention head, the only attention of an LSTM, or annotations of the source.
-
-    layer, number: counted from 1; 0 for an LSTM and for annotations.
-    variant: the variant that owns the head, as recipes call it; empty for an ordinary head.
-    annotations: what the probable parents are read from; None for attention.
-    about: what the head reads, such as the relations of its group; empty if all heads of the variant read the same.
-    predicts: whether a piece's weights are those of the step that predicts it, instead of the step that reads it.
-    """
-
-    layer: int = 0
-    number: int = 0
-    variant: str = ""
-    annotations: TreeSource | None = None
-    about: str = ""
-    predicts: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name in tables, such as `head 1.2 (pascal)`."""
-        if self.annotations:
-            return self.annotations.name
-        return head_name(self.layer, self.number, self.variant) if self.layer else "attention"
-
-    @property
-    def label(self) -> str:
-        """The name without the word `head`."""
-        return self.name.removeprefix("head ")
-
-    @property
-    def title(self) -> str:
-        """The label for one of many heat maps: what the head reads takes the place of the variant."""
-        return f"{self.layer}.{self.number} {self.about}" if self.about else self.label
-
-    @property
-    def is_lstm(self) -> bool:
-        """Whether this is the attention of an LSTM, which has no layers and heads."""
-        return not self.layer and self.annotations is None
-
-
-def has_heads(model: Seq2Seq) -> bool:
-    """Tell a Transformer from an LSTM, whose only attention is to the source."""
-    return bool(self_attention(model, "source"))
-
-
 def heads_of(model: Seq2Seq, kind: AttentionKind, head: str | None = None) -> list[Head]:
     """List the heads of one kind of attention, by layer: head `LAYER.HEAD`, or all."""
     without_heads = "annotations of the source have no heads"
     if kind == "parents":
-        found = _annotations(model)
-    elif has_heads(model):
-        side = side_of(kind)
-        owned = {} if kind == "cross" else {(one.layer, one.number): one for one in _owned(model, side)}
-        sources = tree_sources(model, side, head or "all")
-        return [owned.get((one.layer, one.head), Head(one.layer, one.head)) for one in sources]
+        found = annotation_heads(model)
+        if not found:
+            raise UsageError(
+                "the source of this model has no annotations with probable parents",
+                where="--what parents",
+                allowed="Models with latent_tree or latent_graph have them",
+                do="Train one, for example `synmt train multi30k-sa`, or choose its run with `--run`",
+            )
+    elif self_attention(model, "source"):
+        return choose_heads(model, side_of(kind), head, owned=kind != "cross")
     else:
         found, without_heads = [Head()], "an LSTM has a single attention to the source, without heads"
     if head not in (None, "all"):
         raise UsageError(without_heads, where="--head", do="Leave out `--head`")
     return found
-
-
-def _annotations(model: Seq2Seq) -> list[Head]:
-    sources = annotation_sources(model)
-    if not sources:
-        raise UsageError(
-            "the source of this model has no annotations with probable parents",
-            where="--what parents",
-            allowed="Models with latent_tree or latent_graph have them",
-            do="Train one, for example `synmt train multi30k-sa`, or choose its run with `--run`",
-        )
-    return [Head(variant=source.variant, annotations=source) for source in sources]
-
-
-def _owned(model: Seq2Seq, side: Side) -> Iterator[Head]:
-    """Yield the heads that variants own."""
-    for variant in model.variants[side]:
-        name, place = variant.recipe_name(), variant.place
-        for own in range(1, place.heads + 1):
-            number, about = place.first_head + own, variant.about_head(own)
-            yield Head(place.layer, number, name, about=about, predicts=variant.rows_predict)
 
 
 def side_of(kind: AttentionKind) -> Side:
@@ -172,7 +109,7 @@ def weights_of(forward: ForwardPass, kind: AttentionKind, heads: Sequence[Head])
     """Return the attention weights of S heads in a forward pass: (B, S, Tq, Tk)."""
     captured = forward.captured
     if kind == "parents":
-        return torch.stack([head.annotations.weights(forward) for head in heads if head.annotations], 1)
+        return torch.stack([annotation_weights(head, forward) for head in heads], 1)
     layers = captured.cross
     if kind != "cross":
         layers = {layer: weights for (side, layer), weights in captured.attention.items() if side == kind}

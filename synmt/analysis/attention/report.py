@@ -17,23 +17,29 @@ from synmt.analysis.attention.heads import (
     MAP_CONTENTS,
     AttentionKind,
     AttentionMap,
-    Head,
     MapContent,
-    has_heads,
     heads_of,
     read_map,
     side_of,
 )
-from synmt.analysis.attention.statistics import HeadStatistics, measure_heads
-from synmt.analysis.attention.tables import best_head, head_table, join, relation_agreement, relation_table
+from synmt.analysis.attention.statistics import (
+    HeadStatistics,
+    best_head,
+    head_table,
+    join,
+    measure_heads,
+    relation_agreement,
+    relation_table,
+)
 from synmt.analysis.forward_passes import ParsedText
+from synmt.analysis.heads import Head, annotation_heads
 from synmt.analysis.options import AttentionOptions
-from synmt.analysis.trees.sources import annotation_sources
 from synmt.arrays import SIDES
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError, did_you_mean
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.outputs import Outputs, the_test_set
+from synmt.model.capture import self_attention
 from synmt.reporting.figures import check_plot
 from synmt.reporting.page import paragraph
 from synmt.reporting.values import Figure, Part, Report, TextBlock
@@ -70,8 +76,7 @@ def analyze_attention(options: AttentionOptions) -> Report:
         inputs.save_plot(options.plot, partial(draw_maps, heat_map, system=outputs.system))
     text, parser = _parse(options, translator, run, kind, text)
     sentences, too_long = measure_heads(translator, heads, kind, text)
-    left_out = {"too_long": too_long, "empty": len(text.source) - len(sentences) - too_long}
-    inputs.say_left_out(too_long=too_long, empty=left_out["empty"])
+    left_out = inputs.log_left_out(len(text.source), len(sentences), too_long)
     joined = join(list(sentences.values()), trees=kind != "cross")
     words = [len(one.parents) for one in sentences.values()]
     of = f"{KINDS[kind].lines} of {the_test_set(outputs.test)}{f', with trees of {parser}' if parser else ''}"
@@ -102,9 +107,9 @@ def _choose_attention(translator: Translator, side: str, what: str) -> tuple[Att
         return "parents", "parents"
     if what == "cross":
         return "cross", "cross"
-    if has_heads(translator.model):
+    if self_attention(translator.model, "source"):
         return cast(AttentionKind, side), cast(MapContent, what)
-    latent = bool(annotation_sources(translator.model))
+    latent = bool(annotation_heads(translator.model))
     if what in ("factor", "bias"):
         also = ", `--what parents` the probable parents in its annotations" * latent
         raise UsageError(

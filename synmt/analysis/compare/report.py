@@ -10,25 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synmt.analysis.compare.sentences import ComparedSystem, ComparedSystems, rank_differences, ranking_metric
-from synmt.analysis.compare.word_difference import bracketed, classify_all
+from synmt.analysis.compare.sentences import ComparedSystems, bracketed, classify_all, rank_differences, ranking_metric
 from synmt.analysis.compare.words import WordDetails, find_words
-from synmt.analysis.inputs import save_plot, score_outputs, scoring_options
+from synmt.analysis.inputs import save_plot, scoring_options
 from synmt.analysis.options import CompareOptions
 from synmt.analysis.systems import read_translations
-from synmt.errors import UsageError, counted, did_you_mean_path, listed
+from synmt.errors import UsageError, counted, listed
+from synmt.evaluation.comparison import score_outputs
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
-from synmt.evaluation.system_paths import match_paths
+from synmt.evaluation.systems import check_existence, matching
 from synmt.reporting.figures import INK, ONE, check_plot, fit_text
 from synmt.reporting.values import (
     Column,
     Figure,
-    Interval,
     Report,
     Table,
     TextBlock,
-    Value,
     Written,
     count_column,
     text_column,
@@ -91,15 +89,12 @@ def systems_table(compared: ComparedSystems) -> Table:
         count_column("equal", name="ties"),
         count_column("worse", name="losses"),
     ]
-    named = zip(compared.letters, compared.systems, strict=True)
-    return Table(columns=columns, rows=[_system_row(f"{letter}: {one.name}", one) for letter, one in named])
-
-
-def _system_row(name: str, one: ComparedSystem) -> list[Value]:
-    found = one.difference
-    if found is None:
-        return [name, one.score, *[None] * 6]
-    return [name, one.score, found.difference, Interval(found.low, found.high), one.holm_p, *one.counts]
+    rows = []
+    for letter, one in zip(compared.letters, compared.systems, strict=True):
+        found, name = one.difference, f"{letter}: {one.name}"
+        against = [found.difference, found.interval, one.holm_p, *one.counts] if found else [None] * 6
+        rows.append([name, one.score, *against])
+    return Table(columns=columns, rows=rows)
 
 
 def sentences_table(compared: ComparedSystems, on_page: Callable[[], TextBlock]) -> Table:
@@ -112,9 +107,9 @@ def sentences_table(compared: ComparedSystems, on_page: Callable[[], TextBlock])
         Column(title=compared.ranking.title, digits=1, name="score"),
         text_column("sentence", about=f"[…]: {compared.marked}"),
     ]
-    rows = list[list[Value]]()
+    rows = []
     for one in compared.sentences:
-        first: list[Value] = [one.line, one.gain]
+        first = [one.line, one.gain]
         if one.source:
             rows.append([*first, "source", None, one.source])
         rows.append([*first, "reference", None, one.reference])
@@ -196,11 +191,8 @@ def _check_count(systems: int) -> None:
 
 def _read_outputs(options: CompareOptions) -> list[Outputs]:
     """Read runs and files; all matches of a pattern are systems."""
-    paths = match_paths(options.compare)
-    for path in paths:
-        if not path.exists() and str(path) != "-":
-            do = did_you_mean_path(path) or "Give two runs, or two files"
-            raise UsageError("no such file or run folder", where=str(path), do=do)
+    check_existence(options.compare)
+    paths = [match for path in options.compare for match in matching(path)]
     _check_count(len(paths))
     files_only = not any(path.is_dir() for path in paths)
     if files_only and options.references is None:
@@ -209,7 +201,9 @@ def _read_outputs(options: CompareOptions) -> list[Outputs]:
         raise UsageError("files belong to no test set", where="--test", do="Leave it out")
     if not files_only and (options.references or options.source):
         raise UsageError("a run has its own source and references", do="Leave out `--references` and `--source`")
-    systems = read_translations(paths, test=options.test, references=options.references, source=options.source)
+    systems = read_translations(
+        options.compare, test=options.test, references=options.references, source=options.source, apart=True
+    )
     # one that is given twice counts once
     _check_count(len(systems))
     return [replace(system.seeds[0], system=system.name) for system in systems]

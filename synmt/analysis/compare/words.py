@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from synmt.analysis.compare.sentences import ComparedSentence
-from synmt.analysis.compare.word_difference import word_spans
+from synmt.analysis.compare.sentences import ComparedSentence, word_spans
 from synmt.analysis.forward_passes import run_forward
 from synmt.analysis.inputs import file_language, find_parser, name_parser, parse_lines
 from synmt.arrays import DoubleArray, IntArray

@@ -86,7 +86,7 @@ def read_gates(translator: Translator, text: ParsedText) -> tuple[list[GatedSent
     Returns the sentences in the order of their lines, and the number of pairs left out because one side has more
     pieces than the model's maximum. Pairs without words on one side are left out, too.
     """
-    found = list[GatedSentence]()
+    found = []
     too_long = 0
     for forward in run_with_progress(translator, text, "reading gates"):
         assert forward.captured.gates is not None

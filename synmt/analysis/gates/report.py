@@ -27,18 +27,29 @@ from synmt.analysis.gates.page import style, words_as_html
 from synmt.analysis.inputs import (
     check_recorded,
     find_parser,
+    log_left_out,
     name_parser,
     parse_lines,
     read_test,
     save_plot,
-    say_left_out,
 )
 from synmt.analysis.options import GateOptions
 from synmt.decode.translator import Translator
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.outputs import the_test_set
 from synmt.reporting.figures import INK, ONE, OTHER, check_plot, fit_text
-from synmt.reporting.values import Column, Figure, Interval, Marked, Report, Table, TextBlock, count_column, text_column
+from synmt.reporting.values import (
+    Column,
+    Figure,
+    Interval,
+    Marked,
+    Report,
+    Table,
+    TextBlock,
+    count_column,
+    share_column,
+    text_column,
+)
 from synmt.run import find_run
 
 if TYPE_CHECKING:
@@ -65,8 +76,7 @@ def analyze_gates(options: GateOptions) -> Report:
     sentences, too_long = read_gates(translator, text)
     words = gated_words(sentences)
     rows = tag_rows(words, gated_words(sentences, without=PUNCTUATION))
-    left_out = {"too_long": too_long, "empty": len(outputs.source) - len(sentences) - too_long}
-    say_left_out(too_long=too_long, empty=left_out["empty"])
+    left_out = log_left_out(len(outputs.source), len(sentences), too_long)
     draw = partial(draw_gates, rows, system=outputs.system)
     if options.plot:
         save_plot(options.plot, draw)
@@ -129,15 +139,13 @@ def gate_table(rows: Sequence[TagRow], notes: Sequence[str]) -> Table:
     columns = [
         text_column("tag"),
         count_column("words"),
-        Column(title="share", kind="share", digits=1),
+        share_column("share"),
         Column(title="norm", digits=3, about="mean norm of the gate, 0 = closed, 1 = open"),
-        Column(
-            title="highest",
-            kind="share",
-            digits=1,
+        share_column(
+            "highest",
             about="sentences with the highest norm on this tag; chance: expected share",
         ),
-        Column(title="chance", kind="share", digits=1, name="expected"),
+        share_column("chance", name="expected"),
         Column(title="ratio", about="highest / chance, with 95 % interval; no PUNCT: without punctuation"),
         Column(title="95 %", name="interval"),
         Column(title="no PUNCT", name="unpunctuated"),

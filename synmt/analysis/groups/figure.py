@@ -5,7 +5,7 @@ After figure 2 of Bugliarello & Okazaki (2020), which has differences and shares
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,11 @@ def draw_results(tables: Sequence[ResultTable], *, suffix: str = "") -> Figure:
     """
     from matplotlib.figure import Figure
 
-    widths, heights = list(map(_width, tables)), list(map(_height, tables))
+    widths = list(map(_width, tables))
+    heights = [
+        (6.6 if table.compared else 4.2) + names_height(table.names, width)
+        for table, width in zip(tables, widths, strict=True)
+    ]
     figure = Figure(figsize=(max(widths), sum(heights)), layout="constrained")
     parts = figure.subfigures(len(tables), 1, squeeze=False, hspace=0.05, height_ratios=heights)[:, 0]
     for part, table, own in zip(parts, tables, widths, strict=True):
@@ -63,12 +67,8 @@ def _width(table: ResultTable) -> float:
     return max(4.8, max(0.75 if groups <= 12 else 0.55, 0.16 * systems) * groups + 1.0)
 
 
-def _height(table: ResultTable) -> float:
-    return (6.6 if table.compared else 4.2) + names_height(table.names, _width(table))
-
-
 def _draw_table(part: SubFigure, table: ResultTable, suffix: str) -> None:
-    draws: list[Callable[[Axes, ResultTable], None]] = [_draw_values, *[_draw_differences] * table.compared]
+    draws = [_draw_values, *[_draw_differences] * table.compared]
     *panels, below = part.subplots(len(draws) + 1, 1, sharex=True, height_ratios=[2.4] * len(draws) + [1])
     for axes, draw in zip(panels, draws, strict=True):
         draw(axes, table)

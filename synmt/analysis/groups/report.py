@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from synmt.analysis.groups.figure import draw_results, figure_caption
 from synmt.analysis.groups.grouping import (
@@ -19,13 +19,13 @@ from synmt.analysis.groups.grouping import (
     parse_buckets,
 )
 from synmt.analysis.groups.labels import choose_sentences, group_by_labels, read_labels
-from synmt.analysis.groups.results import ResultTable, results_table
-from synmt.analysis.groups.scores import SentenceScores, collect, tabulate
+from synmt.analysis.groups.results import SentenceScores, collect, results_table, tabulate
 from synmt.analysis.groups.trees import group_by_trees, parse_side
-from synmt.analysis.inputs import check_name, save_plot, score_outputs, scoring_options
+from synmt.analysis.inputs import check_name, save_plot, scoring_options
 from synmt.analysis.systems import Translations, read_systems
 from synmt.arrays import SIDES, BoolArray, Side
 from synmt.errors import UsageError
+from synmt.evaluation.comparison import score_outputs
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.reporting.values import Figure, Report
@@ -65,7 +65,7 @@ def analyze_groups(options: GroupOptions) -> Report:
         shown = results_table(replace(table, notes=remarks), f"{metric.title} by {table.by}")
         caption = f"{heading}. {figure_caption(table)}"
         parts += [shown, Figure(draw=partial(draw_results, [table]), caption=caption)]
-    facts: dict[str, Any] = {
+    facts = {
         "system": sentences.title,
         "baseline": sentences.names[0] if len(systems) > 1 else None,
         "systems": [{"system": name, "seeds": len(seeds)} for name, seeds in systems.items()],
@@ -75,17 +75,19 @@ def analyze_groups(options: GroupOptions) -> Report:
         "higher_is_better": metric.higher_is_better,
         "signature": metric.signature,
         "trees": trees or None,
-        "groups": [_as_json(*one) for one in zip(groupings, tables, strict=True)],
+        "groups": [
+            {
+                **table.as_json(),
+                "text_in": grouping.counted,
+                "overlapping": bool((grouping.members.sum(0) > 1).any()),
+            }
+            for grouping, table in zip(groupings, tables, strict=True)
+        ],
     }
     signature = f"{metric.title}|{metric.signature}"
     return Report(
         title=heading, parts=parts, notes=[signature], facts=facts, system=sentences.title, runs=sentences.runs
     )
-
-
-def _as_json(grouping: Grouping, table: ResultTable) -> dict[str, Any]:
-    overlapping = bool((grouping.members.sum(0) > 1).any())
-    return {**table.as_json(), "text_in": grouping.counted, "overlapping": overlapping}
 
 
 def _conditions(options: GroupOptions) -> str:

@@ -29,7 +29,7 @@ from synmt.analysis.groups.grouping import (
 from synmt.analysis.groups.results import FEW_SENTENCES, NAMED_GROUPS
 from synmt.analysis.inputs import file_language, find_parser, name_language, name_parser, parse_lines
 from synmt.analysis.trees.attachment import not_punctuation
-from synmt.arrays import BoolArray, IntArray, Side
+from synmt.arrays import IntArray, Side
 from synmt.errors import SynmtError, UsageError, listed
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
@@ -78,7 +78,7 @@ def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
 
     A relation includes its subtypes. `root` is left out because every sentence has it.
     """
-    members: dict[str, BoolArray] = {}
+    members = {}
     for number, parse in enumerate(parses):
         for relation in {*parse.relations, *map(base_name, parse.relations)}:
             members.setdefault(relation, np.zeros(len(parses), dtype=np.bool_))[number] = True  # (N,)

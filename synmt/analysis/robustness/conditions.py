@@ -124,7 +124,7 @@ def make_conditions(
     parents; the share 0 then measures the effect of certainty alone. Otherwise the share 0 is left out, since its trees
     are the original trees, and so is the control of the recipe.
     """
-    controls: list[tuple[str, ConditionKind, Control]] = []
+    controls = []
     for share in shares:
         if share or own.with_arcs:
             name = f"{100 * share:g} % rewired" if share else "own, but certain"
@@ -202,7 +202,7 @@ def measure(
     name = "own" if own.control.idle else f"own ({own.control.name})"
     base = texts = None
     for one in [Condition(name, "own", own.trees), *conditions]:
-        found = list[str]()
+        found = []
         for window in plain.translate_words(windows(own.lines, plain.window), one.trees):
             for words in window:
                 translation = words if metric.on_tokens else joined(words, plain.tokenizers["target"])

@@ -26,7 +26,7 @@ from synmt.evaluation.significance import Comparison, holm
 from synmt.parsing.parser import StanzaParser
 from synmt.reporting.figures import INK, ONE, OTHER, check_plot, fit_text
 from synmt.reporting.progress import progress
-from synmt.reporting.values import Column, Figure, Interval, Report, Table, TextBlock, text_column
+from synmt.reporting.values import Column, Figure, Report, Table, TextBlock, share_column, text_column
 from synmt.run import find_run
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse
@@ -138,9 +138,7 @@ def _table(outcomes: Sequence[Outcome], metric: Metric, own: ModelTrees, parser:
     """Lay out the scores, and their differences from the score with the original trees."""
     columns = [
         text_column("trees", name="name"),
-        Column(
-            title="UAS", kind="share", digits=1, name="uas", about="words with the same parent as in the original trees"
-        ),
+        share_column("UAS", name="uas", about="words with the same parent as in the original trees"),
         Column(title=metric.title, name="score", about="" if metric.higher_is_better else "lower is better"),
         Column(title="difference", signed=True, about="from the score with the original trees, by paired bootstrap"),
         Column(title="95 % interval", signed=True),
@@ -150,22 +148,14 @@ def _table(outcomes: Sequence[Outcome], metric: Metric, own: ModelTrees, parser:
             name="holm_p",
             about="two-sided, corrected for the comparisons of the table (Holm, 1979); intervals are not corrected",
         ),
-        Column(
-            title="changed",
-            kind="share",
-            digits=1,
-            about="translations that differ from those with the original trees",
-        ),
+        share_column("changed", about="translations that differ from those with the original trees"),
     ]
     holm_p = iter(holm([one.against_own.p_value for one in outcomes if one.against_own]))
     rows = []
     for one in outcomes:
-        row = [one.condition.name, one.uas, one.score]
-        if compared := one.against_own:
-            interval = Interval(compared.low, compared.high)
-            rows.append([*row, compared.difference, interval, next(holm_p), one.changed])
-        else:
-            rows.append([*row, None, None, None, 0.0])
+        compared = one.against_own
+        cells = [compared.difference, compared.interval, next(holm_p)] if compared else [None] * 3
+        rows.append([one.condition.name, one.uas, one.score, *cells, one.changed])
     return Table(columns=columns, rows=rows, notes=_notes(own, parser))
 
 

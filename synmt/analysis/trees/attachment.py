@@ -132,7 +132,7 @@ def count_rules(trees: Sequence[IntArray], gold: Sequence[Parse]) -> Counter[Rul
 
     Roots, punctuation and words without a parent do not count, nor do sentences without tags.
     """
-    counts: Counter[Rule] = Counter()
+    counts = Counter()
     for parents, parse in zip(trees, gold, strict=True):
         if parse.tags:
             has_parent = (parents != -1) & (parents != np.arange(len(parse))) & not_punctuation(parse)  # (W,)

@@ -39,15 +39,19 @@ _LONGEST = 16
 def draw_tree(parents: IntArray, gold: Parse) -> list[str]:
     """Draw a tree (W,) next to the gold relations: one line for each word."""
     numbers = [str(number) for number in range(1, len(gold) + 1)]
-    words = [_shortened(without_breaks(word)) for word in gold.words]
+    words = [without_breaks(word) for word in gold.words]
+    for place, word in enumerate(words):
+        while display_width(word) > _LONGEST:
+            word = words[place] = word.removesuffix("…")[:-1] + "…"
     arcs = draw_arcs(parents)
     remarks = _remarks(parents, gold, words)
     word_width = max(map(display_width, words), default=0)
     arc_width = max(map(len, arcs), default=0)
-    return [
-        f"{number:>{len(numbers[-1])}} {_padded(word, word_width)} {arc:<{arc_width}}  {remark}".rstrip()
-        for number, word, arc, remark in zip(numbers, words, arcs, remarks, strict=True)
-    ]
+    lines = []
+    for number, word, arc, remark in zip(numbers, words, arcs, remarks, strict=True):
+        gap = " " * (word_width - display_width(word))
+        lines.append(f"{number:>{len(numbers[-1])}} {word}{gap} {arc:<{arc_width}}  {remark}".rstrip())
+    return lines
 
 
 def display_width(text: str) -> int:
@@ -56,16 +60,6 @@ def display_width(text: str) -> int:
         0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
         for letter in text
     )
-
-
-def _padded(word: str, width: int) -> str:
-    return word + " " * (width - display_width(word))
-
-
-def _shortened(word: str) -> str:
-    while display_width(word) > _LONGEST:
-        word = word.removesuffix("…")[:-1] + "…"
-    return word
 
 
 def _remarks(parents: IntArray, gold: Parse, words: Sequence[str]) -> list[str]:
@@ -99,12 +93,12 @@ class _Family:
 
 def _families(parents: Sequence[int]) -> list[_Family]:
     """Assign columns to tracks, narrow families first, so that only crossing arcs cross."""
-    spans: dict[tuple[int, bool], tuple[int, int]] = {}
+    spans = {}
     for word, parent in enumerate(parents):
         if word != parent:
             first, last = spans.get((parent, word < parent), (parent, parent))
             spans[parent, word < parent] = min(first, word), max(last, word)
-    families: list[_Family] = []
+    families = []
     for (parent, _), (first, last) in sorted(spans.items(), key=lambda item: (item[1][1] - item[1][0], item[0])):
         overlapping = [other for other in families if other.first <= last and first <= other.last]
         # both sides of a parent may share a track

@@ -14,24 +14,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from torch import Tensor
 
-from synmt.analysis.forward_passes import ParsedText, SentencePass, run_with_progress
-from synmt.analysis.trees.sources import TreeSource
-from synmt.arrays import DoubleArray, IntArray
+from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, run_with_progress
+from synmt.analysis.heads import Head, annotation_weights
+from synmt.arrays import DoubleArray, IntArray, Side
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
 from synmt.syntax.spanning import maximum_spanning_tree
 
 
 @dataclass(frozen=True, eq=False)
-class SourceTrees:
-    """The trees of one source, sentence by sentence.
+class HeadTrees:
+    """The trees of one head, or of annotations, sentence by sentence.
 
     trees: (W,) parents; the root is its own parent.
     choices: (W,) the word with the highest weight for each word, itself for a root; -1 for a word without weight.
     """
 
-    source: TreeSource
+    head: Head
     trees: list[IntArray]
     choices: list[IntArray]
 
@@ -42,34 +43,48 @@ class InducedTrees:
 
     lines: numbers of the lines with trees, in order; the other lines are too long for the model or empty.
     too_long: number of lines with more pieces than the model's maximum.
-    by_source: for each source, the trees of `lines`.
+    by_head: for each head, the trees of `lines`.
     """
 
     lines: list[int]
     too_long: int
-    by_source: list[SourceTrees]
+    by_head: list[HeadTrees]
 
 
-def induce_trees(translator: Translator, sources: Sequence[TreeSource], text: ParsedText) -> InducedTrees:
-    """Run the model over a text and induce the trees of every source, with progress."""
-    found: dict[int, list[tuple[IntArray, IntArray]]] = {}
+def induce_trees(translator: Translator, heads: Sequence[Head], text: ParsedText) -> InducedTrees:
+    """Run the model over a text and induce the trees of every head, with progress."""
+    found = {}
     too_long = 0
     for forward in run_with_progress(translator, text, "inducing trees"):
-        weights_of_sources = [source.weights(forward).cpu().double().numpy() for source in sources]  # S of (B, T, T)
+        tensors = [tree_weights(head, text.side, forward) for head in heads]
+        weights_of_heads = [weights.cpu().double().numpy() for weights in tensors]  # S of (B, T, T)
         for row, sentence in enumerate(forward.sentences):
             words = len(text.gold[sentence.index])
             too_long += sentence.dropped > 0
             if words and not sentence.dropped:
                 owners = piece_owners(translator, text, sentence)  # (T,)
                 part = slice(len(owners))
-                inner = [weights[row, part, part] for weights in weights_of_sources]  # S of (T, T)
-                found[sentence.index] = [_induce_tree(weights, owners, words) for weights in inner]
+                found[sentence.index] = trees = []
+                for weights in weights_of_heads:
+                    collapsed = collapse(weights[row, part, part], owners, words)  # (W, W)
+                    choices = np.where(collapsed.any(1), collapsed.argmax(1), -1)  # (W,)
+                    trees.append((maximum_spanning_tree(collapsed), choices))
     lines = sorted(found)
-    by_source = [
-        SourceTrees(source, *([found[index][place][kind] for index in lines] for kind in (0, 1)))
-        for place, source in enumerate(sources)
+    by_head = [
+        HeadTrees(head, *([found[index][place][kind] for index in lines] for kind in (0, 1)))
+        for place, head in enumerate(heads)
     ]
-    return InducedTrees(lines, too_long, by_source)
+    return InducedTrees(lines, too_long, by_head)
+
+
+def tree_weights(head: Head, side: Side, forward: ForwardPass) -> Tensor:
+    """Return the weights of possible parents in a forward pass: (B, T, T), without BOS on the target."""
+    if not head.layer:
+        return annotation_weights(head, forward)
+    weights = forward.captured.attention[side, head.layer][:, head.number - 1]  # (B, T, T)
+    if side == "source":
+        return weights
+    return weights[:, :-1, 1:] if head.predicts else weights[:, 1:, 1:]
 
 
 def piece_owners(translator: Translator, text: ParsedText, sentence: SentencePass) -> IntArray:
@@ -79,12 +94,6 @@ def piece_owners(translator: Translator, text: ParsedText, sentence: SentencePas
     if text.side == "source" and translator.task:
         owners[(spans[:, 1] <= 0) | (spans[:, 0] >= len(text.source[sentence.index]))] = -1
     return owners
-
-
-def _induce_tree(weights: DoubleArray, owners: IntArray, words: int) -> tuple[IntArray, IntArray]:
-    collapsed = collapse(weights, owners, words)  # (W, W)
-    choices = np.where(collapsed.any(1), collapsed.argmax(1), -1)  # (W,)
-    return maximum_spanning_tree(collapsed), choices
 
 
 def collapse(weights: DoubleArray, owners: IntArray, words: int) -> DoubleArray:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from synmt.analysis import inputs
 from synmt.analysis.forward_passes import ParsedText
+from synmt.analysis.heads import tree_heads
 from synmt.analysis.options import TreeOptions
 from synmt.analysis.trees.drawing import LEGEND, draw_tree
 from synmt.analysis.trees.induced import induce_trees
 from synmt.analysis.trees.results import GoldTrees, compare_induced, result_facts, result_parts
-from synmt.analysis.trees.sources import tree_sources
 from synmt.analysis.trees.svg import TreeDrawing, draw_svg
 from synmt.arrays import SIDES, Side
 from synmt.decode.translator import Translator
@@ -38,25 +38,25 @@ def analyze_trees(options: TreeOptions) -> Report:
     run = find_run(options.run)
     translator = Translator.load(run)
     side = options.side
-    sources = tree_sources(translator.model, side, options.head, where=str(run.folder))
+    heads = tree_heads(translator.model, side, options.head, where=str(run.folder))
     text, gold = _read_text(translator, run, side, options)
     _logger.info(f"compared with: {gold}")
-    trees = induce_trees(translator, sources, text)
+    trees = induce_trees(translator, heads, text)
     results = compare_induced(trees, text, gold)
-    inputs.say_left_out(too_long=results.too_long, empty=results.empty)
-    best = trees.by_source[results.best]
+    left_out = inputs.log_left_out(len(text.source), len(trees.lines), trees.too_long)
+    best = trees.by_head[results.best]
     drawings = [
         TreeDrawing(f"sentence {index + 1}", parents, text.gold[index])
         for index, parents in zip(trees.lines[: options.draw], best.trees, strict=False)
     ]
     system = run.folder.resolve().name
     if drawings:
-        default = run.folder / "analysis" / f"trees-{best.source.file_name}.svg"
-        _save(draw_svg(drawings, f"{system}, {best.source.name}", gold.kind), options.plot, default)
+        default = run.folder / "analysis" / f"trees-{'target-' * (side == 'target')}{best.head.file_name}.svg"
+        _save(draw_svg(drawings, f"{system}, {best.head.name}", gold.kind), options.plot, default)
     return Report(
         title=f"{system}: trees of the {side}; {gold}",
-        parts=[*result_parts(results), *_drawn(drawings, f"{system}, {best.source.name}", gold.kind)],
-        facts={"system": system, "side": side, **result_facts(results)},
+        parts=[*result_parts(results), *_drawn(drawings, f"{system}, {best.head.name}", gold.kind)],
+        facts={"system": system, "side": side, "left_out": left_out, **result_facts(results)},
         system=system,
         runs=(run.folder,),
     )

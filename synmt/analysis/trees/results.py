@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from synmt.analysis.forward_passes import ParsedText
+from synmt.analysis.heads import Head
 from synmt.analysis.trees.attachment import (
     Attachment,
     Rule,
@@ -18,11 +19,10 @@ from synmt.analysis.trees.attachment import (
     share_of_rule,
 )
 from synmt.analysis.trees.induced import InducedTrees
-from synmt.analysis.trees.sources import TreeSource
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError
 from synmt.evaluation.outputs import the_test_set
-from synmt.reporting.values import Column, Interval, Marked, Part, Table, TextBlock, Value, count_column, text_column
+from synmt.reporting.values import Marked, Part, Table, TextBlock, count_column, share_column, text_column
 from synmt.syntax.parse import Parse
 
 _MOST_RULES = 24
@@ -59,14 +59,14 @@ class TreeRow:
     """Trees compared with gold.
 
     rules: how often each rule of their grammar was used.
-    source: where the trees were read from; None for a branching baseline.
+    head: where the trees were read from; None for a branching baseline.
     choices: attachment of the word with the highest weight; None for a branching baseline.
     """
 
     name: str
     attachment: Attachment
     rules: Counter[Rule]
-    source: TreeSource | None = None
+    head: Head | None = None
     choices: Attachment | None = None
 
 
@@ -75,22 +75,19 @@ class TreeResults:
     """The attachment accuracy of a model's trees.
 
     sentences: number of sentences compared.
-    too_long, empty: number of sentences left out.
-    induced: the trees of each source of the model; baselines: the branching baselines.
+    induced: the trees of each head of the model; baselines: the branching baselines.
     rules: of the grammar of the gold trees.
     """
 
     gold: GoldTrees
     sentences: int
-    too_long: int
-    empty: int
     induced: list[TreeRow]
     baselines: list[TreeRow]
     rules: Counter[Rule]
 
     @property
     def best(self) -> int:
-        """The number of the source with the highest directed accuracy."""
+        """The number of the head with the highest directed accuracy."""
         return max(range(len(self.induced)), key=lambda row: self.induced[row].attachment.da.value)
 
     @property
@@ -110,16 +107,14 @@ def compare_induced(trees: InducedTrees, text: ParsedText, gold: GoldTrees) -> T
     if not parses:
         raise SynmtError("there are no sentences to compare: all are empty, or longer than the model takes")
     induced = [
-        _compare(one.source.name, one.trees, parses, one.source, compare_trees(one.choices, parses))
-        for one in trees.by_source
+        _compare(one.head.name, one.trees, parses, one.head, compare_trees(one.choices, parses))
+        for one in trees.by_head
     ]
     if not induced[0].attachment.words:
         raise SynmtError("all words are punctuation, which does not count", where=str(gold))
     return TreeResults(
         gold=gold,
         sentences=len(parses),
-        too_long=trees.too_long,
-        empty=len(text.source) - len(parses) - trees.too_long,
         induced=induced,
         baselines=[_compare(name, chains, parses) for name, chains in branching_baselines(parses)],
         rules=count_rules([parse.parents for parse in parses], parses),
@@ -130,10 +125,10 @@ def _compare(
     name: str,
     trees: Sequence[IntArray],
     gold: Sequence[Parse],
-    source: TreeSource | None = None,
+    head: Head | None = None,
     choices: Attachment | None = None,
 ) -> TreeRow:
-    return TreeRow(name, compare_trees(trees, gold), count_rules(trees, gold), source, choices)
+    return TreeRow(name, compare_trees(trees, gold), count_rules(trees, gold), head, choices)
 
 
 def result_parts(results: TreeResults) -> list[Part]:
@@ -141,10 +136,6 @@ def result_parts(results: TreeResults) -> list[Part]:
     counts = f"{results.words:,} words without punctuation in {results.sentences:,} sentences"
     tables = [_accuracy_table(results), _relation_table(results), _rule_table(results)]
     return [TextBlock(lines=[counts]), *(table for table in tables if table.rows)]
-
-
-def _share_column(title: str, about: str = "") -> Column:
-    return Column(title=title, kind="share", digits=1, about=about)
 
 
 def _accuracy_table(results: TreeResults) -> Table:
@@ -155,24 +146,22 @@ def _accuracy_table(results: TreeResults) -> Table:
         notes.append(f"gold trees come from a parser, which makes errors: {results.gold.parser}")
     if choice:
         notes.append("*: the best, selected on these sentences; expect a lower accuracy on others")
-    rows = [_accuracy_row(row) for row in (*results.induced, *results.baselines)]
+    rows = []
+    for row in (*results.induced, *results.baselines):
+        da, ua = row.attachment.da, row.attachment.ua
+        top = row.choices and row.choices.da.value
+        rows.append([row.name, da.value, da.interval, ua.value, ua.interval, top])
     if choice:
         rows[results.best][0] = Marked(results.induced[results.best].name, "*")
     columns = [
         text_column("trees"),
-        _share_column("DA", "directed attachment accuracy, the share of words with the right parent"),
-        _share_column("95 % of DA"),
-        _share_column("UA", "undirected attachment accuracy, which counts reversed arcs too"),
-        _share_column("95 % of UA"),
-        _share_column("top choice", "words whose highest weight is on their parent"),
+        share_column("DA", about="directed attachment accuracy, the share of words with the right parent"),
+        share_column("95 % of DA"),
+        share_column("UA", about="undirected attachment accuracy, which counts reversed arcs too"),
+        share_column("95 % of UA"),
+        share_column("top choice", about="words whose highest weight is on their parent"),
     ]
     return Table(columns=columns, rows=rows, notes=notes)
-
-
-def _accuracy_row(row: TreeRow) -> list[Value]:
-    da, ua = row.attachment.da, row.attachment.ua
-    top = row.choices.da.value if row.choices else None
-    return [row.name, da.value, Interval(da.low, da.high), ua.value, Interval(ua.low, ua.high), top]
 
 
 def _relation_table(results: TreeResults) -> Table:
@@ -181,7 +170,7 @@ def _relation_table(results: TreeResults) -> Table:
         [name, words, *(relations[name][1] for relations in by_relation)]
         for name, (words, *_) in by_relation[0].items()
     ]
-    columns = [text_column("relation"), count_column("words"), *(_share_column(row.name) for row in results.compared)]
+    columns = [text_column("relation"), count_column("words"), *(share_column(row.name) for row in results.compared)]
     return Table(title="Directed attachment accuracy by relation", columns=columns, rows=rows)
 
 
@@ -193,7 +182,7 @@ def _rule_table(results: TreeResults) -> Table:
         for rule, _ in most_frequent(results.rules)[:_MOST_RULES]
     ]
     names = ["gold", *(row.name for row in results.compared)]
-    columns = [text_column("parent → child"), *map(_share_column, names)]
+    columns = [text_column("parent → child"), *map(share_column, names)]
     title = "Parts of speech of children: share of the parent's children, the most frequent first"
     return Table(title=title, columns=columns, rows=rows)
 
@@ -205,7 +194,6 @@ def result_facts(results: TreeResults) -> dict[str, Any]:
         "gold": str(results.gold),
         "parser": results.gold.parser or None,
         "sentences": results.sentences,
-        "left_out": {"too_long": results.too_long, "empty": results.empty},
         "words": results.words,
         "best": results.induced[results.best].name,
         "rows": [_row_facts(row) for row in (*results.induced, *results.baselines)],
@@ -214,12 +202,12 @@ def result_facts(results: TreeResults) -> dict[str, Any]:
 
 
 def _row_facts(row: TreeRow) -> dict[str, Any]:
-    source = row.source
+    head = row.head or Head()
     return {
         "trees": row.name,
-        "variant": source.variant or None if source else None,
-        "layer": source.layer or None if source else None,
-        "head": source.head or None if source else None,
+        "variant": head.variant or None,
+        "layer": head.layer or None,
+        "head": head.number or None,
         "directed": asdict(row.attachment.da),
         "undirected": asdict(row.attachment.ua),
         "top_choice": asdict(row.choices.da) if row.choices else None,
@@ -233,7 +221,7 @@ def _row_facts(row: TreeRow) -> dict[str, Any]:
 
 def _children(rules: Counter[Rule]) -> dict[str, dict[str, int]]:
     """List a grammar: tag of the parent -> tag of the child -> words, the most frequent first."""
-    found: dict[str, dict[str, int]] = {}
+    found = {}
     for (parent, child), words in most_frequent(rules):
         found.setdefault(parent, {})[child] = words
     return found

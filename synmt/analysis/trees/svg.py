@@ -122,13 +122,13 @@ def _sentence(drawn: TreeDrawing, top: float) -> tuple[list[str], float, float]:
 def _arcs(parents: Sequence[int]) -> list[_Arc]:
     """Give each word the arc from its parent: short arcs inside long ones, the root's outermost, without crossings."""
     ends = [(min(pair), max(pair)) for pair in enumerate(parents)]
-    levels = dict[int, int]()
+    levels = {}
     for child, (first, last) in sorted(enumerate(ends), key=lambda one: one[1][1] - one[1][0]):
         if first != last:
             inside = [level for other, level in levels.items() if ends[other][0] < last and first < ends[other][1]]
             levels[child] = max(inside, default=0) + 1
     highest = max(levels.values(), default=0) + 1
-    offsets = dict[tuple[int, int], float]()
+    offsets = {}
     for word in range(len(parents)):
         # from left to right: arcs to the left, the short ones first, the root's, arcs to the right, the long ones first
         sides = {child: sum(ends[child]) - 2 * word for child in range(len(parents)) if word in ends[child]}
@@ -152,7 +152,7 @@ def _centres(words: Sequence[str], halves: Sequence[_Half]) -> list[float]:
                 long = max(2 * _BEND + 2, _LABEL * display_width(label) + 2 * _BEND)
                 shift = (arc.start - arc.end) * (1 if arc.parent < arc.child else -1)
                 apart[max(arc.child, arc.parent)].append((min(arc.child, arc.parent), long + shift))
-    centres: list[float] = []
+    centres = []
     for word, half_width in enumerate(room):
         beside = centres[-1] + room[word - 1] + half_width + _GAP if word else _MARGIN + half_width
         centres.append(max(beside, *(centres[first] + distance for first, distance in apart[word]), 0))

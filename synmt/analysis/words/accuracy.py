@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from synmt.arrays import BoolArray, DoubleArray, IntArray, Side
 from synmt.evaluation.bootstrap import SAMPLES, SEED, interval, resamples
 from synmt.evaluation.seeds import resample_seeds, seeded_bootstrap
 from synmt.evaluation.significance import Comparison
-from synmt.reporting.values import Column, count_column
+from synmt.reporting.values import Column, count_column, share_column
 
 _SAMPLES_EACH = 100
 """Resamples for each comparison: the smallest p-value is then 0.01 after Holm's correction."""
@@ -48,7 +49,7 @@ class WordGroups:
     unit: unit of the values in the names, which are then in order; empty for names such as those of relations.
     names: names of the groups, in display order.
     words: (M,) groups of the words that can be found: of the reference, or of the source.
-    translated: by system and seed, (M',) groups of the words of the translation; empty if they are not known.
+    translated: (M',) groups of the words of each translation; empty if they are not known.
     about: explanation of the groups for the legend.
     side: whose words.
     """
@@ -57,7 +58,7 @@ class WordGroups:
     unit: str
     names: list[str]
     words: IntArray
-    translated: Mapping[str, Sequence[IntArray]]
+    translated: Sequence[IntArray]
     about: str = ""
     side: Side = "target"
 
@@ -95,12 +96,9 @@ def count_words(texts: WordTexts, groups: WordGroups, pairs: IntArray) -> dict[s
     pairs: (A, 2) aligned words of source and references, for groups of source words.
     """
     if groups.side == "source":
-        return texts.of_each(lambda one: count_source(groups, texts, one, pairs))
-    own = {name: iter(numbers) for name, numbers in groups.translated.items()}
-    return {
-        name: [count_target(groups, texts.reference, one, next(own[name]) if own else None) for one in seeds]
-        for name, seeds in texts.translations.items()
-    }
+        return texts.by_system(count_source(groups, texts, one, pairs) for one in texts.translations)
+    pairs_of = zip(texts.translations, groups.translated or repeat(None), strict=False)
+    return texts.by_system(count_target(groups, texts.reference, one, own) for one, own in pairs_of)
 
 
 def count_target(
@@ -168,7 +166,7 @@ def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Sequence[str] =
     rows = [row for row in rows if row.text]
     if not groups.unit:
         rows.sort(key=lambda row: (-row.text, row.group))
-    sizes = count_column("words", name="text"), Column(title="share", kind="share", digits=1, name="text_share")
+    sizes = count_column("words", name="text"), share_column("share", name="text_share")
     table = ResultTable(groups.by, groups.unit, measures, sizes, rows, total, SAMPLES, groups.about, notes)
     return replace(table, samples=_samples(table.comparisons(table.key)))
 
@@ -187,7 +185,7 @@ def _results(counts: Counts, measure: str) -> dict[str, list[GroupResult]]:
     enough = {name: _in_enough_sentences(seeds, measure) for name, seeds in counts.items()}  # (G+1,) each
     base, *others = counts
     samples = _resampled(counts, measure, _samples(sum(int((enough[base] & enough[one]).sum()) for one in others)))
-    found: dict[str, list[GroupResult]] = {}
+    found = {}
     for name in counts:
         found[name] = []
         for group, own in enumerate(values[name].T):

@@ -94,7 +94,7 @@ def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:
 
     A system whose model cannot read the text is left out, unless there is no other.
     """
-    found, errors = dict[str, list[DoubleArray | None]](), []
+    found, errors = {}, []
     for system in texts.systems:
         for run, lines in [(seed.run, seed.as_read()) for seed in system.seeds if seed.run][:1]:
             read = lines.source, lines.reference
@@ -130,20 +130,17 @@ def by_aligned_words(
         found = attention(run, (lines.source, lines.hypothesis), texts.source, one.words, raw=raw)
         return join_alignments(most_attended(found), texts.source, one.words)
 
-    aligned = texts.of_each(align) if options.alignments is None else {}
+    aligned = list(map(align, texts.translations)) if options.alignments is None else []
     return [
         replace(
             group,
             by=group.by.replace("source word", "aligned source word"),
             side="target",
             words=carry_over(group.words, pairs, len(texts.reference)),
-            translated={
-                name: [
-                    carry_over(group.words, own, len(one.words))
-                    for own, one in zip(seeds, texts.translations[name], strict=True)
-                ]
-                for name, seeds in aligned.items()
-            },
+            translated=[
+                carry_over(group.words, own, len(one.words))
+                for own, one in zip(aligned, texts.translations, strict=False)
+            ],
         )
         for group in groups
     ]
@@ -175,7 +172,7 @@ def read_alignments(path: Path, source: TokenizedText, reference: TokenizedText)
 
 
 def _read_pairs(line: str, lengths: tuple[int, int], where: str) -> list[Pair]:
-    pairs: list[Pair] = []
+    pairs = []
     for text in line.split():
         found = _PAIR.fullmatch(text)
         if not found:

@@ -67,7 +67,7 @@ def group_by_frequency(
         return bucket_numbers(np.array([counts[word] for word in words], dtype=np.int64), FREQUENCIES)
 
     names, by = bucket_names(np.array([0]), FREQUENCIES), f"frequency of the {side} word{where}"
-    translated = texts.of_each(lambda one: numbers(one.words)) if side == "target" else {}
+    translated = [numbers(one.words) for one in texts.translations] if side == "target" else []
     return WordGroups(by, "times", names, numbers(texts.text(side)), translated, about, side)
 
 
@@ -119,7 +119,7 @@ def prepared_text(run: Run) -> Path | None:
 
 
 def _count(lines: Iterator[str], options: MetricOptions, total: int | None) -> Counter[str]:
-    counts: Counter[str] = Counter()
+    counts = Counter()
     with progress("counting words", total, "lines") as advance:
         while some := list(islice(lines, _LINES_AT_ONCE)):
             counts.update(tokenize(some, options))

@@ -9,8 +9,9 @@ parser does not have takes its label from the parser's word with its first chara
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -121,24 +122,22 @@ def by_trees(
     read = texts.first.as_read()
     lines = read.source if side == "source" else read.reference
     given = list(read_parses(options.parses, lines)) if options.parses else None
-    parses, translated = given or [], dict[str, list[list[Parse]]]()
+    parses, translations, translated = given or [], [], []
     trees = options.parses.name if options.parses else ""
     if side == "target":
         parser = find_side_parser(options, run, side, "choose `--words frequency`, which needs no trees")
         trees = f"{trees} for the references, " * bool(trees) + name_parser(parser)
         parses = parse_lines(parser, lines) if given is None else given
-        translated = texts.of_each(lambda one: parse_lines(parser, one.outputs.as_read().hypothesis))
+        translations = [(one.words, one.outputs.as_read().hypothesis) for one in texts.translations]
+        translated = [parse_lines(parser, hypothesis) for _, hypothesis in translations]
     elif given is None:
         parses, trees = parse_side(options, run, lines, side=side)
     groups = []
     for kind in kinds:
-        of_translations = {
-            name: [
-                tree_labels(kind, one.words, one.outputs.as_read().hypothesis, own)
-                for one, own in zip(texts.translations[name], seeds, strict=True)
-            ]
-            for name, seeds in translated.items()
-        }
+        of_translations = [
+            tree_labels(kind, words, hypothesis, own)
+            for (words, hypothesis), own in zip(translations, translated, strict=True)
+        ]
         groups.append(group_words(kind, tree_labels(kind, texts.text(side), lines, parses), of_translations, side))
     return groups, f"trees: {trees}"
 
@@ -148,25 +147,25 @@ def tree_labels(kind: TreeLabel, text: TokenizedText, lines: Sequence[str], pars
 
     lines: the lines that were parsed, whose spaces may differ from those of the text.
     """
-    found: list[str] = []
+    found = []
     for words, line, parse in zip(text.lines, lines, parses, strict=True):
         labels = kind.label(parse)
-        owners: list[int] = word_of(locate_words(words, line), parse.spans).tolist()
+        owners = word_of(locate_words(words, line), parse.spans).tolist()
         found += [labels[owner] if owner >= 0 else UNKNOWN for owner in owners]
     return found
 
 
-def group_words(kind: TreeLabel, words: Labels, translated: Mapping[str, Sequence[Labels]], side: Side) -> WordGroups:
+def group_words(kind: TreeLabel, words: Labels, translated: Sequence[Labels], side: Side) -> WordGroups:
     """Group words by their labels; words without a label are in no group.
 
     words: labels of the words that can be found.
-    translated: labels of the words of each translation, by system and seed; empty for groups of the source.
+    translated: labels of the words of each translation; empty for groups of the source.
     side: of the words.
     """
     names = list(kind.order)
     if not names:
         counts = Counter(words)
-        counts.update(dict.fromkeys((label for seeds in translated.values() for one in seeds for label in one), 0))
+        counts.update(dict.fromkeys(chain.from_iterable(translated), 0))
         del counts[UNKNOWN]
         names = sorted(counts, key=lambda name: (-counts[name], name))
     numbers = {name: number for number, name in enumerate(names)}
@@ -174,5 +173,5 @@ def group_words(kind: TreeLabel, words: Labels, translated: Mapping[str, Sequenc
     def number_all(labels: Labels) -> IntArray:
         return np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
 
-    own = {name: list(map(number_all, seeds)) for name, seeds in translated.items()}
+    own = list(map(number_all, translated))
     return WordGroups(f"{kind.name} of the {side} word", kind.unit, names, number_all(words), own, kind.about, side)

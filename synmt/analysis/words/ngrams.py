@@ -73,7 +73,7 @@ def ngram_tables(systems: Mapping[str, Sequence[Lines]], reference: Lines, *, to
 
 def count_ngrams(lines: Lines) -> Counter[tuple[str, ...]]:
     """Count the n-grams of a text."""
-    counts: Counter[tuple[str, ...]] = Counter()
+    counts = Counter()
     for words in lines:
         counts.update(_ngrams(words))
     return counts
@@ -82,7 +82,7 @@ def count_ngrams(lines: Lines) -> Counter[tuple[str, ...]]:
 def count_right(seeds: Sequence[Lines], reference: Lines) -> dict[tuple[str, ...], float]:
     """Count how often each n-gram of a system's translations is right, on average over its seeds."""
     expected = [_ngrams(words) for words in reference]
-    found: Counter[tuple[str, ...]] = Counter()
+    found = Counter()
     for hypothesis in seeds:
         for words, others in zip(hypothesis, expected, strict=True):
             found.update(_ngrams(words) & others)

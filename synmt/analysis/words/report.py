@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from synmt.analysis.words.ngrams import ngram_tables
 from synmt.analysis.words.texts import WordTexts
 from synmt.arrays import SIDES, IntArray, Side
 from synmt.errors import UsageError, did_you_mean, listed
-from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.outputs import the_test_set
 from synmt.reporting.page import fragment
 from synmt.reporting.values import Figure, Part, Report, TextBlock
@@ -53,11 +52,11 @@ def analyze_words(options: WordOptions) -> Report:
     heading = _heading(texts.names, where)
     parts: list[Part] = [part for table in tables for part in _parts(table, heading)]
     if options.ngrams:
-        lines = texts.of_each(lambda one: one.words.lines)
+        lines = texts.by_system(one.words.lines for one in texts.translations)
         parts += ngram_tables(lines, texts.reference.lines, top=options.top, where=where)
     if options.plot:
         save_plot(options.plot, partial(draw_results, list(map(_shown, tables))))
-    facts: dict[str, Any] = {
+    facts = {
         "systems": texts.names,
         "test": test or None,
         "tokenize": scoring.tokenize,
@@ -132,13 +131,10 @@ def _group_words(
 
 def _tabulate(texts: WordTexts, groups: WordGroups, pairs: IntArray, remarks: Sequence[str]) -> ResultTable:
     rarely = rarely_aligned(groups, pairs) if groups.side == "source" else []
-    notes = [groups.about, _describe_words(texts.scoring), *remarks, *rarely]
+    tokenize, lower = texts.scoring.tokenize, ", in lower case" * texts.scoring.lowercase
+    how = "between spaces" if tokenize == "none" else f"tokenized as by BLEU ({tokenize})"
+    notes = [groups.about, f"words: {how}{lower}", *remarks, *rarely]
     return tabulate_words(groups, count_words(texts, groups, pairs), notes=notes)
-
-
-def _describe_words(scoring: MetricOptions) -> str:
-    how = "between spaces" if scoring.tokenize == "none" else f"tokenized as by BLEU ({scoring.tokenize})"
-    return f"words: {how}{', in lower case' if scoring.lowercase else ''}"
 
 
 def _shown(table: ResultTable) -> ResultTable:

@@ -9,7 +9,7 @@ Lines are tokenized as BLEU does. Words are numbered through the whole text: M w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -57,12 +57,13 @@ class TokenizedText:
 
 @dataclass(frozen=True, eq=False)
 class TranslatedText:
-    """A translation of a test set.
+    """A translation of a test set, by one seed of a system.
 
     words: of the translation.
     matches: (M,) the word of the reference that each of them matches, -1 for none.
     """
 
+    system: str
     outputs: Outputs
     words: TokenizedText
     matches: IntArray
@@ -106,17 +107,22 @@ class WordTexts(Translations):
         return self.source if side == "source" else self.reference
 
     @cached_property
-    def translations(self) -> dict[str, list[TranslatedText]]:
-        """The translations of each system, by seed."""
-        return {system.name: list(map(self._read, system.seeds)) for system in self.systems}
+    def translations(self) -> list[TranslatedText]:
+        """The translations of all systems and seeds, in order."""
+        found = []
+        for system in self.systems:
+            for outputs in system.seeds:
+                words = tokenize(outputs.hypothesis, self.scoring)
+                matches = match_words(words, self.reference)
+                found.append(TranslatedText(system.name, outputs, words, matches))
+        return found
 
-    def of_each(self, find: Callable[[TranslatedText], _T]) -> dict[str, list[_T]]:
-        """Find something for each translation, by system and seed."""
-        return {name: list(map(find, seeds)) for name, seeds in self.translations.items()}
-
-    def _read(self, outputs: Outputs) -> TranslatedText:
-        words = tokenize(outputs.hypothesis, self.scoring)
-        return TranslatedText(outputs, words, match_words(words, self.reference))
+    def by_system(self, values: Iterable[_T]) -> dict[str, list[_T]]:
+        """Group a value for each translation by system."""
+        found: dict[str, list[_T]] = {name: [] for name in self.names}
+        for one, value in zip(self.translations, values, strict=True):
+            found[one.system].append(value)
+        return found
 
 
 def tokenize(lines: Sequence[str], options: MetricOptions) -> TokenizedText:
@@ -127,7 +133,7 @@ def tokenize(lines: Sequence[str], options: MetricOptions) -> TokenizedText:
 
 def match_words(hypothesis: TokenizedText, reference: TokenizedText) -> IntArray:
     """Find the word of the reference that each word of a translation matches: (M,), -1 for none."""
-    found: list[int] = []
+    found = []
     for words, start, others in zip(hypothesis.lines, reference.starts.tolist(), reference.lines, strict=True):
         places: defaultdict[str, list[int]] = defaultdict(list)
         for place, word in enumerate(others, start):

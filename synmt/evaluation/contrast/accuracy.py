@@ -20,7 +20,7 @@ from synmt.arrays import BoolArray, DoubleArray, IntArray
 from synmt.decode.pairs import PairScore, score_alternatives
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
-from synmt.evaluation.bootstrap import SAMPLES, SEED, ratio_intervals, sum_by_sentence, wilson
+from synmt.evaluation.bootstrap import SAMPLES, SEED, WithInterval, ratio_intervals, sum_by_sentence, wilson
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet
 from synmt.evaluation.significance import Comparison
 from synmt.reporting.progress import progress
@@ -74,7 +74,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class Accuracy(WithInterval):
     """The number of contrasts that a model wins, and their proportion with its 95 % interval."""
 
     won: int
@@ -109,7 +109,7 @@ def decide(
     trees: of the sources; by default the model's parser makes them.
     name: of the model, for the progress.
     """
-    sources, contrasts, first = contrast_set.sources, contrast_set.contrasts, dict[str, int]()
+    sources, contrasts, first = contrast_set.sources, contrast_set.contrasts, {}
     rows = [one.source if trees else first.setdefault(sources[one.source], one.source) for one in contrasts]
     # with trees: all sources, also those without contrasts, so that they stay aligned with the trees
     targets: dict[int, dict[str, None]] = {row: {} for row in range(len(sources))} if trees else {}
@@ -136,7 +136,7 @@ def _decide(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
 
 def groupings(contrasts: Sequence[Contrast]) -> dict[str, list[str]]:
     """List the groups of each grouping, numbers in their order."""
-    groups: dict[str, dict[str, None]] = {}
+    groups = {}
     for contrast in contrasts:
         for name, group in contrast.groups.items():
             groups.setdefault(name, {})[group] = None
@@ -164,7 +164,7 @@ def tabulate(
     # won, tied, won by piece
     flags = [np.array([(one.won, one.tied, one.won_by_piece) for one in decisions]) for decisions in models]  # (N, 3)
     sources = np.array([one.source for one in contrasts])  # (N,)
-    tables = dict[str | None, list[ContrastRow]]()
+    tables = {}
     for by, groups in [(None, ["all"]), *groupings(contrasts).items()]:
         if len(groups) > MOST_GROUPS:
             continue
@@ -176,17 +176,12 @@ def tabulate(
             ends = _intervals(gains, sources, members, samples=samples, seed=seed) if model is not flags[0] else []
             for g, row in enumerate(tables[by]):
                 inside = members[:, g]
-                row.results.append(_accuracy(model[inside]))
+                won, ties, by_piece = model[inside].sum(0).tolist()
+                share = wilson(won, row.pairs)
+                row.results.append(Accuracy(won, ties, share.value, share.low, share.high, by_piece / row.pairs))
                 if ends:
                     row.comparisons.append(_compare(flags[0][inside, 0], model[inside, 0], ends[g]))
     return tables
-
-
-def _accuracy(flags: BoolArray) -> Accuracy:
-    """Count the contrasts that are won, tied and won by piece: (M, 3)."""
-    won, ties, by_piece = flags.sum(0).tolist()
-    share = wilson(won, len(flags))
-    return Accuracy(won, ties, share.value, share.low, share.high, by_piece / len(flags))
 
 
 def _compare(first: BoolArray, other: BoolArray, ends: tuple[float, float]) -> Comparison:

@@ -21,7 +21,7 @@ from synmt.evaluation.contrast.accuracy import (
 )
 from synmt.evaluation.contrast.sets import ContrastSet, read_contrasts
 from synmt.evaluation.model_scores import ModelOptions, load_translator
-from synmt.reporting.values import Column, Interval, Report, Table, Value, count_column, text_column
+from synmt.reporting.values import Column, Report, Table, Value, count_column, text_column
 from synmt.run import find_run
 from synmt.syntax.conllu import format_conllu, parse_in, read_parses
 from synmt.syntax.parse import Parse
@@ -154,12 +154,12 @@ def _table(by: str, rows: Sequence[ContrastRow], models: Sequence[str], options:
 
 
 def _cells(row: ContrastRow) -> list[Value]:
-    cells: list[Value] = [row.group, row.pairs]
+    cells = [row.group, row.pairs]
     for number, result in enumerate(row.results):
-        cells += [result.accuracy, Interval(result.low, result.high)]
+        cells += [result.accuracy, result.interval]
         if number:
             found = row.comparisons[number - 1]
-            cells += [found.difference, Interval(found.low, found.high), found.p_value]
+            cells += [found.difference, found.interval, found.p_value]
     return cells if row.comparisons else [*cells, row.results[0].accuracy_by_piece]
 
 

@@ -90,7 +90,7 @@ def read_contrasts(names: Sequence[str]) -> ContrastSet:
 
     Contrasts whose translations differ in white space only are left out.
     """
-    entries, contrasts, identical = list[_Entry](), list[Contrast](), list[str]()
+    entries, contrasts, identical = [], [], []
     for name in names:
         before, same = len(contrasts), len(identical)
         for entry in _read(name):
