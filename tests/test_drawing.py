@@ -5,12 +5,16 @@ import gzip
 import numpy as np
 import pytest
 
-from synmt.data.drawing import LineSample
+from synmt.data.drawing import draw_lines
 from synmt.data.text_pairs import read_chunks, read_pairs
 from synmt.errors import SynmtError
 from synmt.recipe.corpus import SplitFiles
 
 LINES = ["a", "", "b \u2028 c", "\x85", "\ufeffd", "\re\r\rf\r", "😀", "g"]
+
+
+def drawn_from(*sample):
+    return [line for block in draw_lines(*sample) for line in block.lines()]
 
 
 def files_of(folder, source, target):
@@ -57,7 +61,7 @@ def test_lines_are_drawn_from_kept_pairs_and_it_is_said(tmp_path, caplog, count,
     files, kept = files_of(tmp_path, *texts), np.random.default_rng(1).random(100) < 0.6
     pairs = [pair for pair, keep in zip(read_pairs(files), kept, strict=True) if keep]
     lines = [pair[side] for pair in pairs for side in sides]
-    drawn, again = (LineSample(read_chunks(files, size), kept, sides, count).lines() for _ in range(2))
+    drawn, again = (drawn_from(read_chunks(files, size), kept, sides, count) for _ in range(2))
     assert len(drawn) == min(count, len(lines))
     assert drawn == sorted(set(drawn), key=lines.index)
     assert again == drawn
@@ -70,7 +74,7 @@ def test_lines_are_drawn_with_equal_chance_alone_and_in_pairs(tmp_path, monkeypa
     chunks, hits, states = list(read_chunks(files_of(tmp_path, *texts), 3)), np.zeros((20, 20)), np.random.RandomState
     for seed in range(4000):
         monkeypatch.setattr(np.random, "RandomState", lambda _, seed=seed: states(seed))
-        drawn = [int(line) for line in LineSample(chunks, np.ones(10, dtype=bool), [0, 1], 5).lines()]
+        drawn = [int(line) for line in drawn_from(chunks, np.ones(10, dtype=bool), [0, 1], 5)]
         hits[np.ix_(drawn, drawn)] += 1
     alone, together = np.diag(hits), hits[np.triu_indices(20, 1)]
     # expected are 4000 · 5/20 and 4000 · 5/20 · 4/19, with standard deviations of 27 and 14
@@ -80,5 +84,5 @@ def test_lines_are_drawn_with_equal_chance_alone_and_in_pairs(tmp_path, monkeypa
 
 def test_drawn_lines_have_no_byte_order_mark_and_all_odd_line_ends(tmp_path):
     text = ("\ufeff" + "\r\n".join(LINES)).encode()
-    sample = LineSample(read_chunks(files_of(tmp_path, text, text), 3), np.ones(len(LINES), dtype=bool), [0], 100)
-    assert sample.lines() == LINES
+    chunks = read_chunks(files_of(tmp_path, text, text), 3)
+    assert drawn_from(chunks, np.ones(len(LINES), dtype=bool), [0], 100) == LINES

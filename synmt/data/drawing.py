@@ -29,42 +29,32 @@ class DrawnLines:
         texts = [self.chunk.raw_lines(side) if self.drawn[:, side].any() else [] for side in (0, 1)]
         return b"\n".join([texts[side][row] for row, side in np.argwhere(self.drawn).tolist()])
 
+    def lines(self) -> list[str]:
+        """Return the lines; the filters have decoded each of them before."""
+        return self.block().decode().split("\n")
 
-@dataclass(frozen=True)
-class LineSample:
-    """At most `count` lines of the kept pairs of a text, drawn uniformly.
+
+def draw_lines(chunks: Iterable[PairChunk], kept: BoolArray, sides: Sequence[int], count: int) -> Iterator[DrawnLines]:
+    """Draw at most `count` lines of the kept pairs of a text uniformly, from one chunk after the other.
 
     kept: (lines of the text,).
     sides: the sides that are drawn from, 0 and 1.
     """
-
-    chunks: Iterable[PairChunk]
-    kept: BoolArray
-    sides: Sequence[int]
-    count: int
-
-    def lines(self) -> list[str]:
-        """Draw the lines, in the order of the text."""
-        # the filters have decoded each of them before
-        return [line for drawn in self.drawn() for line in drawn.block().decode().split("\n")]
-
-    def drawn(self) -> Iterator[DrawnLines]:
-        """Draw from one chunk after the other."""
-        left = int(self.kept.sum()) * len(self.sides)
-        wanted = min(left, self.count)
-        if wanted < left:
-            what = "vocabulary: learned from %s of %s lines, drawn at random (vocabulary.training_lines)"
-            _logger.info(what, f"{wanted:,}", f"{left:,}")
-        # unlike those of NumPy's new generators, its numbers never change
-        random = np.random.RandomState(1)
-        for chunk in self.chunks:
-            drawn = np.zeros((len(chunk), 2), dtype=bool)
-            drawn[:, self.sides] = self.kept[chunk.first : chunk.first + len(chunk), None]
-            lines = count = int(drawn.sum())
-            if wanted < left and lines:
-                # how many of all that are still wanted are in this chunk
-                count = random.hypergeometric(wanted, left - wanted, lines)
-                drawn.flat[np.flatnonzero(drawn)[random.permutation(lines)[count:]]] = False
-            if count:
-                yield DrawnLines(chunk, drawn)
-            left, wanted = left - lines, wanted - count
+    left = int(kept.sum()) * len(sides)
+    wanted = min(left, count)
+    if wanted < left:
+        what = "vocabulary: learned from %s of %s lines, drawn at random (vocabulary.training_lines)"
+        _logger.info(what, f"{wanted:,}", f"{left:,}")
+    # unlike those of NumPy's new generators, its numbers never change
+    random = np.random.RandomState(1)
+    for chunk in chunks:
+        drawn = np.zeros((len(chunk), 2), dtype=bool)
+        drawn[:, sides] = kept[chunk.first : chunk.first + len(chunk), None]
+        lines = chosen = int(drawn.sum())
+        if wanted < left and lines:
+            # how many of all that are still wanted are in this chunk
+            chosen = random.hypergeometric(wanted, left - wanted, lines)
+            drawn.flat[np.flatnonzero(drawn)[random.permutation(lines)[chosen:]]] = False
+        if chosen:
+            yield DrawnLines(chunk, drawn)
+        left, wanted = left - lines, wanted - chosen

@@ -19,7 +19,7 @@ from synmt.corpora.parts import check_parts, part_tags
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpus import FORMAT, is_complete
-from synmt.data.drawing import DrawnLines, LineSample
+from synmt.data.drawing import DrawnLines, draw_lines
 from synmt.data.encoding import KEPT_FILE, Encoder, ShardFiles, encoding_processes, remove_unfinished, summarize
 from synmt.data.filtering import KEPT, REASONS, Codes, judge_pairs
 from synmt.data.task_corpus import bracket_units
@@ -141,27 +141,32 @@ def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int
     if not missing:
         return
     kept = ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT
-    samples: list[tuple[LineSample, Sequence[str]]] = []
+    samples: list[tuple[Iterator[DrawnLines], Sequence[str]]] = []
     for name in missing:
         sides = [side for side in (0, 1) if names[side] == name]
         of_source = (*part_tags(corpus.parts), *bracket_units(recipe, corpus)) if names[0] == name else ()
-        sample = LineSample(read_chunks(corpus.train, _CHUNK), kept, sides, recipe.vocabulary.training_lines)
-        samples.append((sample, (*task_tags(recipe), *of_source)))
+        drawn = draw_lines(read_chunks(corpus.train, _CHUNK), kept, sides, recipe.vocabulary.training_lines)
+        samples.append((drawn, (*task_tags(recipe), *of_source)))
     with progress("prepare: vocabulary", lines, "lines") as advance:
-        for name, vocabulary in zip(missing, _learned(samples, recipe.vocabulary, folder), strict=True):
+        for name, vocabulary in zip(missing, _learned(samples, recipe.vocabulary, folder, lines), strict=True):
             vocabulary.save(folder, name)
         advance(lines)
 
 
 def _learned(
-    samples: Sequence[tuple[LineSample, Sequence[str]]], settings: VocabularyRecipe, folder: Path
+    samples: Sequence[tuple[Iterator[DrawnLines], Sequence[str]]],
+    settings: VocabularyRecipe,
+    folder: Path,
+    lines: int,
 ) -> Iterator[Vocabulary]:
     if needs_lines(settings):
-        return (train_vocabulary(sample.lines(), settings, symbols) for sample, symbols in samples)
-    workers = encoding_processes(len(samples[0][0].kept))
+        return (
+            train_vocabulary([line for block in drawn for line in block.lines()], settings, symbols)
+            for drawn, symbols in samples
+        )
+    workers = encoding_processes(lines)
     counted = [
-        (add_counts(in_shards(_counted, settings, sample.drawn(), workers, where=folder)), symbols)
-        for sample, symbols in samples
+        (add_counts(in_shards(_counted, settings, drawn, workers, where=folder)), symbols) for drawn, symbols in samples
     ]
     # those of both sides at the same time
     return in_order(_trained, settings, iter(counted), workers, where=folder)
