@@ -200,7 +200,7 @@ def test_no_two_public_classes_have_one_name():
 
 
 WINGS = ("cluster", "controlled", "fast")
-MOST_NODES = {"the core": 197_500, "the wings": 22_000, "tests": 289_000, "benchmarks": 17_500}
+MOST_NODES = {"the core": 195_062, "the wings": 21_867, "tests": 287_911, "benchmarks": 17_422}
 """Syntax nodes that there may be; what is new has to make something superfluous."""
 
 
@@ -212,7 +212,7 @@ def part_of(path):
 
 def size_of(path):
     """Count the nodes of a file, without those that the grammar needs only and without docstrings."""
-    nodes = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     docstrings = [
         node
         for node in nodes
