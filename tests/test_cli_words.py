@@ -14,6 +14,7 @@ from synmt.analysis.words.frequency import count_file, count_prepared, prepared_
 from synmt.controlled import corpus as controlled
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import MetricOptions
+from synmt.evaluation.systems import read_systems
 from synmt.files.reading import read_lines
 from synmt.parsing.parser import StanzaParser
 from synmt.run import Run
@@ -91,6 +92,10 @@ def test_a_test_set_is_scored_on_tokens_and_says_so(folder):
     assert all(one.endswith("|on:tokens") for one in signatures)
     shown = tiny.succeed("score", "runs/r", "--metrics", "bleu", cwd=folder).stdout.decode()
     assert "BLEU on tokens" in shown
+    # learned metrics read the source as text
+    [seed] = read_systems([folder / "runs" / "r"])[0].seeds
+    assert (seed.source, seed.raw_source) == (lines_of(test / "tokens/source.txt"), lines_of(test / "source.txt"))
+    assert seed.as_read() == seed
     on_text = json.loads(tiny.succeed("score", "runs/r", "--on", "text", "--json", cwd=folder).stdout)
     assert on_text["systems"][0]["scores"]["bleu"]["name"] == "BLEU"
     assert "|tok:13a|" in on_text["systems"][0]["scores"]["bleu"]["signature"]

@@ -24,6 +24,7 @@ class Outputs:
     other_tests: the run's other test sets.
     scoring: the metric options of the run's recipe.
     tokens: source, reference and hypothesis as words, if the run tokenizes text.
+    raw_source: the source as text, if `source` has words.
     run: the run folder; None for files.
     path: of the run folder or file, as it is shown.
     """
@@ -37,6 +38,7 @@ class Outputs:
     other_tests: tuple[str, ...] = ()
     scoring: MetricOptions = field(default_factory=MetricOptions)
     tokens: tuple[list[str], list[str], list[str]] | None = None
+    raw_source: list[str] | None = None
     run: Path | None = None
     path: str = ""
 
@@ -50,7 +52,8 @@ class Outputs:
         if self.tokens is None:
             return self
         source, reference, hypothesis = self.tokens
-        return replace(self, source=source, reference=reference, hypothesis=hypothesis)
+        raw = self.raw_source or self.source
+        return replace(self, source=source, reference=reference, hypothesis=hypothesis, raw_source=raw)
 
 
 def the_test_set(name: str) -> str:

@@ -175,7 +175,8 @@ def _sentence_rows(comparison: SystemComparison) -> Iterator[dict[str, Any]]:
             texts.append((names, seed.hypothesis, points))
     first = comparison.systems[0].seeds[0]
     for line, reference in enumerate(first.reference):
-        source = {"source": first.source[line]} if first.source else {}
+        text = first.raw_source or first.source
+        source = {"source": text[line]} if text else {}
         row = {"line": line + 1, **source, "reference": reference, "systems": []}
         for names, lines, points in texts:
             scores = {name: values[line] for name, values in points.items()}

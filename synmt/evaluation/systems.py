@@ -118,8 +118,9 @@ def _read_texts(
         name = printable(path)
         file = replace(first, system=Path(name).name, hypothesis=lines, tokens=None, run=None)
         outputs = runs.get(path, file)
-        sources = outputs.source if source_lines is None else source_lines
-        found[path] = replace(outputs, source=sources, reference=reference, path=name)
+        if source_lines is not None:
+            outputs = replace(outputs, source=source_lines, raw_source=None)
+        found[path] = replace(outputs, reference=reference, path=name)
     return found
 
 
