@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol, TypeVar
@@ -49,6 +50,7 @@ def using_cluster(address: str | None) -> Iterator[None]:
 
 def _wing(name: str) -> Any:
     try:
+        import_module("synmt.cluster")
         return resolve_name(f"synmt.cluster.{name}")
     except ModuleNotFoundError as error:
         if not str(error.name).startswith("synmt"):
