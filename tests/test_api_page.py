@@ -50,7 +50,7 @@ def test_the_functions_of_the_questions_exist_and_take_their_options():
         function = getattr(importlib.import_module(module), name)
         (parameter,) = inspect.signature(function).parameters.values()
         assert parameter.annotation == record
-        assert function.__annotations__["return"] in ("Report", "AnalysisReport")
+        assert function.__annotations__["return"] == "Report"
         assert dataclasses.is_dataclass(getattr(options, record))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -50,9 +51,11 @@ class Declared:
         return inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY, default=self.default, annotation=kind)
 
 
-def declared(record: type) -> Iterator[Declared]:
-    """Yield the options of a record: its fields that are annotated with one."""
-    kinds, annotated = get_type_hints(record), get_type_hints(record, include_extras=True)
+@cache
+def declared(record: type) -> tuple[Declared, ...]:
+    """List the options of a record: its fields that are annotated with one."""
+    found = []
+    annotated = get_type_hints(record, include_extras=True)
     for field in fields(record):
         described = {type(one): one for one in getattr(annotated[field.name], "__metadata__", ())}
         if option := described.get(Option):
@@ -64,7 +67,9 @@ def declared(record: type) -> Iterator[Declared]:
             allowed = described.get(Range)
             if allowed and option.minimum is None and not allowed.is_open:
                 option = replace(option, minimum=allowed.minimum)
-            yield Declared(field.name, kinds[field.name], option, default)
+            # what is annotated, without the annotation
+            found.append(Declared(field.name, annotated[field.name].__origin__, option, default))
+    return tuple(found)
 
 
 def _as_typed(kind: Any, *, checked: bool) -> Any:

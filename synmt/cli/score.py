@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from synmt.cli import console
 from synmt.cli.command import PARSERS, WEIGHTS, Cluster
-from synmt.cli.options import TableOptions, Typed, command
+from synmt.cli.options import TableOptions, Typed, command, piped
 from synmt.errors import UsageError
 from synmt.options import Option
 
@@ -227,7 +227,7 @@ def _check_pairs(options: ScoreArguments) -> None:
     if len(options.runs) > 1:
         what = "pairs are scored by one model at a time"
         raise UsageError(what, do="Run it once for each, or use `--contrast`")
-    if [str(path) for path in (options.source, options.target, options.parses)].count("-") > 1:
+    if len(piped({"source": options.source, "target": options.target, "parses": options.parses})) > 1:
         raise UsageError("standard input can be read only once", do="Give `-` for one of the files")
 
 
