@@ -1,4 +1,5 @@
-"""Puts recipes and documentation into the wheel, below `synmt/`; everything else is in pyproject.toml."""
+"""Puts recipes and documentation into the wheel, below `synmt/`; everything else is in
+pyproject.toml."""
 
 import shutil
 from pathlib import Path
@@ -8,7 +9,8 @@ from setuptools.command.build_py import build_py
 
 
 class BuildWithTexts(build_py):
-    """Copies `recipes/` and `docs/` of the checkout into the package; an editable installation reads them in place."""
+    """Copies `recipes/` and `docs/` of the checkout into the package; an editable installation
+    reads them in place."""
 
     def run(self) -> None:
         """Build as usual, then copy."""

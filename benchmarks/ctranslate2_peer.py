@@ -22,7 +22,10 @@ def write_ctranslate2(model: Transformer, shape: ModelRecipe, folder: Path) -> N
 
     layers = (len(model.encoder), len(model.decoder))
     spec = TransformerSpec.from_config(layers, shape.heads, pre_norm=shape.norm == "pre")
-    for side, tables in (("encoder", spec.encoder.embeddings[0]), ("decoder", spec.decoder.embeddings)):
+    for side, tables in (
+        ("encoder", spec.encoder.embeddings[0]),
+        ("decoder", spec.decoder.embeddings),
+    ):
         part = getattr(spec, side)
         tables.weight = _array(getattr(model, _EMBEDDING[side]).table.weight)
         part.position_encodings.encodings = _array(sinusoids(_LONGEST, shape.model_dim))
@@ -34,7 +37,11 @@ def write_ctranslate2(model: Transformer, shape: ModelRecipe, folder: Path) -> N
     names = [*PIECES, *map(str, range(len(PIECES), len(model.output_weight)))]
     spec.register_source_vocabulary(names)
     spec.register_target_vocabulary(names)
-    spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = PIECES[BOS], PIECES[EOS], "<unk>"
+    spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = (
+        PIECES[BOS],
+        PIECES[EOS],
+        "<unk>",
+    )
     spec.config.decoder_start_token = PIECES[BOS]
     spec.validate()
     spec.optimize()
@@ -53,7 +60,11 @@ def _layer(theirs: Any, ours: Any) -> None:
         cross = ours.cross_attention
         _linears(theirs.attention.linear, cross.query, cross.key_value, cross.output)
         _norm(theirs.attention.layer_norm, middle[0])
-    _linears((theirs.ffn.linear_0, theirs.ffn.linear_1), ours.feed_forward.inner, ours.feed_forward.output)
+    _linears(
+        (theirs.ffn.linear_0, theirs.ffn.linear_1),
+        ours.feed_forward.inner,
+        ours.feed_forward.output,
+    )
     _norm(theirs.ffn.layer_norm, last)
 
 

@@ -1,9 +1,12 @@
-"""Seconds until a command has written its first line, each time in a new process: wall clock and processor time.
+"""Seconds until a command has written its first line, each time in a new process: wall clock and
+processor time.
 
-Commands take turns, so that other work on the machine hits all of them. The first round, which writes compiled files
-of Python, does not count. --tree is a run whose model reads trees, --plain one whose model reads none.
+Commands take turns, so that other work on the machine hits all of them. The first round, which
+writes compiled files of Python, does not count. --tree is a run whose model reads trees, --plain
+one whose model reads none.
 
-    python benchmarks/first_line.py --tree runs/multi30k-pascal --plain runs/multi30k-tiny --rounds 5
+    python benchmarks/first_line.py --tree runs/multi30k-pascal --plain runs/multi30k-tiny --rounds
+    5
 """
 
 from __future__ import annotations
@@ -45,7 +48,9 @@ def main() -> None:
     for name, (_, *rounds) in taken.items():
         row: Row = {"command": name}
         for what, seconds in zip(
-            ("to the first line", "to the end", "of processors"), zip(*rounds, strict=True), strict=True
+            ("to the first line", "to the end", "of processors"),
+            zip(*rounds, strict=True),
+            strict=True,
         ):
             row |= spread(f"seconds {what}", seconds)
         rows.append(row)
@@ -53,12 +58,17 @@ def main() -> None:
 
 
 def run(words: list[str], cache: str) -> tuple[float, ...]:
-    """Start a command and give it a line: seconds to its first line, to its end, and of processor time."""
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    """Start a command and give it a line: seconds to its first line, to its end, and of processor
+    time."""
+    environment = {
+        key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
+    }
     environment["SYNMT_CACHE"] = cache
     command = [sys.executable, "-m", "synmt", "--quiet", *words]
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     with process.stdin as stdin:

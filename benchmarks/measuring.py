@@ -30,7 +30,10 @@ NUMBERS = Column(title="")
 
 
 def table(
-    rows: Sequence[Row], *notes: str, forms: Mapping[str, Column] | None = None, others: Column = NUMBERS
+    rows: Sequence[Row],
+    *notes: str,
+    forms: Mapping[str, Column] | None = None,
+    others: Column = NUMBERS,
 ) -> Table:
     """Make a table of rows without empty columns; columns of nothing but text are words.
 
@@ -51,23 +54,37 @@ def arguments(doc: str | None, **options: Any) -> argparse.Namespace:
     """Read a command line that has these options.
 
     doc: its help.
-    options: the default of each option, which also has its type; a type alone if the option has to be given.
+    options: the default of each option, which also has its type; a type alone if the option has to
+        be given.
     """
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name, default in options.items():
-        flag, several, required = f"--{name.replace('_', '-')}", isinstance(default, list), isinstance(default, type)
+        flag, several, required = (
+            f"--{name.replace('_', '-')}",
+            isinstance(default, list),
+            isinstance(default, type),
+        )
         if isinstance(default, bool):
             parser.add_argument(flag, action="store_true")
         else:
             kind = default if required else type(default[0] if several else default)
-            about = None if required else f"default: {' '.join(map(str, default)) if several else default}"
+            about = (
+                None
+                if required
+                else f"default: {' '.join(map(str, default)) if several else default}"
+            )
             nargs = "+" if several else None
-            parser.add_argument(flag, type=kind, nargs=nargs, required=required, default=default, help=about)
+            parser.add_argument(
+                flag, type=kind, nargs=nargs, required=required, default=default, help=about
+            )
     return parser.parse_args()
 
 
 def now(device: Device) -> float:
-    """Return the processor time of this process; with a GPU, which works while the processor waits, the clock."""
+    """Return the processor time of this process; with a GPU, which works while the processor waits,
+    the clock."""
     if device.type == "cpu":
         return time.process_time()
     import torch
@@ -77,7 +94,8 @@ def now(device: Device) -> float:
 
 
 def take_turns(systems: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Times]:
-    """Run systems round by round, so that other work on the machine slows all alike; one more round warms up."""
+    """Run systems round by round, so that other work on the machine slows all alike; one more round
+    warms up."""
     found: dict[str, Times] = {name: [] for name in systems}
     for _ in range(1 + rounds):
         for name, work in systems.items():
@@ -116,7 +134,9 @@ def speeds(times: Mapping[str, Times], count: int, base_of: Callable[[str], str]
     for name, own in times.items():
         rows.append({"system": name})
         for clock, second in enumerate(("second", "processor second")):
-            seconds, base = ([one[clock] for one in rounds] for rounds in (own, times[base_of(name)]))
+            seconds, base = (
+                [one[clock] for one in rounds] for rounds in (own, times[base_of(name)])
+            )
             ratios = np.divide(base, seconds).tolist()
             rows[-1] |= {f"sentences for each {second}": count / float(np.median(seconds))}
             rows[-1] |= spread(f"ratio by {second}", ratios)

@@ -1,12 +1,15 @@
-"""Sentences parsed per second: synmt, a Stanza Pipeline called line by line, and Stanza's own bulk call.
+"""Sentences parsed per second: synmt, a Stanza Pipeline called line by line, and Stanza's own bulk
+call.
 
     python benchmarks/parse_throughput.py --text multi30k/val.en.gz --lines 1000
 
-Systems take turns, so that other work on the machine slows all alike. The table has medians over rounds and, round by
-round, the ratios to Stanza's bulk call with their range. "Sorted" is that call with its lines sorted by length. Loading
-the models is not counted for one process, and is for two: processes are only worth it for longer texts. For the
-probabilities of arcs (`--arcs` of `synmt parse`) it also prints how many there are, which mass they keep, and what they
-take in a file. --text has a sentence in each line (.gz too), --model is `compact` or a folder of Stanza models.
+Systems take turns, so that other work on the machine slows all alike. The table has medians over
+rounds and, round by round, the ratios to Stanza's bulk call with their range. "Sorted" is that call
+with its lines sorted by length. Loading the models is not counted for one process, and is for two:
+processes are only worth it for longer texts. For the probabilities of arcs (`--arcs` of
+`synmt parse`) it also prints how many there are, which mass they keep, and what they take in a
+file. --text has a sentence in each line (.gz too), --model is `compact` or a folder of Stanza
+models.
 """
 
 from __future__ import annotations
@@ -29,25 +32,33 @@ _BULK = "Stanza, one bulk call"
 
 def main() -> None:
     """Let the systems take turns and print what they did."""
-    options = measuring.arguments(__doc__, text=Path, lines=1000, rounds=3, lang="en", model="compact")
+    options = measuring.arguments(
+        __doc__, text=Path, lines=1000, rounds=3, lang="en", model="compact"
+    )
     lines = [line for line in islice(read_lines(options.text), options.lines) if line.strip()]
     plain, with_arcs = (
-        StanzaParser(options.lang, model=options.model, device="cpu", arcs=arcs) for arcs in (False, True)
+        StanzaParser(options.lang, model=options.model, device="cpu", arcs=arcs)
+        for arcs in (False, True)
     )
     systems = all_systems(plain, with_arcs, lines)
     times = measuring.take_turns(systems, options.rounds)
     print(measuring.speeds(times, len(lines), lambda name: _BULK))
     parses = with_arcs.parse(lines)
-    masses = np.concatenate([np.bincount(parse.arcs.words, weights=parse.arcs.probabilities) for parse in parses])
+    masses = np.concatenate(
+        [np.bincount(parse.arcs.words, weights=parse.arcs.probabilities) for parse in parses]
+    )
     arcs = sum(len(parse.arcs.words) for parse in parses)
     size = sum(len(text) for parse in parses for text in format_arcs(parse.arcs, len(parse)))
     print(
-        f"\n--arcs: {arcs / len(masses):.1f} arcs and {size / len(masses):.0f} bytes a word; mass kept: "
+        f"\n--arcs: {arcs / len(masses):.1f} arcs and {size / len(masses):.0f} bytes a word; "
+        "mass kept: "
         f"mean {masses.mean():.5f}, least {masses.min():.5f} ({len(masses):,} words)"
     )
 
 
-def all_systems(plain: StanzaParser, with_arcs: StanzaParser, lines: list[str]) -> dict[str, Callable[[], object]]:
+def all_systems(
+    plain: StanzaParser, with_arcs: StanzaParser, lines: list[str]
+) -> dict[str, Callable[[], object]]:
     """Load every system once; return the function that parses all lines with each."""
     import stanza
     import torch
@@ -80,7 +91,11 @@ def to_file(parser: StanzaParser, lines: list[str], workers: int) -> None:
         source = Path(folder) / "text"
         source.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
         shard = max(1, -(-len(lines) // (2 * workers))) if workers > 1 else 2000
-        list(parse_file(source, Path(folder) / "trees.conllu", parser, workers=workers, shard_lines=shard))
+        list(
+            parse_file(
+                source, Path(folder) / "trees.conllu", parser, workers=workers, shard_lines=shard
+            )
+        )
 
 
 if __name__ == "__main__":

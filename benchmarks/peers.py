@@ -1,15 +1,17 @@
-"""Models of other tools in the shape of a synmt model, to measure against: built, and with the loss, as there.
+"""Models of other tools in the shape of a synmt model, to measure against: built, and with the
+loss, as there.
 
-Transformers: Hugging Face's MarianMT, eole, OpenNMT-py and JoeyNMT. All have one matrix for source, target and
-output, sinusoidal positions, and synmt's rates of dropout at the same places; MarianMT and JoeyNMT have post-norm,
-the others only their pre-norm. Each computes its loss as its own trainer does, which counts the correct pieces. eole
-and OpenNMT-py smooth it as synmt does; JoeyNMT's smoothing, with dense targets, would only slow it down.
+Transformers: Hugging Face's MarianMT, eole, OpenNMT-py and JoeyNMT. All have one matrix for source,
+target and output, sinusoidal positions, and synmt's rates of dropout at the same places; MarianMT
+and JoeyNMT have post-norm, the others only their pre-norm. Each computes its loss as its own
+trainer does, which counts the correct pieces. eole and OpenNMT-py smooth it as synmt does;
+JoeyNMT's smoothing, with dense targets, would only slow it down.
 
-LSTMs: JoeyNMT and OpenNMT-py, with synmt's widths and layers, attention by a product with a matrix between (Luong
-et al., 2015), input feeding, one matrix for source, target and output, and dropout between layers and at the
-attentional state. Nothing is smoothed. What remains different: JoeyNMT encodes EOS, and begins every layer of the
-decoder, h and c, where h of the encoder's last layer ended; both have two biases for each gate of the decoder, and
-one more in a linear map.
+LSTMs: JoeyNMT and OpenNMT-py, with synmt's widths and layers, attention by a product with a matrix
+between (Luong et al., 2015), input feeding, one matrix for source, target and output, and dropout
+between layers and at the attentional state. Nothing is smoothed. What remains different: JoeyNMT
+encodes EOS, and begins every layer of the decoder, h and c, where h of the encoder's last layer
+ended; both have two biases for each gate of the decoder, and one more in a linear map.
 """
 
 from __future__ import annotations
@@ -62,12 +64,16 @@ def marian_loss(model: Any, batch: Batch) -> Tensor:
     labels = batch.target_output.masked_fill(batch.target_output == PAD, -100)
     mask = batch.source.mask.long()
     return model(
-        input_ids=batch.source.ids, attention_mask=mask, decoder_input_ids=batch.target_input, labels=labels
+        input_ids=batch.source.ids,
+        attention_mask=mask,
+        decoder_input_ids=batch.target_input,
+        labels=labels,
     ).loss
 
 
 class _Vocabulary:
-    """What JoeyNMT's models ask of a vocabulary: its own has other numbers for padding and the rest."""
+    """What JoeyNMT's models ask of a vocabulary: its own has other numbers for padding and the
+    rest."""
 
     pad_index, unk_index, bos_index, eos_index, sep_index = PAD, UNK, BOS, EOS, None
     specials = lang_tags = ()
@@ -99,11 +105,29 @@ def joeynmt_transformer(shape: ModelRecipe, pieces: int) -> Any:
 
 def joeynmt_lstm(shape: ModelRecipe, pieces: int) -> Any:
     """Build JoeyNMT's recurrent model."""
-    embeddings = {"embedding_dim": shape.embedding_dim or shape.model_dim, "scale": False, "dropout": 0.0}
-    common = {"type": "recurrent", "rnn_type": "lstm", "embeddings": embeddings, "dropout": shape.dropout}
-    encoder = {"hidden_size": shape.model_dim // 2, "num_layers": shape.encoder_layers, "bidirectional": True}
+    embeddings = {
+        "embedding_dim": shape.embedding_dim or shape.model_dim,
+        "scale": False,
+        "dropout": 0.0,
+    }
+    common = {
+        "type": "recurrent",
+        "rnn_type": "lstm",
+        "embeddings": embeddings,
+        "dropout": shape.dropout,
+    }
+    encoder = {
+        "hidden_size": shape.model_dim // 2,
+        "num_layers": shape.encoder_layers,
+        "bidirectional": True,
+    }
     decoder = {"hidden_size": shape.model_dim, "num_layers": shape.decoder_layers}
-    decoder |= {"hidden_dropout": shape.dropout, "attention": "luong", "input_feeding": True, "init_hidden": "last"}
+    decoder |= {
+        "hidden_dropout": shape.dropout,
+        "attention": "luong",
+        "input_feeding": True,
+        "init_hidden": "last",
+    }
     return _joeynmt({"encoder": common | encoder, "decoder": common | decoder}, pieces)
 
 
@@ -152,7 +176,8 @@ def opennmt_transformer(shape: ModelRecipe, pieces: int) -> nn.Module:
         from onmt.modules import Embeddings
 
     source, target = (
-        Embeddings(shape.model_dim, pieces, PAD, position_encoding=True, dropout=shape.dropout) for _ in range(2)
+        Embeddings(shape.model_dim, pieces, PAD, position_encoding=True, dropout=shape.dropout)
+        for _ in range(2)
     )
     common: dict[str, Any] = {
         "d_model": shape.model_dim,
@@ -200,7 +225,13 @@ def opennmt_lstm(shape: ModelRecipe, pieces: int) -> nn.Module:
     source, target = (Embeddings(width, pieces, PAD) for _ in range(2))
     encoder = RNNEncoder("LSTM", True, shape.encoder_layers, shape.model_dim, dropout, source)
     decoder = InputFeedRNNDecoder(
-        "LSTM", True, shape.decoder_layers, shape.model_dim, attn_type="general", dropout=dropout, embeddings=target
+        "LSTM",
+        True,
+        shape.decoder_layers,
+        shape.model_dim,
+        attn_type="general",
+        dropout=dropout,
+        embeddings=target,
     )
     model = _opennmt(encoder, decoder, source, target)
     for weight in model.parameters():
@@ -229,11 +260,16 @@ def opennmt_transformer_loss(model: Any, batch: Batch) -> Tensor:
 
 def opennmt_lstm_loss(model: Any, batch: Batch) -> Tensor:
     """Compute the loss in the same way, without EOS after the source."""
-    source, lengths = batch.source.ids[:, :-1, None], batch.source.mask.sum(1) - 1  # (B, T, 1), (B,)
+    source, lengths = (
+        batch.source.ids[:, :-1, None],
+        batch.source.mask.sum(1) - 1,
+    )  # (B, T, 1), (B,)
     return _opennmt_loss(model, batch, source, lengths, smoothing=0.0)
 
 
-def _opennmt_loss(model: Any, batch: Batch, source: Tensor, lengths: Tensor, *, smoothing: float) -> Tensor:
+def _opennmt_loss(
+    model: Any, batch: Batch, source: Tensor, lengths: Tensor, *, smoothing: float
+) -> Tensor:
     from onmt.utils.loss import LossCompute
 
     compute = LossCompute(_criterion(smoothing), model.generator)
@@ -252,7 +288,10 @@ def eole(shape: ModelRecipe, pieces: int) -> Any:
         from eole.config.training import TrainingConfig
         from eole.models.model import EncoderDecoderModel
 
-    embeddings: Any = {"word_vec_size": shape.model_dim, "position_encoding_type": "SinusoidalConcat"}
+    embeddings: Any = {
+        "word_vec_size": shape.model_dim,
+        "position_encoding_type": "SinusoidalConcat",
+    }
     encoder: Any = {"layers": shape.encoder_layers}
     decoder: Any = {"layers": shape.decoder_layers}
     config = TransformerModelConfig(
@@ -270,7 +309,9 @@ def eole(shape: ModelRecipe, pieces: int) -> Any:
         generator_bias=False,
     )
     training = TrainingConfig(
-        dropout=[shape.dropout], attention_dropout=[shape.attention_dropout], param_init_method="xavier_uniform"
+        dropout=[shape.dropout],
+        attention_dropout=[shape.attention_dropout],
+        param_init_method="xavier_uniform",
     )
     vocabulary = {_PAD_NAME: PAD} | {str(piece): piece for piece in range(pieces) if piece != PAD}
     vocabularies = {"src": vocabulary, "tgt": vocabulary, "specials": {"pad_token": _PAD_NAME}}
@@ -287,7 +328,9 @@ def eole_loss(model: Any, batch: Batch) -> Tensor:
     source, lengths, target = batch.source.ids, batch.source.mask.sum(1), _whole_target(batch)
     states, weights, _ = model(source, target, lengths)
     corpora = {"cid": [None] * len(target), "cid_line_number": [0] * len(target)}
-    total, *_ = compute({"src": source, "srclen": lengths, "tgt": target, **corpora}, states, weights)
+    total, *_ = compute(
+        {"src": source, "srclen": lengths, "tgt": target, **corpora}, states, weights
+    )
     return total / len(batch.target_positions)
 
 
@@ -301,7 +344,8 @@ def _whole_target(batch: Batch) -> Tensor:
 
 
 def _set_dropout(model: nn.Module, place: str, rate: float) -> None:
-    """Set the rate of every dropout whose name ends so: the tools have one rate for several places."""
+    """Set the rate of every dropout whose name ends so: the tools have one rate for several
+    places."""
     for name, part in model.named_modules():
         if isinstance(part, nn.Dropout) and name.endswith(place):
             part.p = rate

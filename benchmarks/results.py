@@ -1,12 +1,13 @@
 """Train and measure the systems of a comparison; what has been measured is not measured again.
 
     python benchmarks/results.py results/controlled.yaml
-    python benchmarks/results.py results/controlled.yaml --jobs 1 --seeds 1 target_parser.model=FOLDER
-    python benchmarks/results_page.py
+    python benchmarks/results.py results/controlled.yaml --jobs 1 --seeds 1
+    target_parser.model=FOLDER python benchmarks/results_page.py
 
-Each run that has finished leaves a small file of JSON in the folder of the comparison, to be committed: scores,
-what is needed to compare systems sentence by sentence, and what it cost. An interrupted run continues from its
-last checkpoint. A run that fails is named, and tried again the next time.
+Each run that has finished leaves a small file of JSON in the folder of the comparison, to be
+committed: scores, what is needed to compare systems sentence by sentence, and what it cost. An
+interrupted run continues from its last checkpoint. A run that fails is named, and tried again the
+next time.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def main() -> int:
             # all at once: `head` may read no more than it shows
             sys.stdout.write("".join(f"{run.recipe.name}\n" for run in missing))
             return 0
-        sys.stderr.write(f"{plan.path}: {len(missing):,} of {counted(len(chosen), 'run')} missing\n")
+        sys.stderr.write(
+            f"{plan.path}: {len(missing):,} of {counted(len(chosen), 'run')} missing\n"
+        )
         for folder in (plan.folder, options.runs, options.data):
             check_folder(folder)
         while missing:
@@ -59,21 +62,30 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("plan", type=Path, help="a file of results/")
     parser.add_argument("changes", nargs="*", metavar="key=value", help="changes of every recipe")
     parser.add_argument("--seeds", type=int, nargs="+", help="only these")
     parser.add_argument("--systems", nargs="+", help="only these")
-    jobs = "runs at the same time, each on one core (a single one on all); default: one for each core"
-    parser.add_argument("--jobs", type=int, choices=range(1, 1000), metavar="N", default=chosen_cores(), help=jobs)
+    jobs = (
+        "runs at the same time, each on one core (a single one on all); default: one for each core"
+    )
+    parser.add_argument(
+        "--jobs", type=int, choices=range(1, 1000), metavar="N", default=chosen_cores(), help=jobs
+    )
     parser.add_argument("--runs", type=Path, default=Path("runs/results"))
     parser.add_argument("--data", type=Path, default=Path("data"))
-    parser.add_argument("--list", action="store_true", help="name the runs that are missing, and stop")
+    parser.add_argument(
+        "--list", action="store_true", help="name the runs that are missing, and stop"
+    )
     return parser.parse_intermixed_args()
 
 
 def _chosen(plan: Plan, options: argparse.Namespace) -> Iterator[Planned]:
-    """Yield the runs of the chosen systems and seeds; raises UsageError if the plan does not have them."""
+    """Yield the runs of the chosen systems and seeds; raises UsageError if the plan does not have
+    them."""
     where, names = str(options.plan), (*plan.systems, *plan.search)
     for name in options.systems or ():
         if name not in names:
@@ -84,7 +96,11 @@ def _chosen(plan: Plan, options: argparse.Namespace) -> Iterator[Planned]:
             allowed = f"Seeds: {', '.join(map(str, plan.seeds))}"
             raise UsageError(f"the plan does not have seed {seed}", where=where, allowed=allowed)
     systems, seeds = options.systems or names, options.seeds or plan.seeds
-    runs = [run for run in plan.runs(dict(map(change, options.changes))) if run.system in systems and run.seed in seeds]
+    runs = [
+        run
+        for run in plan.runs(dict(map(change, options.changes)))
+        if run.system in systems and run.seed in seeds
+    ]
     if not runs:
         what = "only the mixture that the search finds is trained with more seeds than the first"
         raise UsageError(what, where=where, do="Choose other systems or seeds")
@@ -94,7 +110,8 @@ def _chosen(plan: Plan, options: argparse.Namespace) -> Iterator[Planned]:
 
 
 def _check_tests(plan: Plan, run: Planned) -> None:
-    """Raise UsageError if a recipe lacks a test set of the plan; a missing corpus has none at all."""
+    """Raise UsageError if a recipe lacks a test set of the plan; a missing corpus has none at
+    all."""
     known = test_names(run.recipe.corpus, run.recipe.source, run.recipe.target)
     for name in plan.tests:
         if known and name not in known:
@@ -133,7 +150,8 @@ def train(plan: Plan, missing: Sequence[Planned], options: argparse.Namespace) -
 
 
 def prepared(missing: Sequence[Planned], data: Path) -> Iterator[Planned]:
-    """Prepare the data of each run before it is handed on, so that two processes never prepare the same.
+    """Prepare the data of each run before it is handed on, so that two processes never prepare the
+    same.
 
     A second comparison that starts at the same time waits.
     """
@@ -160,7 +178,8 @@ def _train_and_measure(
 
 
 def _write_labels(plan: Plan, run: Run) -> None:
-    """Write the labels of the sentences of the test sets, which are those of each run, unless they are there."""
+    """Write the labels of the sentences of the test sets, which are those of each run, unless they
+    are there."""
     path = plan.folder / "labels.json"
     try:
         read_labels(path, plan.tests)
@@ -169,10 +188,15 @@ def _write_labels(plan: Plan, run: Run) -> None:
 
 
 def _summary(result: dict[str, Any]) -> str:
-    parts = [f"{name} {test['scores']['bleu']['score']:.2f} BLEU" for name, test in result["tests"].items()]
+    parts = [
+        f"{name} {test['scores']['bleu']['score']:.2f} BLEU"
+        for name, test in result["tests"].items()
+    ]
     seconds = result["training"]["processor_seconds"]
     # a training without a logged step does not know its time
-    return ", ".join([*parts, *([] if seconds is None else [f"{seconds:,.0f} s of processor time"])])
+    return ", ".join(
+        [*parts, *([] if seconds is None else [f"{seconds:,.0f} s of processor time"])]
+    )
 
 
 if __name__ == "__main__":

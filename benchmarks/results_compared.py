@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 from results_plan import Group, Plan, fingerprint
-from results_statistics import CONTROLS, Compared, Design, Line, Resampled, times_as_long, unstable_systems
+from results_statistics import (
+    CONTROLS,
+    Compared,
+    Design,
+    Line,
+    Resampled,
+    times_as_long,
+    unstable_systems,
+)
 from results_stored import read_labels, read_result, read_times, unpacked
 from results_systems import OTHER_TREES, TESTED, Systems
 
@@ -27,7 +35,8 @@ class Results:
     """The results of a comparison that are there.
 
     systems: all those of the plan, also without results.
-    runs: of each system the results of its seeds: each baseline, then its systems from the best to the worst.
+    runs: of each system the results of its seeds: each baseline, then its systems from the best to
+        the worst.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -45,7 +54,11 @@ class Results:
             tests = [run["tests"][plan.test] for run in by_system[system]]
             mean = np.mean([test["scores"]["bleu"]["score"] for test in tests])
             plain = self.systems.plain(system)
-            return architectures.index(self.systems.architecture(system)), system != plain, -float(mean)
+            return (
+                architectures.index(self.systems.architecture(system)),
+                system != plain,
+                -float(mean),
+            )
 
         self.runs = {system: by_system[system] for system in sorted(present, key=rank)}
 
@@ -69,7 +82,9 @@ class Results:
             own = [name for name in scores if systems.architecture(name) == architecture]
             unstable |= unstable_systems({name: scores[name] for name in own})
             alike |= dict.fromkeys(own, architecture)
-            controls = [one for one in own if systems.kind(one) == "control" and one not in unstable]
+            controls = [
+                one for one in own if systems.kind(one) == "control" and one not in unstable
+            ]
             if sum(len(scores[one]) - 1 for one in controls) >= _MANY:
                 alike |= dict.fromkeys(controls, architecture + CONTROLS)
         stable = [name for name in systems.names if name not in unstable]
@@ -104,10 +119,11 @@ class Results:
 
     @cached_property
     def other_trees(self) -> dict[str, dict[str, str]]:
-        """Of each kind of other trees, the systems with the parser's trees and the same models with the others.
+        """Of each kind of other trees, the systems with the parser's trees and the same models with
+        the others.
 
-        Kinds are named `random`, `rewired 50 %`, or `random (LSTM)` for LSTMs beside Transformers. Unstable
-        systems are left out.
+        Kinds are named `random`, `rewired 50 %`, or `random (LSTM)` for LSTMs beside Transformers.
+        Unstable systems are left out.
         """
         found: dict[str, dict[str, str]] = {}
         for other in self.runs:
@@ -115,13 +131,19 @@ class Results:
             if own in self.runs and not self.design.unstable & {own, other}:
                 share = self.systems.recipes[other].parser.rewire
                 trees = self.systems.trees[other] + (f" {100 * share:.0f} %" if share else "")
-                lstm = self.systems.architecture(other) == "lstm" and "transformer" in self.plan.baselines
+                lstm = (
+                    self.systems.architecture(other) == "lstm"
+                    and "transformer" in self.plan.baselines
+                )
                 found.setdefault(trees + " (LSTM)" * lstm, {})[own] = other
-        kinds = sorted(found, key=lambda trees: ("LSTM" in trees, OTHER_TREES.index(trees.split()[0])))
+        kinds = sorted(
+            found, key=lambda trees: ("LSTM" in trees, OTHER_TREES.index(trees.split()[0]))
+        )
         return {trees: found[trees] for trees in kinds}
 
     def grouping(self, group: Group) -> dict[str, list[Line]]:
-        """Compare the systems on each group of sentences; raises UsageError for an unknown label."""
+        """Compare the systems on each group of sentences; raises UsageError for an unknown
+        label."""
         tests = [group.test for group in self.plan.groups]
         labels = read_labels(self.plan.folder / "labels.json", tests)[group.test]
         for label in (group.by, *group.without):
@@ -140,7 +162,8 @@ class Results:
         return found
 
     def _on(self, test: str, key: str, chosen: BoolArray | None = None) -> Resampled:
-        """Resample all or chosen sentences, (N,), for BLEU or for the share of exact translations."""
+        """Resample all or chosen sentences, (N,), for BLEU or for the share of exact
+        translations."""
         counts: dict[str, list[DoubleArray]] = {}
         for system, runs in self.runs.items():
             each = [self.counts(run["tests"][test], key) for run in runs]
@@ -158,7 +181,8 @@ class Results:
 
     @cached_property
     def times(self) -> dict[str, tuple[float, Interval]]:
-        """How many times as long as its baseline's the step of each system takes that was timed next to it."""
+        """How many times as long as its baseline's the step of each system takes that was timed
+        next to it."""
         found: dict[str, tuple[float, Interval]] = {}
         for system, measured in self.timed.get("systems", {}).items():
             if system in self.runs:

@@ -1,4 +1,5 @@
-"""The figure of the README: each system's difference from its baseline with its interval, a row each."""
+"""The figure of the README: each system's difference from its baseline with its interval, a row
+each."""
 
 from __future__ import annotations
 
@@ -31,20 +32,25 @@ _BETWEEN = 6
 
 
 def draw(found: Sequence[Results], path: Path) -> None:
-    """Draw a panel for each comparison, the largest gain on top; colours show which trees a system has.
+    """Draw a panel for each comparison, the largest gain on top; colours show which trees a system
+    has.
 
-    The panel with the most systems has a column of its own, the others are below each other. A comparison that
-    has only its baseline yet has no panel; without a panel there is no figure.
+    The panel with the most systems has a column of its own, the others are below each other. A
+    comparison that has only its baseline yet has no panel; without a panel there is no figure.
     """
     rows = [sum(line.difference is not None for line in results.lines) for results in found]
-    drawn = sorted((place for place, count in enumerate(rows) if count), key=lambda place: -rows[place])
+    drawn = sorted(
+        (place for place, count in enumerate(rows) if count), key=lambda place: -rows[place]
+    )
     if not drawn:
         return
     longest, others = drawn[0], sorted(drawn[1:])
     heights = [rows[place] + _BETWEEN for place in others]
     heights.append(max(rows[longest] + _BETWEEN - sum(heights), 1))
     columns = [[longest, place] for place in (*others, ".")] if others else [[longest]]
-    figure = Figure(figsize=(_WIDTH * len(columns[0]), 1 + _ROW * sum(heights)), layout="constrained")
+    figure = Figure(
+        figsize=(_WIDTH * len(columns[0]), 1 + _ROW * sum(heights)), layout="constrained"
+    )
     panels = figure.subplot_mosaic(columns, height_ratios=heights[-len(columns) :])
     kinds = set[str]()
     for place, panel in panels.items():
@@ -76,7 +82,14 @@ def _draw(panel: Axes, results: Results) -> set[str]:
         colour, mark, _ = _STYLES[kind]
         filled = colour if found.is_real else "white"
         panel.errorbar(
-            [place], [row], xerr=width, fmt=mark, color=colour, markerfacecolor=filled, markersize=5, linewidth=1.6
+            [place],
+            [row],
+            xerr=width,
+            fmt=mark,
+            color=colour,
+            markerfacecolor=filled,
+            markersize=5,
+            linewidth=1.6,
         )
     panel.axvline(0, color="#888888", linewidth=0.8)
     panel.set_yticks(range(len(pairs)), names, fontsize=7.5)
@@ -98,4 +111,12 @@ def _write_beside(panel: Axes, place: tuple[float, int], line: Line, found: Diff
         what = f"seeds: {', '.join(f'{score:.1f}' for score in line.scores)} BLEU"
     text = f"{found.value:+.2f} ({what})".replace("-", "−")
     beside = {1: "right", -1: "left"}[side]
-    panel.annotate(text, place, xytext=(-8 * side, 0), textcoords="offset points", ha=beside, va="center", fontsize=7.5)
+    panel.annotate(
+        text,
+        place,
+        xytext=(-8 * side, 0),
+        textcoords="offset points",
+        ha=beside,
+        va="center",
+        fontsize=7.5,
+    )

@@ -1,10 +1,11 @@
-"""Write the tables of results/ into the pages: docs/results*.md and the pages of the systems, with the figure.
+"""Write the tables of results/ into the pages: docs/results*.md and the pages of the systems, with
+the figure.
 
     python benchmarks/results_page.py
 
-The same results give the same bytes. Text outside of the marked parts of the pages stays as it is, and is
-written by hand; tests/test_results.py holds its numbers against the tables. In another folder than that of
-synmt, only docs/results*.md and the figure are made.
+The same results give the same bytes. Text outside of the marked parts of the pages stays as it is,
+and is written by hand; tests/test_results.py holds its numbers against the tables. In another
+folder than that of synmt, only docs/results*.md and the figure are made.
 """
 
 from __future__ import annotations
@@ -31,20 +32,29 @@ from synmt.reporting.formats import render
 from synmt.reporting.values import Part, Report, Table, TextBlock
 
 ROOT = Path(__file__).resolve().parent.parent
-BEGIN, END = "<!-- begin: benchmarks/results_page.py -->", "<!-- end: benchmarks/results_page.py -->"
+BEGIN, END = (
+    "<!-- begin: benchmarks/results_page.py -->",
+    "<!-- end: benchmarks/results_page.py -->",
+)
 MEASURED = "## What we measured\n"
 """The heading of a section that the page of every system has."""
 
 
 def main() -> None:
     """Write all pages."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--root", type=Path, default=ROOT, help="folder with results/; default: that of synmt")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--root", type=Path, default=ROOT, help="folder with results/; default: that of synmt"
+    )
     root = parser.parse_args().root
     with ending_errors():
         found = [Results(plan) for plan in plans(root / "results")]
         if not found:
-            raise SynmtError("there are no results", where=str(root / "results"), do="Run `make results`")
+            raise SynmtError(
+                "there are no results", where=str(root / "results"), do="Run `make results`"
+            )
         (root / "docs").mkdir(exist_ok=True)
         replace(root / "docs/results.md", "Results", comparison(found))
         replace(root / "docs/results-by-group.md", "Results by group", groups(found))
@@ -84,9 +94,12 @@ def _titled(line: str, table: Table) -> tuple[Part, Part]:
 
 
 def system_pages(root: Path, found: Sequence[Results]) -> dict[Path, list[Part]]:
-    """Choose the rows of each system's page: those of its systems, and their baselines; old tables become empty."""
+    """Choose the rows of each system's page: those of its systems, and their baselines; old tables
+    become empty."""
     folder = root / "docs/systems"
-    pages: dict[Path, list[Part]] = {page: [] for page in sorted(folder.glob("*.md")) if BEGIN in _text(page)}
+    pages: dict[Path, list[Part]] = {
+        page: [] for page in sorted(folder.glob("*.md")) if BEGIN in _text(page)
+    }
     for results in found:
         of_page: dict[str, set[str]] = {}
         for system in results.runs:
@@ -126,7 +139,8 @@ def _text(path: Path) -> str:
 def replace(path: Path, title: str, parts: Iterable[Part]) -> None:
     """Replace the marked part of a page.
 
-    A page that is not there begins with a title; that of a system gets the part at the end of its measurements.
+    A page that is not there begins with a title; that of a system gets the part at the end of its
+    measurements.
     """
     text = _text(path) if path.exists() else f"# {title}\n\n{BEGIN}{END}\n"
     if BEGIN not in text:
@@ -136,7 +150,10 @@ def replace(path: Path, title: str, parts: Iterable[Part]) -> None:
     before, _, rest = text.partition(BEGIN)
     report = Report(title="", parts=list(parts))
     block = render({"": report}, "markdown").strip()
-    path.write_text(before + "\n\n".join(filter(None, [BEGIN, block, END])) + rest.partition(END)[2], encoding="utf-8")
+    path.write_text(
+        before + "\n\n".join(filter(None, [BEGIN, block, END])) + rest.partition(END)[2],
+        encoding="utf-8",
+    )
 
 
 if __name__ == "__main__":

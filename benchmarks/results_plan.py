@@ -1,6 +1,8 @@
-"""What `benchmarks/results.py` compares: the systems of a file in results/, each as a recipe with a seed.
+"""What `benchmarks/results.py` compares: the systems of a file in results/, each as a recipe with a
+seed.
 
-corpus: controlled                  the first part of the names of runs, whose results are in a folder
+corpus: controlled                  the first part of the names of runs, whose results are in a
+folder
                                     beside the file
 transformer: {differences_from: A, added_to: B}
                                     a system is what its recipe adds to recipe A, added to recipe B
@@ -9,14 +11,17 @@ seeds: [1, 2, 3]
 baselines: {transformer: plain}     the system that the others of an architecture are compared with
 systems: {NAME: RECIPE, NAME: {recipe: RECIPE, set: {KEY: VALUE}, baseline: NAME}}
                                     `baseline` if another system than that of its architecture
-search: {NAME: …}                   mixtures, as `systems`: trained with the first seed; the one with the
-                                    lowest loss on the validation text is compared like a system, with all
-                                    seeds
-chosen_by_score: [NAME, …]          controls that were added because the scores of their models were high
+search: {NAME: …}                   mixtures, as `systems`: trained with the first seed; the one
+with the
+                                    lowest loss on the validation text is compared like a system,
+                                    with all seeds
+chosen_by_score: [NAME, …]          controls that were added because the scores of their models were
+high
 pairs: [[NAME, NAME], …]            further systems that are compared with each other
 contrast: NAME                      contrastive sets
 contrasts_by: [LABEL, …]            tables of the contrastive sets by a label
-groups: [{test: TEST, by: LABEL, metric: bleu, without: {LABEL: VALUE}, meaning: {VALUE: WHAT IT MEANS}}]
+groups: [{test: TEST, by: LABEL, metric: bleu, without: {LABEL: VALUE}, meaning: {VALUE: WHAT IT
+MEANS}}]
                                     tables of a test set by a label, of BLEU or `exact` match
 """
 
@@ -196,10 +201,14 @@ class Plan(Strict):
         return self.folder / f"{file_name(system)}-seed{seed}.json"
 
     def lowest_losses(self, systems: Iterable[str]) -> dict[str, float]:
-        """Read each system's lowest loss on the validation text, with the first seed, if there is one."""
+        """Read each system's lowest loss on the validation text, with the first seed, if there is
+        one."""
         files = {system: self.result(system, self.seeds[0]) for system in systems}
         found = {system: read_result(path) for system, path in files.items() if path.exists()}
-        return {system: min(loss for _, loss in result["validation"]) for system, result in found.items()}
+        return {
+            system: min(loss for _, loss in result["validation"])
+            for system, result in found.items()
+        }
 
     def found(self) -> str | None:
         """Name the mixture that the search has found, once all of them have been trained."""
@@ -245,7 +254,9 @@ def file_name(system: str) -> str:
 
 def moved(system: Recipe, frame: Frame) -> Recipe:
     """Add what a recipe adds to one base to another base."""
-    base, values = (recipe_values(load_recipe(one)) for one in (frame.differences_from, frame.added_to))
+    base, values = (
+        recipe_values(load_recipe(one)) for one in (frame.differences_from, frame.added_to)
+    )
     own = recipe_values(system)
     for section in _SYSTEM_SECTIONS:
         for key, value in own[section].items():

@@ -4,23 +4,25 @@
     variance = variance of the contrast over resamples of the sentences
                + sum of weight² · variance of the seeds / seeds
 
-The difference of a system from its baseline has the weights 1 and -1, the average over k pairs 1/k and -1/k.
+The difference of a system from its baseline has the weights 1 and -1, the average over k pairs 1/k
+and -1/k.
 
-On one test set, the scores of a system's seeds differ because trainings end differently, and because each
-model has luck with other sentences. The luck with sentences is in the variance over resamples of the sentences
-already, so that it is subtracted from that of the seeds:
+On one test set, the scores of a system's seeds differ because trainings end differently, and
+because each model has luck with other sentences. The luck with sentences is in the variance over
+resamples of the sentences already, so that it is subtracted from that of the seeds:
 
     variance of the seeds = variance of the scores around their mean over seeds
                             - variance over resamples of these differences from the mean
 
-The variance of two or three seeds says little, so systems that vary alike share it. A system whose training
-fails with some seeds would make all intervals useless, so systems that vary far more than the others (F test
-against the median variance, adjusted for their number as Bonferroni does, p < about 0.01) have their own.
+The variance of two or three seeds says little, so systems that vary alike share it. A system whose
+training fails with some seeds would make all intervals useless, so systems that vary far more than
+the others (F test against the median variance, adjusted for their number as Bonferroni does, p <
+about 0.01) have their own.
 
-The variance of the seeds is an estimate, with as many degrees of freedom as there are seeds more than systems;
-the variance over sentences, of hundreds, is taken as known. Intervals and p are those of Student's t, with the
-degrees of freedom of such a sum (Satterthwaite, 1946). The p-values of a comparison are adjusted for their
-number (Holm, 1979).
+The variance of the seeds is an estimate, with as many degrees of freedom as there are seeds more
+than systems; the variance over sentences, of hundreds, is taken as known. Intervals and p are those
+of Student's t, with the degrees of freedom of such a sum (Satterthwaite, 1946). The p-values of a
+comparison are adjusted for their number (Holm, 1979).
 """
 
 from __future__ import annotations
@@ -55,8 +57,8 @@ class Design:
     """What is compared with what.
 
     baselines: of each system the one that it is compared with; a baseline's own is itself.
-    tested: systems whose p counts, with results or still without; it is adjusted for their number. Others
-        have none.
+    tested: systems whose p counts, with results or still without; it is adjusted for their number.
+        Others have none.
     alike: of each system the name of the group whose seeds vary as its own ones do.
     unstable: systems that vary far more, and have their own variance.
     """
@@ -71,8 +73,8 @@ class Design:
 class Difference:
     """A difference in points with its standard error.
 
-    freedom: degrees of freedom of the error; 0 if no seeds tell how far training varies, so that only
-        sentences do.
+    freedom: degrees of freedom of the error; 0 if no seeds tell how far training varies, so that
+        only sentences do.
     p: adjusted; None if the difference is not tested.
     """
 
@@ -144,7 +146,8 @@ class Resampled:
 
     scores: of each system the score of each seed.
     means: of each system the mean over its seeds on each resample: (R,).
-    luck: of each system the sum over its seeds of the variance over resamples of the difference from this mean.
+    luck: of each system the sum over its seeds of the variance over resamples of the difference
+        from this mean.
     """
 
     def __init__(self, counts: Counts, aggregate: Aggregate) -> None:
@@ -194,7 +197,8 @@ def seed_variances(runs: Resampled, design: Design) -> dict[str, SeedVariance]:
 
 
 def within(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
-    """Compute the variance within groups, and its degrees of freedom; 0 and 0 if no group has two values."""
+    """Compute the variance within groups, and its degrees of freedom; 0 and 0 if no group has two
+    values."""
     groups = list(groups)
     squares = sum(float(np.var(group)) * len(group) for group in groups)
     freedom = sum(len(group) - 1 for group in groups)
@@ -204,11 +208,13 @@ def within(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
 def unstable_systems(scores: Mapping[str, Sequence[float]]) -> set[str]:
     """Choose the systems whose seeds vary far more than those of the others.
 
-    The median of variances, each divided by what the median of its law would be if the variance of all systems
-    were 1, estimates a common variance; it does not mind that a few are large.
+    The median of variances, each divided by what the median of its law would be if the variance of
+    all systems were 1, estimates a common variance; it does not mind that a few are large.
     """
     own = {system: within([seeds]) for system, seeds in scores.items() if len(seeds) > 1}
-    medians = [variance * freedom / stats.chi2.median(freedom) for variance, freedom in own.values()]
+    medians = [
+        variance * freedom / stats.chi2.median(freedom) for variance, freedom in own.values()
+    ]
     typical, total = np.median(medians or 0), sum(freedom for _, freedom in own.values())
     return {
         system
@@ -233,7 +239,10 @@ class Compared:
         }
         tested = {system: found[system] for system in design.tested if system in found}
         found |= adjusted(tested, tests=len(design.tested))
-        return [Line(system, own, found.get(system), system in design.unstable) for system, own in scores.items()]
+        return [
+            Line(system, own, found.get(system), system in design.unstable)
+            for system, own in scores.items()
+        ]
 
     def contrast(self, weights: Mapping[str, float]) -> Difference:
         """Add the weighted means of systems."""
@@ -251,7 +260,8 @@ class Compared:
 
 
 def _freedom(total: float, shares: Mapping[SeedVariance, float]) -> float:
-    """Compute the degrees of freedom of a sum of variances; 0 if one of the estimates is not known."""
+    """Compute the degrees of freedom of a sum of variances; 0 if one of the estimates is not
+    known."""
     if not all(one.freedom for one in shares):
         return 0.0
     unsure = sum((share * one.observed) ** 2 / one.freedom for one, share in shares.items())
@@ -259,7 +269,8 @@ def _freedom(total: float, shares: Mapping[SeedVariance, float]) -> float:
 
 
 def adjusted(found: Mapping[str, Difference], *, tests: int | None = None) -> dict[str, Difference]:
-    """Test differences, with p adjusted for the number of tests, some of which may still have no results.
+    """Test differences, with p adjusted for the number of tests, some of which may still have no
+    results.
 
     Without seeds, nothing tells chance from more than chance, and a difference is not tested.
     """
@@ -280,7 +291,8 @@ def average(pairs: Mapping[str, str]) -> dict[str, float]:
 
 
 def times_as_long(measured: Mapping[str, Sequence[float]]) -> tuple[float, Interval]:
-    """Divide the seconds of all steps of a system by those of its baseline; the interval resamples the steps."""
+    """Divide the seconds of all steps of a system by those of its baseline; the interval resamples
+    the steps."""
     seconds = np.array([measured["seconds"], measured["of_baseline"]])  # (2, N)
     steps = seconds.shape[1]
     chosen = np.random.default_rng(1).integers(0, steps, (_TIMES, steps))

@@ -1,14 +1,16 @@
-"""What is stored in results/: a small file of JSON for each run, and the labels of the test sentences.
+"""What is stored in results/: a small file of JSON for each run, and the labels of the test
+sentences.
 
 system, seed, fingerprint, synmt, parser    what was trained
-device                                      what it was trained on: the models of GPUs, or cpu (also if
+device                                      what it was trained on: the models of GPUs, or cpu (also
+if
                                             this is missing)
 weights, steps, validation                  parameters; [step, loss] of each validation, in nats per
                                             target piece
 training, parsing, tests.NAME.cost          seconds, processor seconds, tokens, bytes, joules
 tests.NAME.scores                           of each metric: score and signature
-tests.NAME.statistics                       BLEU's counts of each sentence, as `packed` writes arrays
-tests.NAME.exact                            which sentences equal the reference
+tests.NAME.statistics                       BLEU's counts of each sentence, as `packed` writes
+arrays tests.NAME.exact                            which sentences equal the reference
 contrast                                    of each group of contrasts: right ones and all
 """
 
@@ -61,7 +63,8 @@ def measure(run: Run, contrast: str | None) -> dict[str, Any]:
 
 
 def labels(run: Run) -> Labels:
-    """Read what the page groups sentences by: the labels of each test set, and the numbers of words."""
+    """Read what the page groups sentences by: the labels of each test set, and the numbers of
+    words."""
     found: Labels = {}
     for name in _tests(run):
         [source] = _texts(run, name, "source")
@@ -69,7 +72,9 @@ def labels(run: Run) -> Labels:
         path = run.test_folder(name) / "labels.tsv"
         if path.exists():
             header, *rows = (line.split("\t") for line in read_lines(path))
-            found[name] |= {label: [row[place] for row in rows] for place, label in enumerate(header)}
+            found[name] |= {
+                label: [row[place] for row in rows] for place, label in enumerate(header)
+            }
     return found
 
 
@@ -112,7 +117,8 @@ def read_labels(path: Path, tests: Iterable[str]) -> Labels:
 
 
 def read_times(path: Path) -> dict[str, Any]:
-    """Read the times of steps, as `results_times.py` writes them; raises SynmtError if it is damaged."""
+    """Read the times of steps, as `results_times.py` writes them; raises SynmtError if it is
+    damaged."""
     try:
         times = json.loads(path.read_text(encoding="utf-8"))
         for one in times["systems"].values():

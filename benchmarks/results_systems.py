@@ -1,4 +1,5 @@
-"""The systems of a comparison: what each one is, which trees it has, and what it is compared with."""
+"""The systems of a comparison: what each one is, which trees it has, and what it is compared
+with."""
 
 from __future__ import annotations
 
@@ -100,7 +101,8 @@ class Systems:
 
     @cached_property
     def with_other_trees(self) -> dict[str, str]:
-        """Of each system with other trees, the same model with the parser's trees, if there is one."""
+        """Of each system with other trees, the same model with the parser's trees, if there is
+        one."""
         as_parsed = {"parser.control": "none", "parser.rewire": 0.0}
         alike = {system: self._after(system, as_parsed) for system in self._plan.systems}
         own = {alike[one]: one for one in self._plan.systems if self.trees[one] == "parser"}

@@ -29,14 +29,19 @@ _STAR = f"*: p < {REAL}"
 
 
 def difference(found: Difference | None, of_test: str = "", *, unstable: bool = False) -> Row:
-    """Return a difference, its interval and its p; a baseline has none, an unstable system only the first.
+    """Return a difference, its interval and its p; a baseline has none, an unstable system only the
+    first.
 
     of_test: the end of the titles of columns.
     """
     cells: list[Value] = [None, None, None]
     if found:
         value = Marked(found.value, "*") if found.is_real else found.value
-        cells = [value, None, "unstable"] if unstable else [value, Interval(found.low, found.high), found.p]
+        cells = (
+            [value, None, "unstable"]
+            if unstable
+            else [value, Interval(found.low, found.high), found.p]
+        )
     titles = (f"{title}{of_test}" for title in ("difference", "95 % interval", "p (Holm)"))
     return dict(zip(titles, cells, strict=True))
 
@@ -63,16 +68,23 @@ def main_table(results: Results) -> Table:
         for test, lines in results.bleu.items():
             if test != results.plan.test:
                 of_test = difference(lines[place].difference, f", {test}")
-                row |= {f"BLEU, {test}": lines[place].mean, f"difference, {test}": of_test[f"difference, {test}"]}
+                row |= {
+                    f"BLEU, {test}": lines[place].mean,
+                    f"difference, {test}": of_test[f"difference, {test}"],
+                }
         row["contrasts"] = contrast(results, system, "all")
         rows.append(row | _costs(results, system, base))
     test = next(iter(results.runs.values()))[0]["tests"][results.plan.test]
     notes = [_STAR, f"`BLEU|{test['scores']['bleu']['signature']}`"]
-    notes.append(f"p is corrected for the {len(results.design.tested)} comparisons that are planned.")
+    notes.append(
+        f"p is corrected for the {len(results.design.tested)} comparisons that are planned."
+    )
     if results.times:
         threads = results.timed["threads"]
         on = f"processor time, {threads} thread{'s' * (threads != 1)} of " if threads else ""
-        notes.append(f"Time: interleaved, {on}{results.timed['machine']}, {results.timed['precision']}.")
+        notes.append(
+            f"Time: interleaved, {on}{results.timed['machine']}, {results.timed['precision']}."
+        )
     return table(rows, *notes, forms=_FORMS)
 
 
@@ -82,7 +94,8 @@ def _exact(results: Results, system: str) -> float:
 
 
 def contrast(results: Results, system: str, label: str) -> float | None:
-    """Compute how often the right translation is the more probable one, over the seeds; None if it is not known."""
+    """Compute how often the right translation is the more probable one, over the seeds; None if it
+    is not known."""
     counts = [run["contrast"][label] for run in results.runs[system] if "contrast" in run]
     right, count = np.sum(counts, axis=0) if counts else (0, 0)
     return float(right / count) if count else None
@@ -106,7 +119,8 @@ def _costs(results: Results, system: str, base: str) -> Row:
 
 
 def mean_losses(results: Results, system: str) -> list[tuple[int, float]]:
-    """Average the validation losses of a system over its seeds; a training that has ended keeps its last loss."""
+    """Average the validation losses of a system over its seeds; a training that has ended keeps its
+    last loss."""
     runs = [run["validation"] for run in results.runs[system]]
     steps = sorted({step for run in runs for step, _ in run})
     losses = [[_loss_at(step, run) for run in runs] for step in steps]
@@ -118,19 +132,27 @@ def _loss_at(step: int, validations: Sequence[tuple[int, float]]) -> float:
 
 
 def control_tables(results: Results) -> Tables:
-    """Show what the same models gain with the parser's trees over others: on average, and each over random ones."""
+    """Show what the same models gain with the parser's trees over others: on average, and each over
+    random ones."""
     averages, planned, single = {}, {}, {}
     for trees, pairs in results.other_trees.items():
         averages[f"{trees}: {', '.join(pairs)}"] = average(pairs)
-        kept = {own: other for own, other in pairs.items() if other not in results.plan.chosen_by_score}
+        kept = {
+            own: other for own, other in pairs.items() if other not in results.plan.chosen_by_score
+        }
         if 0 < len(kept) < len(pairs):
             planned[f"{trees}: {', '.join(kept)}"] = average(kept)
         if "random" in trees:
             single |= {own: {own: 1.0, other: -1.0} for own, other in pairs.items()}
-    title = "Average gain in BLEU of the parser's trees over [other trees](systems/controls.md) in the same models:"
+    title = (
+        "Average gain in BLEU of the parser's trees over [other trees](systems/controls.md) in "
+        "the same models:"
+    )
     yield title, contrast_table(results, averages)
     if planned:
-        title = "The same without the controls that were added because of the scores of their models:"
+        title = (
+            "The same without the controls that were added because of the scores of their models:"
+        )
         yield title, contrast_table(results, planned, tested=False)
     if single:
         title = "The gain of each system with the parser's trees over random ones:"
@@ -138,14 +160,17 @@ def control_tables(results: Results) -> Tables:
 
 
 def pair_table(results: Results) -> Table:
-    """Show the differences of the pairs of systems that the plan names, as far as they are known."""
+    """Show the differences of the pairs of systems that the plan names, as far as they are
+    known."""
     stable = results.runs.keys() - results.design.unstable
     known = [(first, second) for first, second in results.plan.pairs if {first, second} <= stable]
     weights = {f"{first} minus {second}": {first: 1.0, second: -1.0} for first, second in known}
     return contrast_table(results, weights, tested=False)
 
 
-def contrast_table(results: Results, weights: Mapping[str, Mapping[str, float]], *, tested: bool = True) -> Table:
+def contrast_table(
+    results: Results, weights: Mapping[str, Mapping[str, float]], *, tested: bool = True
+) -> Table:
     """Show weighted sums of the BLEU of systems on each test set.
 
     weights: of systems, for each row.
@@ -166,11 +191,14 @@ def search_table(plan: Plan) -> Table:
     for system, loss in plan.lowest_losses(begins & plan.systems.keys()).items():
         losses[f"{system} alone"] = loss
     ordered = sorted(losses, key=losses.__getitem__)
-    return table([{"mixture": one, "validation loss": losses[one]} for one in ordered], forms=_FORMS)
+    return table(
+        [{"mixture": one, "validation loss": losses[one]} for one in ordered], forms=_FORMS
+    )
 
 
 def group_tables(results: Results) -> Tables:
-    """Show scores and significant differences on groups of sentences, for each label of the plan."""
+    """Show scores and significant differences on groups of sentences, for each label of the
+    plan."""
     for group in results.plan.groups:
         metric = {"bleu": "BLEU", "exact": "Exact match in percent"}[group.metric]
         of_test = f" of `{group.test}`" * (group.test != results.plan.test)
@@ -179,22 +207,31 @@ def group_tables(results: Results) -> Tables:
         for value, lines in results.grouping(group).items():
             for line in lines:
                 real = difference(line.difference if line.is_real else None, f", {value}")
-                rows[line.system] |= {value: line.mean, f"difference, {value}": real[f"difference, {value}"]}
+                rows[line.system] |= {
+                    value: line.mean,
+                    f"difference, {value}": real[f"difference, {value}"],
+                }
         notes = [f"{value}: {meaning}" for value, meaning in group.meaning.items()]
-        shown = table(list(rows.values()), _STAR, *notes, forms=_FORMS, others=Column(title="", digits=1))
+        shown = table(
+            list(rows.values()), _STAR, *notes, forms=_FORMS, others=Column(title="", digits=1)
+        )
         yield f"{metric}{of_test} by {group.by}{less}:", shown
 
 
 def label_tables(results: Results) -> Tables:
-    """Show how often the right one of a contrast is the more probable one, for each label of the plan."""
+    """Show how often the right one of a contrast is the more probable one, for each label of the
+    plan."""
     run = next(iter(results.runs.values()))[0]
     for label in results.plan.contrasts_by if "contrast" in run else ():
         chosen = [name for name in run["contrast"] if name.startswith(f"{label}: ")]
         if not chosen:
             raise UsageError(f"no contrasts are labelled '{label}'", where=str(results.plan.path))
         rows = [
-            {"system": system} | {name.partition(": ")[2]: contrast(results, system, name) for name in chosen}
+            {"system": system}
+            | {name.partition(": ")[2]: contrast(results, system, name) for name in chosen}
             for system in results.runs
         ]
-        title = f"How often the correct translation of a contrast is the more probable one, by {label}:"
+        title = (
+            f"How often the correct translation of a contrast is the more probable one, by {label}:"
+        )
         yield title, table(rows, others=_SHARE)

@@ -1,11 +1,14 @@
-"""Measure how long a training step of each system of a comparison takes, next to a step of its baseline.
+"""Measure how long a training step of each system of a comparison takes, next to a step of its
+baseline.
 
-    SYNMT_THREADS=1 python benchmarks/results_times.py results/controlled.yaml --machine "an AMD EPYC (Zen 3)"
-    SYNMT_THREADS=1 python benchmarks/results_times.py results/multi30k.yaml training.precision=float32
+    SYNMT_THREADS=1 python benchmarks/results_times.py results/controlled.yaml --machine "an AMD
+    EPYC (Zen 3)" SYNMT_THREADS=1 python benchmarks/results_times.py results/multi30k.yaml
+    training.precision=float32
 
-A step reads its batch, computes the gradients and changes the weights. System and baseline take turns, so that
-other work on the machine slows both of them. Of a CPU, processor time counts. What has been measured is not
-measured again; `times.json` in the folder of the comparison is to be committed.
+A step reads its batch, computes the gradients and changes the weights. System and baseline take
+turns, so that other work on the machine slows both of them. Of a CPU, processor time counts. What
+has been measured is not measured again; `times.json` in the folder of the comparison is to be
+committed.
 """
 
 from __future__ import annotations
@@ -42,10 +45,14 @@ _FEWEST = 6
 _LOCK = ".results.lock"
 
 
-def in_turns(system: Recipe, baseline: Recipe, options: argparse.Namespace) -> dict[str, list[float]]:
+def in_turns(
+    system: Recipe, baseline: Recipe, options: argparse.Namespace
+) -> dict[str, list[float]]:
     """Time alternating steps of two models, after a few that do not count: seconds of each."""
     with TemporaryDirectory() as first, TemporaryDirectory() as second:
-        both = zip(steps(system, options.data, first), steps(baseline, options.data, second), strict=True)
+        both = zip(
+            steps(system, options.data, first), steps(baseline, options.data, second), strict=True
+        )
         own, other = zip(*islice(both, _FIRST, _FIRST + options.steps), strict=True)
     return {"seconds": list(own), "of_baseline": list(other)}
 
@@ -66,12 +73,18 @@ def steps(recipe: Recipe, data: Path, folder: str) -> Iterator[float]:
 
 def main() -> None:
     """Measure what is missing."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("plan", type=Path, help="a file of results/")
-    parser.add_argument("changes", nargs="*", metavar="key=value", help="the precision, parsers, the device")
+    parser.add_argument(
+        "changes", nargs="*", metavar="key=value", help="the precision, parsers, the device"
+    )
     machine = "how the page names the processor; default: as before, or that of a GPU"
     parser.add_argument("--machine", help=machine)
-    parser.add_argument("--steps", type=int, default=30, help="to time, of each system (default: 30)")
+    parser.add_argument(
+        "--steps", type=int, default=30, help="to time, of each system (default: 30)"
+    )
     parser.add_argument("--data", type=Path, default=Path("data"))
     options = parser.parse_intermixed_args()
     if options.steps < _FEWEST:
@@ -108,7 +121,9 @@ def _read(path: Path, how: dict[str, Any]) -> dict[str, Any]:
     if before != how:
         do = "Measure as before (--machine, SYNMT_THREADS, training.precision, training.device), "
         do += "or remove the file to measure all systems again"
-        raise UsageError(f"measured with {_in_words(before)}, not {_in_words(how)}", where=str(path), do=do)
+        raise UsageError(
+            f"measured with {_in_words(before)}, not {_in_words(how)}", where=str(path), do=do
+        )
     return stored["systems"]
 
 
@@ -118,14 +133,21 @@ def _in_words(how: dict[str, Any]) -> str:
 
 
 def measured(
-    plan: Plan, changes: Mapping[str, Any], options: argparse.Namespace, stored: Callable[[], Mapping[str, Any]]
+    plan: Plan,
+    changes: Mapping[str, Any],
+    options: argparse.Namespace,
+    stored: Callable[[], Mapping[str, Any]],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Time the systems that have not been timed, without those in another precision than their baseline."""
+    """Time the systems that have not been timed, without those in another precision than their
+    baseline."""
     systems = Systems(plan)
     changed = {system: _changed(plan, system, changes) for system in systems.names}
     for system in systems.names:
         base = systems.baseline(system)
-        pair = {"recipe": fingerprint(systems.recipes[system]), "baseline": fingerprint(systems.recipes[base])}
+        pair = {
+            "recipe": fingerprint(systems.recipes[system]),
+            "baseline": fingerprint(systems.recipes[base]),
+        }
         known = pair.items() <= stored().get(system, {}).items()
         same = changed[base].training.precision == changed[system].training.precision
         if base != system and same and not known and systems.kind(system) != "repeat":
@@ -133,10 +155,13 @@ def measured(
 
 
 def _changed(plan: Plan, system: str, changes: Mapping[str, Any]) -> Recipe:
-    """Change what depends on the machine, and leave out what needs a parser during training; raises UsageError."""
+    """Change what depends on the machine, and leave out what needs a parser during training; raises
+    UsageError."""
     planned, recipe = plan.recipe(system, {}), plan.recipe(system, changes)
     precision = planned.training.precision
-    if fingerprint(plan.recipe(system, {**changes, "training.precision": precision})) != fingerprint(planned):
+    if fingerprint(
+        plan.recipe(system, {**changes, "training.precision": precision})
+    ) != fingerprint(planned):
         what = f"{', '.join(changes)}: would change what is timed"
         raise UsageError(what, allowed="Changes: the precision, parsers, the device")
     training = recipe.training.model_copy(update={"validation_beam_size": 0})

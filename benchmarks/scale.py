@@ -2,11 +2,12 @@
 
     python benchmarks/scale.py --pairs 1000000 4000000 --cores 1 2
 
-Each measurement is a separate process with a given number of cores. Seconds are those on the clock, then those of
-processors, which other work on the machine does not change much, in this process and in workers that have ended. Memory
-is `ru_maxrss` at the end of a stage, of the process and of the largest of its children. The words are drawn by Zipf's
-law, 1 to `--longest` for a sentence; with `--duplicates`, duplicates are removed too. The vocabulary learns from at
-most `--training-lines` lines. The prepared corpora must be the same with any number of cores.
+Each measurement is a separate process with a given number of cores. Seconds are those on the clock,
+then those of processors, which other work on the machine does not change much, in this process and
+in workers that have ended. Memory is `ru_maxrss` at the end of a stage, of the process and of the
+largest of its children. The words are drawn by Zipf's law, 1 to `--longest` for a sentence; with
+`--duplicates`, duplicates are removed too. The vocabulary learns from at most `--training-lines`
+lines. The prepared corpora must be the same with any number of cores.
 """
 
 from __future__ import annotations
@@ -52,19 +53,35 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             write_text(Path(folder), pairs, options.longest)
             digests = set[str]()
-            for stage, cores in [*(("prepare", cores) for cores in options.cores), ("epoch", options.cores[-1])]:
+            for stage, cores in [
+                *(("prepare", cores) for cores in options.cores),
+                ("epoch", options.cores[-1]),
+            ]:
                 stages = measured(stage, pairs, cores, folder)
                 digests |= {stages.pop("digest", "")}
                 rows: list[Row] = [{"stage": name} | used for name, used in stages.items()]
-                rows.append({"stage": "all", "seconds": sum(used["seconds"] for used in stages.values())})
+                rows.append(
+                    {"stage": "all", "seconds": sum(used["seconds"] for used in stages.values())}
+                )
                 print(f"{pairs:,} pairs, {cores} cores", table(rows), sep="\n", flush=True)
             assert len(digests - {""}) == 1, "the files differ"
 
 
 def measured(stage: str, pairs: int, cores: int, folder: str) -> dict[str, Any]:
     """Measure a stage in a process of its own."""
-    command = [sys.executable, *sys.argv, "--stage", stage, "--pairs", str(pairs), "--cores", str(cores)]
-    done = subprocess.run([*command, "--folder", folder], capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        *sys.argv,
+        "--stage",
+        stage,
+        "--pairs",
+        str(pairs),
+        "--cores",
+        str(cores),
+    ]
+    done = subprocess.run(
+        [*command, "--folder", folder], capture_output=True, text=True, check=False
+    )
     if done.returncode:
         sys.exit(done.stderr)
     return json.loads(done.stdout.splitlines()[-1])
@@ -75,7 +92,8 @@ def write_text(folder: Path, pairs: int, longest: int) -> None:
     random, letters = np.random.default_rng(1), np.array(list("etaoinsrhdlucmfywgpbvk"))
     cumulated = np.cumsum(1 / np.arange(1, WORDS + 1))
     words = [
-        np.array(["".join(random.choice(letters, size)) for size in random.integers(2, 11, WORDS)]) for _ in range(2)
+        np.array(["".join(random.choice(letters, size)) for size in random.integers(2, 11, WORDS)])
+        for _ in range(2)
     ]
     with open(folder / "train.en", "w") as source, open(folder / "train.de", "w") as target:
         for first in range(0, pairs, CHUNK):
@@ -102,8 +120,15 @@ def prepare(options: argparse.Namespace) -> dict[str, Any]:
         "filters": {"max_words": 80, "max_ratio": 2.0, "duplicates": options.duplicates},
         "vocabulary": {"size": 8000, "training_lines": options.training_lines},
     }
-    recipe = check_recipe({"name": "scale", "source": "en", "target": "de", **sections}, where="benchmark")
-    folder, stages, meter, stage = options.folder / f"prepared-{options.cores[0]}", Stages(), Meter(), ""
+    recipe = check_recipe(
+        {"name": "scale", "source": "en", "target": "de", **sections}, where="benchmark"
+    )
+    folder, stages, meter, stage = (
+        options.folder / f"prepared-{options.cores[0]}",
+        Stages(),
+        Meter(),
+        "",
+    )
     for progress in preparing(recipe, corpus, folder):
         if stage and progress.stage != stage:
             stages[stage] = meter.read()
@@ -112,7 +137,9 @@ def prepare(options: argparse.Namespace) -> dict[str, Any]:
     ended = meter.read()
     of_workers = {name: ended[name] for name in ("seconds of workers", "MB of the largest worker")}
     digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "lock"):
+    for path in sorted(
+        path for path in folder.rglob("*") if path.is_file() and path.name != "lock"
+    ):
         digest.update(sha256(path).encode())
     kept = {name: stages[name] for name in ("filter", "vocabulary")}
     return {**kept, "encode": stages["train"] | of_workers, "digest": digest.hexdigest()}
@@ -139,7 +166,8 @@ def epoch(options: argparse.Namespace) -> Stages:
 
 
 class Meter:
-    """Reads what was used since the last reading: seconds, of processors, of workers; and the peaks of memory in MB."""
+    """Reads what was used since the last reading: seconds, of processors, of workers; and the peaks
+    of memory in MB."""
 
     def __init__(self) -> None:
         self.before = self._times()
@@ -152,8 +180,17 @@ class Meter:
         """Return the seconds and the memory."""
         before, self.before = self.before, self._times()
         seconds = [one - other for one, other in zip(self.before, before, strict=True)]
-        peaks = [resource.getrusage(who).ru_maxrss // 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-        titles = ("seconds", "seconds of the processor", "seconds of workers", "MB", "MB of the largest worker")
+        peaks = [
+            resource.getrusage(who).ru_maxrss // 1024
+            for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        ]
+        titles = (
+            "seconds",
+            "seconds of the processor",
+            "seconds of workers",
+            "MB",
+            "MB of the largest worker",
+        )
         return dict(zip(titles, [*seconds, *peaks], strict=True))
 
 

@@ -1,8 +1,11 @@
-"""Systems side by side after few steps: the validation loss of each recipe before and after training, as a table.
+"""Systems side by side after few steps: the validation loss of each recipe before and after
+training, as a table.
 
-    SYNMT_DATA=... python benchmarks/short_runs.py recipes/multi30k-*.yaml --steps 300 --set training.warmup=100
+    SYNMT_DATA=... python benchmarks/short_runs.py recipes/multi30k-*.yaml --steps 300 --set
+    training.warmup=100
 
-Missing data are parsed and prepared first. Runs are written under --runs and continue after an interruption.
+Missing data are parsed and prepared first. Runs are written under --runs and continue after an
+interruption.
 """
 
 from __future__ import annotations
@@ -29,23 +32,39 @@ from synmt.training.preparation import Prepared
 
 def main() -> None:
     """Train each recipe and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("recipes", nargs="+", type=Path)
     parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="overrides for every recipe")
+    parser.add_argument(
+        "--set", nargs="*", default=[], metavar="KEY=VALUE", help="overrides for every recipe"
+    )
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--runs", type=Path, default=Path("runs/short"))
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     rows = [short_run(path, options) for path in options.recipes]
-    print(render({"": Report(title="", parts=[table(rows, others=Column(title="", digits=3))])}, "markdown"))
+    print(
+        render(
+            {"": Report(title="", parts=[table(rows, others=Column(title="", digits=3))])},
+            "markdown",
+        )
+    )
 
 
 def short_run(path: Path, options: argparse.Namespace) -> Row:
     """Train a recipe, unless this was done; return the row of the table."""
-    changes = ["training.validation_beam_size=0", "training.average=1", "training.use=last", "training.log_every=50"]
-    changes += [f"training.{key}={options.steps}" for key in ("max_steps", "validate_every", "save_every")]
+    changes = [
+        "training.validation_beam_size=0",
+        "training.average=1",
+        "training.use=last",
+        "training.log_every=50",
+    ]
+    changes += [
+        f"training.{key}={options.steps}" for key in ("max_steps", "validate_every", "save_every")
+    ]
     recipe = load_recipe(path, [*changes, *options.set])
     run = Run(options.runs / recipe.name)
     check_run(run, recipe, overwrite=False)
@@ -66,10 +85,21 @@ def short_run(path: Path, options: argparse.Namespace) -> Row:
     records = [json.loads(line) for line in run.log.read_text().splitlines()]
     loss = [record["loss"] for record in records if record["kind"] == "validation"][-1]
     others = [record["losses"] for record in records if record.get("losses")]
-    falls = [f"{name} {others[0][name]:.2f} → {others[-1][name]:.2f}" for name in (others or [()])[-1]]
+    falls = [
+        f"{name} {others[0][name]:.2f} → {others[-1][name]:.2f}" for name in (others or [()])[-1]
+    ]
     weights = sum(weight.numel() for weight in trainer.model.parameters())
-    row: Row = {"system": recipe.name, "weights": weights, "untrained": found["untrained"], "loss": loss}
-    return row | {"perplexity": math.exp(loss), "auxiliary losses": "; ".join(falls), "seconds": found["seconds"]}
+    row: Row = {
+        "system": recipe.name,
+        "weights": weights,
+        "untrained": found["untrained"],
+        "loss": loss,
+    }
+    return row | {
+        "perplexity": math.exp(loss),
+        "auxiliary losses": "; ".join(falls),
+        "seconds": found["seconds"],
+    }
 
 
 if __name__ == "__main__":

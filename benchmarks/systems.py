@@ -21,7 +21,9 @@ from synmt.syntax.reading import Reading
 from synmt.syntax.relations import UNIVERSAL
 from synmt.syntax.trees import random_tree
 
-_BY_ARCHITECTURE: dict[str, dict[str, dict[str, Any]]] = load_yaml(Path(__file__).with_name("systems.yaml"))
+_BY_ARCHITECTURE: dict[str, dict[str, dict[str, Any]]] = load_yaml(
+    Path(__file__).with_name("systems.yaml")
+)
 ARCHITECTURES = {name: kind for kind, systems in _BY_ARCHITECTURE.items() for name in systems}
 """The architecture of each system."""
 _PUNCTUATION = dict.fromkeys(("source", "target"), range(4, 104))
@@ -56,16 +58,26 @@ def recipe_of(name: str, size: str) -> Recipe:
 def model_of(name: str, size: str, pieces: int) -> Seq2Seq:
     """Build the model of a system for a joint vocabulary."""
     recipe = recipe_of(name, size)
-    return build(recipe.model, recipe.syntax, source_pieces=pieces, target_pieces=pieces, punctuation=_PUNCTUATION)
+    return build(
+        recipe.model,
+        recipe.syntax,
+        source_pieces=pieces,
+        target_pieces=pieces,
+        punctuation=_PUNCTUATION,
+    )
 
 
-def draw_examples(longest: int, sentences: int, pieces: int, random: np.random.Generator) -> list[Example]:
+def draw_examples(
+    longest: int, sentences: int, pieces: int, random: np.random.Generator
+) -> list[Example]:
     """Draw parsed pairs of about `longest` pieces a side, EOS included; a word has 1.4 pieces."""
     lengths = random.integers(max(2, longest - 3), longest + 1, (sentences, 2))
     lengths[0] = longest
     examples = []
     for line, of_sides in enumerate((lengths - 1).tolist()):
-        trees = {side: _draw_tree(length, random) for side, length in zip(SIDES, of_sides, strict=True)}
+        trees = {
+            side: _draw_tree(length, random) for side, length in zip(SIDES, of_sides, strict=True)
+        }
         source, target = (random.integers(4, pieces, length) for length in of_sides)
         examples.append(Example(line, source, target, trees))
     return examples

@@ -1,19 +1,22 @@
-"""Training speed side by side: synmt plain and with every variant, and tools with models of the same size.
+"""Training speed side by side: synmt plain and with every variant, and tools with models of the
+same size.
 
-The Transformer is compared with Hugging Face's MarianMT and those of eole, OpenNMT-py and JoeyNMT, the LSTM with
-JoeyNMT's and OpenNMT-py's. All see the same batches in turn: forward, backward and Adam, without clipping. Each round
-has batches of other shapes, as in training: some libraries generate code for each shape. Printed are medians over
-rounds, ratios with their 95 % interval (bootstrap over rounds):
+The Transformer is compared with Hugging Face's MarianMT and those of eole, OpenNMT-py and JoeyNMT,
+the LSTM with JoeyNMT's and OpenNMT-py's. All see the same batches in turn: forward, backward and
+Adam, without clipping. Each round has batches of other shapes, as in training: some libraries
+generate code for each shape. Printed are medians over rounds, ratios with their 95 % interval
+(bootstrap over rounds):
 
     tokens/s, tokens/CPU s  target tokens for each second of wall time, and of processor time
-    step / base             processor time of a step relative to the plain model of the same architecture
-    fed / base              the same with batches made in a thread beside the steps; their collation in milliseconds
-    x TOOL                  how many times as fast as the tool, in wall time and in processor time
-    busy / quiet            with --busy N: the work of a second of processor time next to N processes that never rest
+    step / base             processor time of a step relative to the plain model of the same
+    architecture fed / base              the same with batches made in a thread beside the steps;
+    their collation in milliseconds x TOOL                  how many times as fast as the tool, in
+    wall time and in processor time busy / quiet            with --busy N: the work of a second of
+    processor time next to N processes that never rest
 
-Where other work runs on the machine, only ratios in processor time hold. The tools compute in float32. --lengths are
-those of the longest sentence of each batch, --pieces is the size of the joint vocabulary. By default, all systems are
-measured that are installed.
+Where other work runs on the machine, only ratios in processor time hold. The tools compute in
+float32. --lengths are those of the longest sentence of each batch, --pieces is the size of the
+joint vocabulary. By default, all systems are measured that are installed.
 
     python benchmarks/train_throughput.py --systems plain pascal relative --rounds 30 --threads 1
     python benchmarks/train_throughput.py --systems plain marian --busy 5 --precision bf16
@@ -48,7 +51,9 @@ from synmt.training.loss import smoothed_cross_entropy
 def synmt_loss(model: Any, batch: Batch) -> Tensor:
     """Compute the loss of a batch for each target piece."""
     output, positions = model(batch), batch.target_positions
-    states, targets = (x.flatten(0, 1).index_select(0, positions) for x in (output.states, batch.target_output))
+    states, targets = (
+        x.flatten(0, 1).index_select(0, positions) for x in (output.states, batch.target_output)
+    )
     total, _ = smoothed_cross_entropy(states, model.output_weight, targets, smoothing=0.1)
     return (total + sum(output.losses.values())) / len(targets)
 
@@ -68,7 +73,10 @@ class System:
         self.device, self.reads = choose_device(options.device), None
         if name in PEERS:
             self.base, _, build, self.loss = PEERS[name]
-            self.model, self.precision = build(recipe_of(self.base, options.size).model, options.pieces), "float32"
+            self.model, self.precision = (
+                build(recipe_of(self.base, options.size).model, options.pieces),
+                "float32",
+            )
         else:
             self.base = "lstm" if ARCHITECTURES[name] == "lstm" else "plain"
             self.reads = self.model = model_of(name, options.size, options.pieces)
@@ -78,7 +86,8 @@ class System:
         self.times: dict[str, list[float]] = {}
 
     def round(self, corpus: Sequence[list[Example]], busy: int) -> None:
-        """Run all batches once with batches ready, once beside other processes, once from the thread."""
+        """Run all batches once with batches ready, once beside other processes, once from the
+        thread."""
         began = time.perf_counter()
         batches = [batch_for(self.reads, examples) for examples in corpus]
         self._add("collating", time.perf_counter() - began)
@@ -154,12 +163,17 @@ def ratio(title: str, times: Sequence[float], base: Sequence[float]) -> Row:
     ratios = np.array(times) / np.array(base)  # (R,)
     medians = np.median(np.random.default_rng(0).choice(ratios, (2000, len(ratios))), axis=1)
     low, high = np.quantile(medians, (0.025, 0.975))
-    return {title: float(np.median(ratios)), f"{title}, 95 % interval": Interval(float(low), float(high))}
+    return {
+        title: float(np.median(ratios)),
+        f"{title}, 95 % interval": Interval(float(low), float(high)),
+    }
 
 
 def main() -> None:
     """Read the options, measure, and print the table."""
-    missing = [name for name, (_, module, *_) in PEERS.items() if importlib.util.find_spec(module) is None]
+    missing = [
+        name for name, (_, module, *_) in PEERS.items() if importlib.util.find_spec(module) is None
+    ]
     options = measuring.arguments(
         __doc__,
         size="small",
@@ -175,10 +189,16 @@ def main() -> None:
     )
     for name in options.systems:
         if name in missing or name not in {*PEERS, *ARCHITECTURES}:
-            sys.exit(f"error: no system is named '{name}', or the Python package of this tool is not installed")
+            sys.exit(
+                f"error: no system is named '{name}', or the Python package of this tool is not "
+                "installed"
+            )
     keep_freed_memory()
     torch.set_num_threads(options.threads)
-    print(f"{options.size}, {options.pieces} pieces, {options.precision}, {options.device}, {options.threads} threads")
+    print(
+        f"{options.size}, {options.pieces} pieces, {options.precision}, {options.device}, "
+        f"{options.threads} threads"
+    )
     print(measure(options))
 
 

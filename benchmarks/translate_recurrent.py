@@ -1,8 +1,9 @@
-"""Sentences per second of LSTMs, greedy and with a beam of 5: synmt and JoeyNMT, with models of one size.
+"""Sentences per second of LSTMs, greedy and with a beam of 5: synmt and JoeyNMT, with models of one
+size.
 
-The weights are random and EOS is next to never chosen, so that both make as many steps as they may: half of
-RATIO times the source and EXTRA pieces. No sentence leaves early, which would help synmt alone. The systems take
-turns; times are medians over the rounds.
+The weights are random and EOS is next to never chosen, so that both make as many steps as they may:
+half of RATIO times the source and EXTRA pieces. No sentence leaves early, which would help synmt
+alone. The systems take turns; times are medians over the rounds.
 
     python benchmarks/translate_recurrent.py --size base --threads 2
 """
@@ -59,20 +60,31 @@ def translate_all(translate: Search, sentences: list[list[int]], batch_size: int
     """Translate everything, longest first."""
     ordered = sorted(sentences, key=len, reverse=True)
     for first in range(0, len(ordered), batch_size):
-        translate(ordered[first : first + batch_size], int(RATIO * len(ordered[first]) + EXTRA) // 2)
+        translate(
+            ordered[first : first + batch_size], int(RATIO * len(ordered[first]) + EXTRA) // 2
+        )
 
 
 def main() -> None:
     """Let the systems take turns and print what they did."""
-    options = measuring.arguments(__doc__, size="small", pieces=8000, sentences=256, batch_size=64, rounds=5, threads=2)
+    options = measuring.arguments(
+        __doc__, size="small", pieces=8000, sentences=256, batch_size=64, rounds=5, threads=2
+    )
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
     random = np.random.default_rng(1)
     # the lengths of image captions: 6 to 40 pieces, 15 on average
     lengths = random.gamma(6.0, 2.0, options.sentences).astype(int).clip(3, 37) + 3
     sentences = [random.integers(EOS + 1, options.pieces, length).tolist() for length in lengths]
-    searches = {f"{make.__name__} {beam}": make(options, beam) for beam in (1, 5) for make in (ours, joeynmt)}
-    systems = {name: partial(translate_all, one, sentences, options.batch_size) for name, one in searches.items()}
+    searches = {
+        f"{make.__name__} {beam}": make(options, beam)
+        for beam in (1, 5)
+        for make in (ours, joeynmt)
+    }
+    systems = {
+        name: partial(translate_all, one, sentences, options.batch_size)
+        for name, one in searches.items()
+    }
     times = measuring.take_turns(systems, options.rounds)
     print(measuring.speeds(times, len(sentences), lambda name: f"joeynmt {name.split()[1]}"))
 

@@ -1,12 +1,15 @@
-"""Sentences per second of synmt and CTranslate2: the same trained weights, the same text, from raw text to pieces.
+"""Sentences per second of synmt and CTranslate2: the same trained weights, the same text, from raw
+text to pieces.
 
-The systems take turns, so that other work on the machine hits all of them. Each line of the table has the sentences per
-second by the clock and by processor time, and the ratio to CTranslate2 in float32 with two threads (without it, to the
-first system) as the median over the rounds with the smallest and the largest; below it are the shares of translations
-that are those of the first system. The two rank by different length penalties; with --length-penalty 0 they rank alike.
+The systems take turns, so that other work on the machine hits all of them. Each line of the table
+has the sentences per second by the clock and by processor time, and the ratio to CTranslate2 in
+float32 with two threads (without it, to the first system) as the median over the rounds with the
+smallest and the largest; below it are the shares of translations that are those of the first
+system. The two rank by different length penalties; with --length-penalty 0 they rank alike.
 
     python benchmarks/translate_throughput.py --run runs/small --text test.en --busy 5
-    python benchmarks/translate_throughput.py --run runs/x --text train.en --sentences 10000 --systems int8
+    python benchmarks/translate_throughput.py --run runs/x --text train.en --sentences 10000
+    --systems int8
 """
 
 from __future__ import annotations
@@ -58,7 +61,9 @@ def main() -> None:
     lines = list(islice(read_lines(options.text), options.sentences))
     with tempfile.TemporaryDirectory() as folder:
         every = all_systems(Path(folder), options)
-        chosen = [(name, one) for name, one in every if any(part in name for part in options.systems)]
+        chosen = [
+            (name, one) for name, one in every if any(part in name for part in options.systems)
+        ]
         systems = {name: partial(one, lines) for name, one in chosen}
         found = {name: translate() for name, translate in systems.items()}
         with measuring.busy(options.busy):
@@ -74,7 +79,11 @@ def all_systems(folder: Path, options: argparse.Namespace) -> Iterator[tuple[str
     """Load every system once for each setting."""
     import ctranslate2
 
-    search = {"beam_size": options.beam, "length_penalty": options.length_penalty, "batch_size": options.batch_size}
+    search = {
+        "beam_size": options.beam,
+        "length_penalty": options.length_penalty,
+        "batch_size": options.batch_size,
+    }
     ours = {
         precision: Translator.load(options.run, device="cpu", precision=precision, **search)
         for precision in ("float32", "bf16", "int8")
@@ -85,13 +94,20 @@ def all_systems(folder: Path, options: argparse.Namespace) -> Iterator[tuple[str
     first = ours["float32"]
     assert isinstance(first.model, Transformer)
     write_ctranslate2(first.model, first.models[0].recipe.model, folder)
-    kinds = [kind for kind in ("float32", "bfloat16", "int8") if kind in ctranslate2.get_supported_compute_types("cpu")]
+    kinds = [
+        kind
+        for kind in ("float32", "bfloat16", "int8")
+        if kind in ctranslate2.get_supported_compute_types("cpu")
+    ]
     for kind in kinds:
         for workers, threads in ((1, 1), (1, 2), (2, 1)):
             loaded = ctranslate2.Translator(
                 str(folder), inter_threads=workers, intra_threads=threads, compute_type=kind
             )
-            yield f"CTranslate2 {kind}, {workers} x {threads}", partial(their_translate, loaded, first)
+            yield (
+                f"CTranslate2 {kind}, {workers} x {threads}",
+                partial(their_translate, loaded, first),
+            )
 
 
 def translate(translator: Translator, threads: int, lines: list[str]) -> list[str]:
@@ -101,7 +117,8 @@ def translate(translator: Translator, threads: int, lines: list[str]) -> list[st
 
 
 def their_translate(loaded: Any, translator: Translator, lines: list[str]) -> list[str]:
-    """Translate with CTranslate2: the same pieces, options and, for all lines, the largest of our limits."""
+    """Translate with CTranslate2: the same pieces, options and, for all lines, the largest of our
+    limits."""
     options = translator.options
     sources = [translator.source.encode_ids(line) for line in lines]
     longest = np.array(max(sources, key=len))

@@ -1,4 +1,5 @@
-"""The documentation as a site: `make docs`. Its pages are the Markdown files of the project, as they are."""
+"""The documentation as a site: `make docs`. Its pages are the Markdown files of the project, as
+they are."""
 
 from typing import Any
 
@@ -23,7 +24,8 @@ html_sidebars = {"**": ["about.html", "searchfield.html", "navigation.html"]}
 html_show_sourcelink = False
 
 _PAGES = {
-    "README": "docs/guide docs/recipes docs/corpora docs/systems/README docs/* CONTRIBUTING CHANGELOG synmt/*/*/NOTICE",
+    "README": "docs/guide docs/recipes docs/corpora docs/systems/README docs/* CONTRIBUTING "
+    "CHANGELOG synmt/*/*/NOTICE",
     "docs/systems/README": "*",
 }
 
@@ -35,4 +37,6 @@ def setup(app: Any) -> None:
 
 def _add_contents(app: Any, page: str, source: list[str]) -> None:
     if page in _PAGES:
-        source[0] += "\n".join(["\n```{toctree}", ":hidden:", ":glob:", *_PAGES[page].split(), "```\n"])
+        source[0] += "\n".join(
+            ["\n```{toctree}", ":hidden:", ":glob:", *_PAGES[page].split(), "```\n"]
+        )

@@ -16,5 +16,6 @@ with suppress(UsageError):
 if environment := fast("environment"):
     environment.set_variables()
 
-# operators that Apple's GPUs lack run on the CPU, with a warning of torch, which reads this when it is loaded
+# operators that Apple's GPUs lack run on the CPU, with a warning of torch, which reads this when it
+# is loaded
 os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")

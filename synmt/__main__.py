@@ -18,7 +18,8 @@ def main() -> None:
 
 
 def _leave_out_working_folder() -> None:
-    """Import nothing from the working folder, which may come from others, unless synmt itself is there."""
+    """Import nothing from the working folder, which may come from others, unless synmt itself is
+    there."""
     with suppress(OSError):
         here = os.getcwd()
         if os.path.dirname(os.path.dirname(__file__)) != here:

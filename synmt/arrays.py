@@ -1,4 +1,5 @@
-"""What all packages share: types of arrays, the two sides of a translation, and a writer of JSON."""
+"""What all packages share: types of arrays, the two sides of a translation, and a writer of
+JSON."""
 
 from __future__ import annotations
 

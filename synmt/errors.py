@@ -30,12 +30,15 @@ class SynmtError(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        text = _sentences(f"{self.where}: {self.what}" if self.where else self.what, self.allowed, self.do)
+        text = _sentences(
+            f"{self.where}: {self.what}" if self.where else self.what, self.allowed, self.do
+        )
         # a command at the end is easier to copy without a full stop
         return text if text.endswith((".", "?", "!", "`")) else text + "."
 
     def with_(self, **parts: str) -> Self:
-        """Copy the error with some of its parts replaced: `raise error.with_(do="…") from error`."""
+        """Copy the error with some of its parts replaced:
+        `raise error.with_(do="…") from error`."""
         old = {"what": self.what, "where": self.where, "allowed": self.allowed, "do": self.do}
         return type(self)(**(old | parts))
 
@@ -47,7 +50,9 @@ class SynmtError(Exception):
 def _sentences(*parts: str) -> str:
     """Join parts that are not empty; each but the last ends as a sentence."""
     *before, last = [part for part in parts if part] or [""]
-    return " ".join([*(part if part.endswith((".", "?", "!")) else part + "." for part in before), last])
+    return " ".join(
+        [*(part if part.endswith((".", "?", "!")) else part + "." for part in before), last]
+    )
 
 
 class UsageError(SynmtError):
@@ -65,12 +70,14 @@ def all_in_one(errors: list[SynmtError]) -> SynmtError:
 
 
 _NO_MEMORY = re.compile(
-    r"can(no|')t allocate memory|out of memory|not enough memory|MemoryError|bad_alloc|os error 12\b"
+    r"can(no|')t allocate memory|out of memory|not enough memory|MemoryError|bad_alloc|os "
+    r"error 12\b"
     r"|can't start new thread|resource temporarily unavailable$"
     r"|could not (create|execute) a primitive$|failed to map segment from shared object$",
     re.IGNORECASE,
 )
-"""What libraries say where they raise no MemoryError: PyTorch, oneDNN, safetensors, the loader of Linux, threads."""
+"""What libraries say where they raise no MemoryError: PyTorch, oneDNN, safetensors, the loader of
+Linux, threads."""
 
 
 class OutOfMemory(SynmtError):
@@ -83,10 +90,15 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     # an error raised from itself is its own cause
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        if isinstance(error, MemoryError | OutOfMemory) or getattr(error, "errno", None) == errno.ENOMEM:
+        if (
+            isinstance(error, MemoryError | OutOfMemory)
+            or getattr(error, "errno", None) == errno.ENOMEM
+        ):
             return True
         # an OSError has its number, and a message of synmt's may quote a text
-        if not isinstance(error, SynmtError | OSError) and _NO_MEMORY.search(f"{type(error).__name__}: {error}"):
+        if not isinstance(error, SynmtError | OSError) and _NO_MEMORY.search(
+            f"{type(error).__name__}: {error}"
+        ):
             return True
         error = error.__cause__ or error.__context__
     return False
@@ -94,7 +106,8 @@ def is_out_of_memory(error: BaseException | None) -> bool:
 
 @contextmanager
 def naming_lack_of_memory() -> Iterator[None]:
-    """Raise OutOfMemory in place of an error that lack of memory led to: its message may blame a file."""
+    """Raise OutOfMemory in place of an error that lack of memory led to: its message may blame a
+    file."""
     try:
         yield
     except Exception as error:
@@ -107,31 +120,40 @@ def naming_lack_of_memory() -> Iterator[None]:
 RESTORE = "Restore the folder from a copy, or remove it, and prepare or train again"
 """What to do about a damaged file that prepared corpora and runs have."""
 
-RETRANSLATE = "Remove the folder of this test set, and run the same `synmt train` again: it translates the test set"
+RETRANSLATE = (
+    "Remove the folder of this test set, and run the same `synmt train` again: it "
+    "translates the test set"
+)
 """What to do about a damaged file in the folder of a test set's translations."""
 
 
 def broken_run(path: Path, what: str) -> SynmtError:
     """Make the error for a file of a run folder that cannot be used."""
     return SynmtError(
-        f"the run folder is broken: {what}", where=str(path), do="Restore it from a copy, or remove it and train again"
+        f"the run folder is broken: {what}",
+        where=str(path),
+        do="Restore it from a copy, or remove it and train again",
     )
 
 
 @contextmanager
 def naming(file: Path) -> Iterator[None]:
-    """Prefix every error raised in the block with the user's file; the code inside knows only its keys."""
+    """Prefix every error raised in the block with the user's file; the code inside knows only its
+    keys."""
     try:
         yield
     except SynmtError as error:
         if "\n" in error.what:
-            raise error.with_(what="\n".join(f"{file}: {line}" for line in error.what.splitlines())) from error
+            raise error.with_(
+                what="\n".join(f"{file}: {line}" for line in error.what.splitlines())
+            ) from error
         raise error.with_(where=f"{file}: {error.where}" if error.where else str(file)) from error
 
 
 @contextmanager
 def adding_advice(more: str) -> Iterator[None]:
-    """Add a sentence to the advice of every error raised in the block; an empty one changes nothing."""
+    """Add a sentence to the advice of every error raised in the block; an empty one changes
+    nothing."""
     try:
         yield
     except SynmtError as error:
@@ -139,10 +161,13 @@ def adding_advice(more: str) -> Iterator[None]:
 
 
 def unknown_name(what: str, name: str, names: Iterable[str], *, where: str = "") -> UsageError:
-    """Make the error for a name that does not exist; `what` says what has such names, for example `metric`."""
+    """Make the error for a name that does not exist; `what` says what has such names, for example
+    `metric`."""
     names = list(names)
     allowed = f"{what.capitalize()}s: {', '.join(names)}"
-    return UsageError(f"there is no {what} '{name}'", where=where, allowed=allowed, do=did_you_mean(name, names))
+    return UsageError(
+        f"there is no {what} '{name}'", where=where, allowed=allowed, do=did_you_mean(name, names)
+    )
 
 
 def one_text(text: str, what: str) -> UsageError:
@@ -151,12 +176,14 @@ def one_text(text: str, what: str) -> UsageError:
 
 
 def counted(number: int, one: str, more: str = "") -> str:
-    """Write a number with the words for one thing or for several (default: with an s): `1 line`, `2 pairs are`."""
+    """Write a number with the words for one thing or for several (default: with an s): `1 line`,
+    `2 pairs are`."""
     return f"{number:,} {one if number == 1 else more or f'{one}s'}"
 
 
 def listed(names: Iterable[str], most: int | None = None) -> str:
-    """Write a list as in a sentence: `a, b and c`; of more than `most` names the first ones: `a, b and 7 more`."""
+    """Write a list as in a sentence: `a, b and c`; of more than `most` names the first ones:
+    `a, b and 7 more`."""
     names = list(names)
     if most is not None and len(names) > most:
         names[most:] = [f"{len(names) - most:,} more"]
@@ -196,14 +223,16 @@ def one_file_for_both_sides(path: Path, *, where: str = "") -> UsageError:
 def not_utf8(line: bytes, number: int, error: UnicodeDecodeError, *, where: str) -> SynmtError:
     """Make the error for a line of a text, counted from 1, that is not UTF-8."""
     return SynmtError(
-        f"line {number} is not UTF-8 (byte {error.start + 1} of the line is 0x{line[error.start]:02x})",
+        f"line {number} is not UTF-8 (byte {error.start + 1} of the line is "
+        f"0x{line[error.start]:02x})",
         where=where,
         do="Convert the file, for example with `iconv -f latin1 -t utf-8`",
     )
 
 
 def but_is(value: Any) -> str:
-    """End a sentence about a value of a recipe with what it is: `, not 'abc'`, `, not true`, `, but is empty`."""
+    """End a sentence about a value of a recipe with what it is: `, not 'abc'`, `, not true`,
+    `, but is empty`."""
     if value is None:
         return ", but is empty"
     return f", not {str(value).lower() if isinstance(value, bool) else repr(value)}"
@@ -240,7 +269,10 @@ _IS = {"missing": "missing", "unexpected_keyword_argument": "unknown"}
 def plain_message(problem: Mapping[str, Any]) -> str:
     """Say what is wrong with a value: `problem` is an item of `ValidationError.errors()`."""
     if words := _MUST_BE.get(problem["type"]):
-        limits = {name: f"{one:g}" if isinstance(one, float) else one for name, one in problem.get("ctx", {}).items()}
+        limits = {
+            name: f"{one:g}" if isinstance(one, float) else one
+            for name, one in problem.get("ctx", {}).items()
+        }
         return f"must be {words.format(**limits)}"
     if what := _IS.get(problem["type"]):
         return f"is {what}"
@@ -249,7 +281,8 @@ def plain_message(problem: Mapping[str, Any]) -> str:
 
 
 def given_value(problem: Mapping[str, Any]) -> str:
-    """End the message of a problem with the value that was given; messages of synmt's own name it themselves."""
+    """End the message of a problem with the value that was given; messages of synmt's own name it
+    themselves."""
     return "" if problem["type"] == "value_error" else but_is(problem["input"])
 
 
@@ -262,5 +295,6 @@ _SHOWN = {
 
 
 def visible(text: str) -> str:
-    """Show control characters, which names and texts may have, as `\\x1b` in place of sending them to a terminal."""
+    """Show control characters, which names and texts may have, as `\\x1b` in place of sending them
+    to a terminal."""
     return text.translate(_SHOWN)

@@ -1,4 +1,5 @@
-"""What a command line shows of the fields of a record of options; the type and the default are the field's own."""
+"""What a command line shows of the fields of a record of options; the type and the default are the
+field's own."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ MAX_PENALTY = 10
 
 @dataclass(frozen=True)
 class Range:
-    """The numbers that a field of a record may be, all finite: `beam_size: Annotated[int, Range(1, MAX_BEAM)] = 4`.
+    """The numbers that a field of a record may be, all finite:
+    `beam_size: Annotated[int, Range(1, MAX_BEAM)] = 4`.
 
     is_open: whether the minimum itself is not allowed.
     """
@@ -33,8 +35,14 @@ class Range:
 
     def __str__(self) -> str:
         if self.is_open:
-            return f"above {self.minimum}" + f" and up to {self.maximum}" * math.isfinite(self.maximum)
-        return f"{self.minimum} to {self.maximum:,}" if math.isfinite(self.maximum) else f"{self.minimum} or more"
+            return f"above {self.minimum}" + f" and up to {self.maximum}" * math.isfinite(
+                self.maximum
+            )
+        return (
+            f"{self.minimum} to {self.maximum:,}"
+            if math.isfinite(self.maximum)
+            else f"{self.minimum} or more"
+        )
 
 
 def out_of_range(record: Any) -> Iterator[UsageError]:
@@ -43,16 +51,20 @@ def out_of_range(record: Any) -> Iterator[UsageError]:
         value = getattr(record, name)
         for allowed in getattr(kind, "__metadata__", ()):
             if isinstance(allowed, Range) and value not in allowed:
-                yield UsageError(f"--{name.replace('_', '-')} cannot be {value}", allowed=f"Allowed: {allowed}")
+                yield UsageError(
+                    f"--{name.replace('_', '-')} cannot be {value}", allowed=f"Allowed: {allowed}"
+                )
 
 
 @dataclass(frozen=True)
 class Option:
-    """Makes a field of a record an option of a command: `draw: Annotated[int, Option("…", minimum=0)] = 0`.
+    """Makes a field of a record an option of a command:
+    `draw: Annotated[int, Option("…", minimum=0)] = 0`.
 
     help: its text on the help page.
     names: its spellings, if they do not follow from the name of the field.
-    metavar: what stands for its value; one that ends in `…` has several. With it, the library checks names.
+    metavar: what stands for its value; one that ends in `…` has several. With it, the library
+        checks names.
     panel: its panel on the help page; by default that of all other options.
     minimum: the lowest number allowed, if it is not that of its `Range`.
     variable: the environment variable that it is read from otherwise.
@@ -60,8 +72,8 @@ class Option:
     asks: whether it asks a question of `synmt analyze`; other options only say how it is answered.
     is_argument: whether it is written without a name.
     is_hidden: whether the help page leaves it out.
-    show_default: whether the help page shows the default of the field; or what it shows in its place, where the value
-        of an option that was not typed is None.
+    show_default: whether the help page shows the default of the field; or what it shows in its
+        place, where the value of an option that was not typed is None.
     """
 
     help: str = ""

@@ -1,4 +1,5 @@
-"""The run folder: recipe, vocabularies, log, checkpoints and test translations. It can be moved as a whole.
+"""The run folder: recipe, vocabularies, log, checkpoints and test translations. It can be moved as
+a whole.
 
 runs/NAME/run.json            what the run is, and whether it has finished
           recipe.yaml         the recipe with every value
@@ -10,7 +11,8 @@ runs/NAME/run.json            what the run is, and whether it has finished
           checkpoints/step-*  weights, optimizer and training state at a step
           model.safetensors   the weights used for translation
           average.safetensors the averaged weights, if `training.average` is above 1
-          tests/NAME/         source, reference, hypothesis and scores of each test set; its labels (labels.tsv), if it
+          tests/NAME/         source, reference, hypothesis and scores of each test set; its labels
+          (labels.tsv), if it
                               has any, and the statistics of every segment (segments/)
           analysis/           drawings of `synmt analyze --trees --draw`
           tensorboard/        the log for TensorBoard, if it is installed
@@ -49,7 +51,8 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 FORMAT = 1
-"""Version of the run folder's format; it changes when older versions of synmt could not read the folder."""
+"""Version of the run folder's format; it changes when older versions of synmt could not read the
+folder."""
 
 CHECKPOINTS = ("final", "best", "last", "average")
 """The weights of a run that a user can choose."""
@@ -93,7 +96,9 @@ class Run:
         if self.folder.exists():
             return SynmtError("not a run folder: run.json is missing", where=str(self.folder))
         runs = sorted(other.parent for other in self.folder.parent.glob("*/run.json"))
-        return SynmtError("no such folder", where=str(self.folder), do=did_you_mean_path(self.folder, runs))
+        return SynmtError(
+            "no such folder", where=str(self.folder), do=did_you_mean_path(self.folder, runs)
+        )
 
     def info(self) -> RunInfo:
         """Read run.json; raises SynmtError if it is missing, damaged or in another format."""
@@ -125,20 +130,27 @@ class Run:
         """Set values of run.json."""
         info: dict[str, Any] = {**(self.info() if self.exists() else {"format": FORMAT}), **values}
         info.pop("checksum", None)
-        write_json(self.folder / "run.json", {**info, "checksum": _checksum(info)}, indent=1, ensure_ascii=False)
+        write_json(
+            self.folder / "run.json",
+            {**info, "checksum": _checksum(info)},
+            indent=1,
+            ensure_ascii=False,
+        )
 
     def recipe(self) -> Recipe:
         """Read the recipe of the run."""
         values = self._recipe_values()
         for section, language in (("parser", "source"), ("target_parser", "target")):
-            # before there was `auto`, runs that read no trees stored `compact` for languages without such a model
+            # before there was `auto`, runs that read no trees stored `compact` for languages
+            # without such a model
             with suppress(AttributeError, LookupError, TypeError):
                 if values[section]["model"] == "compact":
                     values[section]["model"] = parser_model("auto", values[language])
         return check_recipe(values, where=str(self.folder / "recipe.yaml"))
 
     def evaluation(self) -> EvaluationRecipe:
-        """Read how the recipe scores test sets, without checking the model and data that scores do not need."""
+        """Read how the recipe scores test sets, without checking the model and data that scores do
+        not need."""
         with suppress(ValidationError, AttributeError):
             values = self._recipe_values().get("evaluation", {})
             return EvaluationRecipe.model_validate_json(json.dumps(values, default=str))
@@ -171,7 +183,9 @@ class Run:
 
     def reached(self) -> int:
         """Read the step of the newest checkpoint; 0 without one."""
-        return max((int(folder.name.removeprefix("step-")) for folder in self.checkpoints()), default=0)
+        return max(
+            (int(folder.name.removeprefix("step-")) for folder in self.checkpoints()), default=0
+        )
 
     def checkpoint(self, step: int) -> Path:
         """Name the checkpoint of a step."""
@@ -190,12 +204,15 @@ class Run:
             raise SynmtError(
                 "there are no averaged weights",
                 where=str(self.folder),
-                do="They are written when training ends, if training.average is above 1. Use `--checkpoint final` or "
+                do="They are written when training ends, if training.average is above 1. Use "
+                "`--checkpoint final` or "
                 "`last`",
             )
         steps = self.checkpoints()
         if not steps:
-            raise SynmtError("has no checkpoints", where=str(self.folder), do="Train it first: `synmt train`")
+            raise SynmtError(
+                "has no checkpoints", where=str(self.folder), do="Train it first: `synmt train`"
+            )
         if checkpoint == "last":
             return steps[-1] / "model.safetensors"
         best = read_state(steps[-1]).get("best_step")
@@ -215,13 +232,16 @@ class Run:
         raise SynmtError(
             f"the run has not finished: {path.name} does not exist yet",
             where=str(self.folder),
-            do="Continue it with the same `synmt train` command, or use `synmt translate --checkpoint last`",
+            do="Continue it with the same `synmt train` command, or use `synmt translate "
+            "--checkpoint last`",
         )
 
 
 def wrong_checkpoint(name: str, where: str = "") -> UsageError | None:
     """Make the error for a checkpoint that does not exist; None if the name is valid."""
-    return None if name in CHECKPOINTS else unknown_name("checkpoint", name, CHECKPOINTS, where=where)
+    return (
+        None if name in CHECKPOINTS else unknown_name("checkpoint", name, CHECKPOINTS, where=where)
+    )
 
 
 def find_run(path: Path | None, root: Path = Path("runs")) -> Run:
@@ -254,9 +274,13 @@ def check_folder(path: Path) -> None:
     """Raise SynmtError if a folder can be neither made nor written; nothing stays."""
     there = next(one for one in (path, *path.absolute().parents) if os.path.lexists(one))
     if not there.exists():
-        raise SynmtError("is a link to what does not exist", where=str(there), do="Choose another folder")
+        raise SynmtError(
+            "is a link to what does not exist", where=str(there), do="Choose another folder"
+        )
     if not there.is_dir():
-        raise SynmtError("is a file, not a folder", where=str(there), do="Choose another name or folder")
+        raise SynmtError(
+            "is a file, not a folder", where=str(there), do="Choose another name or folder"
+        )
     try:
         # only an attempt shows what a file system such as /proc allows
         TemporaryDirectory(dir=there).cleanup()

@@ -1,4 +1,5 @@
-"""Shared by the tests of attention: random terms, random trees, slow loops over equations, and their gradients."""
+"""Shared by the tests of attention: random terms, random trees, slow loops over equations, and
+their gradients."""
 
 from __future__ import annotations
 
@@ -26,10 +27,15 @@ Sentence = tuple[Parse, IntArray]
 """A tree, and the word of each piece."""
 
 
-def random_terms(batch: int, heads: int, length: int, size: int, mask: Tensor | None = None, *, seed: int = 0) -> Terms:
+def random_terms(
+    batch: int, heads: int, length: int, size: int, mask: Tensor | None = None, *, seed: int = 0
+) -> Terms:
     """Draw queries, keys and values in float64; the input of the layer is zero."""
     generator, shape = torch.Generator().manual_seed(seed), (batch, heads, length, size)
-    q, k, v = (torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    q, k, v = (
+        torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True)
+        for _ in range(3)
+    )
     return Terms(torch.zeros(batch, length, heads * size), q, k, v, mask)
 
 
@@ -45,9 +51,13 @@ def padding_mask(*lengths: int) -> Tensor:
 
 
 def random_trees(seed: int, words: Sequence[int] = (1, 4, 6), *, gap: bool = True) -> list[Tree]:
-    """Draw trees whose words have one to three pieces; with a gap, a piece inside the last one has no word."""
+    """Draw trees whose words have one to three pieces; with a gap, a piece inside the last one has
+    no word."""
     random = np.random.default_rng(seed)
-    trees = [Tree(random_tree(n, random), np.repeat(np.arange(n), random.integers(1, 4, n))) for n in words]
+    trees = [
+        Tree(random_tree(n, random), np.repeat(np.arange(n), random.integers(1, 4, n)))
+        for n in words
+    ]
     if gap:
         trees[-1] = Tree(trees[-1].parse, np.insert(trees[-1].word_of, 3, -1))
     return trees
@@ -59,9 +69,11 @@ def with_eos(trees: Sequence[Tree]) -> list[Sentence]:
 
 
 def read(variant: Variant, trees: Sequence[Tree]) -> tuple[Syntax, Tensor]:
-    """Compute and pad what the variant reads; every sentence ends in EOS: the syntax, and the mask (B, 1, 1, T)."""
+    """Compute and pad what the variant reads; every sentence ends in EOS: the syntax, and the mask
+    (B, 1, 1, T)."""
     examples = [
-        Example(line, np.full(len(tree.word_of), 5), np.array([7]), {"source": tree}) for line, tree in enumerate(trees)
+        Example(line, np.full(len(tree.word_of), 5), np.array([7]), {"source": tree})
+        for line, tree in enumerate(trees)
     ]
     batch = collate(examples, Reading(variant.reads))
     return Syntax(batch.source_signals), batch.source.mask[:, None, None]
@@ -77,7 +89,8 @@ def slow_attend(
 ) -> Tensor:
     """Loop over O_t = Σ_j softmax_j(score(b, h, t, j)) v_j, over the j that t sees: (B, H, T, d).
 
-    Rows beyond `lengths` are zero; `value` replaces v_j; the weights may be exp(score) as they are, not normalized.
+    Rows beyond `lengths` are zero; `value` replaces v_j; the weights may be exp(score) as they are,
+    not normalized.
     """
     batch, heads, queries, size = terms.q.shape
     mask = terms.mask.expand(batch, 1, queries, terms.k.size(2))  # type: ignore[union-attr]
@@ -94,18 +107,23 @@ def slow_attend(
     return torch.stack(rows).view(batch, heads, queries, size)
 
 
-def slow_biaffine(q: Tensor, k: Tensor, weight: Tensor, key_bias: Tensor, *, scaled: bool = True) -> Tensor:
+def slow_biaffine(
+    q: Tensor, k: Tensor, weight: Tensor, key_bias: Tensor, *, scaled: bool = True
+) -> Tensor:
     """S_tj = (Σ_mn q_tm U_mn k_jn) / √d + Σ_n k_jn u_n, one score at a time: (B, H, T, T)."""
     batch, heads, length, size = q.shape
     rows = []
     for b, h, t, j in product(range(batch), range(heads), range(length), range(length)):
         agreement = (torch.outer(q[b, h, t], k[b, h, j]) * weight[h]).sum()
-        rows.append(agreement / (math.sqrt(size) if scaled else 1) + (k[b, h, j] * key_bias[h]).sum())
+        rows.append(
+            agreement / (math.sqrt(size) if scaled else 1) + (k[b, h, j] * key_bias[h]).sum()
+        )
     return torch.stack(rows).view(batch, heads, length, length)
 
 
 def slow_loss(scores: Tensor, parents: Tensor, supervised: Tensor, mask: Tensor) -> Tensor:
-    """- Σ log(exp S_tp / Σ_j exp S_tj) over what is supervised and sees its parent, over j that t sees; by head."""
+    """- Σ log(exp S_tp / Σ_j exp S_tj) over what is supervised and sees its parent, over j that t
+    sees; by head."""
     batch, heads, length, _ = scores.shape
     visible, total = mask.expand(batch, 1, length, length), scores.new_zeros(())
     for b, h, t in product(range(batch), range(heads), range(length)):
@@ -119,7 +137,8 @@ def slow_loss(scores: Tensor, parents: Tensor, supervised: Tensor, mask: Tensor)
 def losses_of_training(
     attention: SelfAttention, x: Tensor, mask: Tensor | None, signals: dict[str, Tensor]
 ) -> list[float]:
-    """Train heads of self-attention by the one loss that they have: the loss of each of 150 steps."""
+    """Train heads of self-attention by the one loss that they have: the loss of each of 150
+    steps."""
     optimizer = torch.optim.Adam(attention.parameters(), lr=0.01)
     losses = []
     for _ in range(150):
@@ -134,33 +153,43 @@ def losses_of_training(
 
 
 def assert_same_with_gradients(
-    fast: Tensor, slow: Tensor, leaves: Sequence[Tensor], *, unused: bool = False, **tolerance: float
+    fast: Tensor,
+    slow: Tensor,
+    leaves: Sequence[Tensor],
+    *,
+    unused: bool = False,
+    **tolerance: float,
 ) -> Sequence[Tensor]:
     """Compare two outputs, and what a random direction pulls back to the leaves, which it gives."""
     torch.testing.assert_close(fast, slow, **tolerance)
     direction = torch.randn_like(slow)
     unused_too = {"allow_unused": unused, "materialize_grads": unused}
     ours, theirs = (
-        torch.autograd.grad(output, leaves, direction, retain_graph=True, **unused_too) for output in (fast, slow)
+        torch.autograd.grad(output, leaves, direction, retain_graph=True, **unused_too)
+        for output in (fast, slow)
     )
     torch.testing.assert_close(ours, theirs, **tolerance)
     return theirs
 
 
 def assert_alone_as_in_a_batch(model: Seq2Seq, words: Sequence[int]) -> None:
-    """Compare the states of every sentence of a batch with those of the sentence alone and of the batch backwards."""
+    """Compare the states of every sentence of a batch with those of the sentence alone and of the
+    batch backwards."""
     examples, batch = random_batch(model, words)
     together = model(batch).states
     tolerance = 1e-5 if together.dtype == torch.float32 else 1e-7
     for row, example in enumerate(examples):
         alone = model(batch_for(model, [example])).states[0]
-        torch.testing.assert_close(alone, together[row, : len(alone)], rtol=tolerance, atol=tolerance)
+        torch.testing.assert_close(
+            alone, together[row, : len(alone)], rtol=tolerance, atol=tolerance
+        )
     backwards = model(batch_for(model, examples[::-1])).states.flip(0)
     torch.testing.assert_close(together, backwards, rtol=tolerance, atol=tolerance)
 
 
 def assert_step_by_step_as_all_at_once(model: Seq2Seq, rtol: float = 1e-5) -> None:
-    """Compare the states of a decoder that gets one piece after the other with those of teacher forcing."""
+    """Compare the states of a decoder that gets one piece after the other with those of teacher
+    forcing."""
     # the seed makes the two targets short, and not equally long
     _, batch = random_batch(model, [4, 7], seed=9)
     at_once = model(replace(batch, target_signals={})).states

@@ -1,4 +1,5 @@
-"""A real Dask cluster for tests: a scheduler and workers in separate processes, over TCP; and a parser for them."""
+"""A real Dask cluster for tests: a scheduler and workers in separate processes, over TCP; and a
+parser for them."""
 
 from __future__ import annotations
 
@@ -22,14 +23,16 @@ _QUIET = ("--no-dashboard", "--host", "127.0.0.1")
 
 
 class LocalCluster:
-    """Processes on the loopback address; those that a test kills are started again by `complete`."""
+    """Processes on the loopback address; those that a test kills are started again by
+    `complete`."""
 
     def __init__(self, folder: Path, preload: str = "slow_worker.py") -> None:
         self.folder, self.preload, self.workers = folder, preload, []
         self.scheduler = None
 
     def complete(self, workers: int = 2) -> str:
-        """Let the scheduler and this number of workers run; gives the path of the scheduler file."""
+        """Let the scheduler and this number of workers run; gives the path of the scheduler
+        file."""
         if self.scheduler is None or self.scheduler.poll() is not None:
             self.stop()
             path = self.folder / f"scheduler-{time.monotonic_ns()}.json"
@@ -44,7 +47,14 @@ class LocalCluster:
     def join(self, preload: str = "", *options: str, nanny: bool = False) -> Forked:
         """Start another worker, which has an empty cache; a nanny starts it again when it dies."""
         code = str(HERE / (preload or self.preload))
-        where = ("--scheduler-file", self.file, "--preload", code, "--local-directory", str(self.folder))
+        where = (
+            "--scheduler-file",
+            self.file,
+            "--preload",
+            code,
+            "--local-directory",
+            str(self.folder),
+        )
         kind = "--nanny" if nanny else "--no-nanny"
         worker = self._start("worker", "--nthreads", "1", kind, *where, *options)
         self.workers.append(worker)
@@ -52,7 +62,9 @@ class LocalCluster:
 
     def _start(self, kind: str, *options: str) -> Forked:
         own = {"SYNMT_CACHE": str(self.folder / "caches")}
-        return Forked(_serve, kind, [*_QUIET, *options], self.folder, log=self.folder / "log", **own)
+        return Forked(
+            _serve, kind, [*_QUIET, *options], self.folder, log=self.folder / "log", **own
+        )
 
     def stop(self) -> None:
         """Kill all processes."""

@@ -12,14 +12,17 @@ from pathlib import Path
 
 import pytest
 
-# before torch is loaded, here and in the commands that tests start: two test processes share two cores
+# before torch is loaded, here and in the commands that tests start: two test processes share two
+# cores
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# all other tests compute on the CPU, where results are the same everywhere; `make gpu` compares a GPU with it
+# all other tests compute on the CPU, where results are the same everywhere; `make gpu` compares a
+# GPU with it
 if "SYNMT_TEST_GPU" not in os.environ:
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
-# a shell lets what it starts in the background ignore Ctrl-C, and so would the commands that tests interrupt
+# a shell lets what it starts in the background ignore Ctrl-C, and so would the commands that tests
+# interrupt
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CORPORA = ("multi30k", "ud", "pascal-outputs", "lingeval")
@@ -31,7 +34,8 @@ JOURNEYS_ONLY = ("\npytestmark = pytest.mark.journey", "\npytestmark = [pytest.m
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out files of journeys when only unit tests are wanted: to import them takes as long as many tests."""
+    """Leave out files of journeys when only unit tests are wanted: to import them takes as long as
+    many tests."""
     if config.option.markexpr != "unit" or collection_path.suffix != ".py":
         return None
     text = collection_path.read_text(encoding="utf-8")
@@ -39,7 +43,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
-    """Mark tests that read real corpora as journeys, and all others as unit tests; leave out the suite in the suite."""
+    """Mark tests that read real corpora as journeys, and all others as unit tests; leave out the
+    suite in the suite."""
     if config.option.markexpr != "whole_suite":
         items[:] = [item for item in items if item.get_closest_marker("whole_suite") is None]
     for item in items:
@@ -52,8 +57,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
 def pytest_collection_finish() -> None:
     """Leave out work that no test needs.
 
-    All loggers pass on what they log: pytest visits those that do not, 50 of torch, six times for each test. What the
-    modules hold stays until the end, so that Python need not look through it for garbage again and again.
+    All loggers pass on what they log: pytest visits those that do not, 50 of torch, six times for
+    each test. What the modules hold stays until the end, so that Python need not look through it
+    for garbage again and again.
     """
     gc.collect()
     gc.freeze()
@@ -95,19 +101,22 @@ def show_remarks(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """Find the real corpora in the folder that `SYNMT_DATA` names; skip the test if it does not have all of them."""
+    """Find the real corpora in the folder that `SYNMT_DATA` names; skip the test if it does not
+    have all of them."""
     folder = Path(os.environ.get("SYNMT_DATA") or "SYNMT_DATA")
     missing = [name for name in CORPORA if not (folder / name).is_dir()]
     if missing:
         pytest.skip(
-            f"set SYNMT_DATA to a folder with {', '.join(CORPORA)} (CONTRIBUTING.md); missing: {', '.join(missing)}"
+            f"set SYNMT_DATA to a folder with {', '.join(CORPORA)} (CONTRIBUTING.md); missing: "
+            f"{', '.join(missing)}"
         )
     return folder
 
 
 @pytest.fixture(scope="session")
 def nc11(data_folder: Path) -> Callable[[str], Path]:
-    """Find the files of the PASCAL paper's systems and their test set, by the name before `.test.gz`."""
+    """Find the files of the PASCAL paper's systems and their test set, by the name before
+    `.test.gz`."""
     folder = data_folder / "pascal-outputs" / "nc11en2de"
     if not folder.is_dir():
         pytest.skip(f"needs {folder}")
@@ -138,7 +147,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def reported(monkeypatch: pytest.MonkeyPatch) -> list[list]:
-    """Record the progress of each job: its name, total and unit, then the amounts of work as they are done."""
+    """Record the progress of each job: its name, total and unit, then the amounts of work as they
+    are done."""
     jobs: list[list] = []
 
     @contextmanager

@@ -1,4 +1,5 @@
-"""A web server on this machine for tests of downloads, with everything that goes wrong with real ones."""
+"""A web server on this machine for tests of downloads, with everything that goes wrong with real
+ones."""
 
 import re
 import threading

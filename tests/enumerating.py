@@ -14,10 +14,14 @@ from torch import Tensor
 @cache
 def all_trees(words: int) -> Tensor:
     """Write down the parents of every tree, a root being its own: (trees, W)."""
-    return torch.tensor([parents for parents in product(range(words), repeat=words) if is_tree(parents)])
+    return torch.tensor(
+        [parents for parents in product(range(words), repeat=words) if is_tree(parents)]
+    )
 
 
-def enumerated(scores: Tensor, roots: Tensor, may_be_parent: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def enumerated(
+    scores: Tensor, roots: Tensor, may_be_parent: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Weigh every tree: the marginals (W, W) [child, parent] and log Z."""
     words = len(roots)
     trees = all_trees(words)

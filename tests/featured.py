@@ -1,7 +1,9 @@
-"""A folder of Stanza models that also give lemmas, fine tags and morphology, made of the one that ships.
+"""A folder of Stanza models that also give lemmas, fine tags and morphology, made of the one that
+ships.
 
-A fine tag is the universal tag in lower case. Morphology is `Nominal=Yes` where a noun is likelier than a verb, and `_`
-where a verb is. The lemmatizer looks words up in a dictionary; other words are their own lemmas.
+A fine tag is the universal tag in lower case. Morphology is `Nominal=Yes` where a noun is likelier
+than a verb, and `_` where a verb is. The lemmatizer looks words up in a dictionary; other words are
+their own lemmas.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ def _add_features(path: Path) -> None:
     fine["_unit2id"] = {unit: index for index, unit in enumerate(fine["_id2unit"])}
     units = [*vocabularies["feats"]["_id2unit"]["_"], "Yes"]
     vocabularies["feats"]["_id2unit"] = {"Nominal": units}
-    vocabularies["feats"]["_unit2id"] = {"Nominal": {unit: index for index, unit in enumerate(units)}}
+    vocabularies["feats"]["_unit2id"] = {
+        "Nominal": {unit: index for index, unit in enumerate(units)}
+    }
     rows: dict[str, list[int]] = {
         "xpos": [*range(4), *(number[tag] for tag in tags)],
         # pad, unknown, empty, root, Yes
@@ -57,7 +61,9 @@ def _add_features(path: Path) -> None:
 def _write_lemmatizer(path: Path) -> None:
     path.parent.mkdir()
     # Stanza numbers characters and tags before it looks words up
-    vocabularies = {name: Vocab(data, "en") for name, data in (("char", "abc"), ("pos", ["NOUN", "VERB"]))}
+    vocabularies = {
+        name: Vocab(data, "en") for name, data in (("char", "abc"), ("pos", ["NOUN", "VERB"]))
+    }
     saved = {
         "model": None,
         "dicts": (LEMMAS, {}),

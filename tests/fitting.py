@@ -15,7 +15,11 @@ from matplotlib.transforms import Bbox
 def cut_off(figure: Figure) -> list[str]:
     """List the texts that are not inside of the figure."""
     edges = figure.bbox.padded(1)
-    return [text for text, box in _texts(figure) if not all(edges.contains(*corner) for corner in box.corners())]
+    return [
+        text
+        for text, box in _texts(figure)
+        if not all(edges.contains(*corner) for corner in box.corners())
+    ]
 
 
 def overlapping(figure: Figure) -> list[tuple[str, str]]:

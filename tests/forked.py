@@ -1,4 +1,5 @@
-"""Processes that fork from one which has loaded torch and the package: they begin in a moment and end like others."""
+"""Processes that fork from one which has loaded torch and the package: they begin in a moment and
+end like others."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from unittest.mock import patch
 from synmt.cli import main
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["ranks", "killing", "distributed.cli.dask_scheduler", "distributed.cli.dask_worker"])
+_CONTEXT.set_forkserver_preload(
+    ["ranks", "killing", "distributed.cli.dask_scheduler", "distributed.cli.dask_worker"]
+)
 _LONGEST = 300
 
 
@@ -26,7 +29,9 @@ class Forked:
     log: gets what it says; the others are added to its variables.
     """
 
-    def __init__(self, work: Callable[..., object], *arguments: object, log: Path, **more: str) -> None:
+    def __init__(
+        self, work: Callable[..., object], *arguments: object, log: Path, **more: str
+    ) -> None:
         paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])
         with patch.dict(os.environ, PYTHONPATH=paths):
             forkserver.ensure_running()
@@ -36,7 +41,8 @@ class Forked:
         self.pid = self._process.pid
 
     def poll(self) -> int | None:
-        """Tell how it has ended: 0, or the number of its signal, negative; None if it still runs."""
+        """Tell how it has ended: 0, or the number of its signal, negative; None if it still
+        runs."""
         return self._process.exitcode
 
     def wait(self, seconds: float = _LONGEST) -> int | None:
@@ -76,8 +82,13 @@ class Piped(Forked):
         self.stdin = os.fdopen(stdin, "wb", buffering=0)
         self.stdout, self.stderr = (os.fdopen(end, "rb", buffering=0) for end in (stdout, stderr))
         # connections can be sent to another process, unlike the numbers of open files
-        own = [Connection(given, writable=False), *(Connection(end, readable=False) for end in (said, errors))]
-        super().__init__(_run_piped, own, work or run_command, *map(str, arguments), log=Path(os.devnull))
+        own = [
+            Connection(given, writable=False),
+            *(Connection(end, readable=False) for end in (said, errors)),
+        ]
+        super().__init__(
+            _run_piped, own, work or run_command, *map(str, arguments), log=Path(os.devnull)
+        )
         for connection in own:
             connection.close()
 
@@ -121,8 +132,11 @@ def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
         time.sleep(0.02)
 
 
-def run_together(count: int, work: Callable[..., object], *arguments: Any, log: Path) -> list[int | None]:
-    """Let processes do work(rank, count, *arguments) together; gives how each has ended. Those that hang are killed."""
+def run_together(
+    count: int, work: Callable[..., object], *arguments: Any, log: Path
+) -> list[int | None]:
+    """Let processes do work(rank, count, *arguments) together; gives how each has ended. Those that
+    hang are killed."""
     ranks = [Forked(work, rank, count, *arguments, log=log) for rank in range(count)]
     try:
         return [rank.wait() for rank in ranks]

@@ -41,7 +41,8 @@ def play(scenes: list[dict], results: Path) -> None:
 
 
 def play_one(scene):
-    """Run one scene in a child; gives its exit code (negative: the signal), standard error and events."""
+    """Run one scene in a child; gives its exit code (negative: the signal), standard error and
+    events."""
     errors, write_end = os.pipe()
     facts, facts_end = os.pipe()
     child = os.fork()

@@ -1,4 +1,5 @@
-"""Small archives with exactly the names, folders and formats of the public ones, made from two dozen sentences."""
+"""Small archives with exactly the names, folders and formats of the public ones, made from two
+dozen sentences."""
 
 import gzip
 import hashlib
@@ -65,12 +66,15 @@ def zipped(members: dict[str, bytes]) -> bytes:
 
 
 def hostile(kind: str) -> bytes:
-    """Pack the members of News Commentary so that unpacking them by name would write or read outside the folder."""
+    """Pack the members of News Commentary so that unpacking them by name would write or read
+    outside the folder."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         for language in ("de", "en"):
             name = f"training-parallel-nc-v11/news-commentary-v11.de-en.{language}"
-            info = tarfile.TarInfo(f"training-parallel-nc-v11/../../../{name}" if kind == "dots" else name)
+            info = tarfile.TarInfo(
+                f"training-parallel-nc-v11/../../../{name}" if kind == "dots" else name
+            )
             if kind == "link":
                 info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
             elif kind == "hard link":
@@ -82,7 +86,9 @@ def hostile(kind: str) -> bytes:
 def parts(name: str, content: bytes, count: int) -> dict[str, bytes]:
     """Split an archive into files that end in .00, .01, …"""
     size = -(-len(content) // count)
-    return {f"{name}.{place:02}": content[place * size : (place + 1) * size] for place in range(count)}
+    return {
+        f"{name}.{place:02}": content[place * size : (place + 1) * size] for place in range(count)
+    }
 
 
 # formats
@@ -95,19 +101,27 @@ def plain(texts: list[str]) -> bytes:
 
 def moses(pattern: str, languages: str, count: int, start: int) -> dict[str, bytes]:
     """Write a text per language; `{}` in the name stands for the language."""
-    return {pattern.format(language): plain(lines(language, count, start)) for language in languages.split()}
+    return {
+        pattern.format(language): plain(lines(language, count, start))
+        for language in languages.split()
+    }
 
 
 def cased(texts: list[str]) -> list[str]:
     """Cut sentences into words and escape them like the text that statmt.org prepared."""
     spaced = [re.sub(r"([.,?!%])(?= |$)", r" \1", text.replace('"', ' " ')) for text in texts]
-    escaped = [escape(" ".join(text.split()), quote=True).replace("&#x27;", "&apos;") for text in spaced]
+    escaped = [
+        escape(" ".join(text.split()), quote=True).replace("&#x27;", "&apos;") for text in spaced
+    ]
     return [text[0].lower() + text[1:] if text.startswith("The ") else text for text in escaped]
 
 
 def cased_moses(pattern: str, languages: str, count: int, start: int) -> dict[str, bytes]:
     """Write a prepared text per language."""
-    return {pattern.format(language): plain(cased(lines(language, count, start))) for language in languages.split()}
+    return {
+        pattern.format(language): plain(cased(lines(language, count, start)))
+        for language in languages.split()
+    }
 
 
 def table(first: str, second: str, count: int, start: int) -> bytes:
@@ -119,7 +133,9 @@ def table(first: str, second: str, count: int, start: int) -> bytes:
 def sgml(kind: str, language: str, texts: list[str], name: str, pair: tuple[str, str]) -> bytes:
     """Write a test set of WMT; its documents have eight sentences each."""
     source, target = pair
-    attributes = f'setid="{name}" srclang="{source}"' + (f' trglang="{target}"' if kind == "refset" else "")
+    attributes = f'setid="{name}" srclang="{source}"' + (
+        f' trglang="{target}"' if kind == "refset" else ""
+    )
     body = [f"<{kind} {attributes}>"]
     for first in range(0, len(texts), 8):
         system = ' sysid="ref"' if kind == "refset" else ""
@@ -138,7 +154,9 @@ def newstest(folder: str, year: int, pairs: str, count: int) -> dict[str, bytes]
     for pair in pairs.split():
         both = source, target = pair[:2], pair[2:]
         for kind, side, language in (("srcset", "src", source), ("refset", "ref", target)):
-            text = sgml(kind, language, lines(language, count, YEARS[year]), f"newstest{year}", both)
+            text = sgml(
+                kind, language, lines(language, count, YEARS[year]), f"newstest{year}", both
+            )
             members[f"{folder}newstest{year}-{pair}-{side}.{language}.sgm"] = text
     return members
 
@@ -156,16 +174,34 @@ def talk_tags(texts: list[str], language: str, doc: bool) -> bytes:
             f"<title>{part[number]}</title>",
             f"<description>TED Talk Subtitles and Transcript: {part[number + 1]}</description>",
             *(escape(text, quote=False) for text in part),
-            *([f'<reviewer href="http://www.ted.com/profiles/{number}">A Name</reviewer>', "</doc>"] if doc else []),
+            *(
+                [
+                    f'<reviewer href="http://www.ted.com/profiles/{number}">A Name</reviewer>',
+                    "</doc>",
+                ]
+                if doc
+                else []
+            ),
         ]
     return plain(body)
 
 
 def talk_xml(texts: list[str], language: str, name: str) -> bytes:
     """Write a development or test set of IWSLT."""
-    segments = [f'<seg id="{place}"> {escape(text, quote=False)} </seg>' for place, text in enumerate(texts, start=1)]
-    head = ['<?xml version="1.0" encoding="UTF-8"?>', "<mteval>", f'<srcset setid="{name}" srclang="{language}">']
-    doc = ['<doc docid="535" genre="lectures">', "<url>http://www.ted.com/talks/535</url>", "<talkid>535</talkid>"]
+    segments = [
+        f'<seg id="{place}"> {escape(text, quote=False)} </seg>'
+        for place, text in enumerate(texts, start=1)
+    ]
+    head = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        "<mteval>",
+        f'<srcset setid="{name}" srclang="{language}">',
+    ]
+    doc = [
+        '<doc docid="535" genre="lectures">',
+        "<url>http://www.ted.com/talks/535</url>",
+        "<talkid>535</talkid>",
+    ]
     titles = [f"<title>{texts[0]}</title>", f"<description>{texts[1]}</description>"]
     return plain([*head, *doc, *titles, *segments, "</doc>", "</srcset>", "</mteval>"])
 
@@ -176,7 +212,9 @@ def talks(
     """Write an archive of IWSLT: train.tags and one XML file per set and language."""
     members = {f"{folder}README": b"WIT3\n"}
     for language in pair.split("-"):
-        members[f"{folder}train.tags.{pair}.{language}"] = talk_tags(lines(language, count, TALKS), language, doc)
+        members[f"{folder}train.tags.{pair}.{language}"] = talk_tags(
+            lines(language, count, TALKS), language, doc
+        )
         for start, (name, size) in enumerate(sets.items(), start=2):
             stem = f"{campaign}.{'TEDX' if name == 'dev2012' else 'TED'}.{name}.{pair}.{language}"
             members[f"{folder}{stem}.xml"] = talk_xml(lines(language, size, start), language, stem)
@@ -197,12 +235,23 @@ def news() -> dict:
         "commoncrawl.de-en.annotation": b"http://www.example.org\n",
         **moses("commoncrawl.ru-en.{}", "ru en", 25, CRAWL),
     }
-    yandex = {f"WMT2022-data-main/en-ru/en-ru.1m_{n}.tsv": table("en", "ru", 4, YANDEX_START + n) for n in range(1, 11)}
+    yandex = {
+        f"WMT2022-data-main/en-ru/en-ru.1m_{n}.tsv": table("en", "ru", 4, YANDEX_START + n)
+        for n in range(1, 11)
+    }
     years = {f"newstest{year}.tc.{{}}": start for year, start in YEARS.items()}
-    earlier = [cased_moses(name, "de en", 20, start) for name, start in years.items() if name < "newstest2017"]
+    earlier = [
+        cased_moses(name, "de en", 20, start)
+        for name, start in years.items()
+        if name < "newstest2017"
+    ]
     later = [cased_moses(name, "de en", 20, start) for name, start in years.items()]
-    turkish = [cased_moses(f"newstest{year}.tc.{{}}", "en tr", 20, YEARS[year]) for year in (2016, 2017)]
-    turkish_train = zip(cased(lines("tr", 30, COMMENTARY)), cased(lines("en", 30, COMMENTARY)), strict=True)
+    turkish = [
+        cased_moses(f"newstest{year}.tc.{{}}", "en tr", 20, YEARS[year]) for year in (2016, 2017)
+    ]
+    turkish_train = zip(
+        cased(lines("tr", 30, COMMENTARY)), cased(lines("en", 30, COMMENTARY)), strict=True
+    )
     wmt17, wmt18 = (f"{DATA}/{year}/translation-task" for year in ("wmt17", "wmt18"))
     return {
         f"{DATA}/wmt16/translation-task/training-parallel-nc-v11.tgz": partial(tgz, commentary),
@@ -211,15 +260,25 @@ def news() -> dict:
         ),
         f"{STATMT}/wmt13/training-parallel-commoncrawl.tgz": partial(tgz, crawl),
         "statmt.org/wmt15/test.tgz": partial(tgz, newstest("test/", 2015, "ende deen", 20)),
-        f"{DATA}/wmt16/translation-task/test.tgz": partial(tgz, newstest("test/", 2016, "ende deen enru ruen", 20)),
+        f"{DATA}/wmt16/translation-task/test.tgz": partial(
+            tgz, newstest("test/", 2016, "ende deen enru ruen", 20)
+        ),
         f"{wmt17}/test.tgz": partial(tgz, newstest("test/", 2017, "ende deen enru ruen", 20)),
         f"{wmt17}/training-parallel-nc-v12.tgz": partial(
             tgz, moses("training/news-commentary-v12.ru-en.{}", "ru en", 27, COMMENTARY)
         ),
-        f"{wmt17}/preprocessed/de-en/dev.tgz": partial(tgz, {k: v for text in earlier for k, v in text.items()}),
-        f"{wmt18}/preprocessed/de-en/dev.tgz": partial(tgz, {k: v for text in later for k, v in text.items()}),
-        f"{wmt18}/preprocessed/tr-en/dev.tgz": partial(tgz, {k: v for text in turkish for k, v in text.items()}),
-        f"{wmt18}/preprocessed/tr-en/corpus.gz": gzip.compress(plain(list(map("\t".join, turkish_train))), mtime=0),
+        f"{wmt17}/preprocessed/de-en/dev.tgz": partial(
+            tgz, {k: v for text in earlier for k, v in text.items()}
+        ),
+        f"{wmt18}/preprocessed/de-en/dev.tgz": partial(
+            tgz, {k: v for text in later for k, v in text.items()}
+        ),
+        f"{wmt18}/preprocessed/tr-en/dev.tgz": partial(
+            tgz, {k: v for text in turkish for k, v in text.items()}
+        ),
+        f"{wmt18}/preprocessed/tr-en/corpus.gz": gzip.compress(
+            plain(list(map("\t".join, turkish_train))), mtime=0
+        ),
         **{
             f"{wmt17}/preprocessed/de-en/{name}.gz": gzip.compress(content, mtime=0)
             for name, content in cased_moses("corpus.tc.{}", "de en", 40, 0).items()
@@ -244,7 +303,9 @@ def all_talks() -> dict:
         ),
         IWSLT15: partial(tgz, nested),
         f"{WIT3}/en/de/en-de.tgz": partial(tgz, talks("en-de/", "IWSLT17", "en-de", seventeen, 32)),
-        f"huggingface.co/datasets/IWSLT/iwslt2017/resolve/main/data/{MULTILINGUAL}": partial(zipped, multilingual),
+        f"huggingface.co/datasets/IWSLT/iwslt2017/resolve/main/data/{MULTILINGUAL}": partial(
+            zipped, multilingual
+        ),
     }
 
 
@@ -252,21 +313,31 @@ def small_files() -> dict:
     """Make the files of Multi30k and of the Tanaka subset, which GitHub has one by one."""
     captions = {"train": 30, "val": 6, "test_2016_flickr": 5}
     multi30k = {
-        f"{TASK1}/{split}.{language}.gz": gzip.compress(plain(lines(language, count, place)), mtime=0)
+        f"{TASK1}/{split}.{language}.gz": gzip.compress(
+            plain(lines(language, count, place)), mtime=0
+        )
         for place, (split, count) in enumerate(captions.items())
         for language in ("en", "de", "fr")
     }
     tanaka = {
         f"{TANAKA}/{split}.{language}{part}": plain(lines(language, 6, start))
         for language in ("en", "ja")
-        for split, part, start in [("dev", "", 4), ("test", "", 8), *(("train", f".00{n}", 6 * n) for n in range(5))]
+        for split, part, start in [
+            ("dev", "", 4),
+            ("test", "", 8),
+            *(("train", f".00{n}", 6 * n) for n in range(5)),
+        ]
     }
     return multi30k | tanaka
 
 
 def nations() -> dict:
-    """Make the archive of the United Nations in its four parts, and the one of its development and test sets."""
-    whole = tgz(moses("6way/UNv1.0.6way.{}", "ar en fr ru zh", 36, 2) | {"6way/UNv1.0.6way.ids": b"add/1.xml\n"})
+    """Make the archive of the United Nations in its four parts, and the one of its development and
+    test sets."""
+    whole = tgz(
+        moses("6way/UNv1.0.6way.{}", "ar en fr ru zh", 36, 2)
+        | {"6way/UNv1.0.6way.ids": b"add/1.xml\n"}
+    )
     sets = {
         **moses("testsets/devset/UNv1.0.devset.{}", "ar en fr ru zh", 12, 5),
         **moses("testsets/testset/UNv1.0.testset.{}", "ar en fr ru zh", 12, 9),
@@ -279,12 +350,17 @@ def aspec() -> dict[str, bytes]:
     files = {}
     for number in (1, 2, 3):
         rows = zip(lines("ja", 8, 8 * number), lines("en", 8, 8 * number), strict=True)
-        text = [f"0.{90 - n} ||| A-82A01{number:02}{n:02} ||| {n} ||| {ja} ||| {en}" for n, (ja, en) in enumerate(rows)]
+        text = [
+            f"0.{90 - n} ||| A-82A01{number:02}{n:02} ||| {n} ||| {ja} ||| {en}"
+            for n, (ja, en) in enumerate(rows)
+        ]
         text[0] = text[0].replace(" ||| ", " ||| ", 1).replace("。 |||", "。［９．１２］ |||")
         files[f"ASPEC-JE/train/train-{number}.txt"] = plain(text)
     for split, start in (("dev", 3), ("devtest", 5), ("test", 7)):
         rows = zip(lines("ja", 6, start), lines("en", 6, start), strict=True)
-        text = [f"A-82A02{start:02}{n:02} ||| {n} ||| {ja} ||| {en}" for n, (ja, en) in enumerate(rows)]
+        text = [
+            f"A-82A02{start:02}{n:02} ||| {n} ||| {ja} ||| {en}" for n, (ja, en) in enumerate(rows)
+        ]
         files[f"ASPEC-JE/{split}/{split}.txt"] = plain(text)
     return files
 
@@ -299,7 +375,8 @@ def public_archives() -> dict:
 
 @contextmanager
 def standing_in(patch: pytest.MonkeyPatch, cache: Path) -> Iterator[CorpusServer]:
-    """Serve these files in place of all public servers, with their own sums in the lists of sums."""
+    """Serve these files in place of all public servers, with their own sums in the lists of
+    sums."""
     patch.setenv("SYNMT_CACHE", str(cache))
     for name in ("SYNMT_DATA", "SYNMT_OFFLINE", "SYNMT_ASPEC"):
         patch.delenv(name, raising=False)
@@ -321,7 +398,9 @@ def describe(server: CorpusServer, address: str) -> RemoteFile:
     content, known = server.content(served(address)), FILES[address]
     assert content is not None, address
     sha256 = known.sha256 and hashlib.sha256(content).hexdigest()
-    return RemoteFile(address, sha256, known.size and len(content), known.md5 and _md5(content), known.name)
+    return RemoteFile(
+        address, sha256, known.size and len(content), known.md5 and _md5(content), known.name
+    )
 
 
 def _md5(content: bytes | None) -> str:

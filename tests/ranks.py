@@ -1,4 +1,5 @@
-"""What processes do that train together: every variant for a step, or the copy task, where one of them may be lost."""
+"""What processes do that train together: every variant for a step, or the copy task, where one of
+them may be lost."""
 
 import os
 import signal
@@ -41,23 +42,38 @@ def has_loss(recipe):
 
 
 def without_dropout(name):
-    """Give the options that keep a variant from drawing random numbers, which differ between the processes."""
-    return {option: 0.0 for option in option_defaults(variant_class(name)) if option.endswith("dropout")}
+    """Give the options that keep a variant from drawing random numbers, which differ between the
+    processes."""
+    return {
+        option: 0.0 for option in option_defaults(variant_class(name)) if option.endswith("dropout")
+    }
 
 
 def batches_of(model, rank, count):
-    """Give a process its batches of a step, of other sizes than those of the others; two processes accumulate."""
+    """Give a process its batches of a step, of other sizes than those of the others; two processes
+    accumulate."""
     each = 2 if count == 2 else 1
     numbers = range(each * rank, each * rank + each)
-    return [random_batch(model, [3 + number % 4] * (1 + number % 3), seed=number)[1] for number in numbers]
+    return [
+        random_batch(model, [3 + number % 4] * (1 + number % 3), seed=number)[1]
+        for number in numbers
+    ]
 
 
 def train(name, ranks, count, processes):
     """Train a variant for a step on the batches of some of `count` ranks; returns its weights."""
     model = made({**SYSTEMS[name], **without_dropout(SYSTEMS[name]["name"])})
-    recipe = small_recipe(training={"clip_norm": 0, "learning_rate": 0.1, "schedule": "constant", "warmup": 0})
+    recipe = small_recipe(
+        training={"clip_norm": 0, "learning_rate": 0.1, "schedule": "constant", "warmup": 0}
+    )
     trainer = Trainer(
-        Run(Path("nowhere")), recipe, model, train=None, valid=None, device=torch.device("cpu"), processes=processes
+        Run(Path("nowhere")),
+        recipe,
+        model,
+        train=None,
+        valid=None,
+        device=torch.device("cpu"),
+        processes=processes,
     )
     trainer.optimizer = torch.optim.SGD(model.parameters(), fused=True)
     trainer.update([batch for rank in ranks for batch in batches_of(model, rank, count)])
@@ -66,7 +82,9 @@ def train(name, ranks, count, processes):
 
 def join(rank, count, folder):
     torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=count)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=count
+    )
     return Processes(rank, count)
 
 
@@ -81,9 +99,15 @@ def train_variants(rank, count, folder):
 
 
 def share_state(rank, count, folder):
-    """Train the copy task with an optimizer that is whole, divided, and both after the other's checkpoint."""
+    """Train the copy task with an optimizer that is whole, divided, and both after the other's
+    checkpoint."""
     processes = join(rank, count, folder)
-    for name, divided in (("whole", False), ("divided", True), ("whole-divided", True), ("divided-whole", False)):
+    for name, divided in (
+        ("whole", False),
+        ("divided", True),
+        ("whole-divided", True),
+        ("divided-whole", False),
+    ):
         if "-" in name:
             recipe = make_recipe(max_steps=2, shard_optimizer=not divided, validation_beam_size=0)
             list(of_rank(folder / name, recipe, processes).train())
@@ -99,13 +123,16 @@ def share_state(rank, count, folder):
 
 def of_rank(folder, recipe, processes):
     trainer = make_trainer(folder, recipe, processes=processes)
-    trainer.train_reader = replace(trainer.train_reader, rank=processes.rank, processes=processes.count)
+    trainer.train_reader = replace(
+        trainer.train_reader, rank=processes.rank, processes=processes.count
+    )
     processes.wait()
     return trainer
 
 
 def lose_one(rank, count, folder, how):
-    """Let the second process end or hang before its step; the first one writes what it says, and ends the other."""
+    """Let the second process end or hang before its step; the first one writes what it says, and
+    ends the other."""
     distributed.STEP = timedelta(seconds=2)
     processes = join(rank, count, folder).for_training()
     # both are connected: what follows loses a process, not a connection that is being made
@@ -127,7 +154,12 @@ def lose_one(rank, count, folder, how):
 
 def launch(count, port, work, *arguments):
     """Do what torchrun does, but let the processes fork."""
-    options = [f"--nproc-per-node={count}", f"--master-port={port}", "--max-restarts=1", "--start-method=forkserver"]
+    options = [
+        f"--nproc-per-node={count}",
+        f"--master-port={port}",
+        "--max-restarts=1",
+        "--start-method=forkserver",
+    ]
     elastic_launch(config_from_args(parse_args([*options, "unused"]))[0], work)(*arguments)
 
 
@@ -141,15 +173,20 @@ def be_command(*arguments):
 
 
 def train_twice(folder):
-    """Train the copy task twice, with the other processes; the first time, the second one is killed once."""
+    """Train the copy task twice, with the other processes; the first time, the second one is killed
+    once."""
     torch.set_num_threads(1)
     if os.environ["RANK"] == "0":
         # as on a machine that starts its processes again because another machine lost one
         os.environ["TORCHELASTIC_RESTART_COUNT"] = "0"
     processes = join_processes()
     for how in ("killed", "whole"):
-        trainer = make_trainer(folder / how, make_recipe(max_steps=6, batch_tokens=30), processes=processes)
-        trainer.train_reader = replace(trainer.train_reader, rank=processes.rank, processes=processes.count)
+        trainer = make_trainer(
+            folder / how, make_recipe(max_steps=6, batch_tokens=30), processes=processes
+        )
+        trainer.train_reader = replace(
+            trainer.train_reader, rank=processes.rank, processes=processes.count
+        )
         make_exact(trainer, momentum=0.9)
         again = trainer.resume()
         # torchrun's store outlives the processes

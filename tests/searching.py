@@ -1,4 +1,5 @@
-"""Shared by the tests of the search: models with strong preferences, and a search in plain Python."""
+"""Shared by the tests of the search: models with strong preferences, and a search in plain
+Python."""
 
 from __future__ import annotations
 
@@ -59,7 +60,9 @@ def members_of(batch: Batch, *models: Seq2Seq, row: int | None = None) -> list[M
     """Let models read a batch, or one sentence of it without padding."""
     source, signals = (batch.source, batch.source_signals) if row is None else alone(batch, row)
     return [
-        Member(model, source, {signal.name: signals[signal.name] for signal in model.reads("source")})
+        Member(
+            model, source, {signal.name: signals[signal.name] for signal in model.reads("source")}
+        )
         for model in models
     ]
 
@@ -69,10 +72,14 @@ def alone(batch: Batch, row: int) -> tuple[Sequences, dict[str, Tensor]]:
     length = int(batch.source.mask[row].sum())
     ids, mask = (part[row : row + 1, :length] for part in (batch.source.ids, batch.source.mask))
     source = Sequences(ids, mask, torch.tensor([length]))
-    return source, {name: signal[row : row + 1, :length] for name, signal in batch.source_signals.items()}
+    return source, {
+        name: signal[row : row + 1, :length] for name, signal in batch.source_signals.items()
+    }
 
 
-def run(members: Sequence[Member], options: SearchOptions, limit: int, **more: Any) -> list[list[Hypothesis]]:
+def run(
+    members: Sequence[Member], options: SearchOptions, limit: int, **more: Any
+) -> list[list[Hypothesis]]:
     """Search with one limit for all sentences."""
     return search(members, options, limits=torch.full((len(members[0].source.ids),), limit), **more)
 
@@ -83,7 +90,9 @@ def ids_of(found: Sequence[Sequence[Hypothesis]]) -> list[list[list[int]]]:
 
 
 def assert_same_search(
-    found: Sequence[Sequence[Hypothesis]], expected: Sequence[Sequence[Hypothesis]], tolerance: float = 1e-4
+    found: Sequence[Sequence[Hypothesis]],
+    expected: Sequence[Sequence[Hypothesis]],
+    tolerance: float = 1e-4,
 ) -> None:
     """Compare what two searches have found: the same pieces, and nearly the same scores."""
     assert ids_of(found) == ids_of(expected)
@@ -94,20 +103,29 @@ def assert_same_search(
 def assert_found(hypotheses: Sequence[Hypothesis], expected: Sequence[Ended]) -> None:
     """Compare what a search has found for a sentence with what it should find, in order."""
     assert [tuple(one.ids) for one in hypotheses] == [ids for *_, ids in expected]
-    assert [one.log_probability for one in hypotheses] == pytest.approx([log for _, log, _ in expected], abs=1e-4)
-    assert [one.score for one in hypotheses] == pytest.approx([score for score, *_ in expected], abs=1e-4)
+    assert [one.log_probability for one in hypotheses] == pytest.approx(
+        [log for _, log, _ in expected], abs=1e-4
+    )
+    assert [one.score for one in hypotheses] == pytest.approx(
+        [score for score, *_ in expected], abs=1e-4
+    )
 
 
 def enumerate_all(logs: NextLogs, alpha: float = 0.6, prefix: Sequence[int] = ()) -> list[Ended]:
     """Rank all translations of one to three of the pieces 4, 5 and 6: 3 + 9 + 27."""
     outputs = (ids for count in (1, 2, 3) for ids in product([4, 5, 6], repeat=count))
-    values = {ids: log_probability(logs, ids) for ids in outputs if ids[: len(prefix)] == (*prefix,)}
-    ranked = [(value / length_penalty(len(ids) + 1, alpha), value, ids) for ids, value in values.items()]
+    values = {
+        ids: log_probability(logs, ids) for ids in outputs if ids[: len(prefix)] == (*prefix,)
+    }
+    ranked = [
+        (value / length_penalty(len(ids) + 1, alpha), value, ids) for ids, value in values.items()
+    ]
     return sorted(ranked, reverse=True)
 
 
 def next_logs(members: Sequence[Member]) -> NextLogs:
-    """Compute the mean of the members' probabilities for one sentence, all positions at once in each step."""
+    """Compute the mean of the members' probabilities for one sentence, all positions at once in
+    each step."""
     with torch.no_grad():
         memories = [member.model.remember(member.source, member.signals)[0] for member in members]
 
@@ -115,7 +133,10 @@ def next_logs(members: Sequence[Member]) -> NextLogs:
     def logs(pieces: tuple[int, ...]) -> list[float]:
         with torch.no_grad():
             probabilities = [
-                (member.model.decode(memory, torch.tensor([[BOS, *pieces]]))[0, -1] @ member.model.output_weight.T)
+                (
+                    member.model.decode(memory, torch.tensor([[BOS, *pieces]]))[0, -1]
+                    @ member.model.output_weight.T
+                )
                 .double()
                 .softmax(-1)
                 for member, memory in zip(members, memories, strict=True)
@@ -137,13 +158,17 @@ def allowed(pieces: tuple[int, ...], size: int, no_repeat: int, prefix: Sequence
     found = [EOS] if pieces else []
     for piece in range(EOS + 1, size):
         longer = (*pieces, piece)
-        runs = Counter(longer[first : first + no_repeat] for first in range(len(longer) - no_repeat + 1))
+        runs = Counter(
+            longer[first : first + no_repeat] for first in range(len(longer) - no_repeat + 1)
+        )
         if not no_repeat or len(longer) < no_repeat or runs[longer[-no_repeat:]] == 1:
             found.append(piece)
     return found
 
 
-def plain_search(logs: NextLogs, options: SearchOptions, limit: int, prefix: Sequence[int] = ()) -> list[Ended]:
+def plain_search(
+    logs: NextLogs, options: SearchOptions, limit: int, prefix: Sequence[int] = ()
+) -> list[Ended]:
     """Search for the translations of one sentence, hypothesis by hypothesis."""
     size = options.beam_size // options.groups
     keep = options.n_best if options.groups == 1 else size
@@ -167,10 +192,14 @@ def plain_search(logs: NextLogs, options: SearchOptions, limit: int, prefix: Seq
             chosen.update(piece for *_, piece in going)
             live[group] = [(value, (*pieces, piece)) for _, value, pieces, piece in going]
             scores = sorted((score for score, *_ in ended[group]), reverse=True)
-            bound = max((value for value, _ in live[group]), default=-1e9) / length_penalty(limit, alpha)
+            bound = max((value for value, _ in live[group]), default=-1e9) / length_penalty(
+                limit, alpha
+            )
             if len(scores) >= size or (len(scores) >= keep and bound <= scores[keep - 1]):
                 live[group] = []
     distinct = {
-        pieces: (score, value, pieces) for found in ended for score, value, pieces in sorted(found, reverse=True)[:keep]
+        pieces: (score, value, pieces)
+        for found in ended
+        for score, value, pieces in sorted(found, reverse=True)[:keep]
     }
     return sorted(distinct.values(), reverse=True)[: options.n_best]

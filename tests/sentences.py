@@ -8,5 +8,6 @@ with open(Path(__file__).with_name("sentences.tsv"), encoding="utf-8", newline="
 
 
 def lines(language: str, count: int, start: int = 0) -> list[str]:
-    """Take sentences of one language; the table begins anew when it ends. Equal arguments give parallel text."""
+    """Take sentences of one language; the table begins anew when it ends. Equal arguments give
+    parallel text."""
     return [SENTENCES[(start + place) % len(SENTENCES)][language] for place in range(count)]

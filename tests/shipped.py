@@ -8,7 +8,9 @@ from synmt.recipe.load import load_recipe, recipe_values
 from synmt.recipe.schema import Recipe
 
 ROOT = Path(__file__).parents[1]
-PATHS = {path.name.removesuffix(".yaml"): path for path in sorted((ROOT / "recipes").rglob("*.yaml"))}
+PATHS = {
+    path.name.removesuffix(".yaml"): path for path in sorted((ROOT / "recipes").rglob("*.yaml"))
+}
 ABLATIONS = [name for name, path in PATHS.items() if path.parent.name == "ablations"]
 
 
@@ -34,10 +36,16 @@ def variants(name: str) -> list[dict[str, Any]]:
 def _flat(values: Any, prefix: str = "") -> dict[str, Any]:
     if not isinstance(values, dict):
         return {prefix: values}
-    return {key: value for name, inner in values.items() for key, value in _flat(inner, f"{prefix}.{name}").items()}
+    return {
+        key: value
+        for name, inner in values.items()
+        for key, value in _flat(inner, f"{prefix}.{name}").items()
+    }
 
 
 def differences(name: str, other: str) -> set[str]:
     """Name the keys in which two recipes differ, their names aside."""
     first, second = _flat(recipe_values(recipe(name))), _flat(recipe_values(recipe(other)))
-    return {key[1:] for key in first.keys() | second.keys() if first.get(key) != second.get(key)} - {"name"}
+    return {
+        key[1:] for key in first.keys() | second.keys() if first.get(key) != second.get(key)
+    } - {"name"}

@@ -1,4 +1,5 @@
-"""Loaded by the workers that train for tests: steps take some time, and a run whose name has `broken` in it fails."""
+"""Loaded by the workers that train for tests: steps take some time, and a run whose name has
+`broken` in it fails."""
 
 import time
 

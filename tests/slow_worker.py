@@ -1,4 +1,5 @@
-"""Loaded by the workers of tests: the shards of a corpus take some time, so that a worker can be killed meanwhile."""
+"""Loaded by the workers of tests: the shards of a corpus take some time, so that a worker can be
+killed meanwhile."""
 
 import time
 

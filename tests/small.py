@@ -1,4 +1,5 @@
-"""Small things that many tests are made of: *The monkey eats a banana*, models of a few thousand weights, batches."""
+"""Small things that many tests are made of: *The monkey eats a banana*, models of a few thousand
+weights, batches."""
 
 from __future__ import annotations
 
@@ -27,7 +28,13 @@ from synmt.syntax.reading import Reading
 PIECES = 40
 RELATIONS = ("root", "nsubj", "nsubj:pass", "obj", "det", "case", "odd")
 PUNCTUATION = (5, 6, 7, 8)
-SIZE = {"encoder_layers": 2, "decoder_layers": 2, "model_dim": 16, "feedforward_dim": 24, "heads": 4}
+SIZE = {
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "model_dim": 16,
+    "feedforward_dim": 24,
+    "heads": 4,
+}
 LSTM_SIZE = {"encoder_layers": 2, "decoder_layers": 2, "model_dim": 16, "initial_range": 0.5}
 
 MONKEY = Parse(
@@ -43,7 +50,9 @@ MONKEY_WORD_OF = np.array([0, 1, 1, 2, 3, 4, 4])
 def small_recipe(**sections: Any) -> Recipe:
     """Make a recipe from English to German with these sections."""
     languages = {"source": "en", "target": "de"}
-    return check_recipe({"name": "small", **languages, "corpus": {"name": "controlled"}, **sections}, where="test")
+    return check_recipe(
+        {"name": "small", **languages, "corpus": {"name": "controlled"}, **sections}, where="test"
+    )
 
 
 def sized_recipe(*variants: dict[str, Any], **options: Any) -> Recipe:
@@ -58,7 +67,13 @@ def small_model(*variants: dict[str, Any], seed: int = 0, **options: Any) -> Seq
     # torch.manual_seed writes down the stack for each kind of device that is not in use
     torch.default_generator.manual_seed(seed)
     punctuation = {"source": PUNCTUATION, "target": PUNCTUATION}
-    return build(recipe.model, recipe.syntax, source_pieces=PIECES, target_pieces=PIECES, punctuation=punctuation)
+    return build(
+        recipe.model,
+        recipe.syntax,
+        source_pieces=PIECES,
+        target_pieces=PIECES,
+        punctuation=punctuation,
+    )
 
 
 def _size(options: dict[str, Any]) -> dict[str, Any]:
@@ -71,7 +86,9 @@ def make_variant(kind: type[Variant], place: Place, /, **options: Any) -> Varian
     return PlacedVariant(kind, place, options, 1.0, kind.reads_for(**options)).build()
 
 
-def relation_warnings(kind: type[Variant], occurrences: dict[str, int], /, **options: Any) -> list[str]:
+def relation_warnings(
+    kind: type[Variant], occurrences: dict[str, int], /, **options: Any
+) -> list[str]:
     """Ask a variant for its warnings, with defaults for the options that are left out."""
     return kind.relation_warnings(occurrences, **{**option_defaults(kind), **options})
 
@@ -92,7 +109,9 @@ def is_tree(parents: Sequence[int] | IntArray) -> bool:
 @cache
 def all_trees(words: int) -> IntArray:
     """Write down the parents of every tree of W words: (trees, W)."""
-    return np.array([parents for parents in product(range(words), repeat=words) if is_tree(parents)])
+    return np.array(
+        [parents for parents in product(range(words), repeat=words) if is_tree(parents)]
+    )
 
 
 def slow_distances(parents: IntArray) -> list[list[int]]:
@@ -113,23 +132,33 @@ def slow_distances(parents: IntArray) -> list[list[int]]:
 
 
 def random_pieces(words: int, random: np.random.Generator) -> IntArray:
-    """Give words one to four pieces each, with specials between them, and with or without some before and after."""
+    """Give words one to four pieces each, with specials between them, and with or without some
+    before and after."""
     word_of = np.repeat(np.arange(words), random.integers(1, 5, words))
     # between two words: a piece without a word is never inside one
     gaps = np.flatnonzero(np.diff(word_of)) + 1
     word_of = np.insert(word_of, random.choice(gaps, min(2, len(gaps)), replace=False), -1)
-    return np.concatenate((np.full(random.integers(2), -1), word_of, np.full(random.integers(3), -1)))
+    return np.concatenate(
+        (np.full(random.integers(2), -1), word_of, np.full(random.integers(3), -1))
+    )
 
 
-def stanza_sentence(words: Sequence[tuple[Any, ...]], tokens: Sequence[tuple[int, int, int]]) -> SimpleNamespace:
-    """Make a sentence as Stanza does: words (head, relation, perhaps tag) and tokens (start, end, number of words)."""
-    made = [SimpleNamespace(head=head, deprel=relation, upos=[*tag, "X"][0]) for head, relation, *tag in words]
+def stanza_sentence(
+    words: Sequence[tuple[Any, ...]], tokens: Sequence[tuple[int, int, int]]
+) -> SimpleNamespace:
+    """Make a sentence as Stanza does: words (head, relation, perhaps tag) and tokens (start, end,
+    number of words)."""
+    made = [
+        SimpleNamespace(head=head, deprel=relation, upos=[*tag, "X"][0])
+        for head, relation, *tag in words
+    ]
     parts = [SimpleNamespace(start_char=a, end_char=b, words=[None] * n) for a, b, n in tokens]
     return SimpleNamespace(words=made, tokens=parts)
 
 
 def random_tree(words: int, random: np.random.Generator) -> Parse:
-    """Draw a tree with probabilities of arcs: every word but the root hangs on a word that hangs on the root."""
+    """Draw a tree with probabilities of arcs: every word but the root hangs on a word that hangs on
+    the root."""
     order = random.permutation(words)
     parents = np.empty(words, dtype=np.int64)
     parents[order[0]] = order[0]
@@ -139,21 +168,34 @@ def random_tree(words: int, random: np.random.Generator) -> Parse:
     relations = ["root" if parent == word else drawn[word] for word, parent in enumerate(parents)]
     arcs = random_arcs(words, random)
     # siblings share a scene, and the root is in none
-    scenes = {SCENES: ["_" if parent == word else str(parent) for word, parent in enumerate(parents)]}
+    scenes = {
+        SCENES: ["_" if parent == word else str(parent) for word, parent in enumerate(parents)]
+    }
     texts, spans = [f"w{word}" for word in range(words)], np.zeros((words, 2), int)
     return Parse(texts, spans, parents, relations, arcs=arcs, features=scenes)
 
 
 def random_arcs(words: int, random: np.random.Generator, each: int = 3) -> Arcs:
-    """Draw some arcs for each word, with probabilities that sum to 1; a word on itself is the root."""
-    parents, relations = random.integers(words, size=(words, each)), random.integers(1, 7, size=(words, each))
+    """Draw some arcs for each word, with probabilities that sum to 1; a word on itself is the
+    root."""
+    parents, relations = (
+        random.integers(words, size=(words, each)),
+        random.integers(1, 7, size=(words, each)),
+    )
     relations[parents == np.arange(words)[:, None]] = 0
     drawn = random.dirichlet(np.ones(each), words).astype(np.float32)
-    return Arcs(np.repeat(np.arange(words), each), parents.ravel(), relations.ravel(), drawn.ravel(), RELATIONS)
+    return Arcs(
+        np.repeat(np.arange(words), each),
+        parents.ravel(),
+        relations.ravel(),
+        drawn.ravel(),
+        RELATIONS,
+    )
 
 
 def random_example(words: int, random: np.random.Generator, line: int = 0) -> Example:
-    """Draw a sentence of this number of words and a translation, both parsed, whose words have one to three pieces."""
+    """Draw a sentence of this number of words and a translation, both parsed, whose words have one
+    to three pieces."""
     trees, pieces = {}, []
     for side, count in zip(SIDES, (words, int(random.integers(1, 6))), strict=True):
         word_of = np.repeat(np.arange(count), random.integers(1, 4, count))
@@ -162,8 +204,11 @@ def random_example(words: int, random: np.random.Generator, line: int = 0) -> Ex
     return Example(line, *pieces, trees)
 
 
-def random_batch(model: Seq2Seq, words: Sequence[int], seed: int = 0) -> tuple[list[Example], Batch]:
-    """Draw sentences of these numbers of words and put them side by side with all that the model reads and learns."""
+def random_batch(
+    model: Seq2Seq, words: Sequence[int], seed: int = 0
+) -> tuple[list[Example], Batch]:
+    """Draw sentences of these numbers of words and put them side by side with all that the model
+    reads and learns."""
     random = np.random.default_rng(seed)
     examples = [random_example(count, random, line) for line, count in enumerate(words)]
     return examples, batch_for(model, examples)

@@ -30,13 +30,27 @@ TEXT = [
     "Die Mädchen neben dem Jungen bestellen die Bücher.",
 ]
 PASCAL = {"name": "pascal", "layers": [1], "heads": 2}
-SIZE = {"encoder_layers": 2, "decoder_layers": 2, "model_dim": 32, "feedforward_dim": 32, "heads": 4}
-LSTM = {"architecture": "lstm", "encoder_layers": 2, "decoder_layers": 2, "model_dim": 32, "initial_range": 0.5}
+SIZE = {
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "model_dim": 32,
+    "feedforward_dim": 32,
+    "heads": 4,
+}
+LSTM = {
+    "architecture": "lstm",
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "model_dim": 32,
+    "initial_range": 0.5,
+}
 
 
 def flat_conllu(lines: Iterable[str]) -> str:
     """Write flat trees of lines as CoNLL-U."""
-    return "".join(format_conllu(flat_parse(line), line, number) for number, line in enumerate(lines, 1))
+    return "".join(
+        format_conllu(flat_parse(line), line, number) for number, line in enumerate(lines, 1)
+    )
 
 
 def make_run(
@@ -47,7 +61,8 @@ def make_run(
     model: Mapping[str, Any] = MappingProxyType(SIZE),
     **sections: Any,
 ) -> Run:
-    """Write a run folder; with a parser, the compact English one is recorded; `sections` are those of its recipe."""
+    """Write a run folder; with a parser, the compact English one is recorded; `sections` are those
+    of its recipe."""
     own = {
         "filters": {"max_pieces": max_pieces},
         "vocabulary": {"size": 340},
@@ -70,15 +85,28 @@ def make_run(
     save_weights(made, run.weights)
     identity = StanzaParser("en").identity if parser else None
     run.write_info(
-        name=folder.name, status="finished", finished_at="2026-01-01T00:00:00+00:00", steps=1, parser=identity
+        name=folder.name,
+        status="finished",
+        finished_at="2026-01-01T00:00:00+00:00",
+        steps=1,
+        parser=identity,
     )
     return run
 
 
 def write_tests(
-    run: Run, source: Sequence[str], reference: Sequence[str], hypothesis: Sequence[str] = (), test: str = "test"
+    run: Run,
+    source: Sequence[str],
+    reference: Sequence[str],
+    hypothesis: Sequence[str] = (),
+    test: str = "test",
 ) -> Run:
-    """Write a test set and its translations into a run, by default the references; gives the run."""
-    for name, lines in (("source", source), ("reference", reference), ("hypothesis", hypothesis or reference)):
+    """Write a test set and its translations into a run, by default the references; gives the
+    run."""
+    for name, lines in (
+        ("source", source),
+        ("reference", reference),
+        ("hypothesis", hypothesis or reference),
+    ):
         write_lines(run.test_folder(test) / f"{name}.txt", lines)
     return run

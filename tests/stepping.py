@@ -1,4 +1,5 @@
-"""Shared by the tests of decoders: the logits of a model's own steps next to those of a decoder that replaces them."""
+"""Shared by the tests of decoders: the logits of a model's own steps next to those of a decoder
+that replaces them."""
 
 from __future__ import annotations
 
@@ -14,13 +15,15 @@ GPU_LIKE = torch.device("meta")
 
 
 def fast_decoder(model, precision="float32", *, recorded=False):
-    """Pack the decoder of a model; without the wing, and where it has no decoder for a model, it is the model."""
+    """Pack the decoder of a model; without the wing, and where it has no decoder for a model, it is
+    the model."""
     wing = fast("decoder")
     return (wing.fast_decoder(model, precision, recorded=recorded) if wing else None) or model
 
 
 def both_steps(model, precision="float32", steps=13, **options):
-    """Yield the logits of the model's step and of the fast one, while hypotheses are reordered and sentences leave."""
+    """Yield the logits of the model's step and of the fast one, while hypotheses are reordered and
+    sentences leave."""
     source = collate_source([np.arange(4, 4 + length) for length in LENGTHS[:3]])
     decoder, random = fast_decoder(model, precision, **options), torch.Generator().manual_seed(1)
     with torch.inference_mode():
@@ -39,15 +42,20 @@ def both_steps(model, precision="float32", steps=13, **options):
 
 
 def run_steadily(model, decoder, check, steps=50, beams=4):
-    """Check the logits of each fast step against those of the model's own; the beams stay as many. Return the state."""
+    """Check the logits of each fast step against those of the model's own; the beams stay as many.
+    Return the state."""
     device = model.output_weight.device
     _, batch = random_batch(model, [5, 2])
     with torch.inference_mode():
         memory, _ = model.remember(batch.to(device).source, {})
         slow, fast = model.start(memory), decoder.start(memory)
         for step in range(steps):
-            pieces = torch.randint(4, 40, (2, beams if step else 1), generator=torch.Generator().manual_seed(step))
-            chosen = torch.randint(0, pieces.size(1), (2, beams), generator=torch.Generator().manual_seed(step))
+            pieces = torch.randint(
+                4, 40, (2, beams if step else 1), generator=torch.Generator().manual_seed(step)
+            )
+            chosen = torch.randint(
+                0, pieces.size(1), (2, beams), generator=torch.Generator().manual_seed(step)
+            )
             check(decoder.predict(fast, pieces.to(device)), model.predict(slow, pieces.to(device)))
             slow.select(None, chosen.to(device))
             fast.select(None, chosen.to(device))
@@ -61,12 +69,15 @@ def assert_equal_steps(model, steps=13):
 
 
 def assert_predicts_alike(model, signals=True):
-    """Compare the decoder that a search uses with the model's own steps on a batch: the decoder is another one."""
+    """Compare the decoder that a search uses with the model's own steps on a batch: the decoder is
+    another one."""
     _, batch = random_batch(model, [4, 2])
     decoder = model.predictor()
     with torch.inference_mode():
         memory, _ = model.remember(batch.source, batch.source_signals if signals else {})
         slow, fast = model.start(memory), decoder.start(memory)
         for pieces in batch.target_input.T[:4]:
-            torch.testing.assert_close(decoder.predict(fast, pieces[:, None]), model.predict(slow, pieces[:, None]))
+            torch.testing.assert_close(
+                decoder.predict(fast, pieces[:, None]), model.predict(slow, pieces[:, None])
+            )
     return decoder

@@ -1,4 +1,5 @@
-"""The systems of an analysis: which paths are seeds of one system, who is the baseline, what they are called."""
+"""The systems of an analysis: which paths are seeds of one system, who is the baseline, what they
+are called."""
 
 import json
 from pathlib import Path
@@ -11,7 +12,10 @@ from synmt.errors import SynmtError, UsageError
 from synmt.run import Run
 
 SOURCE, REFERENCES = ["Yes.", "No."], ["Ja.", "Nein."]
-RECIPE = "name: any\nsource: en\ntarget: de\ncorpus: {{folder: data}}\ntraining: {{seed: {}, label_smoothing: {}}}\n"
+RECIPE = (
+    "name: any\nsource: en\ntarget: de\ncorpus: {{folder: data}}\ntraining: {{seed: {}, "
+    "label_smoothing: {}}}\n"
+)
 
 
 def write(folder, *, seed=1, smoothing=0.1, references=REFERENCES):
@@ -50,7 +54,9 @@ PLAIN, PASCAL = ["plain-seed1", "plain-seed2"], ["pascal-seed1", "pascal-seed2"]
 )
 def test_seeds_make_systems_and_the_baseline_comes_first(runs, baseline, expected):
     paths = [Path("runs") / name for name in PLAIN + PASCAL]
-    found = named(read_translations(paths, baseline=Path(baseline) if baseline else None, group_seeds=True))
+    found = named(
+        read_translations(paths, baseline=Path(baseline) if baseline else None, group_seeds=True)
+    )
     assert list(found.items()) == list(expected.items())
 
 
@@ -61,12 +67,20 @@ def test_a_baseline_with_the_name_of_its_system_has_all_seeds_of_it(runs):
     for baseline in (runs / "alone", Path("alone")):
         assert named(read_translations(paths, baseline=baseline, group_seeds=True)) == expected
     # as a run alone it is one more system
-    assert [len(one.seeds) for one in read_translations(paths, baseline=runs / "alone")] == [1, 1, 1]
+    assert [len(one.seeds) for one in read_translations(paths, baseline=runs / "alone")] == [
+        1,
+        1,
+        1,
+    ]
 
 
 def test_without_grouping_each_run_is_a_system_and_a_pattern_is_one(runs):
     found = read_translations([runs / "plain-seed1", runs / "plain-seed2", runs / "pascal*"])
-    assert named(found) == {"plain-seed1": ["plain-seed1"], "plain-seed2": ["plain-seed2"], "pascal*": PASCAL}
+    assert named(found) == {
+        "plain-seed1": ["plain-seed1"],
+        "plain-seed2": ["plain-seed2"],
+        "pascal*": PASCAL,
+    }
     assert [one.hypothesis[0] for one in found[2].seeds] == ["pascal-seed1 Ja.", "pascal-seed2 Ja."]
     assert [one.run for one in found[2].seeds] == [runs / name for name in PASCAL]
 
@@ -95,19 +109,26 @@ def test_a_seed_of_a_system_as_the_baseline_is_that_system(runs):
     first, *others = sorted(path for path in runs.glob("plain-seed*"))
     assert others
     found = read_translations([runs / "alone", first, *others], baseline=first, group_seeds=True)
-    assert [(system.name, len(system.seeds)) for system in found] == [("plain", 1 + len(others)), ("alone", 1)]
+    assert [(system.name, len(system.seeds)) for system in found] == [
+        ("plain", 1 + len(others)),
+        ("alone", 1),
+    ]
 
 
 def test_systems_that_do_not_belong_together_are_refused(runs):
     write(runs / "other-seed1", smoothing=0.2, references=["Ja.", "Nie."])
     write(runs / "other-seed2", seed=2, smoothing=0.3)
-    with pytest.raises(UsageError, match=r"not a seed of the same system .*training.label_smoothing"):
+    with pytest.raises(
+        UsageError, match=r"not a seed of the same system .*training.label_smoothing"
+    ):
         read_translations([runs / "other-seed*"])
     with pytest.raises(SynmtError, match=r"line 2 of the references differs"):
         read_translations([runs / "alone", runs / "other-seed1"])
     with pytest.raises(SynmtError, match=r"no file and no run folder matches the pattern"):
         read_translations([runs / "none*"])
-    with pytest.raises(UsageError, match=r"the baseline is one system, not 2 \(.*pascal, .*plain\)"):
+    with pytest.raises(
+        UsageError, match=r"the baseline is one system, not 2 \(.*pascal, .*plain\)"
+    ):
         read_translations([runs / "alone"], baseline=runs / "p*", group_seeds=True)
 
 
@@ -115,9 +136,20 @@ def test_a_file_has_no_words_of_the_run_that_it_is_compared_with(tmp_path):
     write(tmp_path / "run")
     tokens = tmp_path / "run/tests/test/tokens"
     tokens.mkdir()
-    for name, lines in (("source", "Yes .\nNo .\n"), ("reference", "Ja .\nNein .\n"), ("hypothesis", "Ja .\nJa .\n")):
+    for name, lines in (
+        ("source", "Yes .\nNo .\n"),
+        ("reference", "Ja .\nNein .\n"),
+        ("hypothesis", "Ja .\nJa .\n"),
+    ):
         (tokens / f"{name}.txt").write_text(lines)
     (tmp_path / "hyp").write_text("Na gut.\nNein.\n")
-    file, run = (one.seeds[0].as_read() for one in read_translations([tmp_path / "run"], baseline=tmp_path / "hyp"))
+    file, run = (
+        one.seeds[0].as_read()
+        for one in read_translations([tmp_path / "run"], baseline=tmp_path / "hyp")
+    )
     assert run.source == ["Yes .", "No ."]
-    assert (file.source, file.reference, file.hypothesis) == (SOURCE, REFERENCES, ["Na gut.", "Nein."])
+    assert (file.source, file.reference, file.hypothesis) == (
+        SOURCE,
+        REFERENCES,
+        ["Na gut.", "Nein."],
+    )

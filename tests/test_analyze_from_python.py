@@ -8,7 +8,13 @@ from small_run import LSTM, PASCAL, TEXT, make_run, write_tests
 from synmt.analysis.attention.report import analyze_attention
 from synmt.analysis.compare.report import analyze_compare
 from synmt.analysis.gates.report import analyze_gates
-from synmt.analysis.options import AttentionOptions, CompareOptions, GateOptions, RobustnessOptions, TreeOptions
+from synmt.analysis.options import (
+    AttentionOptions,
+    CompareOptions,
+    GateOptions,
+    RobustnessOptions,
+    TreeOptions,
+)
 from synmt.analysis.robustness.report import analyze_robustness
 from synmt.analysis.trees.report import analyze_trees
 from synmt.reporting.page import page_of
@@ -21,10 +27,18 @@ ENGLISH, GERMAN = TEXT[:3], TEXT[3:]
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A run of PASCAL, and one of an LSTM with gates from German to English, with translations of a test set."""
+    """A run of PASCAL, and one of an LSTM with gates from German to English, with translations of a
+    test set."""
     folder = tmp_path_factory.mktemp("runs")
     pascal = make_run(folder / "pascal", PASCAL)
-    gated = make_run(folder / "gated", {"name": "latent_tree"}, model=LSTM, parser=False, source="de", target="en")
+    gated = make_run(
+        folder / "gated",
+        {"name": "latent_tree"},
+        model=LSTM,
+        parser=False,
+        source="de",
+        target="en",
+    )
     write_tests(pascal, ENGLISH, GERMAN)
     write_tests(gated, GERMAN, ENGLISH)
     return {"pascal": pascal.folder, "gated": gated.folder}
@@ -36,12 +50,18 @@ def runs(tmp_path_factory):
         ("pascal", analyze_trees, lambda run: TreeOptions(run=run, head="1.1")),
         ("pascal", analyze_attention, lambda run: AttentionOptions(run=run)),
         ("gated", analyze_gates, lambda run: GateOptions(run=run)),
-        ("pascal", analyze_compare, lambda run: CompareOptions(compare=(run, run / "tests/test/hypothesis.txt"))),
+        (
+            "pascal",
+            analyze_compare,
+            lambda run: CompareOptions(compare=(run, run / "tests/test/hypothesis.txt")),
+        ),
         ("pascal", analyze_robustness, lambda run: RobustnessOptions(run=run, shares="1")),
     ],
     ids=["trees", "attention", "gates", "compare", "robustness"],
 )
-def test_a_report_is_made_from_options_and_prints_nothing(runs, capsys, tmp_path, monkeypatch, run, analyze, options):
+def test_a_report_is_made_from_options_and_prints_nothing(
+    runs, capsys, tmp_path, monkeypatch, run, analyze, options
+):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     # without the handlers of commands that ran before in this process
     monkeypatch.setattr(logging.getLogger("synmt"), "handlers", [])

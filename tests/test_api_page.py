@@ -1,4 +1,5 @@
-"""The examples of docs/api.md and of the README run, on a tiny corpus; what the tables of the page name exists."""
+"""The examples of docs/api.md and of the README run, on a tiny corpus; what the tables of the page
+name exists."""
 
 import dataclasses
 import importlib

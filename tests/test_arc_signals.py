@@ -18,7 +18,8 @@ NAMES = ("root", "nsubj", "nsubj:pass", "obj", "det", "odd", "case")
 GROUPS = (("nsubj", "det"), ("nsubj:pass", "obj"), ("root",))
 EVERYTHING = (("nsubj", "odd"), ("root", "obj"), ("det", "case"))
 
-# The: 0.75 det of monkey, 0.25 det of eats; monkey: nsubj of eats; eats: 0.9 root, 0.1 nsubj of banana, and so on
+# The: 0.75 det of monkey, 0.25 det of eats; monkey: nsubj of eats; eats: 0.9 root, 0.1 nsubj of
+# banana, and so on
 MONKEY_ARCS = Arcs(
     words=np.array([0, 0, 1, 2, 2, 3, 4, 4]),
     parents=np.array([1, 2, 2, 2, 4, 4, 2, 2]),
@@ -44,7 +45,9 @@ def slow_entry(kind, parse, groups, group, word, parent):
     if kind is uniform_arcs:
         return 1 / (len(parse) * (len(groups) if groups else 1))
     if kind is tree_arcs:
-        every = [(word, parse.parents[word], parse.relations[word], 1.0) for word in range(len(parse))]
+        every = [
+            (word, parse.parents[word], parse.relations[word], 1.0) for word in range(len(parse))
+        ]
     else:
         found = parse.arcs
         relations = [found.names[number] for number in found.relations]
@@ -52,7 +55,8 @@ def slow_entry(kind, parse, groups, group, word, parent):
     return sum(
         probability
         for child, above, relation, probability in every
-        if (child, above) == (word, parent) and (groups is None or holder(relation, groups) == group)
+        if (child, above) == (word, parent)
+        and (groups is None or holder(relation, groups) == group)
     )
 
 
@@ -71,7 +75,8 @@ def slow_table(kind, parse, word_of, groups, split):
 
 
 def random_parse(words, random):
-    """Draw a tree with up to five arcs for each word, some of them twice, that sum to less than 1."""
+    """Draw a tree with up to five arcs for each word, some of them twice, that sum to less than
+    1."""
     tree = random_tree(words, random)
     owners = np.repeat(np.arange(words), random.integers(1, 6, words))
     mass = random.random(len(owners))
@@ -106,7 +111,10 @@ def test_arcs_of_the_monkey_by_group():
         ],
     )
     expected = np.zeros((8, 8))
-    expected[[5, 6], 3], expected[7] = 0.5, 1  # banana as the object of eats; its other half is odd, and in no group
+    expected[[5, 6], 3], expected[7] = (
+        0.5,
+        1,
+    )  # banana as the object of eats; its other half is odd, and in no group
     np.testing.assert_allclose(second, expected)
     expected = np.zeros((8, 8))
     expected[3, 3], expected[7] = 0.9, 1  # eats as the root
@@ -149,7 +157,9 @@ def test_uniform_arcs_of_the_monkey():
 
 
 def test_root_mass_is_on_all_pairs_of_the_pieces_of_the_word():
-    sure = Arcs(np.array([0, 1]), np.array([0, 0]), np.array([0, 3]), np.array([1, 0.5], np.float32), NAMES)
+    sure = Arcs(
+        np.array([0, 1]), np.array([0, 0]), np.array([0, 3]), np.array([1, 0.5], np.float32), NAMES
+    )
     parse = Parse(["a", "b"], np.zeros((2, 2), int), np.array([0, 0]), ["root", "obj"], arcs=sure)
     _, objects, roots = arcs(GROUPS).compute(parse, np.array([-1, 0, 0, 1]))
     assert roots.tolist() == [[1, 1, 1, 1], [0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
@@ -160,7 +170,13 @@ def test_root_mass_is_on_all_pairs_of_the_pieces_of_the_word():
 @pytest.mark.parametrize("groups", [GROUPS, None])
 def test_a_sentence_without_words_is_neutral(kind, groups):
     none = np.zeros(0, int)
-    empty = Parse([], np.zeros((0, 2), int), none, [], arcs=Arcs(none, none, none, np.zeros(0, np.float32), ()))
+    empty = Parse(
+        [],
+        np.zeros((0, 2), int),
+        none,
+        [],
+        arcs=Arcs(none, none, none, np.zeros(0, np.float32), ()),
+    )
     for split in (False, True):
         values = kind(groups, split=split).compute(empty, np.array([-1, -1]))
         np.testing.assert_array_equal(values, np.ones((len(groups) if groups else 1, 2, 2)))
@@ -170,7 +186,9 @@ def test_a_sentence_without_words_is_neutral(kind, groups):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("groups", [GROUPS, EVERYTHING, UNIVERSAL_GROUPS, None], ids=["3", "all", "16", "none"])
+@pytest.mark.parametrize(
+    "groups", [GROUPS, EVERYTHING, UNIVERSAL_GROUPS, None], ids=["3", "all", "16", "none"]
+)
 @pytest.mark.parametrize("split", [False, True])
 def test_a_table_equals_a_loop_on_random_arcs(kind, groups, split):
     for seed in range(3):
@@ -179,7 +197,9 @@ def test_a_table_equals_a_loop_on_random_arcs(kind, groups, split):
         parse, word_of = random_parse(words, random), random_pieces(words, random)
         values = kind(groups, split=split).compute(parse, word_of)
         assert values.dtype == np.float32
-        np.testing.assert_allclose(values, slow_table(kind, parse, word_of, groups, split), rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(
+            values, slow_table(kind, parse, word_of, groups, split), rtol=1e-5, atol=1e-7
+        )
 
 
 @pytest.mark.parametrize("groups", [EVERYTHING, None])
@@ -191,7 +211,9 @@ def test_split_rows_sum_to_the_mass_that_the_parser_kept(groups, seed):
     sums = arcs(groups, split=True).compute(parse, word_of).sum((0, 2))
     real = word_of >= 0
     np.testing.assert_allclose(sums[real], mass[word_of[real]], rtol=1e-5)
-    np.testing.assert_allclose(uniform_arcs(groups, split=True).compute(parse, word_of).sum((0, 2))[real], 1, rtol=1e-5)
+    np.testing.assert_allclose(
+        uniform_arcs(groups, split=True).compute(parse, word_of).sum((0, 2))[real], 1, rtol=1e-5
+    )
 
 
 def test_small_integers_do_not_overflow():
@@ -230,7 +252,9 @@ def test_signals_differ_in_name_where_they_differ_in_values():
     assert len({signal.name for signal in made}) == len(made)
 
 
-@pytest.mark.parametrize(("kind", "needs"), [(arcs, "arcs"), (tree_arcs, "relations"), (uniform_arcs, "words")])
+@pytest.mark.parametrize(
+    ("kind", "needs"), [(arcs, "arcs"), (tree_arcs, "relations"), (uniform_arcs, "words")]
+)
 def test_equal_arguments_give_the_same_signal(kind, needs):
     same = tuple(tuple(group) for group in GROUPS)
     assert kind(GROUPS) is kind(same, split=False)
@@ -243,7 +267,9 @@ def test_equal_arguments_give_the_same_signal(kind, needs):
 
 
 def test_a_parse_without_arcs_is_told_where_they_come_from():
-    with pytest.raises(SynmtError, match=r"a tree has no probabilities of arcs.*`synmt parse --arcs`"):
+    with pytest.raises(
+        SynmtError, match=r"a tree has no probabilities of arcs.*`synmt parse --arcs`"
+    ):
         arcs(GROUPS).compute(MONKEY, MONKEY_AND_EOS)
 
 
@@ -268,7 +294,10 @@ def test_the_groups_of_gold_trees_share_out_the_arcs_of_the_tree(treebank):
     in_groups = rows = 0
     for parse in treebank:
         word_of = np.append(np.repeat(np.arange(len(parse)), random.integers(1, 4, len(parse))), -1)
-        by_group, whole = labelled.compute(parse, word_of)[:, :-1], together.compute(parse, word_of)[0, :-1]
+        by_group, whole = (
+            labelled.compute(parse, word_of)[:, :-1],
+            together.compute(parse, word_of)[0, :-1],
+        )
         summed = by_group.sum(0)
         # every piece has one parent word, and one group or none
         np.testing.assert_allclose(whole.sum(1), 1, rtol=1e-5)

@@ -1,4 +1,5 @@
-"""The rooms of the house: which package may import which, how large things are, who prints, who knows Stanza."""
+"""The rooms of the house: which package may import which, how large things are, who prints, who
+knows Stanza."""
 
 from __future__ import annotations
 
@@ -44,7 +45,10 @@ ROW_OF = {name: row for row, names in enumerate(ORDER) for name in names}
 LONGEST_FILE, LONGEST_FUNCTION, MOST_PARAMETERS = 400, 50, 8
 
 FILES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
-MODULES = {".".join(("synmt", *path.with_suffix("").parts)).removesuffix(".__init__"): path for path in FILES}
+MODULES = {
+    ".".join(("synmt", *path.with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in FILES
+}
 INSIDE = [path for path in FILES if path.parts[0] not in ("__init__.py", "__main__.py")]
 
 
@@ -94,7 +98,10 @@ def test_imports_run_one_way(path):
 
 
 def test_no_circle_of_files():
-    graph = {name: {other for other in imports_of(path) if other in MODULES} for name, path in MODULES.items()}
+    graph = {
+        name: {other for other in imports_of(path) if other in MODULES}
+        for name, path in MODULES.items()
+    }
     for name in graph:
         # a package's __init__ is loaded before its modules, and needs none of them
         graph[name] -= {name, "synmt"}
@@ -112,7 +119,9 @@ def test_no_circle_of_folders():
         graph.setdefault(folder, set()).update(
             other.parent.as_posix() if len(other.parts) > 1 else other.stem for other in others
         )
-    list(TopologicalSorter({name: others - {name} for name, others in graph.items()}).static_order())
+    list(
+        TopologicalSorter({name: others - {name} for name, others in graph.items()}).static_order()
+    )
 
 
 def test_few_doors_at_the_entrance():
@@ -129,7 +138,9 @@ def test_a_package_says_in_one_sentence_what_lives_there(path):
         # `__getattr__`, which imports compare_systems when it is used, and the type that it gives
         body = body[:-2]
     # the command itself is `synmt.cli.main`
-    assert path.parts[0] == "cli" or len(body) == 1, "a package's __init__ holds its sentence and nothing else"
+    assert path.parts[0] == "cli" or len(body) == 1, (
+        "a package's __init__ holds its sentence and nothing else"
+    )
 
 
 @of_each([path for path in INSIDE if path.parts[0] != "fast"])
@@ -142,7 +153,9 @@ def test_the_wing_is_imported_by_its_door_only_and_alone_has_private_operators(p
 @of_each(INSIDE)
 def test_only_parsing_knows_stanza_and_syntax_needs_no_torch(path):
     roots = {name.split(".")[0] for name in imports_of(path)}
-    assert path.parts[0] == "parsing" or path.parts[:2] == ("fast", "parser") or "stanza" not in roots
+    assert (
+        path.parts[0] == "parsing" or path.parts[:2] == ("fast", "parser") or "stanza" not in roots
+    )
     assert path.parts[0] not in ("syntax", "recipe") or "torch" not in roots
 
 
@@ -152,7 +165,13 @@ def test_only_the_supported_stanza_can_be_installed():
     assert pins == [f"stanza>={SUPPORTED},<{major}.{minor + 1}"]
 
 
-@of_each([p for p in INSIDE if p.parts[0] == "model" and p.parent.name != "variants" and p.name != "build.py"])
+@of_each(
+    [
+        p
+        for p in INSIDE
+        if p.parts[0] == "model" and p.parent.name != "variants" and p.name != "build.py"
+    ]
+)
 def test_the_plain_model_knows_no_variant(path):
     assert not [name for name in imports_of(path) if name.startswith("synmt.model.variants")]
 
@@ -167,10 +186,17 @@ def test_only_the_command_line_prints(path):
 
 @of_each(FILES)
 def test_files_and_functions_stay_short(path):
-    assert (PACKAGE / path).read_text(encoding="utf-8").count("\n") <= LONGEST_FILE, "split the file"
+    assert (PACKAGE / path).read_text(encoding="utf-8").count("\n") <= LONGEST_FILE, (
+        "split the file"
+    )
     for function in functions_of(path):
         docstring = ast.get_docstring(function)
-        lines = function.end_lineno - function.lineno + 1 - (docstring.count("\n") + 1 if docstring else 0)
+        lines = (
+            function.end_lineno
+            - function.lineno
+            + 1
+            - (docstring.count("\n") + 1 if docstring else 0)
+        )
         assert lines <= LONGEST_FUNCTION, f"{function.name} has {lines} lines"
 
 
@@ -189,12 +215,18 @@ def test_functions_take_few_parameters_and_name_them(path):
 def test_a_private_name_stays_in_its_file(path):
     for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("synmt"):
-            private = [alias.name for alias in node.names if alias.name.startswith("_") and alias.name != "__version__"]
+            private = [
+                alias.name
+                for alias in node.names
+                if alias.name.startswith("_") and alias.name != "__version__"
+            ]
             assert not private, f"{path} imports {private}"
 
 
 def test_no_two_public_classes_have_one_name():
-    classes = (node for path in FILES for node in tree_of(path).body if isinstance(node, ast.ClassDef))
+    classes = (
+        node for path in FILES for node in tree_of(path).body if isinstance(node, ast.ClassDef)
+    )
     counts = Counter(node.name for node in classes if not node.name.startswith("_"))
     assert not [name for name, count in counts.items() if count > 1]
 
@@ -211,12 +243,15 @@ def part_of(path):
 
 
 def size_of(path):
-    """Count the nodes of a file, without those that the grammar needs only and without docstrings."""
+    """Count the nodes of a file, without those that the grammar needs only and without
+    docstrings."""
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     docstrings = [
         node
         for node in nodes
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
     ]
     return sum(not isinstance(node, ast.expr_context) for node in nodes) - 2 * len(docstrings)
 
@@ -227,11 +262,15 @@ def test_there_is_no_more_to_understand_than_before():
         for path in (ROOT / folder).rglob("*.py"):
             sizes[part_of(path)] += size_of(path)
     assert sizes.keys() == MOST_NODES.keys()
-    assert not {part: size for part, size in sizes.items() if size > MOST_NODES[part]}, "make something superfluous"
+    assert not {part: size for part, size in sizes.items() if size > MOST_NODES[part]}, (
+        "make something superfluous"
+    )
 
 
 @pytest.mark.journey
-@pytest.mark.parametrize("command", ["", "parse", "prepare", "train", "translate", "score", "analyze"])
+@pytest.mark.parametrize(
+    "command", ["", "parse", "prepare", "train", "translate", "score", "analyze"]
+)
 def test_help_imports_nothing_heavy(command):
     heavy = {"torch", "stanza", "numpy", "scipy", "sacrebleu", "pyarrow", "yaml"}
     # typer itself loads pydantic, for a command's numeric options

@@ -41,22 +41,32 @@ def test_compression_is_found_by_the_first_bytes(place, pack):
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, bytes])
 def test_a_member_of_a_tar_is_read_by_its_name(place, pack):
-    archive = place("a.tgz", pack(gzip.decompress(tgz({"b/c.en": b"no\n", "b/c.de": TEXT.encode()}))))
+    archive = place(
+        "a.tgz", pack(gzip.decompress(tgz({"b/c.en": b"no\n", "b/c.de": TEXT.encode()})))
+    )
     assert read("b/c.de", files=[archive]) == TEXT
     assert names_in([archive]) == ["b/c.en", "b/c.de"]
 
 
 def test_a_member_of_a_zip_is_read_by_a_pattern_of_its_name(place):
-    archive = place("a.zip", zipped({"README": b"no\n", "Books.de-en.de": TEXT.encode(), "Books.de-en.en": b"no\n"}))
+    archive = place(
+        "a.zip",
+        zipped({"README": b"no\n", "Books.de-en.de": TEXT.encode(), "Books.de-en.en": b"no\n"}),
+    )
     assert read("*.de", files=[archive]) == TEXT
-    with pytest.raises(SynmtError, match=r"several files of the archive match \*: README, Books.de-en.de"):
+    with pytest.raises(
+        SynmtError, match=r"several files of the archive match \*: README, Books.de-en.de"
+    ):
         read("*", files=[archive])
 
 
 def test_archives_inside_archives_and_compressed_members_are_read(place):
     inner = tgz({"de-en/train.de": TEXT.encode()})
     small = zipped({"x.gz": gzip.compress(TEXT.encode())})
-    archive = place("a.tgz", tgz({"texts/de-en.tgz": inner, "y.zip": small, "./z.xz": lzma.compress(TEXT.encode())}))
+    archive = place(
+        "a.tgz",
+        tgz({"texts/de-en.tgz": inner, "y.zip": small, "./z.xz": lzma.compress(TEXT.encode())}),
+    )
     assert read("texts/de-en.tgz", "de-en/train.de", files=[archive]) == TEXT
     assert read("y.zip", "x.gz", files=[archive]) == TEXT
     assert read("z.xz", files=[archive]) == TEXT
@@ -123,7 +133,9 @@ def test_what_is_no_file_is_not_read(place):
 
 def test_a_member_that_is_missing_gets_a_list_of_those_that_exist(place):
     archive = place("a.tgz", tgz({f"{i}.de": b"" for i in range(12)}))
-    with pytest.raises(SynmtError, match=r"a\.tgz: the archive has no file c\.de\. It has 0\.de, .*9\.de, …"):
+    with pytest.raises(
+        SynmtError, match=r"a\.tgz: the archive has no file c\.de\. It has 0\.de, .*9\.de, …"
+    ):
         read("c.de", files=[archive])
 
 
@@ -138,7 +150,9 @@ def test_a_damaged_archive_is_named(place, kind):
     }[kind]
     path = place(f"a.{kind}", content)
     text = Packed((path,), () if kind == "gz" else ("c.de",))
-    damaged = pytest.raises(SynmtError, match=rf"a\.{kind}.*: the file is damaged \(.+\)\. Remove .*a\.{kind}")
+    damaged = pytest.raises(
+        SynmtError, match=rf"a\.{kind}.*: the file is damaged \(.+\)\. Remove .*a\.{kind}"
+    )
     with damaged, text.open() as stream:
         stream.read()
 
@@ -156,7 +170,10 @@ def zip_with(byte, local, central):
     [
         (zip_with(1, 6, 8), "encrypted"),
         (zip_with(99, 8, 10), "compression method is not supported"),
-        (tar_with(pax_headers={"GNU.sparse.map": "a,b", "GNU.sparse.size": "9"}), "invalid literal"),
+        (
+            tar_with(pax_headers={"GNU.sparse.map": "a,b", "GNU.sparse.size": "9"}),
+            "invalid literal",
+        ),
     ],
     ids=["encrypted", "unknown compression", "sparse"],
 )
@@ -188,38 +205,65 @@ def test_the_segments_of_test_sets_are_read_with_their_entities(place):
     texts = ["Tom & Jerry <3", 'He said "yes".', "", "4 > 3"]
     assert side(place, sgml("srcset", "en", texts, "news", ("en", "de")), "sgm") == texts
     assert side(place, talk_xml(texts, "en", "dev"), "xml") == texts
-    broken = "<doc>\n<seg id=1>bare & ampersand</seg> <seg id='2'>two\nlines</seg>\n<hl><SEG id=3>x</SEG></hl>"
+    broken = (
+        "<doc>\n<seg id=1>bare & ampersand</seg> <seg id='2'>two\nlines</seg>\n<hl><SEG "
+        "id=3>x</SEG></hl>"
+    )
     assert side(place, broken, "sgm") == ["bare & ampersand", "two lines", "x"]
 
 
 def test_talks_are_read_without_their_tags_or_with_their_titles(place):
     texts = ["One.", "Two.", "Three.", "Four.", "Five.", "Six."]
-    tags = "<url>http://a</url>\n<title>Two.</title>\n<description>About: Three.</description>\n<talkid>1</talkid>\n"
-    content = tags + "".join(f"{text}\n" for text in texts) + " <reviewer href='x'>A Name</reviewer>\n</doc>\n"
+    tags = (
+        "<url>http://a</url>\n<title>Two.</title>\n<description>About: "
+        "Three.</description>\n<talkid>1</talkid>\n"
+    )
+    content = (
+        tags
+        + "".join(f"{text}\n" for text in texts)
+        + " <reviewer href='x'>A Name</reviewer>\n</doc>\n"
+    )
     assert side(place, content, "tags") == texts
     assert side(place, content, "titles") == ["Two.", "About: Three.", *texts]
 
 
 def test_fields_are_read_by_their_columns(place):
-    text = Packed((place("train-1.txt", "0.9 ||| A-1 ||| 1 ||| 猿 ||| The monkey | eats\n0.8 ||| A-2 ||| 2\n"),))
+    text = Packed(
+        (
+            place(
+                "train-1.txt", "0.9 ||| A-1 ||| 1 ||| 猿 ||| The monkey | eats\n0.8 ||| A-2 ||| 2\n"
+            ),
+        )
+    )
     pairs = read_fields(text, (3, 4))
     assert next(pairs) == ("猿", "The monkey | eats")
-    with pytest.raises(SynmtError, match=r"train-1\.txt: line 2 has 3 columns, and column 5 is needed"):
+    with pytest.raises(
+        SynmtError, match=r"train-1\.txt: line 2 has 3 columns, and column 5 is needed"
+    ):
         next(pairs)
 
 
 def test_tables_and_memories_are_read(place):
-    table = Packed((place("nc.tsv.gz", gzip.compress("Guten\rTag\tHello\nMü\tMu\textra\n".encode())),))
+    table = Packed(
+        (place("nc.tsv.gz", gzip.compress("Guten\rTag\tHello\nMü\tMu\textra\n".encode())),)
+    )
     assert list(read_pairs((table,), "tsv.gz")) == [("Guten Tag", "Hello"), ("Mü", "Mu")]
-    assert list(read_pairs((table,), "tsv.gz", columns=(1, 0))) == [("Hello", "Guten Tag"), ("Mu", "Mü")]
+    assert list(read_pairs((table,), "tsv.gz", columns=(1, 0))) == [
+        ("Hello", "Guten Tag"),
+        ("Mu", "Mü"),
+    ]
     cells = Packed((place("t.csv", 'number,German,English\n1,"Guten, Tag",Hello\nshort\n2,,\n'),))
-    assert list(read_pairs((cells,), "csvwithheader", columns=(1, 2))) == [("Guten, Tag", "Hello"), ("", "")]
+    assert list(read_pairs((cells,), "csvwithheader", columns=(1, 2))) == [
+        ("Guten, Tag", "Hello"),
+        ("", ""),
+    ]
 
 
 def memory(*units):
     """Write a translation memory; each unit has a text for each code of a language."""
     texts = (
-        "".join(f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in unit.items()) for unit in units
+        "".join(f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in unit.items())
+        for unit in units
     )
     body = "".join(f"<tu>{text}</tu>" for text in texts)
     return f'<?xml version="1.0"?><tmx version="1.4"><body>{body}</body></tmx>'
@@ -236,7 +280,9 @@ def test_a_memory_has_the_units_of_two_languages(place):
     texts = (Packed((place("m.tmx", memory(*units)),)),)
     pairs = [("Tag & Nacht", "Day"), ("Farbe", "colour")]
     assert list(read_pairs(texts, "tmx", languages=("deu", "eng"))) == pairs
-    assert list(read_pairs(texts, "tmx", languages=("eng", "deu"))) == [pair[::-1] for pair in pairs]
+    assert list(read_pairs(texts, "tmx", languages=("eng", "deu"))) == [
+        pair[::-1] for pair in pairs
+    ]
 
 
 WMT21 = """<?xml version="1.0"?><dataset id="newstest2021"><collection>
@@ -261,27 +307,49 @@ def test_a_test_set_of_wmt21_is_read_with_its_first_reference(place):
         ("tmx", memory({"fr": "x"}), 0, "Nothing for deu-eng"),
         ("xlsx", "no", 0, "not a zip file|openpyxl"),
         ("csvwithheader", "a,b\nc,d\n" + "x" * 200_000 + ",y\n", 1, "field larger"),
-        ("wmt21xml", WMT21.replace('<seg id="2">Zwei</seg>', ""), 0, "document one: the source has 2 segments, its"),
-        ("wmt21xml", WMT21.partition("<doc id='two")[0][:-40], 2, "no element found|unclosed|mismatched"),
-        ("wmt21xml", WMT21.replace("<ref ", "<hyp ").replace("</ref>", "</hyp>"), 0, "its reference 0"),
+        (
+            "wmt21xml",
+            WMT21.replace('<seg id="2">Zwei</seg>', ""),
+            0,
+            "document one: the source has 2 segments, its",
+        ),
+        (
+            "wmt21xml",
+            WMT21.partition("<doc id='two")[0][:-40],
+            2,
+            "no element found|unclosed|mismatched",
+        ),
+        (
+            "wmt21xml",
+            WMT21.replace("<ref ", "<hyp ").replace("</ref>", "</hyp>"),
+            0,
+            "its reference 0",
+        ),
         ("another", "text", 0, "synmt cannot read another"),
     ],
 )
 def test_what_cannot_be_read_is_an_error_with_advice(place, form, content, read, why):
     counted = "1 sentence" if read == 1 else f"{read} sentences"
     advice = r"remove .*text; otherwise, write its sentences into two files"
-    with pytest.raises(SynmtError, match=rf"text: {form} cannot be read after {counted} \(.*(?:{why}).*\)\..*{advice}"):
+    with pytest.raises(
+        SynmtError,
+        match=rf"text: {form} cannot be read after {counted} \(.*(?:{why}).*\)\..*{advice}",
+    ):
         list(read_pairs((Packed((place("text", content),)),), form, languages=("deu", "eng")))
 
 
 def test_two_texts_of_one_language_cannot_be_told_apart(place):
-    with pytest.raises(SynmtError, match=r"tmx cannot be read after 0 sentences .*expected to be different"):
+    with pytest.raises(
+        SynmtError, match=r"tmx cannot be read after 0 sentences .*expected to be different"
+    ):
         list(read_pairs((Packed((place("text", "<tmx/>"),)),), "tmx", languages=("pt", "por_BR")))
 
 
 def test_sides_of_different_length_are_refused(place):
     texts = (Packed((place("a.de", "1\n2\n"),)), Packed((place("a.en", "1\n"),)))
-    with pytest.raises(SynmtError, match=r"a\.en: the sides differ in length: this one ends after 1 sentence\."):
+    with pytest.raises(
+        SynmtError, match=r"a\.en: the sides differ in length: this one ends after 1 sentence\."
+    ):
         list(read_pairs(texts, "txt"))
 
 
@@ -292,6 +360,8 @@ def test_line_ends_inside_a_sentence_become_one_blank():
 def test_the_progress_of_pairs_ends_at_their_number(monkeypatch):
     amounts = []
     monkeypatch.setattr(formats, "_STEP", 3)
-    monkeypatch.setattr(formats, "progress", lambda *job: nullcontext(amounts.append if job[1] == 8 else None))
+    monkeypatch.setattr(
+        formats, "progress", lambda *job: nullcontext(amounts.append if job[1] == 8 else None)
+    )
     assert list(with_progress(range(8), "build it", 8)) == list(range(8))
     assert amounts == [3, 3, 2]

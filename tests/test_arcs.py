@@ -1,4 +1,5 @@
-"""Probabilities of arcs: reduced, moved to tokens and lines, and read from the real Stanza parser."""
+"""Probabilities of arcs: reduced, moved to tokens and lines, and read from the real Stanza
+parser."""
 
 import types
 from dataclasses import replace
@@ -14,7 +15,14 @@ from synmt.parsing import lines as stanza_lines
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.stanza_internals import isolated
-from synmt.syntax.arcs import arcs_from_entries, format_arcs, join_arcs, keep_most_probable, read_arcs, token_arcs
+from synmt.syntax.arcs import (
+    arcs_from_entries,
+    format_arcs,
+    join_arcs,
+    keep_most_probable,
+    read_arcs,
+    token_arcs,
+)
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Arcs
@@ -42,9 +50,17 @@ def make(entries, names=NAMES):
 
 def entries_of(arcs):
     """List the arcs as (word, parent, relation, probability), with six digits."""
-    columns = (arcs.words.tolist(), arcs.parents.tolist(), arcs.relations.tolist(), arcs.probabilities.tolist())
+    columns = (
+        arcs.words.tolist(),
+        arcs.parents.tolist(),
+        arcs.relations.tolist(),
+        arcs.probabilities.tolist(),
+    )
     rows = zip(*columns, strict=True)
-    return [(word, parent, arcs.names[number], float(f"{value:.6g}")) for word, parent, number, value in rows]
+    return [
+        (word, parent, arcs.names[number], float(f"{value:.6g}"))
+        for word, parent, number, value in rows
+    ]
 
 
 def by_arc(arcs):
@@ -54,13 +70,23 @@ def by_arc(arcs):
 def test_the_largest_are_kept_until_they_reach_0_999():
     # word 0: 0.9 + 0.0985 = 0.9985 < 0.999 <= 0.9985 + 0.0008; word 1: 0.9995 is enough
     rest = [(1, 0, "obj", 0.0005), (0, 1, "det", 0.0007)]
-    kept = [(0, 1, "nsubj", 0.9), (0, 2, "obj", 0.0985), (0, 0, "root", 0.0008), (1, 1, "root", 0.9995)]
-    assert entries_of(keep_most_probable(make([rest[0], kept[2], rest[1], kept[0], kept[3], kept[1]]))) == kept
+    kept = [
+        (0, 1, "nsubj", 0.9),
+        (0, 2, "obj", 0.0985),
+        (0, 0, "root", 0.0008),
+        (1, 1, "root", 0.9995),
+    ]
+    assert (
+        entries_of(keep_most_probable(make([rest[0], kept[2], rest[1], kept[0], kept[3], kept[1]])))
+        == kept
+    )
 
 
 def test_values_have_four_digits_and_never_sum_to_more_than_1():
     # rounded they are 0.5001 + 0.5: the last one gives way
-    arcs = keep_most_probable(make([(0, 1, "det", 0.50005), (0, 2, "det", 0.49995), (1, 1, "root", 0.99996)]))
+    arcs = keep_most_probable(
+        make([(0, 1, "det", 0.50005), (0, 2, "det", 0.49995), (1, 1, "root", 0.99996)])
+    )
     assert entries_of(arcs) == [(0, 1, "det", 0.5001), (0, 2, "det", 0.4999), (1, 1, "root", 1.0)]
 
 
@@ -69,10 +95,14 @@ def test_what_is_kept_of_any_distribution_is_its_largest_part(seed):
     generator = np.random.default_rng(seed)
     words, parents = 1 + seed, 1 + seed
     sharpness = 10.0 ** generator.uniform(-2, 1, size=words)
-    dense = np.stack([generator.dirichlet(np.full(parents * len(NAMES), value)) for value in sharpness])
+    dense = np.stack(
+        [generator.dirichlet(np.full(parents * len(NAMES), value)) for value in sharpness]
+    )
     place = np.nonzero(dense > 1e-9)
     parent, relation = np.divmod(place[1], len(NAMES))
-    arcs = keep_most_probable(Arcs(place[0], parent, relation, dense[place].astype(np.float32), NAMES))
+    arcs = keep_most_probable(
+        Arcs(place[0], parent, relation, dense[place].astype(np.float32), NAMES)
+    )
     assert np.array_equal(np.unique(arcs.words), np.arange(words))
     for word in range(words):
         mine = arcs.words == word
@@ -89,11 +119,21 @@ def test_what_is_kept_of_any_distribution_is_its_largest_part(seed):
 
 def test_arcs_are_written_with_the_numbers_of_head_and_read_again():
     arcs = keep_most_probable(
-        make([(0, 1, "nsubj:pass", 0.97), (0, 0, "root", 0.0295), (1, 1, "root", 1), (2, 0, "obj", 1)])
+        make(
+            [
+                (0, 1, "nsubj:pass", 0.97),
+                (0, 0, "root", 0.0295),
+                (1, 1, "root", 1),
+                (2, 0, "obj", 1),
+            ]
+        )
     )
     texts = format_arcs(arcs, 3)
     assert texts == ["Arcs=2:nsubj:pass:0.97,0:root:0.0295|", "Arcs=0:root:1|", "Arcs=1:obj:1|"]
-    assert arcs_from_entries([read_arcs(text, word, 3) for word, text in enumerate(texts, start=1)]) == arcs
+    assert (
+        arcs_from_entries([read_arcs(text, word, 3) for word, text in enumerate(texts, start=1)])
+        == arcs
+    )
     assert format_arcs(None, 2) == ["", ""]
     assert read_arcs("SpaceAfter=No|MyArcs=1", 1, 3) is None
 
@@ -105,7 +145,8 @@ def test_a_relation_that_misc_cannot_represent_is_never_written(name):
 
 
 def test_a_token_has_the_arcs_of_its_leading_word_and_mass_inside_it_is_divided_among_the_rest():
-    # tokens [0], [1 2], [3]; word 2 leads its token. Of its 0.8 outside, 0.4 point at 3, 0.3 at 0, 0.1 are the root
+    # tokens [0], [1 2], [3]; word 2 leads its token. Of its 0.8 outside, 0.4 point at 3, 0.3 at 0,
+    # 0.1 are the root
     arcs = make(
         [
             *[(0, 1, "det", 0.3), (0, 2, "det", 0.2), (0, 3, "det", 0.5)],
@@ -114,9 +155,16 @@ def test_a_token_has_the_arcs_of_its_leading_word_and_mass_inside_it_is_divided_
             (3, 3, "root", 1.0),
         ]
     )
-    moved = token_arcs(arcs, [range(1), range(1, 3), range(3, 4)], [0, 2, 3], [1, 2, 2], ["det", "obj", "root"])
+    moved = token_arcs(
+        arcs, [range(1), range(1, 3), range(3, 4)], [0, 2, 3], [1, 2, 2], ["det", "obj", "root"]
+    )
     expected = {(0, 1, "det"): 0.5, (0, 2, "det"): 0.5}
-    expected |= {(1, 2, "obj"): 0.5, (1, 0, "det"): 0.375, (1, 1, "root"): 0.125, (2, 2, "root"): 1.0}
+    expected |= {
+        (1, 2, "obj"): 0.5,
+        (1, 0, "det"): 0.375,
+        (1, 1, "root"): 0.125,
+        (2, 2, "root"): 1.0,
+    }
     assert by_arc(moved) == pytest.approx(expected)
     assert moved.words.tolist() == sorted(moved.words.tolist())
 
@@ -129,7 +177,9 @@ def test_a_token_with_all_its_mass_inside_has_the_arc_of_its_tree():
 
 def test_the_root_mass_of_later_sentences_goes_to_the_first_root():
     one = make([(0, 1, "det", 1.0), (1, 1, "root", 0.9), (1, 0, "obj", 0.1)])
-    two = make([(0, 0, "root", 0.6), (0, 0, "obj", 0.1), (0, 1, "obj", 0.3), (1, 0, "det", 1.0)], NAMES[:4])
+    two = make(
+        [(0, 0, "root", 0.6), (0, 0, "obj", 0.1), (0, 1, "obj", 0.3), (1, 0, "det", 1.0)], NAMES[:4]
+    )
     arcs = join_arcs([one, two], [2, 2], 1)
     expected = {(0, 1, "det"): 1.0, (1, 1, "root"): 0.9, (1, 0, "obj"): 0.1}
     expected |= {(2, 1, "parataxis"): 0.7, (2, 3, "obj"): 0.3, (3, 2, "det"): 1.0}
@@ -166,7 +216,8 @@ def parses(parser):
 
 
 def dense(parser, line):
-    """Work out p(parent, relation | word) of each sentence of a line alone, from the scores: no padding, float64."""
+    """Work out p(parent, relation | word) of each sentence of a line alone, from the scores: no
+    padding, float64."""
     import torch
     from stanza.models.depparse.data import DataLoader
     from stanza.models.depparse.trainer import unpack_batch
@@ -185,7 +236,10 @@ def dense(parser, line):
         with torch.no_grad():
             model = processor.trainer.model
             models = getattr(model, "models", [model])
-            scores = [each.forward_scores(*inputs, word_order, lengths, word_lengths, text)[:2] for each in models]
+            scores = [
+                each.forward_scores(*inputs, word_order, lengths, word_lengths, text)[:2]
+                for each in models
+            ]
         arcs, labels = (sum(column)[0].double().numpy() for column in zip(*scores, strict=True))
         tables.append(softmax(arcs)[1:, :, None] * softmax(labels)[1:])
     return tables
@@ -197,14 +251,19 @@ def softmax(scores):
 
 
 def by_hand(tables, parser):
-    """Give {(word, parent, relation): probability} of a line whose first root is known from its first sentence."""
+    """Give {(word, parent, relation): probability} of a line whose first root is known from its
+    first sentence."""
     names = stanza_arcs.relation_names(parser._pipeline.processors["depparse"].vocab["deprel"])
     found, root, start = {}, None, 0
     for number, table in enumerate(tables):
         for (word, head, label), value in np.ndenumerate(table):
             key = (start + word, start + head - 1, names[label])
             if head == 0:
-                key = (start + word, start + word, names[label]) if number == 0 else (start + word, root, "parataxis")
+                key = (
+                    (start + word, start + word, names[label])
+                    if number == 0
+                    else (start + word, root, "parataxis")
+                )
             found[key] = found.get(key, 0.0) + value
         if number == 0:
             root = int(table[:, 0].sum(axis=1).argmax())
@@ -235,7 +294,11 @@ def test_the_arcs_of_lines_of_any_length_in_a_batch_are_those_of_each_line_alone
 
 def test_a_line_alone_has_the_arcs_of_the_line_among_others_in_any_order(parser, parses):
     alone = [parser.parse([line])[0] for line in LINES]
-    for others in (parses, parser.parse(LINES[::-1])[::-1], StanzaParser("en", arcs=True, batch_words=1).parse(LINES)):
+    for others in (
+        parses,
+        parser.parse(LINES[::-1])[::-1],
+        StanzaParser("en", arcs=True, batch_words=1).parse(LINES),
+    ):
         for one, many in zip(alone, others, strict=True):
             assert by_arc(one.arcs) == pytest.approx(by_arc(many.arcs), abs=2e-4)
 
@@ -249,7 +312,9 @@ def test_stanzas_own_smaller_batches_are_put_back_in_order(parser, parses, monke
 
 
 def test_trees_with_and_without_arcs_are_the_same(parses):
-    assert [replace(parse, arcs=None) for parse in parses] == StanzaParser("en", device="cpu").parse(LINES)
+    assert [replace(parse, arcs=None) for parse in parses] == StanzaParser(
+        "en", device="cpu"
+    ).parse(LINES)
 
 
 def test_the_most_probable_arc_is_nearly_always_that_of_the_tree(parser, data_folder):
@@ -316,7 +381,9 @@ def test_an_ensemble_of_graph_parsers_gives_arcs_too(parser):
     found = ensemble.parse(LINES[:3])
     for line, parse in zip(LINES[:3], found, strict=True):
         assert_agrees(parse, by_hand(dense(ensemble, line), ensemble))
-    assert found[0].arcs != parser.parse(LINES[:1])[0].arcs, "twice the scores make a sharper distribution"
+    assert found[0].arcs != parser.parse(LINES[:1])[0].arcs, (
+        "twice the scores make a sharper distribution"
+    )
 
 
 def test_the_arcs_of_a_model_that_reads_backwards_are_reversed():
@@ -335,15 +402,21 @@ def test_another_class_of_parser_is_refused_at_once_with_its_name_and_file(monke
     from stanza.models.depparse.transition.model import TransitionParser
 
     trainer = types.SimpleNamespace(model=TransitionParser.__new__(TransitionParser))
-    processor = types.SimpleNamespace(trainer=trainer, config={"model_path": "models/de/depparse/other.pt"})
+    processor = types.SimpleNamespace(
+        trainer=trainer, config={"model_path": "models/de/depparse/other.pt"}
+    )
     pipeline = types.SimpleNamespace(processors={"depparse": processor})
     monkeypatch.setattr(stanza, "Pipeline", lambda *args, **options: pipeline)
-    with pytest.raises(SynmtError, match=r"other\.pt: the Stanza model is a TransitionParser.*without --arcs"):
+    with pytest.raises(
+        SynmtError, match=r"other\.pt: the Stanza model is a TransitionParser.*without --arcs"
+    ):
         StanzaParser("en", device="cpu", arcs=True).parse(["a"])
 
 
 def test_a_stanza_without_probabilities_of_relations_is_refused():
-    with pytest.raises(SynmtError, match=r"Stanza .* does not return the probabilities of relations.*Install"):
+    with pytest.raises(
+        SynmtError, match=r"Stanza .* does not return the probabilities of relations.*Install"
+    ):
         stanza_arcs.batch_arcs([], (None, None), (), backwards=False)
 
 

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from small import MONKEY, random_tree
 
-from synmt.analysis.trees.attachment import branching, branching_baselines, compare_trees, not_punctuation
+from synmt.analysis.trees.attachment import (
+    branching,
+    branching_baselines,
+    compare_trees,
+    not_punctuation,
+)
 from synmt.syntax.conllu import read_conllu
 from synmt.syntax.parse import Parse
 
@@ -28,7 +33,9 @@ def slowly(trees, gold):
     words = directed = undirected = 0
     for parents, parse in zip(trees, gold, strict=True):
         tags = parse.tags or ["_"] * len(parse)
-        for word, (parent, relation, tag) in enumerate(zip(parse.parents, parse.relations, tags, strict=True)):
+        for word, (parent, relation, tag) in enumerate(
+            zip(parse.parents, parse.relations, tags, strict=True)
+        ):
             if relation == "punct" or tag == "PUNCT":
                 continue
             words += 1
@@ -49,7 +56,9 @@ def test_the_monkey_is_attached_backwards_and_the_banana_to_its_article():
     assert found.directed.tolist() == [False, True, True, False, True]
 
 
-@pytest.mark.parametrize(("relation", "tag"), [("punct", "X"), ("punct:list", "_"), ("dep", "PUNCT")])
+@pytest.mark.parametrize(
+    ("relation", "tag"), [("punct", "X"), ("punct:list", "_"), ("dep", "PUNCT")]
+)
 def test_punctuation_is_recognised_by_relation_or_tag(relation, tag):
     parse = with_full_stop(MONKEY, relation=relation, tag=tag)
     assert not_punctuation(parse).tolist() == [True] * 5 + [False]
@@ -59,7 +68,10 @@ def test_punctuation_is_recognised_by_relation_or_tag(relation, tag):
 def test_shares_equal_a_count_word_by_word():
     for seed in range(30):
         random = np.random.default_rng(seed)
-        gold = [with_full_stop(MONKEY), *(random_tree(int(words), random) for words in random.integers(1, 9, 6))]
+        gold = [
+            with_full_stop(MONKEY),
+            *(random_tree(int(words), random) for words in random.integers(1, 9, 6)),
+        ]
         trees = [random_tree(len(parse), random).parents for parse in gold]
         found, (words, directed, undirected) = compare_trees(trees, gold), slowly(trees, gold)
         assert found.words == words
@@ -75,8 +87,12 @@ def test_relations_cover_all_words():
     rows = found.by_relation()
     assert sum(words for words, _, _ in rows.values()) == found.words == 160
     assert sum(words * da for words, da, _ in rows.values()) == pytest.approx(found.directed.sum())
-    assert sum(words * ua for words, _, ua in rows.values()) == pytest.approx(found.undirected.sum())
-    assert [words for words, _, _ in rows.values()] == sorted((words for words, _, _ in rows.values()), reverse=True)
+    assert sum(words * ua for words, _, ua in rows.values()) == pytest.approx(
+        found.undirected.sum()
+    )
+    assert [words for words, _, _ in rows.values()] == sorted(
+        (words for words, _, _ in rows.values()), reverse=True
+    )
     assert rows["root"][0] == 20
 
 
@@ -104,7 +120,12 @@ def test_without_parents_or_words_all_shares_are_zero():
 
 
 def test_chains_skip_punctuation():
-    parse = Parse(list("a,bc."), np.zeros((5, 2), int), np.array([2, 0, 2, 2, 2]), ["x", "punct", "root", "y", "punct"])
+    parse = Parse(
+        list("a,bc."),
+        np.zeros((5, 2), int),
+        np.array([2, 0, 2, 2, 2]),
+        ["x", "punct", "root", "y", "punct"],
+    )
     assert branching(parse, "left").tolist() == [2, -1, 3, 3, -1]
     assert branching(parse, "right").tolist() == [0, -1, 0, 2, -1]
 
@@ -121,7 +142,8 @@ def test_baselines_on_real_trees_equal_a_count_over_the_file(data_folder, name):
     assert percent(gold) == [pytest.approx(shares, abs=0.05) for shares in CHAINS[name]]
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         blocks = stream.read().removesuffix("\n\n").split("\n\n")
-    # synmt merges the words of a multi-word token: only files without such tokens have the same words
+    # synmt merges the words of a multi-word token: only files without such tokens have the same
+    # words
     plain = ["-" not in "".join(row.split("\t")[0] for row in rows_of(block)) for block in blocks]
     assert sum(plain) > 300
     expected = rows_say([block for block, one in zip(blocks, plain, strict=True) if one])
@@ -145,7 +167,8 @@ def rows_say(blocks):
         heads = {int(row[0]): int(row[6]) for row in rows}
         chain = [int(row[0]) for row in rows if row[3] != "PUNCT" and row[7] != "punct"]
         for place, word in enumerate(chain):
-            # 0 is the head of the root in the file; here also the neighbour beyond either end of the chain
+            # 0 is the head of the root in the file; here also the neighbour beyond either end of
+            # the chain
             before, after = ([0, *chain][place], [*chain, 0][place + 1])
             beside = heads[word] in (before, after) and heads[word] != 0
             is_last, is_first = heads[word] == 0 == after, heads[word] == 0 == before

@@ -20,7 +20,11 @@ def random_terms(seed=0, **filled):
     mask[1, ..., 3:] = False
     terms = Terms(draw(2, 4, 6), draw(2, 3, 4, 2), draw(2, 3, 5, 2), draw(2, 3, 5, 2), mask)
     rows = torch.randint(7, (2, 4, 5), generator=generator)
-    made: dict = {"factor": draw(2, 1, 4, 5), "bias": draw(2, 3, 4, 5), "relative": Pairs(draw(7, 2), rows)}
+    made: dict = {
+        "factor": draw(2, 1, 4, 5),
+        "bias": draw(2, 3, 4, 5),
+        "relative": Pairs(draw(7, 2), rows),
+    }
     return terms.edit(**{name: made[name] for name in filled})
 
 
@@ -34,12 +38,16 @@ def slow_attention(terms):
         return scaled if terms.bias is None else scaled + terms.bias[b, h, i, j]
 
     def value(b, h, i, j):
-        return terms.v[b, h, j] + (0 if terms.relative is None else terms.relative.table[terms.relative.index[b, i, j]])
+        return terms.v[b, h, j] + (
+            0 if terms.relative is None else terms.relative.table[terms.relative.index[b, i, j]]
+        )
 
     return slow_attend(terms, score, value=value)
 
 
-@pytest.mark.parametrize("filled", [(), ("factor",), ("bias",), ("relative",), ("factor", "bias", "relative")])
+@pytest.mark.parametrize(
+    "filled", [(), ("factor",), ("bias",), ("relative",), ("factor", "bias", "relative")]
+)
 def test_attention_equals_loops_over_the_equation(filled):
     terms = random_terms(**dict.fromkeys(filled))
     torch.testing.assert_close(attend(terms), slow_attention(terms), rtol=1e-6, atol=1e-6)
@@ -49,12 +57,16 @@ def test_attention_equals_loops_over_the_equation(filled):
 def test_fused_equals_written_out_gradients_too(filled):
     terms = random_terms(**dict.fromkeys(filled))
     leaves = [terms.q, terms.k, terms.v] + ([terms.bias] if terms.bias is not None else [])
-    assert_same_with_gradients(attend(terms), attend_written_out(terms), leaves, rtol=1e-5, atol=1e-6)
+    assert_same_with_gradients(
+        attend(terms), attend_written_out(terms), leaves, rtol=1e-5, atol=1e-6
+    )
 
 
 def test_another_normalizer_takes_the_place_of_softmax():
     terms = random_terms()
-    uniform = attend(terms.edit(normalize=lambda scores: softmax(torch.zeros_like(scores)), mask=None))
+    uniform = attend(
+        terms.edit(normalize=lambda scores: softmax(torch.zeros_like(scores)), mask=None)
+    )
     expected = terms.v.mean(2, keepdim=True).expand_as(uniform)
     torch.testing.assert_close(uniform, expected, rtol=1e-6, atol=1e-6)
 

@@ -1,4 +1,5 @@
-"""Probable parents in the annotations of the source: heat maps and statistics of latent trees and flat attention."""
+"""Probable parents in the annotations of the source: heat maps and statistics of latent trees and
+flat attention."""
 
 import math
 
@@ -31,7 +32,9 @@ def flat(tmp_path_factory):
 
 
 def load(tmp_path_factory, variant, model):
-    return Translator.load(make_run(tmp_path_factory.mktemp("runs") / "run", variant, model=model, parser=False))
+    return Translator.load(
+        make_run(tmp_path_factory.mktemp("runs") / "run", variant, model=model, parser=False)
+    )
 
 
 def read(translator, number=1, source=(SHORT, *TEXT[:2])):
@@ -45,7 +48,8 @@ def panel_of(translator, **options):
 
 
 def scores_of(translator, line):
-    """Score every piece as the parent of every other, and as the root, straight from the equation."""
+    """Score every piece as the parent of every other, and as the root, straight from the
+    equation."""
     [forward] = run_forward(translator, [line], what=())
     [variant] = translator.model.variants["source"]
     states, pieces = forward.memory.states[0].double(), len(forward.sentences[0].source)
@@ -53,11 +57,19 @@ def scores_of(translator, line):
     scores, roots = torch.zeros(pieces, pieces).double(), torch.zeros(pieces).double()
     for child in range(pieces):
         for parent in range(pieces):
-            scores[child, parent] = (query @ states[parent]) @ (key @ states[child]) / math.sqrt(states.size(-1))
+            scores[child, parent] = (
+                (query @ states[parent]) @ (key @ states[child]) / math.sqrt(states.size(-1))
+            )
         if variant.root is not None:
-            roots[child] = variant.root.double() @ (key @ states[child]) / math.sqrt(states.size(-1))
+            roots[child] = (
+                variant.root.double() @ (key @ states[child]) / math.sqrt(states.size(-1))
+            )
     ids = translator.source.encode(line).ids
-    return scores, roots, torch.tensor([not is_punctuation(piece) for piece in translator.source.pieces(ids)])
+    return (
+        scores,
+        roots,
+        torch.tensor([not is_punctuation(piece) for piece in translator.source.pieces(ids)]),
+    )
 
 
 def test_the_heat_map_of_latent_trees_equals_the_sum_over_all_trees(trees):
@@ -114,14 +126,20 @@ def test_the_figure_says_what_rows_and_columns_are(trees):
     drawn = draw_maps(read(trees), system="sa")
     words = [" ".join(text.get_text().split()) for text in drawn.texts]
     assert words == [
-        "sa, latent trees (latent_tree): probable parents in the annotations of the source sentence 1, source",
+        "sa, latent trees (latent_tree): probable parents in the annotations of the source "
+        "sentence 1, source",
         "piece",
         "probable parent; on the diagonal: the root, or the piece itself if flat",
     ]
 
 
 def test_a_model_without_annotations_and_a_head_are_refused(tmp_path_factory, trees):
-    with pytest.raises(UsageError, match=r"--what parents: the source of this model has no annotations .* latent_tree"):
+    with pytest.raises(
+        UsageError,
+        match=r"--what parents: the source of this model has no annotations .* latent_tree",
+    ):
         heads_of(load(tmp_path_factory, PASCAL, SIZE).model, "parents")
-    with pytest.raises(UsageError, match=r"--head: annotations of the source have no heads\. Leave out `--head`"):
+    with pytest.raises(
+        UsageError, match=r"--head: annotations of the source have no heads\. Leave out `--head`"
+    ):
         heads_of(trees.model, "parents", "1.1")

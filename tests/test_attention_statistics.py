@@ -1,4 +1,5 @@
-"""Statistics of attention heads (entropy, choices, agreement with parents), and heat maps of a sentence."""
+"""Statistics of attention heads (entropy, choices, agreement with parents), and heat maps of a
+sentence."""
 
 import math
 from dataclasses import replace
@@ -10,7 +11,14 @@ from pages import luminance
 from small import MONKEY, MONKEY_WORD_OF, random_tree, small_model
 from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
 
-from synmt.analysis.attention.figures import COLOURS, LEAST_BIAS, check_legible, draw_maps, limits, spell
+from synmt.analysis.attention.figures import (
+    COLOURS,
+    LEAST_BIAS,
+    check_legible,
+    draw_maps,
+    limits,
+    spell,
+)
 from synmt.analysis.attention.heads import AttentionMap, heads_of, read_map, side_of
 from synmt.analysis.attention.statistics import (
     NO_CHOICE,
@@ -48,7 +56,8 @@ def looking_at(parents, owners=OWNERS):
 
 
 def tabulate(*looks, heads=1):
-    """Lay out the statistics of sentences; returns the rows of the heads, and those of the baselines by their names."""
+    """Lay out the statistics of sentences; returns the rows of the heads, and those of the
+    baselines by their names."""
     named = [Head(1, number + 1) for number in range(heads)]
     words = [len(one.parents) for one in looks]
     rows = head_table(named, join(looks, trees=any(words)), words, ends="EOS").as_json()["rows"]
@@ -63,8 +72,15 @@ def measure(weights, parse=MONKEY):
 def test_a_head_with_all_weight_on_the_parent_agrees_and_has_no_entropy():
     looks = measure(looking_at(MONKEY.parents))
     [row], baselines = tabulate(looks)
-    assert (row["parent"], row["weight"], row["bits"], row["of max"], row["no word"]) == (1, 1, 0, 0, 0)
-    # of five words the root does not count; The and a are one before their parent, banana two after it
+    assert (row["parent"], row["weight"], row["bits"], row["of max"], row["no word"]) == (
+        1,
+        1,
+        0,
+        0,
+        0,
+    )
+    # of five words the root does not count; The and a are one before their parent, banana two after
+    # it
     assert (len(looks.parents), len(looks.hidden)) == (4, 0)
     assert (row["mostly at"], row["share"]) == (1, 0.75)
     assert {name: (one["mostly at"], one["parent"]) for name, one in baselines.items()} == {
@@ -90,7 +106,8 @@ def test_on_the_target_a_piece_sees_bos_and_the_pieces_before_it():
     looks = measure_self_heads(weights, owners, MONKEY, causal=True)
     assert looks.visible.tolist() == [2, 3, 4, 5, 6, 7, 8]
     assert looks.entropy[0] == pytest.approx([math.log2(count) for count in range(2, 9)])
-    # only banana has its parent to the left, two words before it: one of the seven and eight visible pieces
+    # only banana has its parent to the left, two words before it: one of the seven and eight
+    # visible pieces
     assert (len(looks.parents), len(looks.hidden)) == (1, 3)
     [row], _ = tabulate(looks)
     assert row["weight"] == pytest.approx((1 / 7 + 1 / 8) / 2)
@@ -124,14 +141,20 @@ def test_vectorised_statistics_equal_a_loop_over_words(causal):
         # some words have several pieces, some have none
         owners = np.repeat(np.arange(len(parse)), random.integers(0, 4, len(parse)))
         owners = np.append(-1, owners) if causal else np.append(owners, -1)
-        weights = random.random((3, len(owners), len(owners))) * (random.random((3, 1, len(owners))) < 0.7) + 1e-9
+        weights = (
+            random.random((3, len(owners), len(owners)))
+            * (random.random((3, 1, len(owners))) < 0.7)
+            + 1e-9
+        )
         weights = np.tril(weights) if causal else weights
         found = measure_self_heads(weights, owners, parse, causal=causal)
         for head in range(3):
             bits, chosen = with_loops(weights[head], owners, parse, causal=causal)
             np.testing.assert_allclose(found.entropy[head], bits, atol=1e-9)
             assert found.choices[head].tolist() == [step for step, _ in chosen]
-            np.testing.assert_allclose(found.parent_weights[head], [weight for _, weight in chosen], atol=1e-12)
+            np.testing.assert_allclose(
+                found.parent_weights[head], [weight for _, weight in chosen], atol=1e-12
+            )
 
 
 def test_merging_pieces_into_words_keeps_the_sum_of_each_row():
@@ -168,7 +191,9 @@ def test_punctuation_and_roots_do_not_count():
 
 
 def test_relations_name_their_best_offset_and_their_best_head():
-    looks = join([measure(np.concatenate([looking_at(MONKEY.parents), looking_at([4, 4, 4, 4, 2])]))])
+    looks = join(
+        [measure(np.concatenate([looking_at(MONKEY.parents), looking_at([4, 4, 4, 4, 2])]))]
+    )
     table = relation_table([Head(1, 1), Head(1, 2)], looks)
     assert table.rows == [
         ["det", 2, 1, 1, "1.1", 1],
@@ -188,7 +213,9 @@ def test_intervals_contain_the_share_and_shrink_with_more_sentences():
     random = np.random.default_rng(3)
 
     def width(sentences):
-        [row], _ = tabulate(*(measure(random.dirichlet(np.ones(8), (1, 8))) for _ in range(sentences)))
+        [row], _ = tabulate(
+            *(measure(random.dirichlet(np.ones(8), (1, 8))) for _ in range(sentences))
+        )
         low, high = row["95 % interval"]
         assert low <= row["parent"] <= high
         return high - low
@@ -199,7 +226,10 @@ def test_intervals_contain_the_share_and_shrink_with_more_sentences():
 def test_attention_to_the_source_has_no_parents():
     rows, baselines = tabulate(measure_cross_heads(np.full((2, 3, 4), 0.25), pieces=3), heads=2)
     expected = {"bits": 2, "of max": 1, "no word": 0.25}
-    assert (rows, baselines) == ([{"name": f"head 1.{number}", **expected} for number in (1, 2)], {})
+    assert (rows, baselines) == (
+        [{"name": f"head 1.{number}", **expected} for number in (1, 2)],
+        {},
+    )
     # an LSTM does not attend to EOS; a single piece has no maximum entropy
     [alone], _ = tabulate(measure_cross_heads(np.ones((1, 3, 1)), pieces=1))
     assert alone == {"name": "head 1.1", "bits": 0, "no word": 0}
@@ -221,7 +251,9 @@ def test_a_text_without_words_that_count_is_an_error():
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "pascal"
-    return Translator.load(make_run(folder, PASCAL, {"name": "localness", "layers": [2], "heads": 1}))
+    return Translator.load(
+        make_run(folder, PASCAL, {"name": "localness", "layers": [2], "heads": 1})
+    )
 
 
 @pytest.mark.journey
@@ -235,7 +267,9 @@ def test_statistics_of_a_sentence_do_not_depend_on_its_batch(translator, place):
         some = [gold[index] for index in chosen]
         read = [flat_parse(sources[index]) for index in chosen]
         side = "source" if place == "source" else "target"
-        texts = ParsedText(side, [sources[i] for i in chosen], [targets[i] for i in chosen], some, read)
+        texts = ParsedText(
+            side, [sources[i] for i in chosen], [targets[i] for i in chosen], some, read
+        )
         return measure_heads(translator, heads_of(translator.model, place), place, texts)
 
     together, too_long = looks(range(4))
@@ -253,7 +287,9 @@ def test_statistics_of_a_sentence_do_not_depend_on_its_batch(translator, place):
 def test_task_tags_are_not_words():
     spans = np.array([[0, 0], [0, 3], [3, 10], [10, 15], [15, 17], [17, 24], [24, 24]])
     texts = ParsedText("source", ["The monkey eats a banana"], None, [MONKEY])
-    owners = position_owners(SimpleNamespace(task="<TR>"), texts, SimpleNamespace(index=0, source=spans))  # type: ignore[arg-type]
+    owners = position_owners(
+        SimpleNamespace(task="<TR>"), texts, SimpleNamespace(index=0, source=spans)
+    )  # type: ignore[arg-type]
     assert owners.tolist() == [-1, 0, 1, 2, 3, 4, -1, -1]
 
 
@@ -292,7 +328,9 @@ def test_maps_of_weights_have_a_row_for_each_piece_and_bos_or_eos(translator):
         for panel in shown.panels.values():
             assert panel.shape == (len(shown.rows), len(shown.columns))
             np.testing.assert_allclose(panel.sum(1), 1, atol=1e-5)
-        assert shown.rows[0 if place == "target" else -1] == ("<s>" if place == "target" else "</s>")
+        assert shown.rows[0 if place == "target" else -1] == (
+            "<s>" if place == "target" else "</s>"
+        )
         text = "".join(shown.columns).removesuffix("</s>").removeprefix("<s>")
         assert text.startswith("▁The" if place != "target" else "▁")
 
@@ -304,7 +342,9 @@ def test_the_map_of_the_target_is_not_cut_to_the_source(tmp_path):
     for place in ("target", "cross"):
         what = "cross" if place == "cross" else "weights"
         shown = read(translator, place, what, source=["A dog."], target=[" ".join(TEXT[3:])])
-        assert all(panel.shape == (len(shown.rows), len(shown.columns)) for panel in shown.panels.values())
+        assert all(
+            panel.shape == (len(shown.rows), len(shown.columns)) for panel in shown.panels.values()
+        )
     assert len(shown.rows) > len(shown.columns)
 
 
@@ -325,15 +365,23 @@ def test_the_penalties_of_alibi_are_the_bias_of_plain_heads(tmp_path, side):
     places = np.arange(len(shown.rows))
     for head, panel in shown.panels.items():
         # m_h = 2^(-8 h / H), of 4 heads
-        np.testing.assert_allclose(panel, -(2.0 ** (-2 * head.number)) * abs(places[:, None] - places), rtol=1e-6)
+        np.testing.assert_allclose(
+            panel, -(2.0 ** (-2 * head.number)) * abs(places[:, None] - places), rtol=1e-6
+        )
 
 
 def test_each_map_of_labelled_distributions_sums_the_parsers_arcs_of_one_group(tmp_path):
     variant = {"name": "dependency_distribution", "heads": 16}
-    translator = Translator.load(make_run(tmp_path / "ldd", variant, model={**SIZE, "encoder_heads": [16, 4]}))
+    translator = Translator.load(
+        make_run(tmp_path / "ldd", variant, model={**SIZE, "encoder_heads": [16, 4]})
+    )
     line = TEXT[1]
     shown = read(translator, "source", "factor", number=2)
-    assert [head.title for head in shown.panels][5:8] == ["1.6 nsubj", "1.7 cc", "1.8 conj cc:preconj"]
+    assert [head.title for head in shown.panels][5:8] == [
+        "1.6 nsubj",
+        "1.7 cc",
+        "1.8 conj cc:preconj",
+    ]
     [parse] = translator.trees([line], None)
     owners = word_of(translator.source.encode(line).spans, parse.spans)
     columns = (parse.arcs.words, parse.arcs.parents, parse.arcs.relations, parse.arcs.probabilities)
@@ -355,10 +403,14 @@ def test_a_head_without_an_edit_is_refused_with_the_heads_that_have_one(translat
     with pytest.raises(UsageError) as caught:
         read(translator, "source", "factor", head="2.1")
     assert str(caught.value) == (
-        "--what factor: head 2.1 (localness) of the source has no factor to show. weights and cross: all heads; "
+        "--what factor: head 2.1 (localness) of the source has no factor to show. weights and "
+        "cross: all heads; "
         "factor: 1.1 (pascal), 1.2 (pascal); bias: 2.1 (localness)."
     )
-    with pytest.raises(UsageError, match=r"no head of the target has a bias to show\. .* factor: none; bias: none\."):
+    with pytest.raises(
+        UsageError,
+        match=r"no head of the target has a bias to show\. .* factor: none; bias: none\.",
+    ):
         read(translator, "target", "bias")
 
 
@@ -384,14 +436,19 @@ def test_the_heat_map_of_an_lstm_is_its_attention_to_the_source(tmp_path):
     found, _ = measure_heads(translator, [head], "cross", texts)
     assert found[0].visible[0] == len(shown.columns) - 1
     translator.max_pieces = 12
-    with pytest.raises(UsageError, match=r"--sentence 2: this sentence has more pieces than the model takes, 12"):
+    with pytest.raises(
+        UsageError, match=r"--sentence 2: this sentence has more pieces than the model takes, 12"
+    ):
         read(translator, "cross", "cross", 2)
     assert measure_heads(translator, [head], "cross", texts) == ({}, 3)
 
 
 def shown_map(pieces, heads, what="weights", low=0.0):
     labels = [f"▁p{number}" for number in range(pieces)]
-    panels = {Head(1, number + 1): np.linspace(low, 1, pieces**2).reshape(pieces, pieces) for number in range(heads)}
+    panels = {
+        Head(1, number + 1): np.linspace(low, 1, pieces**2).reshape(pieces, pieces)
+        for number in range(heads)
+    }
     return AttentionMap(what, "source", 1, labels, labels, panels)
 
 
@@ -418,10 +475,14 @@ def test_pieces_are_spelled_without_marks_in_languages_with_spaces():
 
 def test_many_heads_limit_the_length_of_a_sentence():
     check_legible(shown_map(60, 4))
-    with pytest.raises(UsageError, match=r"60 pieces are too many for 8 heat maps .* or one head with `--head"):
+    with pytest.raises(
+        UsageError, match=r"60 pieces are too many for 8 heat maps .* or one head with `--head"
+    ):
         check_legible(shown_map(60, 8))
     check_legible(shown_map(90, 1))
-    with pytest.raises(UsageError, match=r"120 pieces are too many for a heat map\. Choose a shorter sentence\."):
+    with pytest.raises(
+        UsageError, match=r"120 pieces are too many for a heat map\. Choose a shorter sentence\."
+    ):
         check_legible(shown_map(120, 1))
 
 
@@ -437,7 +498,9 @@ def test_a_grid_has_labels_at_its_edges_and_one_small_head_shows_numbers():
     assert [len(axes.get_yticks()) for axes in panels] == [5, *[0] * 7] * 2
     assert [len(axes.get_xticks()) for axes in panels] == [0] * 8 + [5] * 8
     corners = [axes.get_position() for axes in panels]
-    assert [corner.x0 for corner in corners] == pytest.approx([corner.x0 for corner in corners[:8]] * 2)
+    assert [corner.x0 for corner in corners] == pytest.approx(
+        [corner.x0 for corner in corners[:8]] * 2
+    )
     assert all(above.y0 > below.y1 for above, below in zip(corners[:-8], corners[8:], strict=True))
     one = draw_maps(shown_map(4, 1), system="system")
     assert [text.get_text() for text in one.axes[0].texts][:2] == ["0.00", "0.07"]

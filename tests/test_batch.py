@@ -1,4 +1,5 @@
-"""What a batch holds: limits, order, padding, shifting, and what it says where there are no parses."""
+"""What a batch holds: limits, order, padding, shifting, and what it says where there are no
+parses."""
 
 from dataclasses import replace
 
@@ -14,11 +15,16 @@ from synmt.errors import SynmtError
 from synmt.syntax.reading import Reading
 from synmt.syntax.signals import PARENT_MIDDLE, Signal
 
-MONKEY_PAIR = Example(0, np.arange(10, 17), np.arange(20, 24), {"source": Tree(MONKEY, MONKEY_WORD_OF)})
+MONKEY_PAIR = Example(
+    0, np.arange(10, 17), np.arange(20, 24), {"source": Tree(MONKEY, MONKEY_WORD_OF)}
+)
 
 
 def test_targets_are_shifted_by_one_and_padded():
-    one, other = Example(7, np.array([5, 6, 7]), np.array([8, 9])), Example(3, np.array([5]), np.array([4, 5, 6]))
+    one, other = (
+        Example(7, np.array([5, 6, 7]), np.array([8, 9])),
+        Example(3, np.array([5]), np.array([4, 5, 6])),
+    )
     batch = collate([one, other])
     assert batch.source.ids.tolist() == [[5, 6, 7, EOS], [5, EOS, PAD, PAD]]
     assert batch.source.mask.tolist() == [[True] * 4, [True, True, False, False]]
@@ -36,13 +42,17 @@ def test_a_source_without_pieces_is_its_end():
 def test_parent_middles_of_the_monkey_stand_beside_its_pieces_and_its_end():
     tree = Tree(replace(MONKEY, parents=np.zeros(5, int)), np.array([0]))
     short = Example(1, np.array([4]), np.array([4]), {"source": tree})
-    middles = collate_signals([MONKEY_PAIR, short], "source", Reading([PARENT_MIDDLE]))["parent_middle"]
+    middles = collate_signals([MONKEY_PAIR, short], "source", Reading([PARENT_MIDDLE]))[
+        "parent_middle"
+    ]
     # ▁The ▁mon key ▁eats ▁a ▁ban ana </s>; the parent of The is mon key: (1 + 2) / 2
     assert middles[0].tolist() == [1.5, 3, 3, 3, 5.5, 3, 3, 7]
     assert middles[1].tolist() == [0, 1, 0, 0, 0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("shape", [lambda t: (t,), lambda t: (t, t), lambda t: (3, t, t)], ids=["T", "TT", "GTT"])
+@pytest.mark.parametrize(
+    "shape", [lambda t: (t,), lambda t: (t, t), lambda t: (3, t, t)], ids=["T", "TT", "GTT"]
+)
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32, np.bool_])
 def test_signals_of_every_shape_are_padded_along_every_axis_of_length_t(shape, kind):
     def compute(parse, word_of):
@@ -67,7 +77,9 @@ def test_signals_of_every_shape_are_padded_along_every_axis_of_length_t(shape, k
 
 def test_a_corpus_without_parses_is_no_riddle():
     plain = replace(MONKEY_PAIR, trees={})
-    with pytest.raises(SynmtError, match=r"reads parent_middle from the source's parses, but this text"):
+    with pytest.raises(
+        SynmtError, match=r"reads parent_middle from the source's parses, but this text"
+    ):
         collate([MONKEY_PAIR, plain], Reading([PARENT_MIDDLE]))
     with pytest.raises(SynmtError, match=r"from the target's parses"):
         collate([MONKEY_PAIR], target=Reading([PARENT_MIDDLE]))

@@ -1,4 +1,5 @@
-"""The plan of an epoch: every row once, limits, order, and the same batches as a loop over all sentences makes."""
+"""The plan of an epoch: every row once, limits, order, and the same batches as a loop over all
+sentences makes."""
 
 import numpy as np
 import pytest
@@ -75,7 +76,9 @@ def test_sentences_that_are_very_long_or_too_long():
 def test_a_plan_of_chosen_rows_has_their_lengths():
     sizes = lengths()
     epoch = epoch_rows([range(50), range(50, 200)], [2.5, 0.5], seed=1, epoch=0)
-    plan = plan_batches(epoch.lengths(np.array_split(sizes, 7)), len(epoch), batch_tokens=100, seed=(1, 0))
+    plan = plan_batches(
+        epoch.lengths(np.array_split(sizes, 7)), len(epoch), batch_tokens=100, seed=(1, 0)
+    )
     expected = slow_batches(sizes[epoch.rows], batch_tokens=100, seed=(1, 0))
     assert [batch.tolist() for batch in plan] == [batch.tolist() for batch in expected]
     chosen = epoch.select(plan[0])

@@ -1,16 +1,35 @@
-"""The search: against enumeration, against itself in other batches, against decoding all at once."""
+"""The search: against enumeration, against itself in other batches, against decoding all at
+once."""
 
 import math
 
 import pytest
 import torch
-from searching import allowed, assert_found, enumerate_all, keep_pieces, members_of, next_logs, plain_search, run, sharp
+from searching import (
+    allowed,
+    assert_found,
+    enumerate_all,
+    keep_pieces,
+    members_of,
+    next_logs,
+    plain_search,
+    run,
+    sharp,
+)
 from small import PIECES, random_batch, small_model
 
 from synmt.data.vocabulary import BOS, EOS, PAD, UNK
 from synmt.decode import beam, sampling
 from synmt.decode.beam import Continuations, continuations, which_end
-from synmt.decode.hypotheses import Finished, Live, best_possible, best_sums, keep_best, length_penalty, looks
+from synmt.decode.hypotheses import (
+    Finished,
+    Live,
+    best_possible,
+    best_sums,
+    keep_best,
+    length_penalty,
+    looks,
+)
 from synmt.decode.inputs import in_workers, workers
 from synmt.decode.next_piece import length_limits
 from synmt.decode.options import Sampling, SearchOptions
@@ -34,7 +53,9 @@ def found(model, batch, limit, beam_size=4, alpha=0.6, n_best=1):
     return run(members_of(batch, model), options, limit)
 
 
-@pytest.mark.parametrize(("length", "alpha", "expected"), [(1, 0.6, 1.0), (7, 1.0, 2.0), (19, 0.5, 2.0), (9, 0.0, 1.0)])
+@pytest.mark.parametrize(
+    ("length", "alpha", "expected"), [(1, 0.6, 1.0), (7, 1.0, 2.0), (19, 0.5, 2.0), (9, 0.0, 1.0)]
+)
 def test_the_length_penalty_is_the_formula_of_wu(length, alpha, expected):
     assert length_penalty(length, alpha) == pytest.approx(expected)
     assert length_penalty(torch.tensor([length]), alpha).tolist() == pytest.approx([expected])
@@ -93,7 +114,9 @@ def test_a_sentence_gets_the_same_translations_in_any_batch(system, beam_size):
         options = SearchOptions(beam_size=beam_size, n_best=beam_size)
         [single] = run(members_of(batch, model, row=row), options, 14)
         assert [one.ids for one in single] == [one.ids for one in together[row]]
-        assert [one.score for one in single] == pytest.approx([one.score for one in together[row]], abs=1e-4)
+        assert [one.score for one in single] == pytest.approx(
+            [one.score for one in together[row]], abs=1e-4
+        )
 
 
 @pytest.mark.journey
@@ -105,8 +128,12 @@ def test_a_log_probability_found_step_by_step_is_that_of_the_whole_at_once(syste
     _, batch = random_batch(model, [2, 7, 4, 9, 1], seed)
     for row, hypotheses in enumerate(found(model, batch, 12, n_best=4)):
         for one in hypotheses:
-            assert one.log_probability == pytest.approx(forced(model, batch, row, one.ids), abs=1e-4)
-            assert one.score == pytest.approx(one.log_probability / length_penalty(len(one.ids) + 1, 0.6), abs=1e-4)
+            assert one.log_probability == pytest.approx(
+                forced(model, batch, row, one.ids), abs=1e-4
+            )
+            assert one.score == pytest.approx(
+                one.log_probability / length_penalty(len(one.ids) + 1, 0.6), abs=1e-4
+            )
 
 
 def test_a_beam_of_one_takes_the_most_probable_piece_each_time():
@@ -134,7 +161,9 @@ def test_stopping_early_never_changes_the_best_translation(monkeypatch):
     model = sharp(seed=8)
     _, batch = random_batch(model, [4] * 12, seed=9)
     early = found(model, batch, 12)
-    monkeypatch.setattr(beam, "best_possible", lambda logs, limits, alpha: torch.full_like(logs, math.inf))
+    monkeypatch.setattr(
+        beam, "best_possible", lambda logs, limits, alpha: torch.full_like(logs, math.inf)
+    )
     assert [one[0].ids for one in found(model, batch, 12)] == [one[0].ids for one in early]
 
 
@@ -143,7 +172,9 @@ def test_stopping_early_never_changes_the_best_translation(monkeypatch):
     [{"n_best": 4}, {"n_best": 4, "groups": 2}, {"n_best": 3, "sampling": Sampling(seed=3)}],
     ids=["beam", "groups", "samples"],
 )
-def test_sentences_that_leave_only_at_every_eighth_step_as_on_a_gpu_get_the_same_translations(options, monkeypatch):
+def test_sentences_that_leave_only_at_every_eighth_step_as_on_a_gpu_get_the_same_translations(
+    options, monkeypatch
+):
     model = sharp(seed=11)
     _, batch = random_batch(model, [1, 5, 9, 2, 7], seed=1)
     both = []
@@ -151,12 +182,19 @@ def test_sentences_that_leave_only_at_every_eighth_step_as_on_a_gpu_get_the_same
         for module in (beam, sampling):
             monkeypatch.setattr(module, "looks", look)
         both.append(
-            run(members_of(batch, model), SearchOptions(beam_size=4, **options), 20, prefixes=[[], [7], *[[]] * 3])
+            run(
+                members_of(batch, model),
+                SearchOptions(beam_size=4, **options),
+                20,
+                prefixes=[[], [7], *[[]] * 3],
+            )
         )
     for at_once, later in zip(*both, strict=True):
         assert [one.ids for one in later] == [one.ids for one in at_once]
         # a product may depend on its number of rows in the last digit
-        assert [one.score for one in later] == pytest.approx([one.score for one in at_once], rel=1e-5)
+        assert [one.score for one in later] == pytest.approx(
+            [one.score for one in at_once], rel=1e-5
+        )
     # some are done long before the others
     assert len({len(hypotheses[0].ids) for hypotheses in both[0]}) > 1
 
@@ -181,7 +219,9 @@ def test_continuations_are_the_best_of_all_beams():
     for sentence in range(2):
         every = [(logs[sentence, k, v].item(), k, v) for k in range(3) for v in range(EOS + 1, 9)]
         best = sorted(every, reverse=True)[:4]
-        assert step.log_probabilities[sentence].tolist() == pytest.approx([value for value, *_ in best])
+        assert step.log_probabilities[sentence].tolist() == pytest.approx(
+            [value for value, *_ in best]
+        )
         places = zip(step.beams[sentence].tolist(), step.pieces[sentence].tolist(), strict=True)
         assert list(places) == [(k, v) for _, k, v in best]
 
@@ -208,7 +248,9 @@ def test_an_ending_counts_where_it_is_among_the_best_or_the_limit_is_reached():
 
 def test_finished_hypotheses_are_ranked_by_score_not_by_log_probability():
     kept = Finished(torch.tensor([[[BOS, 7]]]), torch.tensor([[-1.0]]), torch.tensor([[-1.0]]))
-    live = Live(torch.tensor([[[BOS, *[5] * 12]]]), torch.zeros(1, 1), torch.tensor([20]), torch.zeros(1))
+    live = Live(
+        torch.tensor([[[BOS, *[5] * 12]]]), torch.zeros(1, 1), torch.tensor([20]), torch.zeros(1)
+    )
     # 13 pieces with EOS: -2 / (18 / 6) ** 1
     better = keep_best(kept, live, torch.tensor([[-2.0]]), alpha=1.0)
     assert better.scores.tolist() == [[pytest.approx(-2 / 3)]]

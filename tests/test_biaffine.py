@@ -1,10 +1,17 @@
-"""The biaffine score and the loss of the parents against slow loops, and the rows that teach nothing."""
+"""The biaffine score and the loss of the parents against slow loops, and the rows that teach
+nothing."""
 
 import math
 
 import pytest
 import torch
-from attending import assert_same_with_gradients, padding_mask, random_terms, slow_biaffine, slow_loss
+from attending import (
+    assert_same_with_gradients,
+    padding_mask,
+    random_terms,
+    slow_biaffine,
+    slow_loss,
+)
 
 from synmt.model.attention import attend, attend_written_out, causal_mask
 from synmt.model.blocks.biaffine import Biaffine, parent_loss
@@ -25,7 +32,9 @@ def random_biaffine(heads=2, size=3, seed=0):
 def test_biaffine_scores_equal_loops_over_the_equation_gradients_too():
     terms, biaffine = five_pieces(), random_biaffine()
     slow = slow_biaffine(terms.q, terms.k, biaffine.weight, biaffine.key_bias)
-    assert_same_with_gradients(biaffine(terms).scores(), slow, (terms.q, terms.k, *biaffine.parameters()))
+    assert_same_with_gradients(
+        biaffine(terms).scores(), slow, (terms.q, terms.k, *biaffine.parameters())
+    )
 
 
 @pytest.mark.parametrize("mask", [None, causal_mask(5, torch.device("cpu")), padding_mask(5, 3)])
@@ -45,7 +54,8 @@ def test_the_biaffine_head_leaves_the_fused_kernel_its_blanks():
 def test_u_is_drawn_by_xaviers_rule_head_by_head_and_the_key_bias_is_zero():
     torch.manual_seed(0)
     plain, halved = Biaffine(3, 20), Biaffine(3, 20, gain=0.5)
-    # √(6 / (20 + 20)); the largest of 400 uniform numbers is above 0.95 of it but for one case in 8e8
+    # √(6 / (20 + 20)); the largest of 400 uniform numbers is above 0.95 of it but for one case in
+    # 8e8
     bound = math.sqrt(6 / 40)
     for head in range(3):
         assert 0.95 * bound < plain.weight[head].abs().max() <= bound
@@ -78,9 +88,15 @@ def test_the_loss_of_equal_scores_counts_what_each_query_sees():
 
 def test_the_loss_is_the_mean_over_the_heads_and_the_sum_over_the_batch():
     scores = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(1))
-    parents, supervised = torch.tensor([[1, 2, 3, 0], [3, 3, 1, 1]]), torch.ones(2, 4, dtype=torch.bool)
+    parents, supervised = (
+        torch.tensor([[1, 2, 3, 0], [3, 3, 1, 1]]),
+        torch.ones(2, 4, dtype=torch.bool),
+    )
     each = [
-        [parent_loss(scores[b : b + 1, h : h + 1], parents[b : b + 1], supervised[b : b + 1]) for h in range(3)]
+        [
+            parent_loss(scores[b : b + 1, h : h + 1], parents[b : b + 1], supervised[b : b + 1])
+            for h in range(3)
+        ]
         for b in range(2)
     ]
     expected = sum(sum(heads) / 3 for heads in each)
@@ -107,7 +123,11 @@ def test_rows_that_teach_nothing_may_be_masked_throughout_and_hold_any_parent(pa
 def test_a_supervised_row_that_is_masked_throughout_is_dropped_without_nan():
     scores = torch.zeros(1, 1, 2, 2, requires_grad=True)
     mask = torch.tensor([[True, True], [False, False]])
-    loss = parent_loss(scores.masked_fill(~mask, -math.inf), torch.tensor([[0, 1]]), torch.ones(1, 2, dtype=torch.bool))
+    loss = parent_loss(
+        scores.masked_fill(~mask, -math.inf),
+        torch.tensor([[0, 1]]),
+        torch.ones(1, 2, dtype=torch.bool),
+    )
     loss.backward()
     assert loss.item() == pytest.approx(math.log(2))
     assert scores.grad.tolist() == [[[[-0.5, 0.5], [0.0, 0.0]]]]
@@ -115,7 +135,9 @@ def test_a_supervised_row_that_is_masked_throughout_is_dropped_without_nan():
 
 def test_nothing_to_learn_is_a_loss_of_zero():
     scores = torch.full((2, 1, 3, 3), -math.inf, requires_grad=True)
-    loss = parent_loss(scores, torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, 3, dtype=torch.bool))
+    loss = parent_loss(
+        scores, torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, 3, dtype=torch.bool)
+    )
     loss.backward()
     assert loss == 0
     assert not scores.grad.any()

@@ -10,7 +10,11 @@ from synmt.evaluation.bootstrap import interval, proportions, ratio_intervals, r
 
 def drawn_one_by_one(above, below, samples, seed):
     """Draw whole sentences in the order in which numpy gives their numbers, and divide the sums."""
-    chosen = np.random.default_rng(seed).choice(len(above), size=(samples, len(above)), replace=True).tolist()
+    chosen = (
+        np.random.default_rng(seed)
+        .choice(len(above), size=(samples, len(above)), replace=True)
+        .tolist()
+    )
     ratios = [[] for _ in above[0]]
     for sentences in chosen:
         for column, found in enumerate(ratios):
@@ -66,11 +70,14 @@ def test_an_interval_holds_the_middle_of_what_is_known():
 
 
 def test_proportions_of_words_are_resampled_by_sentence():
-    # three words of the first sentence, two of which are right, and one of the third; the second has no words
+    # three words of the first sentence, two of which are right, and one of the third; the second
+    # has no words
     flags, sentence = np.array([[True], [True], [False], [True]]), np.array([0, 0, 0, 2])
     [found] = proportions(flags, sentence, 3)
     assert found.value == 0.75
-    assert (found.low, found.high) == ratio_intervals(np.array([[2.0], [0], [1]]), np.array([[3.0], [0], [1]]))[0]
+    assert (found.low, found.high) == ratio_intervals(
+        np.array([[2.0], [0], [1]]), np.array([[3.0], [0], [1]])
+    )[0]
 
 
 def test_wilsons_interval_by_hand():

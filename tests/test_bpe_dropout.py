@@ -1,4 +1,5 @@
-"""BPE dropout: merges against SentencePiece and a slow loop, random numbers, trees on every segmentation."""
+"""BPE dropout: merges against SentencePiece and a slow loop, random numbers, trees on every
+segmentation."""
 
 import itertools
 import random
@@ -57,7 +58,9 @@ def text() -> list[str]:
 
 @pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS)
 def vocabulary(request, text) -> SentencePieces:
-    learned = train_vocabulary(text[:2000] + LINES, VocabularyRecipe(**request.param), ("<TR>", "<BT>"))
+    learned = train_vocabulary(
+        text[:2000] + LINES, VocabularyRecipe(**request.param), ("<TR>", "<BT>")
+    )
     assert isinstance(learned, SentencePieces)
     return learned
 
@@ -73,9 +76,13 @@ def keys(count: int, first: int = 0) -> np.ndarray:
 
 def cut(merges, vocabulary, lines, dropout, seeds=None):
     """Segment lines with dropout; gives the pieces as strings."""
-    symbols = merges.symbols([np.array(ids, dtype=np.int32) for ids in vocabulary.encode_batch(lines)])
+    symbols = merges.symbols(
+        [np.array(ids, dtype=np.int32) for ids in vocabulary.encode_batch(lines)]
+    )
     seeds = keys(len(lines)) if seeds is None else seeds
-    return [vocabulary.pieces(ids) for ids, _ in merges.segment(symbols, seeds, dropout).sentences()]
+    return [
+        vocabulary.pieces(ids) for ids, _ in merges.segment(symbols, seeds, dropout).sentences()
+    ]
 
 
 def scramble(number: int) -> int:
@@ -103,7 +110,10 @@ def slow_words(symbols: list[str]) -> list[list[tuple[int, str]]]:
 
 @cache
 def scores_of(vocabulary) -> dict[str, float]:
-    return {vocabulary.pieces([piece])[0]: vocabulary.score(piece) for piece in vocabulary.merged_pieces()}
+    return {
+        vocabulary.pieces([piece])[0]: vocabulary.score(piece)
+        for piece in vocabulary.merged_pieces()
+    }
 
 
 def slow_cut(vocabulary, symbols, dropout, number) -> list[str]:
@@ -117,7 +127,9 @@ def slow_cut(vocabulary, symbols, dropout, number) -> list[str]:
                 for index, ((_, left), (_, right)) in enumerate(itertools.pairwise(word))
                 if {left, right, left + right} <= scores.keys()
             ]
-            possible = [(rank, index) for rank, index in possible if number(word[index][0], turn) >= dropout]
+            possible = [
+                (rank, index) for rank, index in possible if number(word[index][0], turn) >= dropout
+            ]
             if not possible:
                 break
             index = min(possible)[1]
@@ -131,12 +143,16 @@ def slow_cut(vocabulary, symbols, dropout, number) -> list[str]:
 
 
 def test_without_dropout_the_pieces_are_those_of_sentencepiece(vocabulary, merges, text):
-    assert cut(merges, vocabulary, text, 0.0) == [vocabulary.pieces(ids) for ids in vocabulary.encode_batch(text)]
+    assert cut(merges, vocabulary, text, 0.0) == [
+        vocabulary.pieces(ids) for ids in vocabulary.encode_batch(text)
+    ]
 
 
 def test_if_all_merges_are_dropped_the_symbols_remain(vocabulary, merges, text):
     lines = text[-40:]
-    assert cut(merges, vocabulary, lines, 1.0) == [vocabulary.pieces(vocabulary.encode_symbols(x).ids) for x in lines]
+    assert cut(merges, vocabulary, lines, 1.0) == [
+        vocabulary.pieces(vocabulary.encode_symbols(x).ids) for x in lines
+    ]
 
 
 @pytest.mark.parametrize("dropout", [0.1, 0.5, 0.9])
@@ -144,7 +160,10 @@ def test_merges_are_dropped_as_in_the_algorithm_of_the_paper(vocabulary, merges,
     lines, seeds = text[-60:], keys(60)
     expected = [
         slow_cut(
-            vocabulary, vocabulary.pieces(vocabulary.encode_symbols(line).ids), dropout, partial(slow_number, seed)
+            vocabulary,
+            vocabulary.pieces(vocabulary.encode_symbols(line).ids),
+            dropout,
+            partial(slow_number, seed),
         )
         for line, seed in zip(lines, seeds.tolist(), strict=True)
     ]
@@ -156,25 +175,40 @@ def test_segmentations_are_as_frequent_as_with_independent_random_numbers(vocabu
     word, times, draw = "monkey", 3000, random.Random(3)
     symbols = vocabulary.pieces(vocabulary.encode_symbols(word).ids)
     ours = cut(merges, vocabulary, [word] * times, 0.3)
-    theirs = [slow_cut(vocabulary, symbols, 0.3, lambda place, turn: draw.random()) for _ in range(times)]
+    theirs = [
+        slow_cut(vocabulary, symbols, 0.3, lambda place, turn: draw.random()) for _ in range(times)
+    ]
     for pieces in {tuple(pieces) for pieces in theirs}:
-        shares = [sum(tuple(other) == pieces for other in drawn) / times for drawn in (ours, theirs)]
+        shares = [
+            sum(tuple(other) == pieces for other in drawn) / times for drawn in (ours, theirs)
+        ]
         # five standard errors
-        assert shares[0] == pytest.approx(shares[1], abs=5 * (2 * max(shares[1], 1e-3) / times) ** 0.5)
+        assert shares[0] == pytest.approx(
+            shares[1], abs=5 * (2 * max(shares[1], 1e-3) / times) ** 0.5
+        )
 
 
 def test_bytes_tags_and_unknown_pieces_are_never_split_or_merged(vocabulary, merges):
     line = "<BT> a 😀 monkey <TR>"
-    whole = [piece for piece in vocabulary.pieces(vocabulary.encode_ids(line)) if piece.startswith(("<", "▁<"))]
+    whole = [
+        piece
+        for piece in vocabulary.pieces(vocabulary.encode_ids(line))
+        if piece.startswith(("<", "▁<"))
+    ]
     assert {"▁<BT>", "▁<TR>"} < set(whole)
     for dropout in (0.2, 1.0):
-        assert [piece for piece in cut(merges, vocabulary, [line], dropout)[0] if piece in whole] == whole
+        assert [
+            piece for piece in cut(merges, vocabulary, [line], dropout)[0] if piece in whole
+        ] == whole
 
 
 def test_a_sentence_is_segmented_alike_alone_and_beside_others(vocabulary, merges, text):
     lines, seeds = text[-50:], keys(50)
     together = cut(merges, vocabulary, lines, 0.3, seeds)
-    alone = [cut(merges, vocabulary, [line], 0.3, seeds[row : row + 1])[0] for row, line in enumerate(lines)]
+    alone = [
+        cut(merges, vocabulary, [line], 0.3, seeds[row : row + 1])[0]
+        for row, line in enumerate(lines)
+    ]
     assert together == alone
 
 
@@ -215,25 +249,38 @@ def odd_tree(line: str, draw: np.random.Generator) -> Parse:
 
 @pytest.fixture(scope="module")
 def odd_corpus(tmp_path_factory, text):
-    """Prepare odd lines with odd trees on both sides, for dropout; gives corpus, lines, trees and annotations."""
+    """Prepare odd lines with odd trees on both sides, for dropout; gives corpus, lines, trees and
+    annotations."""
     folder, draw = tmp_path_factory.mktemp("odd"), np.random.default_rng(5)
-    lines = {"en": [line for line in text[-120:] if line.strip() and "\x85" not in line], "de": LINES[:200]}
+    lines = {
+        "en": [line for line in text[-120:] if line.strip() and "\x85" not in line],
+        "de": LINES[:200],
+    }
     lines["de"] = lines["de"][: len(lines["en"])]
     for language, rows in lines.items():
         for split in ("train", "valid"):
-            (folder / f"{split}.{language}").write_bytes("".join(f"{row}\n" for row in rows).encode())
-            trees = "".join(format_conllu(odd_tree(row, draw), row, number) for number, row in enumerate(rows, 1))
+            (folder / f"{split}.{language}").write_bytes(
+                "".join(f"{row}\n" for row in rows).encode()
+            )
+            trees = "".join(
+                format_conllu(odd_tree(row, draw), row, number)
+                for number, row in enumerate(rows, 1)
+            )
             (folder / f"{split}.{language}.conllu").write_text(trees, encoding="utf-8")
     recipe = small_recipe(corpus={"folder": str(folder)}, vocabulary={"size": 500, "dropout": 0.3})
     corpus = resolve(recipe.corpus, "en", "de")
-    corpus = replace(corpus, parts=(CorpusPart("a", 50), CorpusPart("b", len(lines["en"]) - 50, tag="<BT>")))
+    corpus = replace(
+        corpus, parts=(CorpusPart("a", 50), CorpusPart("b", len(lines["en"]) - 50, tag="<BT>"))
+    )
     prepare(recipe, corpus, folder / "prepared")
     names = {}
     for side, language in zip(SIDES, ("en", "de"), strict=True):
         files = {split: folder / f"{split}.{language}.conllu" for split in ("train", "valid")}
         for whole in (False, True):
             made = {"made": "by hand", "whole": whole}
-            annotate(folder / "prepared", corpus, files, parser=made, side=side, arcs=True, whole=whole)
+            annotate(
+                folder / "prepared", corpus, files, parser=made, side=side, arcs=True, whole=whole
+            )
             names[side, whole] = annotation_name(side, made)
     trees = {
         side: list(read_parses(folder / f"train.{language}.conllu", rows))
@@ -252,11 +299,14 @@ def dropped(odd, probability, epoch=0, seed=1, copies=None, rows=None):
     split = split_of(odd)
     rows = np.arange(len(split)) if rows is None else np.array(rows)
     chosen = EpochRows(rows, np.zeros_like(rows) if copies is None else np.array(copies))
-    return BpeDropout(odd.data.vocabularies, probability, seed).apply(split.rows(rows), chosen, epoch)
+    return BpeDropout(odd.data.vocabularies, probability, seed).apply(
+        split.rows(rows), chosen, epoch
+    )
 
 
 def fresh_alignment(vocabulary, line: str, tag: str, pieces: list[str], tree: Parse):
-    """Align drawn pieces with a tree by the characters that they cover, as for text that is segmented now."""
+    """Align drawn pieces with a tree by the characters that they cover, as for text that is
+    segmented now."""
     symbols = vocabulary.encode_symbols(line)
     spelled, spans, place = vocabulary.pieces(symbols.ids), [], 0
     for piece in pieces[len(tag) > 0 :]:
@@ -286,7 +336,9 @@ def test_trees_fit_every_segmentation_like_text_that_is_segmented_now(odd_corpus
             tag = "<BT>" if side == "source" and example.line >= 50 else ""
             pieces = vocabulary.pieces(getattr(example, side))
             assert not tag or pieces[0] == "▁<BT>"
-            expected, owners = fresh_alignment(vocabulary, line, tag, pieces, odd_corpus.trees[side][example.line])
+            expected, owners = fresh_alignment(
+                vocabulary, line, tag, pieces, odd_corpus.trees[side][example.line]
+            )
             tree = example.trees[side]
             assert tree.word_of.tolist() == owners
             assert tree.parse.parents.tolist() == expected.parents.tolist()
@@ -303,7 +355,9 @@ def test_without_dropout_trees_are_those_of_the_usual_annotation(odd_corpus):
         for side in SIDES:
             assert np.array_equal(getattr(one, side), getattr(other, side))
             assert np.array_equal(one.trees[side].word_of, other.trees[side].word_of)
-            assert one.trees[side].parse.parents.tolist() == other.trees[side].parse.parents.tolist()
+            assert (
+                one.trees[side].parse.parents.tolist() == other.trees[side].parse.parents.tolist()
+            )
             assert_close(one.trees[side].parse.arcs, other.trees[side].parse.arcs)
 
 
@@ -319,7 +373,9 @@ def source_pieces(examples):
 
 def test_a_draw_depends_on_seed_epoch_row_and_copy_only(odd_corpus):
     first = source_pieces(dropped(odd_corpus, 0.3))
-    assert source_pieces(dropped(odd_corpus, 0.3, rows=[7, 60, 3])) == [first[row] for row in (7, 60, 3)]
+    assert source_pieces(dropped(odd_corpus, 0.3, rows=[7, 60, 3])) == [
+        first[row] for row in (7, 60, 3)
+    ]
     assert source_pieces(dropped(odd_corpus, 0.3)) == first
     for other in ({"seed": 2}, {"epoch": 1}, {"copies": np.ones(len(first), dtype=np.int64)}):
         again = source_pieces(dropped(odd_corpus, 0.3, **other))
@@ -330,17 +386,26 @@ def test_processes_and_continued_streams_read_the_same_segmentations(odd_corpus)
     def read(position=Position(), count=30, **process):
         dropout = BpeDropout(odd_corpus.data.vocabularies, 0.3, 1)
         parts = [replace(part, weight=1.5) for part in odd_corpus.corpus.parts]
-        reader = Reader(split_of(odd_corpus), TrainingRecipe(batch_tokens=200), parts=parts, dropout=dropout, **process)
+        reader = Reader(
+            split_of(odd_corpus),
+            TrainingRecipe(batch_tokens=200),
+            parts=parts,
+            dropout=dropout,
+            **process,
+        )
         batches = itertools.islice(reader.forever(position), count)
         return [
-            (batch.lines, batch.source.ids.tolist(), batch.target_input.tolist(), after) for batch, after in batches
+            (batch.lines, batch.source.ids.tolist(), batch.target_input.tolist(), after)
+            for batch, after in batches
         ]
 
     alone = read()
     assert alone[-1][-1].epoch > 0
     assert read(alone[4][-1], 10) == alone[5:15]
     shared = [read(count=6, rank=rank, processes=2) for rank in range(2)]
-    assert [batch[:3] for pair in zip(*shared, strict=True) for batch in pair] == [batch[:3] for batch in alone[:12]]
+    assert [batch[:3] for pair in zip(*shared, strict=True) for batch in pair] == [
+        batch[:3] for batch in alone[:12]
+    ]
 
 
 def test_random_controls_keep_their_trees_in_all_epochs(odd_corpus):
@@ -351,11 +416,16 @@ def test_random_controls_keep_their_trees_in_all_epochs(odd_corpus):
             before = usual[example.line]
             if len(before.trees["source"].parse) != len(example.trees["source"].parse):
                 continue
-            signals = [collate([row], source=reading).source_signals["distance"][0] for row in (before, example)]
+            signals = [
+                collate([row], source=reading).source_signals["distance"][0]
+                for row in (before, example)
+            ]
             words = [row.trees["source"].word_of for row in (before, example)]
             # the distances of the first pieces of all words
             firsts = [[w.tolist().index(number) for number in range(w.max() + 1)] for w in words]
-            one, two = (signal[first][:, first] for signal, first in zip(signals, firsts, strict=True))
+            one, two = (
+                signal[first][:, first] for signal, first in zip(signals, firsts, strict=True)
+            )
             assert one.tolist() == two.tolist()
 
 

@@ -1,4 +1,5 @@
-"""Files of synmt's own with values of wrong types: each is read as usual, or named with its key; no traceback."""
+"""Files of synmt's own with values of wrong types: each is read as usual, or named with its key; no
+traceback."""
 
 from __future__ import annotations
 
@@ -68,16 +69,30 @@ WRONG = [
     "9" * 400,
     '"\\u0000"',
 ]
-BROKEN = [b"", b"[", b"{", b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe", b"\x00" * 9, b"9" * 5000]
+BROKEN = [
+    b"",
+    b"[",
+    b"{",
+    b"[" * 100_000,
+    b'{"a":' * 100_000,
+    b"\xff\xfe",
+    b"\x00" * 9,
+    b"9" * 5000,
+]
 
 
 def places(value: Any) -> Iterator[tuple[str | int, ...]]:
-    """Name the places of a JSON value: itself, and what is in it; of a list or many numbers, the first one only."""
+    """Name the places of a JSON value: itself, and what is in it; of a list or many numbers, the
+    first one only."""
     yield ()
     items = (
-        list(value.items()) if isinstance(value, dict) else list(enumerate(value if isinstance(value, list) else ()))
+        list(value.items())
+        if isinstance(value, dict)
+        else list(enumerate(value if isinstance(value, list) else ()))
     )
-    alike = isinstance(value, list) or (len(items) > 7 and all(isinstance(each, int) for _, each in items))
+    alike = isinstance(value, list) or (
+        len(items) > 7 and all(isinstance(each, int) for _, each in items)
+    )
     for key, each in items[:1] if alike else items:
         yield from ((key, *rest) for rest in places(each))
 
@@ -107,7 +122,9 @@ def mutations(text: str, wrong: Sequence[str] = WRONG) -> Iterator[bytes]:
         yield changed(value, place, None).encode()
 
 
-def failures(path: Path, mutated: Iterator[bytes], readers: dict[str, Any], *, allowed: Any = SynmtError) -> list[str]:
+def failures(
+    path: Path, mutated: Iterator[bytes], readers: dict[str, Any], *, allowed: Any = SynmtError
+) -> list[str]:
     """List the exceptions of readers that are not allowed, for each content of a file."""
     original, found = path.read_bytes(), []
     for content in mutated:
@@ -132,13 +149,21 @@ def old(tmp_path_factory):
         patch.chdir(folder)
         run = Run(folder / "runs" / "pascal")
         test = run.test_folder("test")
-        (test / "cost.json").write_text('{"sentences": 4, "seconds": 2.5, "processor_seconds": 2.0}')
+        (test / "cost.json").write_text(
+            '{"sentences": 4, "seconds": 2.5, "processor_seconds": 2.0}'
+        )
         (test / "made_from.json").write_text('{"source": "0123", "target": "4567"}')
         run.write_features({"lemma": ("a", "b")})
         text = {"source": {"tokenizer": "char", "language": "en", "space": "_"}}
         parsing = {"source": {"lines": 3, "words": 9, "processor_seconds": 1.5}}
         identity = StanzaParser("en").identity
-        run.write_info(parser=identity, parsing=parsing, text=text, devices=["cpu"], init={"run": "x", "weights": "0"})
+        run.write_info(
+            parser=identity,
+            parsing=parsing,
+            text=text,
+            devices=["cpu"],
+            init={"run": "x", "weights": "0"},
+        )
         yield folder
 
 
@@ -187,7 +212,8 @@ def lines_with(text: str) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize(
-    "name", ["log.jsonl", "state.json", "scores.json", "cost.json", "made_from.json", "features.json"]
+    "name",
+    ["log.jsonl", "state.json", "scores.json", "cost.json", "made_from.json", "features.json"],
 )
 def test_another_file_of_a_run(old, tmp_path, monkeypatch, name):
     run = run_of(old)
@@ -231,7 +257,9 @@ def test_a_prepared_corpus(old, prepared, name):
         "vocabularies": lambda: PreparedCorpus.open(folder).vocabularies,
         "rows": lambda: PreparedCorpus.open(folder).split("train", trees).rows([0, 1]),
         "table": lambda: corpus_table(PreparedCorpus.open(folder), [annotation.name]),
-        "warnings": lambda: relation_warnings(tree_requirements(recipe), PreparedCorpus.open(folder), trees),
+        "warnings": lambda: relation_warnings(
+            tree_requirements(recipe), PreparedCorpus.open(folder), trees
+        ),
     }
     path = (folder if name == "corpus.json" else annotation) / name
     assert not failures(path, mutations(path.read_text()), readers)
@@ -290,13 +318,21 @@ def cached(tmp_path, monkeypatch):
     """Make a cached file of each kind, and what reads it: path, text, reader."""
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path))
     summary = tmp_path / "a.conllu.json"
-    text, trees, windows = tmp_path / "text", tmp_path / "a.conllu", FinishedWindows(tmp_path / "windows", "job")
+    text, trees, windows = (
+        tmp_path / "text",
+        tmp_path / "a.conllu",
+        FinishedWindows(tmp_path / "windows", "job"),
+    )
     text.write_text("one\n")
     shard = next(shards.shards_of(["A dog eats ."], 5))
-    manifest = shards.Manifest(1, 4, _Parser.fingerprint, shard.digest(), reading.sha256(text), {1: "why"}, 2.5)
+    manifest = shards.Manifest(
+        1, 4, _Parser.fingerprint, shard.digest(), reading.sha256(text), {1: "why"}, 2.5
+    )
     spans = np.array([[0, 1]])
     alignment = WordAlignment([(0, 0)], spans, spans)
-    result = Translation(1, (Candidate("Ein Hund", -0.5, -1.0, (4, 5)),), unknown=("ß",), alignment=alignment)
+    result = Translation(
+        1, (Candidate("Ein Hund", -0.5, -1.0, (4, 5)),), unknown=("ß",), alignment=alignment
+    )
     window = (1, [Request("A dog")])
 
     def translated():
@@ -312,23 +348,46 @@ def cached(tmp_path, monkeypatch):
         "windows": (None, translated),
         "rates": ({"words_per_second": 5.0}, lambda: rates.measured_rate(_Parser())),
         "a.conllu.json": (
-            {**dict.fromkeys(("lines", "words", "failures"), 1), "input": "", "output": "", "fingerprint": ""}
+            {
+                **dict.fromkeys(("lines", "words", "failures"), 1),
+                "input": "",
+                "output": "",
+                "fingerprint": "",
+            }
             | {"parser": StanzaParser("en").identity},
             lambda: (
                 read_summary(trees),
                 parser_difference(parser_of_trees(summary) or {}, {"files": {}}),
             ),
         ),
-        "a.conllu.cost.json": ({"lines": 1, "words": 2, "processor_seconds": 0.5}, lambda: read_parse_cost(trees)),
-        "000001.json": (asdict(manifest), lambda: shards.finished_shard(shard, tmp_path, _Parser.fingerprint)),
-        "partial.json": ({"version": "1", "size": 5}, lambda: transfer._version(tmp_path / "partial")),
+        "a.conllu.cost.json": (
+            {"lines": 1, "words": 2, "processor_seconds": 0.5},
+            lambda: read_parse_cost(trees),
+        ),
+        "000001.json": (
+            asdict(manifest),
+            lambda: shards.finished_shard(shard, tmp_path, _Parser.fingerprint),
+        ),
+        "partial.json": (
+            {"version": "1", "size": 5},
+            lambda: transfer._version(tmp_path / "partial"),
+        ),
     }
     (tmp_path / "000001.conllu").write_bytes(text.read_bytes())
     monkeypatch.setattr(reading, "_LARGE", 0)
     return files
 
 
-KINDS = ("hashes", "parsers", "windows", "rates", "a.conllu.json", "a.conllu.cost.json", "000001.json", "partial.json")
+KINDS = (
+    "hashes",
+    "parsers",
+    "windows",
+    "rates",
+    "a.conllu.json",
+    "a.conllu.cost.json",
+    "000001.json",
+    "partial.json",
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -362,7 +421,10 @@ def test_a_broken_tree_in_the_cache_is_parsed_again(monkeypatch):
     for new in mutations(names.decode()):
         tree = bytes([1]) + zlib.compress(_HEADER.pack(len(new), *others) + new + rest)
         decode_parse(tree, line)
-    assert decode_parse(bytes([1]) + zlib.compress(_HEADER.pack(length, *others) + names + rest), line) == parse
+    assert (
+        decode_parse(bytes([1]) + zlib.compress(_HEADER.pack(length, *others) + names + rest), line)
+        == parse
+    )
 
 
 def test_a_broken_list_of_models_is_named(tmp_path):
@@ -371,7 +433,9 @@ def test_a_broken_list_of_models_is_named(tmp_path):
         "locate": lambda: models.locate(str(path.parent), "en"),
         "is": lambda: StanzaParser("en", model=str(path.parent)).identity,
     }
-    assert not failures(path, mutations(json.dumps({"en": {"alias": "de"}, "resources_version": "1"})), readers)
+    assert not failures(
+        path, mutations(json.dumps({"en": {"alias": "de"}, "resources_version": "1"})), readers
+    )
 
 
 def test_damaged_vocabularies_and_truecase_models_are_named(tmp_path):

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from each import of_each
 
-from synmt.analysis.groups.grouping import PAPERS, bucket_names, bucket_numbers, parse_buckets, quarters
+from synmt.analysis.groups.grouping import (
+    PAPERS,
+    bucket_names,
+    bucket_numbers,
+    parse_buckets,
+    quarters,
+)
 from synmt.errors import UsageError
 
 
@@ -22,9 +28,15 @@ def bucket(value, edges):
         *(("pascal", length, "11-20") for length in (11, 20)),
         *(("pascal", length, ">50") for length in (51, 5000)),
         ("pascal", 50, "41-50"),
-        *(("deps-san", length, name) for length, name in ((10, "1-10"), (80, "71-80"), (81, ">80"))),
+        *(
+            ("deps-san", length, name)
+            for length, name in ((10, "1-10"), (80, "71-80"), (81, ">80"))
+        ),
         # the paper: (0, 10], (10, 20], … and the group whose target length "exceeds 50"
-        *(("ldd", length, name) for length, name in ((1, "1-10"), (10, "1-10"), (11, "11-20"), (20, "11-20"))),
+        *(
+            ("ldd", length, name)
+            for length, name in ((1, "1-10"), (10, "1-10"), (11, "11-20"), (20, "11-20"))
+        ),
         *(("ldd", length, name) for length, name in ((50, "41-50"), (51, ">50"))),
     ],
 )
@@ -54,7 +66,9 @@ def test_a_value_is_in_the_bucket_that_a_search_from_the_first_one_finds(seed):
     random = np.random.default_rng(seed)
     edges = tuple(sorted(set(random.integers(0, 30, size=5).tolist())))
     values = random.integers(0, 40, size=50)
-    expected = [next((n for n, edge in enumerate(edges) if value <= edge), len(edges)) for value in values]
+    expected = [
+        next((n for n, edge in enumerate(edges) if value <= edge), len(edges)) for value in values
+    ]
     assert bucket_numbers(values, edges).tolist() == expected
 
 
@@ -98,5 +112,7 @@ def test_buckets_are_read_by_name_or_as_numbers():
 
 @pytest.mark.parametrize("text", ["", "a", "10,,20", "20,10", "10,10", "-3", "nan", "inf"])
 def test_text_that_does_not_describe_buckets_is_refused(text):
-    with pytest.raises(UsageError, match=r"does not name or list buckets\. Buckets: pascal, deps-san, ldd, or"):
+    with pytest.raises(
+        UsageError, match=r"does not name or list buckets\. Buckets: pascal, deps-san, ldd, or"
+    ):
         parse_buckets(text)

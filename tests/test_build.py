@@ -17,7 +17,10 @@ from synmt.recipe.schema import SyntaxRecipe
 def place(*variants, side="source"):
     """Place variants in a model of two layers with four heads, and build those of one side."""
     syntax = SyntaxRecipe.model_validate_json(json.dumps({"variants": variants}))
-    return [[variant.build() for variant in layer] for layer in place_variants(model_recipe(), syntax)[side]]
+    return [
+        [variant.build() for variant in layer]
+        for layer in place_variants(model_recipe(), syntax)[side]
+    ]
 
 
 def pascal(**options):
@@ -46,11 +49,15 @@ def test_no_variant_makes_a_plain_model():
 def test_layers_count_from_one_and_all_means_every_free_head():
     first, second = place(pascal(layers=[2]))
     assert first == []
-    assert [(v.place.side, v.place.layer, v.place.heads, v.place.head_dim) for v in second] == [("source", 2, 4, 4)]
+    assert [(v.place.side, v.place.layer, v.place.heads, v.place.head_dim) for v in second] == [
+        ("source", 2, 4, 4)
+    ]
 
 
 def test_each_variant_takes_the_first_heads_that_are_free():
-    first, second = place(pascal(layers=[1, 2], heads=1), pascal(layers=[1], heads=2), pascal(layers=[1]))
+    first, second = place(
+        pascal(layers=[1, 2], heads=1), pascal(layers=[1], heads=2), pascal(layers=[1])
+    )
     assert [variant.place.heads for variant in first] == [1, 2, 1]
     assert [variant.place.heads for variant in second] == [1]
 
@@ -84,7 +91,10 @@ def test_a_name_is_a_file_and_the_class_has_the_same_name():
             [pascal(heads=3), pascal(heads=2)],
             "syntax.variants.1: pascal needs 2 heads of layer 1, but 1 of 4 is free",
         ),
-        ([pascal(), pascal()], "syntax.variants.1: pascal needs all heads of layer 1, but 0 of 4 are free"),
+        (
+            [pascal(), pascal()],
+            "syntax.variants.1: pascal needs all heads of layer 1, but 0 of 4 are free",
+        ),
         ([pascal(layers=[3])], "there is no layer 3. This model has layers 1 to 2"),
         ([pascal(layers=[0])], "there is no layer 0. This model has layers 1 to 2"),
         ([{"name": "pascla"}], "there is no variant 'pascla'. Variants: "),
@@ -118,7 +128,8 @@ def test_the_same_seed_gives_the_same_weights():
 
 def test_a_module_in_the_working_folder_is_found(tmp_path, monkeypatch):
     (tmp_path / "lab_of_one.py").write_text(
-        '"""x"""\nfrom synmt.model.variant import Variant\n\n\nclass Kept(Variant):\n    pass\n', encoding="utf-8"
+        '"""x"""\nfrom synmt.model.variant import Variant\n\n\nclass Kept(Variant):\n    pass\n',
+        encoding="utf-8",
     )
     (tmp_path / "lab").mkdir()
     (tmp_path / "lab" / "kept.py").write_text("from lab_of_one import Kept\n", encoding="utf-8")
@@ -146,9 +157,12 @@ def test_a_variant_that_sets_its_signals_when_it_is_made_is_refused(write_module
         "late.found",
         "from synmt.model.variant import Variant\nfrom synmt.syntax.signals import DISTANCE\n\n\n"
         "class Found(Variant):\n    def __init__(self, place):\n        super().__init__(place)\n"
-        "        self.reads = (DISTANCE,)\n\n    def edit(self, terms, syntax):\n        return terms\n",
+        "        self.reads = (DISTANCE,)\n\n    def edit(self, terms, syntax):\n        return "
+        "terms\n",
     )
-    with pytest.raises(UsageError, match=r"^found sets `reads`, `learns` or `annotation` in __init__"):
+    with pytest.raises(
+        UsageError, match=r"^found sets `reads`, `learns` or `annotation` in __init__"
+    ):
         small_model({"name": "late.found"})
 
 
@@ -157,10 +171,17 @@ def test_a_recipe_is_checked_without_making_a_variant(monkeypatch):
         raise AssertionError("a variant was made")
 
     monkeypatch.setattr("synmt.model.variant.Variant.__init__", make)
-    syntax = {"variants": ({"name": "pascal", "heads": 2}, {"name": "dbsa", "layers": (1,), "heads": 1})}
+    syntax = {
+        "variants": ({"name": "pascal", "heads": 2}, {"name": "dbsa", "layers": (1,), "heads": 1})
+    }
     placed = place_variants(model_recipe(), SyntaxRecipe.model_validate(syntax))
-    assert [[variant.kind.__name__ for variant in layer] for layer in placed["source"]] == [["Pascal", "Dbsa"], []]
-    assert [signal.name for variant in placed["source"][0] for signal in variant.reads] == ["parent_middle"]
+    assert [[variant.kind.__name__ for variant in layer] for layer in placed["source"]] == [
+        ["Pascal", "Dbsa"],
+        [],
+    ]
+    assert [signal.name for variant in placed["source"][0] for signal in variant.reads] == [
+        "parent_middle"
+    ]
 
 
 def test_an_option_may_be_a_tuple(write_module):
@@ -202,7 +223,10 @@ class Reach(Variant):
 
 def test_a_signal_may_depend_on_options_and_stand_in_several_layers(write_module):
     write_module("own.reach", FAR)
-    small_model({"name": "own.reach", "layers": [1, 2], "heads": 2}, {"name": "own.reach", "heads": 1, "reach": 5})
+    small_model(
+        {"name": "own.reach", "layers": [1, 2], "heads": 2},
+        {"name": "own.reach", "heads": 1, "reach": 5},
+    )
     called = {"name": "own.reach", "called": "x", "heads": 1}
     with pytest.raises(UsageError, match="two different signals are called 'x'"):
         small_model({**called, "reach": 1}, {**called, "reach": 2})
@@ -211,14 +235,19 @@ def test_a_signal_may_depend_on_options_and_stand_in_several_layers(write_module
 def test_two_signals_of_one_name_are_refused(write_module):
     write_module(
         "mine.far",
-        "import numpy as np\nfrom synmt.model.variant import Variant\nfrom synmt.syntax.signals import Signal\n\n\n"
+        "import numpy as np\nfrom synmt.model.variant import Variant\nfrom synmt.syntax.signals "
+        "import Signal\n\n\n"
         "def nine(parse, word_of):\n    return np.full((len(word_of), len(word_of)), 9)\n\n\n"
-        "class Far(Variant):\n    reads = (Signal('distance', needs='parents', compute=nine, pad=0),)\n\n"
-        "    def edit(self, terms, syntax):\n        return terms.edit(bias=syntax.signals['distance'][:, None])\n",
+        "class Far(Variant):\n    reads = (Signal('distance', needs='parents', compute=nine, "
+        "pad=0),)\n\n"
+        "    def edit(self, terms, syntax):\n        return "
+        "terms.edit(bias=syntax.signals['distance'][:, None])\n",
     )
     far = {"name": "mine.far", "layers": [1], "heads": 2}
     small_model(far)
-    with pytest.raises(UsageError, match=r"two different signals are called 'distance', one of them by far"):
+    with pytest.raises(
+        UsageError, match=r"two different signals are called 'distance', one of them by far"
+    ):
         small_model({"name": "deps_san", "layers": [1], "heads": 2}, far)
 
 
@@ -240,11 +269,20 @@ class Wide(Variant):
 
 def test_an_option_without_a_default_has_to_be_set(write_module):
     write_module("needy.wide", WIDTH)
-    with pytest.raises(UsageError, match=r"syntax\.variants\.0 lacks 'width', which has no default\. Add `width: …`"):
+    with pytest.raises(
+        UsageError,
+        match=r"syntax\.variants\.0 lacks 'width', which has no default\. Add `width: …`",
+    ):
         place({"name": "needy.wide", "factor": 2.0})
-    with pytest.raises(UsageError, match=r"(?s)lacks 'width'.*no option 'widht'.*Did you mean 'width'"):
+    with pytest.raises(
+        UsageError, match=r"(?s)lacks 'width'.*no option 'widht'.*Did you mean 'width'"
+    ):
         place({"name": "needy.wide", "widht": 3})
     first, _ = place({"name": "needy.wide", "width": 3})
     assert first[0].width == 3
     _, width, factor = variant_keys("needy.wide")
-    assert (width.default, width.meaning, factor.default) == ("", "(Has no default.) Of nothing.", "1.0")
+    assert (width.default, width.meaning, factor.default) == (
+        "",
+        "(Has no default.) Of nothing.",
+        "1.0",
+    )

@@ -1,4 +1,5 @@
-"""A cached score equals the computed one, and is used only if its file is intact and of the same texts."""
+"""A cached score equals the computed one, and is used only if its file is intact and of the same
+texts."""
 
 import json
 
@@ -20,7 +21,9 @@ WORDS = ["the", "monkey", "eats", "a", "ripe", "banana"]
 def texts(seed, lines=60):
     """Draw translations, references and sources."""
     draw = np.random.default_rng(seed)
-    return [[" ".join(draw.choice(WORDS, draw.integers(0, 9))) for _ in range(lines)] for _ in range(3)]
+    return [
+        [" ".join(draw.choice(WORDS, draw.integers(0, 9))) for _ in range(lines)] for _ in range(3)
+    ]
 
 
 class Counting(MeanMetric):
@@ -52,8 +55,14 @@ def test_a_cached_score_equals_the_computed_one_bit_for_bit(cache, tmp_path, nam
     metric, (hypotheses, references, _) = make_metric(name), texts(0)
     expected = score(metric, hypotheses, references)
     for _ in range(2):
-        found = cached_score(metric, hypotheses, references, folder=tmp_path / "run" if in_a_run else None)
-        assert (found.value, found.signature, found.details) == (expected.value, metric.signature, expected.details)
+        found = cached_score(
+            metric, hypotheses, references, folder=tmp_path / "run" if in_a_run else None
+        )
+        assert (found.value, found.signature, found.details) == (
+            expected.value,
+            metric.signature,
+            expected.details,
+        )
         np.testing.assert_array_equal(found.statistics, expected.statistics, strict=True)
     assert len(files(tmp_path / "run" if in_a_run else cache)) == 1
 
@@ -155,7 +164,10 @@ def test_folders_that_cannot_be_written_to_are_not_an_error(tmp_path, monkeypatc
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "file"))
     expected = cached_score(metric, hypotheses, references).value
-    assert cached_score(metric, hypotheses, references, folder=tmp_path / "file" / "run").value == expected
+    assert (
+        cached_score(metric, hypotheses, references, folder=tmp_path / "file" / "run").value
+        == expected
+    )
     assert metric.asked == 2
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     for _ in range(2):
@@ -181,10 +193,19 @@ def test_a_run_stores_the_statistics_of_its_translations(cache, tmp_path, monkey
     translate_tests(run, run.recipe(), tests)
     scores = json.loads((folder / "scores.json").read_text())
     assert len(files(folder / "segments")) == len(scores) == 3
-    hypotheses, references = (list(read_lines(folder / f"{name}.txt")) for name in ("hypothesis", "reference"))
+    hypotheses, references = (
+        list(read_lines(folder / f"{name}.txt")) for name in ("hypothesis", "reference")
+    )
     for name, kept in scores.items():
         metric = make_metric(name)
         found = score(metric, hypotheses, references)
-        assert kept == {"score": found.value, "signature": found.signature, "details": found.details}
+        assert kept == {
+            "score": found.value,
+            "signature": found.signature,
+            "details": found.details,
+        }
         monkeypatch.setattr(metric, "statistics", None)
-        assert cached_score(metric, hypotheses, references, folder=folder / "segments").value == found.value
+        assert (
+            cached_score(metric, hypotheses, references, folder=folder / "segments").value
+            == found.value
+        )

@@ -21,7 +21,10 @@ def test_every_shipped_recipe_has_its_file_as_its_name():
     assert sorted(path.stem for path in shipped_recipes().values()) == sorted(
         path.stem for path in (ROOT / "recipes").rglob("*.yaml")
     )
-    assert shipped_recipes()["ablations/nc11-pascal-heads3"] == ROOT / "recipes/ablations/nc11-pascal-heads3.yaml"
+    assert (
+        shipped_recipes()["ablations/nc11-pascal-heads3"]
+        == ROOT / "recipes/ablations/nc11-pascal-heads3.yaml"
+    )
 
 
 @pytest.mark.parametrize("name", ["nc11-pascal", "nc11-pascal.yaml"])
@@ -42,7 +45,9 @@ def test_no_two_shipped_recipes_have_one_name_so_that_a_bare_name_is_enough():
 
 @pytest.mark.parametrize("own", ["nc11-pascal", "nc11-pascal.yaml"])
 def test_a_file_comes_before_a_shipped_recipe(tmp_path, own):
-    (tmp_path / own).write_text("source: en\ntarget: de\ncorpus: {name: controlled}\n", encoding="utf-8")
+    (tmp_path / own).write_text(
+        "source: en\ntarget: de\ncorpus: {name: controlled}\n", encoding="utf-8"
+    )
     assert load_recipe("nc11-pascal").corpus.name == "controlled"
 
 
@@ -51,7 +56,9 @@ def test_a_folder_of_the_same_name_hides_no_recipe(tmp_path):
     assert load_recipe("nc11-pascal").corpus.name == "nc11"
 
 
-@pytest.mark.parametrize("base", ["nc11-pascal", "nc11-pascal.yaml", "ablations/nc11-pascal-heads3"])
+@pytest.mark.parametrize(
+    "base", ["nc11-pascal", "nc11-pascal.yaml", "ablations/nc11-pascal-heads3"]
+)
 def test_a_persons_recipe_extends_a_shipped_one(tmp_path, base):
     (tmp_path / "mine.yaml").write_text(OWN.format(base=base), encoding="utf-8")
     recipe = load_recipe("mine.yaml")
@@ -60,7 +67,9 @@ def test_a_persons_recipe_extends_a_shipped_one(tmp_path, base):
 
 
 def test_what_lies_beside_a_recipe_is_extended_before_a_shipped_one(tmp_path):
-    (tmp_path / "nc11-base.yaml").write_text("source: en\ntarget: de\ncorpus: {folder: mine}\n", encoding="utf-8")
+    (tmp_path / "nc11-base.yaml").write_text(
+        "source: en\ntarget: de\ncorpus: {folder: mine}\n", encoding="utf-8"
+    )
     (tmp_path / "mine.yaml").write_text(OWN.format(base="nc11-base"), encoding="utf-8")
     assert load_recipe("mine").corpus.folder is not None
 
@@ -76,15 +85,23 @@ def test_a_recipe_may_have_the_name_of_the_shipped_one_that_it_extends(tmp_path)
     [
         (
             "nc11-pasca",
-            r"^nc11-pasca: file not found, and no recipe of this name ships with synmt\. Did you mean 'nc11-pa",
+            r"^nc11-pasca: file not found, and no recipe of this name ships with synmt\. Did you "
+            r"mean 'nc11-pa",
         ),
         (
             "nc11-pasca.yaml",
-            r"^nc11-pasca\.yaml: file not found, and no recipe of this .* Did you mean 'nc11-pascal'\?$",
+            r"^nc11-pasca\.yaml: file not found, and no recipe of this .* Did you mean "
+            r"'nc11-pascal'\?$",
         ),
         ("nc11-pascal-head3", r"ships with synmt\. Did you mean 'ablations/nc11-pascal-heads3'\?$"),
-        ("ablations/nc11-pascal-head3", r"ships with synmt\. Did you mean 'ablations/nc11-pascal-heads3'\?$"),
-        ("recipes/nc11-pascal.yaml", r"^recipes/nc11-pascal\.yaml: file not found\. Did you mean 'nc11-pascal'\?$"),
+        (
+            "ablations/nc11-pascal-head3",
+            r"ships with synmt\. Did you mean 'ablations/nc11-pascal-heads3'\?$",
+        ),
+        (
+            "recipes/nc11-pascal.yaml",
+            r"^recipes/nc11-pascal\.yaml: file not found\. Did you mean 'nc11-pascal'\?$",
+        ),
         ("elsewhere/zzzz.yaml", r"^elsewhere/zzzz\.yaml: file not found\.$"),
         ("qqqqqq", r"ships with synmt\. `synmt train --list` shows all names\.$"),
     ],
@@ -97,7 +114,8 @@ def test_a_recipe_that_is_nowhere_is_refused_with_the_nearest_name(given, said):
 def test_a_base_that_is_nowhere_names_the_recipe_that_extends_it(tmp_path):
     (tmp_path / "mine.yaml").write_text(OWN.format(base="nc11-bas"), encoding="utf-8")
     with pytest.raises(
-        UsageError, match=r"^mine\.yaml extends nc11-bas: .* ships with synmt\. Did you mean 'nc11-base'\?$"
+        UsageError,
+        match=r"^mine\.yaml extends nc11-bas: .* ships with synmt\. Did you mean 'nc11-base'\?$",
     ):
         load_recipe("mine.yaml")
 

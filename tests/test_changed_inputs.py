@@ -1,4 +1,5 @@
-"""A run whose texts, trees, parsers or first weights have changed since: it is not what its recipe now describes."""
+"""A run whose texts, trees, parsers or first weights have changed since: it is not what its recipe
+now describes."""
 
 import gzip
 import json
@@ -18,7 +19,14 @@ from synmt.training.pipeline import train
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
 
-SHORT = {**TRAINING, "max_steps": 2, "validate_every": 2, "validation_beam_size": 0, "average": 1, "use": "last"}
+SHORT = {
+    **TRAINING,
+    "max_steps": 2,
+    "validate_every": 2,
+    "validation_beam_size": 0,
+    "average": 1,
+    "use": "last",
+}
 GREEDY = {"beam_size": 1, "max_length_ratio": 0.1, "max_length_extra": 4}
 OWN = {"model": "own", "workers": 1, "device": "cpu"}
 MODEL_FILE = Path("own/en/pos/compact.pt")
@@ -34,7 +42,10 @@ KINDS = {
     "parts": {
         "syntax": {},
         "parser": {},
-        "corpus": {"train": [pair("train"), {**pair("more"), "weight": 0.5}], "valid": pair("valid")},
+        "corpus": {
+            "train": [pair("train"), {**pair("more"), "weight": 0.5}],
+            "valid": pair("valid"),
+        },
     },
     "parsed": {"parser": OWN, "syntax": {"variants": [PASCAL]}},
     "tasks": {"parser": OWN, "syntax": {}, "tasks": {"parsing": "dependencies"}},
@@ -54,8 +65,16 @@ def trained(tmp_path_factory):
             for language in ("en", "de"):
                 shutil.copy(text / f"valid.{language}", text / f"more.{language}")
             shutil.copytree(COMPACT, folder / "own")
-            write_recipe(folder / "one.yaml", Path("text"), training=SHORT, decoding=GREEDY, **KINDS[kind])
-            write_recipe(folder / "base.yaml", Path("text"), training=SHORT, decoding=GREEDY, **KINDS["plain"])
+            write_recipe(
+                folder / "one.yaml", Path("text"), training=SHORT, decoding=GREEDY, **KINDS[kind]
+            )
+            write_recipe(
+                folder / "base.yaml",
+                Path("text"),
+                training=SHORT,
+                decoding=GREEDY,
+                **KINDS["plain"],
+            )
             if kind == "based":
                 succeed("train", "base.yaml", cwd=folder)
             succeed("train", "one.yaml", cwd=folder)
@@ -94,23 +113,36 @@ def compress():
     [
         ("plain", partial(add_pair, "train"), "training text (text/train.en and text/train.de)"),
         ("plain", partial(add_pair, "valid"), "validation text (text/valid.en and text/valid.de)"),
-        ("gold", partial(add_line, "text/valid.en.conllu"), "trees of the source (text/valid.en.conllu)"),
+        (
+            "gold",
+            partial(add_line, "text/valid.en.conllu"),
+            "trees of the source (text/valid.en.conllu)",
+        ),
         ("parts", partial(add_pair, "more"), "training text (text/more.en and text/more.de)"),
         ("parsed", partial(add_line, MODEL_FILE), "parser of the source (en/pos/compact.pt)"),
         ("tasks", partial(add_line, MODEL_FILE), "parser of the source (en/pos/compact.pt)"),
-        ("based", partial(add_line, "runs/base/model.safetensors"), "weights of model.init (runs/base)"),
+        (
+            "based",
+            partial(add_line, "runs/base/model.safetensors"),
+            "weights of model.init (runs/base)",
+        ),
     ],
     ids=["text", "valid", "trees", "part", "parser", "task", "init"],
 )
 def test_a_change_is_named_and_nothing_is_trained(copied, kind, change, said):
     copied(kind)
     change()
-    error = f"runs/one: its inputs have changed since this run was started: {said}. Give the new run another name"
+    error = (
+        f"runs/one: its inputs have changed since this run was started: {said}. Give the new "
+        "run another name"
+    )
     for more in ([], ["training.max_steps=4"], ["--seeds", "2"]):
         assert error in fail(2, "train", "one.yaml", *more)
     plan = synmt("train", "one.yaml", "--dry-run")
     assert (plan.returncode, error in plan.stderr.decode()) == (2, True)
-    assert ["train", "runs/one", "changed"] in [line.split()[:3] for line in plan.stdout.decode().splitlines()]
+    assert ["train", "runs/one", "changed"] in [
+        line.split()[:3] for line in plan.stdout.decode().splitlines()
+    ]
     with pytest.raises(UsageError, match="its inputs have changed"):
         list(train("one.yaml"))
     assert not Path("runs/one-seed2").exists()
@@ -120,7 +152,13 @@ def forget():
     """Make the run one of an earlier version."""
     path = Path("runs/one/run.json")
     path.write_text(
-        json.dumps({key: one for key, one in json.loads(path.read_text()).items() if key not in ("inputs", "checksum")})
+        json.dumps(
+            {
+                key: one
+                for key, one in json.loads(path.read_text()).items()
+                if key not in ("inputs", "checksum")
+            }
+        )
     )
     add_pair("train")
 
@@ -148,7 +186,10 @@ def test_what_is_gone_or_reads_the_same_has_not_changed(copied, kind, change):
     ("change", "said"),
     [
         (partial(add_pair, "train"), "the two were not trained with the same training text."),
-        (partial(add_pair, "test"), "the two were not tested on the same sentences (tests/test/source.txt)."),
+        (
+            partial(add_pair, "test"),
+            "the two were not tested on the same sentences (tests/test/source.txt).",
+        ),
     ],
     ids=["train", "test"],
 )
@@ -173,7 +214,11 @@ def test_the_hash_of_a_large_text_is_stored_as_it_is_read(tmp_path, monkeypatch)
     plain = tmp_path / "text"
     plain.write_bytes(b"a text\n")
     for _ in range(2):
-        assert stored_sha256(path, unpacked=True) == stored_sha256(plain, unpacked=True) == stored_sha256(plain)
+        assert (
+            stored_sha256(path, unpacked=True)
+            == stored_sha256(plain, unpacked=True)
+            == stored_sha256(plain)
+        )
         assert stored_sha256(path) != stored_sha256(plain)
     monkeypatch.setattr(reading, "sha256", None)
     assert stored_sha256(path, unpacked=True) == stored_sha256(tmp_path / "text.gz", unpacked=True)

@@ -21,7 +21,9 @@ def project(tmp_path_factory):
     plain.write_info(finished_at="2026-02-01T00:00:00+00:00")
     plain.test_folder("test").mkdir(parents=True)
     for name, lines in (("source", TEXT[:3]), ("reference", TEXT[3:]), ("hypothesis", TEXT[3:])):
-        (plain.test_folder("test") / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
+        (plain.test_folder("test") / f"{name}.txt").write_text(
+            "".join(f"{line}\n" for line in lines)
+        )
     pascal = make_run(folder / "runs/pascal", PASCAL)
     gone = make_run(folder / "runs/gone", PASCAL)
     gone.write_info(parser={**pascal.info()["parser"], "model": "/where/it/was"})
@@ -41,13 +43,20 @@ def controlled(project, **parser):
     [
         ({"control": "random"}, "the run replaces every tree by a random tree (parser.control)"),
         ({"rewire": 0.3}, "the run gives 30 % of the words another parent (parser.rewire)"),
-        ({"control": "left", "rewire": 1.0}, "left-branching chain (parser.control) and gives 100 % of the words"),
+        (
+            {"control": "left", "rewire": 1.0},
+            "left-branching chain (parser.control) and gives 100 % of the words",
+        ),
     ],
     ids=str,
 )
-def test_other_trees_are_refused_where_a_control_replaces_them_and_given_ones_warned_of(project, parser, said):
+def test_other_trees_are_refused_where_a_control_replaces_them_and_given_ones_warned_of(
+    project, parser, said
+):
     run = controlled(project, **parser)
-    errors = fail(2, "translate", "--run", run, "--parse-override", project / "flat.conllu", text=INPUT)
+    errors = fail(
+        2, "translate", "--run", run, "--parse-override", project / "flat.conllu", text=INPUT
+    )
     assert said in errors
     assert "--parse-override: " in errors
     warned = succeed("translate", "--run", run, "--parses", project / "flat.conllu", text=INPUT)
@@ -63,7 +72,12 @@ def test_gold_trees_are_no_control_of_those_that_are_given(project):
 
 @pytest.mark.parametrize(
     ("value", "sign", "written"),
-    [(-0.00004, "", "0.0000"), (-0.0, "+", "+0.0000"), (-0.00006, "", "-0.0001"), (1.25, "+", "+1.2500")],
+    [
+        (-0.00004, "", "0.0000"),
+        (-0.0, "+", "+0.0000"),
+        (-0.00006, "", "-0.0001"),
+        (1.25, "+", "+1.2500"),
+    ],
 )
 def test_no_number_is_less_than_nothing_by_nothing(value, sign, written):
     assert format_number(value, sign) == written
@@ -71,7 +85,11 @@ def test_no_number_is_less_than_nothing_by_nothing(value, sign, written):
 
 @pytest.mark.parametrize(
     "command",
-    [("translate",), ("analyze", "--by-length"), ("analyze", "--by-length", "--by-distance", "--parses", "t.conllu")],
+    [
+        ("translate",),
+        ("analyze", "--by-length"),
+        ("analyze", "--by-length", "--by-distance", "--parses", "t.conllu"),
+    ],
     ids=str,
 )
 def test_a_run_that_was_not_named_is_named_once_unless_all_is_quiet(project, command):
@@ -106,5 +124,7 @@ def test_a_parser_that_has_moved_is_named_by_an_option(project):
 
 
 def test_a_parser_is_of_no_use_to_a_model_that_reads_no_trees(project):
-    done = succeed("translate", "--run", "runs/plain", "--parser", "compact", text=INPUT, cwd=project)
+    done = succeed(
+        "translate", "--run", "runs/plain", "--parser", "compact", text=INPUT, cwd=project
+    )
     assert b"the model reads no trees, so --parser has no effect" in done.stderr

@@ -56,7 +56,9 @@ def write(folder, hypothesis, *, references=REFERENCES, test="test"):
 
 def finish(folder, when="2026-01-01T00:00:00", recipe=RECIPE, **info):
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.json").write_text(json.dumps({"format": 1, "status": "finished", "finished_at": when, **info}))
+    (folder / "run.json").write_text(
+        json.dumps({"format": 1, "status": "finished", "finished_at": when, **info})
+    )
     (folder / "recipe.yaml").write_text(recipe)
 
 
@@ -104,7 +106,10 @@ def test_several_analyses_name_the_test_set_once(runs):
 
 
 def test_options_override_the_scoring_of_the_recipe(runs):
-    assert "case:mixed|eff:no|tok:char" in report("--by-length", "--cased", "--tokenize", "char")["signature"]
+    assert (
+        "case:mixed|eff:no|tok:char"
+        in report("--by-length", "--cased", "--tokenize", "char")["signature"]
+    )
 
 
 def test_a_baseline_run_and_its_file_give_the_same_table(runs):
@@ -112,9 +117,16 @@ def test_a_baseline_run_and_its_file_give_the_same_table(runs):
     by_file = report("--by-length", "--baseline", PLAIN / "hypothesis.txt")
     total, of_file = (one["groups"][0]["all"]["systems"] for one in (by_run, by_file))
     assert list(total.values()) == list(of_file.values())
-    assert (by_run["system"], by_run["baseline"], by_file["baseline"]) == ("pascal", "plain", "hypothesis.txt")
+    assert (by_run["system"], by_run["baseline"], by_file["baseline"]) == (
+        "pascal",
+        "plain",
+        "hypothesis.txt",
+    )
     score, base = (total[name]["score"] for name in ("pascal", "plain"))
-    assert score["value"] == score_system(GOOD, REFERENCES, tokenize="intl", lowercase=True)["bleu"].value
+    assert (
+        score["value"]
+        == score_system(GOOD, REFERENCES, tokenize="intl", lowercase=True)["bleu"].value
+    )
     assert score["difference"] == score["value"] - base["value"]
 
 
@@ -134,7 +146,9 @@ def test_a_file_of_labels_replaces_those_of_the_run(runs):
     assert [row["group"] for row in found["groups"][0]["rows"]] == ["a", "b"]
     assert len(found["groups"]) == 1
     both = run("--by-length", "--by-label", path)
-    assert [name in both.stdout for name in ("source length (words)", "kind", "exact match")] == [True] * 3
+    assert [name in both.stdout for name in ("source length (words)", "kind", "exact match")] == [
+        True
+    ] * 3
 
 
 def test_a_label_that_names_each_sentence_is_left_out_unless_chosen(runs, monkeypatch, caplog):
@@ -146,7 +160,9 @@ def test_a_label_that_names_each_sentence_is_left_out_unless_chosen(runs, monkey
 
 
 def test_only_the_sentences_that_meet_all_conditions_are_scored(runs):
-    found = report("--by-label", "--by-length", "--where", "attractors=1", "--baseline", runs / "plain")
+    found = report(
+        "--by-label", "--by-length", "--where", "attractors=1", "--baseline", runs / "plain"
+    )
     length, attractors, ids = found["groups"]
     assert found["where"] == ["attractors=1"]
     assert [row["group"] for row in attractors["rows"]] == ["1"]
@@ -160,7 +176,9 @@ def test_only_the_sentences_that_meet_all_conditions_are_scored(runs):
 
 
 def test_the_title_names_the_conditions(runs):
-    result = run("--by-label", "--label", "attractors", "--where", "attractors!=0", "--where", "id=z")
+    result = run(
+        "--by-label", "--label", "attractors", "--where", "attractors!=0", "--where", "id=z"
+    )
     assert result.stdout.splitlines()[0] == "pascal on the test set, where attractors!=0 and id=z"
     assert ["1", "*", "1", "100.0%"] in [line.split()[:4] for line in result.stdout.splitlines()]
     assert report("--by-length")["where"] == []
@@ -178,9 +196,17 @@ def test_conditions_read_the_labels_of_a_file(runs):
     path = runs / "own.tsv"
     path.write_text("kind\na\nb\nb\n")
     files = FILES + SOURCE_FILE
-    assert report(path, "--by-length", *files, "--where", "kind=b")["groups"][0]["all"]["sentences"] == 2
-    assert report("--by-label", path, *files, "--where", "kind!=b")["groups"][0]["all"]["sentences"] == 1
-    assert "there are no labels of hypothesis.txt" in str(run("--by-length", *files, "--where", "kind=b").exception)
+    assert (
+        report(path, "--by-length", *files, "--where", "kind=b")["groups"][0]["all"]["sentences"]
+        == 2
+    )
+    assert (
+        report("--by-label", path, *files, "--where", "kind!=b")["groups"][0]["all"]["sentences"]
+        == 1
+    )
+    assert "there are no labels of hypothesis.txt" in str(
+        run("--by-length", *files, "--where", "kind=b").exception
+    )
 
 
 def test_files_need_no_run(runs):
@@ -211,32 +237,66 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
         (["--parser", "de"], "no analysis is chosen. Choose one or more of"),
         (["labels.tsv"], f"LABELS.tsv needs {GROUPED}. Add one of them."),
         (["--gates", "--cased"], f"--lowercase/--cased needs {GROUPED} or"),
-        (["--attention", "--what", "cross", "--parser", "x"], "--parser: `--what cross` compares nothing with trees"),
-        (["--trees", "--by-length", "--plot", "x.png"], "x.png: several analyses would draw into one file"),
+        (
+            ["--attention", "--what", "cross", "--parser", "x"],
+            "--parser: `--what cross` compares nothing with trees",
+        ),
+        (
+            ["--trees", "--by-length", "--plot", "x.png"],
+            "x.png: several analyses would draw into one file",
+        ),
         (["--by-length", "labels.tsv"], "no chosen analysis uses the labels. Add `--by-label`"),
         (["--by-length", "--buckets", "20,10"], "does not name or list buckets"),
         (["--by-length", "--unit", "word"], "Did you mean 'words'?"),
         (["--by-length", "--metric", "blu"], "Did you mean 'bleu'?"),
-        (["--by-length", "--test", "chalenge"], "Its test sets: challenge, test. Did you mean 'challenge'?"),
+        (
+            ["--by-length", "--test", "chalenge"],
+            "Its test sets: challenge, test. Did you mean 'challenge'?",
+        ),
         (["--by-label", "--label", "atractors"], "Did you mean 'attractors'?"),
         (["--where", "id=x"], f"--where needs {GROUPED}. Add one of them."),
-        (["--by-length", "--label", "id", "--where", "id=x"], "no chosen analysis uses the labels. Add `--by-label`"),
+        (
+            ["--by-length", "--label", "id", "--where", "id=x"],
+            "no chosen analysis uses the labels. Add `--by-label`",
+        ),
         (["--by-length", "--where", "atractors=1"], "Did you mean 'attractors'?"),
-        (["--by-length", "--where", "attractors=3"], "label 'attractors' has no value '3'. Its values: 0, 1."),
-        (["--by-label", "--where", "id=x", "--where", "id=y"], "no test sentence has id=x and id=y"),
-        (["--by-length", "--test", "challenge", "--where", "id=x"], "there are no labels of the test set challenge"),
+        (
+            ["--by-length", "--where", "attractors=3"],
+            "label 'attractors' has no value '3'. Its values: 0, 1.",
+        ),
+        (
+            ["--by-label", "--where", "id=x", "--where", "id=y"],
+            "no test sentence has id=x and id=y",
+        ),
+        (
+            ["--by-length", "--test", "challenge", "--where", "id=x"],
+            "there are no labels of the test set challenge",
+        ),
         (["--by-label", "--test", "challenge"], "there are no labels of the test set challenge"),
         (["--by-length", "--plot", "x.bmp"], "unsupported picture format"),
         (["--by-depth", "--unit", "pieces"], "no chosen analysis uses --unit. Add `--by-length`"),
-        (["--by-length", "--top", "5"], "--top needs --compare or --words or --ngrams. Add one of them."),
-        (["--words", "tag", "--top", "5"], "no chosen analysis uses --top. Add `--compare` or `--ngrams`"),
-        (["--by-length", "--parser", "x"], "no chosen analysis uses --parser. Add `--by-depth` or `--by-distance` or "),
+        (
+            ["--by-length", "--top", "5"],
+            "--top needs --compare or --words or --ngrams. Add one of them.",
+        ),
+        (
+            ["--words", "tag", "--top", "5"],
+            "no chosen analysis uses --top. Add `--compare` or `--ngrams`",
+        ),
+        (
+            ["--by-length", "--parser", "x"],
+            "no chosen analysis uses --parser. Add `--by-depth` or `--by-distance` or ",
+        ),
         (["--words", "frequency", "--parser", "x"], "no chosen analysis uses --parser"),
         (["--words", "frequency", "--parses", "x"], "no chosen analysis uses --parses"),
-        (["--by-depth", "--parses", "x", "--parser", "y"], "`--parses` has the trees, and no parser is needed"),
+        (
+            ["--by-depth", "--parses", "x", "--parser", "y"],
+            "`--parses` has the trees, and no parser is needed",
+        ),
         (
             ["--by-length", "--ngrams", "--hypotheses", "-", "h", "--references", "r"],
-            "--hypotheses: standard input can be read only once, but --by-length and --ngrams need it. Give a file.",
+            "--hypotheses: standard input can be read only once, but --by-length and --ngrams need "
+            "it. Give a file.",
         ),
         (["--by-length", "--trees", "--run", "a", "b"], "--trees is about one run, not 2"),
         (["--by-length", "--hypotheses", "h"], "translations need their references"),
@@ -252,7 +312,10 @@ def test_wrong_usage_is_explained_in_one_message(runs, arguments, message):
 
 def test_an_option_with_one_value_is_refused_where_it_is_given_twice(runs):
     twice = synmt("analyze", "--by-length", *["--baseline", "runs/plain"] * 2)
-    assert (twice.returncode, "--baseline is given more than once" in twice.stderr.decode()) == (2, True)
+    assert (twice.returncode, "--baseline is given more than once" in twice.stderr.decode()) == (
+        2,
+        True,
+    )
     assert synmt("-q", "analyze", "--by-length", *["--where", "attractors=1"] * 2).returncode == 0
 
 

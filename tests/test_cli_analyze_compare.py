@@ -53,13 +53,19 @@ def test_two_runs_are_compared_with_trees_and_both_alignments(runs, tmp_path):
     found = report("--compare", *runs, "--html", page, "--top", "2")
     first, second = systems(found)
     assert (first["system"], second["system"], found["test"]) == ("A: base", "B: reader", "test")
-    assert (found["metric"], found["ranked_by"], found["parser"]) == ("BLEU", "chrF2", "Stanza (compact, en)")
+    assert (found["metric"], found["ranked_by"], found["parser"]) == (
+        "BLEU",
+        "chrF2",
+        "Stanza (compact, en)",
+    )
     assert second["wins"] + second["ties"] + second["losses"] == 4
     assert list(found["sentence_scores"]) == ["base", "reader"]
     assert len(found["sentences"]) == 2
     for one in found["sentences"]:
         assert one["source"] == ENGLISH[one["line"] - 1]
-        assert len(one["tree"]["parents"]) == len(one["tree"]["relations"]) == len(one["source_words"])
+        assert (
+            len(one["tree"]["parents"]) == len(one["tree"]["relations"]) == len(one["source_words"])
+        )
         assert one["tree"]["relations"].count("root") == 1
         # every line of OTHER has at least a word and a full stop, with pieces
         assert one["alignments"][0]
@@ -71,7 +77,14 @@ def test_two_runs_are_compared_with_trees_and_both_alignments(runs, tmp_path):
 
 
 def test_two_files_are_compared_and_the_difference_is_marked(files, tmp_path):
-    given = ["--references", files["references"], "--source", files["source.en"], "--plot", tmp_path / "boxes.svg"]
+    given = [
+        "--references",
+        files["references"],
+        "--source",
+        files["source.en"],
+        "--plot",
+        tmp_path / "boxes.svg",
+    ]
     printed, said = analyze("--compare", files["a"], files["b"], *given)
     assert printed.startswith("a and b, sentence by sentence\n\nsystem ")
     rows = [line.split() for line in printed.splitlines()]
@@ -79,19 +92,27 @@ def test_two_files_are_compared_and_the_difference_is_marked(files, tmp_path):
     assert rows[4][-3:] == ["2", "2", "0"]
     assert "  source            A dog sees the two cats on the table.\n" in printed
     assert re.search(
-        r"\n +A +[\d.]+  Ein Hund\.\n +B +100\.0  Ein Hund \[sieht die zwei Katzen auf dem Tisch\]", printed
+        r"\n +A +[\d.]+  Ein Hund\.\n +B +100\.0  Ein Hund \[sieht die zwei Katzen auf dem Tisch\]",
+        printed,
     )
     assert "chrF2|" in printed
     assert "is parsed as" not in said
     assert ">a<" in (tmp_path / "boxes.svg").read_text(encoding="utf-8")
     same = write_lines(tmp_path / "same", OTHER)
-    assert "All systems have equal scores in every sentence." in analyze("--compare", files["a"], same, *given)[0]
+    assert (
+        "All systems have equal scores in every sentence."
+        in analyze("--compare", files["a"], same, *given)[0]
+    )
 
 
 def test_files_need_no_source_and_any_metric_can_be_used(files):
     given = ["--references", files["references"], "--metric", "ter"]
     found = report("--compare", files["b"], files["a"], *given)
-    assert (found["ranked_by"], found["higher_is_better"], systems(found)[1]["losses"]) == ("TER", False, 2)
+    assert (found["ranked_by"], found["higher_is_better"], systems(found)[1]["losses"]) == (
+        "TER",
+        False,
+        2,
+    )
     assert systems(found)[1]["difference"] > 0
     for one in found["sentences"]:
         assert one["gain"] < 0
@@ -105,7 +126,9 @@ def test_a_run_can_be_compared_with_a_file_in_either_order(runs, files):
         of_file, of_run = one["alignments"]
         assert of_file is None
         assert of_run
-    assert systems(report("--compare", runs[0], files["b"]))[1]["wins"] == systems(found)[1]["losses"]
+    assert (
+        systems(report("--compare", runs[0], files["b"]))[1]["wins"] == systems(found)[1]["losses"]
+    )
 
 
 def test_systems_that_tokenize_differently_have_trees_but_no_alignments(runs, tmp_path):
@@ -114,7 +137,8 @@ def test_systems_that_tokenize_differently_have_trees_but_no_alignments(runs, tm
         split = [" ".join(line.replace(" ", "␣")) for line in lines]
         write_lines(tokens_folder(Run(letters).test_folder("test")) / f"{name}.txt", split)
     page = tmp_path / "page.html"
-    # the recipe of the last run names the languages, but its tokenizer does not concern the raw text
+    # the recipe of the last run names the languages, but its tokenizer does not concern the raw
+    # text
     printed, said = analyze("--compare", runs[0], letters, "--html", page, "--json")
     assert "no alignments: the systems tokenize the source in different ways" in said
     assert "assuming the source is English" not in said
@@ -132,7 +156,9 @@ def test_a_language_without_a_parser_leaves_the_trees_out(tmp_path, files, monke
     given = ["--references", files["references"], "--source", source, "--json"]
     printed, said = analyze("--compare", files["a"], files["b"], *given)
     assert "no trees of the source: " in said
-    assert all(one["tree"] is None and one["source_words"] for one in json.loads(printed)["sentences"])
+    assert all(
+        one["tree"] is None and one["source_words"] for one in json.loads(printed)["sentences"]
+    )
     # a chosen parser must exist
     analyze("--compare", files["a"], files["b"], *given, "--parser", tmp_path / "none", code=1)
 
@@ -143,7 +169,10 @@ def test_systems_with_equal_names_are_called_by_their_paths(files, tmp_path):
     given = ["--references", files["references"], "--source", source, "--json"]
     printed, said = analyze("--compare", files["a"], other, *given)
     found = json.loads(printed)
-    assert "assuming the source is English: its file name does not end in a language code such as `.de`" in said
+    assert (
+        "assuming the source is English: its file name does not end in a language code such "
+        "as `.de`" in said
+    )
     assert list(found["sentence_scores"]) == [str(files["a"]), str(other)]
 
 
@@ -156,7 +185,11 @@ def test_systems_that_cannot_be_compared_are_refused(runs, files, tmp_path):
         (1, (files["a"], tmp_path / "gone", *references), gone),
         (1, (files["a"], tmp_path / "shrot", *references), f"Did you mean '{short}'?"),
         (2, (*runs, *references), "a run has its own source and references"),
-        (2, (files["a"], files["b"], *references, "--test", "x"), "--test: files belong to no test set"),
+        (
+            2,
+            (files["a"], files["b"], *references, "--test", "x"),
+            "--test: files belong to no test set",
+        ),
         (2, (*runs, "--test", "x"), "the run has no test set 'x'"),
         (2, (*runs, "--plot", "x.txt"), "x.txt: unsupported picture format"),
         (1, (files["a"], short, *references), "short: 2 lines, but "),
@@ -188,7 +221,9 @@ def test_letters_without_a_font_are_warned_of_except_for_svg(runs, tmp_path, mon
         assert (f"warning: {plot}: no installed font has 猿; install one" in said) is warns
 
 
-@pytest.mark.parametrize("arguments", [("--compare", "-", "-"), ("--compare", "a", "-", "--references", "-")])
+@pytest.mark.parametrize(
+    "arguments", [("--compare", "-", "-"), ("--compare", "a", "-", "--references", "-")]
+)
 def test_standard_input_is_read_only_once(arguments):
     printed, said = analyze(*arguments, code=2)
     assert printed == ""
@@ -199,7 +234,9 @@ def test_standard_input_is_read_only_once(arguments):
 @pytest.fixture(scope="module")
 def controlled(tmp_path_factory):
     """A run whose model reads random trees instead of the parser's."""
-    run = put_under(write_run(tmp_path_factory.mktemp("controlled") / "random", GERMAN, PASCAL), "random")
+    run = put_under(
+        write_run(tmp_path_factory.mktemp("controlled") / "random", GERMAN, PASCAL), "random"
+    )
     own = Translator.load(Run(run), device="cpu").translate(ENGLISH)
     write_lines(run / "tests" / "test" / "hypothesis.txt", [one.text for one in own])
     return run
@@ -225,17 +262,27 @@ def test_trees_that_replace_the_parsers_trees_are_reported(controlled):
 
 
 def test_a_model_of_gold_trees_warns_that_groups_use_parsed_trees(tmp_path):
-    for number, (control, what) in enumerate((("gold", "gold trees"), ("none", "trees from files"))):
+    for number, (control, what) in enumerate(
+        (("gold", "gold trees"), ("none", "trees from files"))
+    ):
         run = put_under(write_run(tmp_path / str(number), GERMAN, PASCAL, parser=False), control)
         _, said = analyze("--by-depth", "--run", run)
-        assert f"the model was trained on {what}, but these trees are the parser's; to use the model's, give" in said
+        assert (
+            f"the model was trained on {what}, but these trees are the parser's; to use the "
+            "model's, give" in said
+        )
     plain = write_run(tmp_path / "plain", GERMAN, parser=False)
     assert "was trained on" not in analyze("--by-depth", "--run", plain)[1]
 
 
 def test_the_page_is_written_even_if_stdout_is_closed(files, tmp_path):
     page = tmp_path / "page.html"
-    given = {"hypotheses": files["a"], "references": files["references"], "source": files["source.en"], "html": page}
+    given = {
+        "hypotheses": files["a"],
+        "references": files["references"],
+        "source": files["source.en"],
+        "html": page,
+    }
     options = [part for name, path in given.items() for part in (f"--{name}", str(path))]
     # a table is written at once, unlike plain lines
     with Piped("analyze", "--by-length", *options) as process:

@@ -19,8 +19,11 @@ GERMAN = [*TEXT[3:], "Ja.", "", "Ein Hund.", LANG]
 TREE = {"name": "latent_tree"}
 
 
-def write_run(folder, *variants, model=LSTM, languages=("de", "en"), parser="compact", tests=("test",)):
-    """Write a finished run from German to English with random weights, and its translations of test sets."""
+def write_run(
+    folder, *variants, model=LSTM, languages=("de", "en"), parser="compact", tests=("test",)
+):
+    """Write a finished run from German to English with random weights, and its translations of test
+    sets."""
     source, target = languages
     target_parser = {"model": parser, "device": "cpu"}
     sections = {"source": source, "target": target, "target_parser": target_parser}
@@ -51,8 +54,22 @@ def test_the_report_the_page_and_the_figure_agree(run, tmp_path):
     assert "sentences left out: 2 with more pieces than the model takes, 2 without words\n" in said
     assert report["words_without_pieces"] == 0
     first = report["lines"][0]
-    assert [word["word"] for word in first["words"]] == ["The", "monkey", "eats", "a", "banana", "."]
-    assert [word["tag"] for word in first["words"]] == ["DET", "NOUN", "VERB", "DET", "NOUN", "PUNCT"]
+    assert [word["word"] for word in first["words"]] == [
+        "The",
+        "monkey",
+        "eats",
+        "a",
+        "banana",
+        ".",
+    ]
+    assert [word["tag"] for word in first["words"]] == [
+        "DET",
+        "NOUN",
+        "VERB",
+        "DET",
+        "NOUN",
+        "PUNCT",
+    ]
     assert all(0 < word["norm"] < 1 for line in report["lines"] for word in line["words"])
     assert report["sentences"] == 3
     [table] = report["tables"]
@@ -60,7 +77,10 @@ def test_the_report_the_page_and_the_figure_agree(run, tmp_path):
     assert report["words"] == sum(len(line["words"]) for line in report["lines"])
     text = page.read_text(encoding="utf-8")
     for word in first["words"]:
-        assert f'{word["word"]}<small dir="ltr" lang="en">{word["tag"]} {word["norm"]:.3f}</small>' in text
+        assert (
+            f'{word["word"]}<small dir="ltr" lang="en">{word["tag"]} {word["norm"]:.3f}</small>'
+            in text
+        )
     assert text.count("<img ") == 1
     drawn = plot.read_text(encoding="utf-8")
     for row in table["rows"]:
@@ -85,7 +105,9 @@ def test_the_table_is_for_people(run, tmp_path):
     assert "choose another one with --test" not in said
 
 
-@pytest.mark.parametrize(("option", "what"), [("--html", "not an HTML file name"), ("--plot", "unsupported picture")])
+@pytest.mark.parametrize(
+    ("option", "what"), [("--html", "not an HTML file name"), ("--plot", "unsupported picture")]
+)
 def test_a_wrong_file_ending_is_refused_before_anything_is_read(tmp_path, option, what):
     printed, said = output(tmp_path / "no-run", option, "gates.txt", code=2)
     assert printed == ""
@@ -100,7 +122,11 @@ def test_an_unknown_test_set_and_a_run_without_translations_are_errors(run, tmp_
 
 @pytest.mark.parametrize(
     ("model", "variants"),
-    [({"size": "tiny", "model_dim": 16, "feedforward_dim": 16}, []), (LSTM, []), (LSTM, [{**TREE, "sets": 1}])],
+    [
+        ({"size": "tiny", "model_dim": 16, "feedforward_dim": 16}, []),
+        (LSTM, []),
+        (LSTM, [{**TREE, "sets": 1}]),
+    ],
     ids=["transformer", "lstm", "one set"],
 )
 def test_a_run_without_gates_is_refused_with_the_models_that_have_them(tmp_path, model, variants):
@@ -111,7 +137,9 @@ def test_a_run_without_gates_is_refused_with_the_models_that_have_them(tmp_path,
     assert "latent_tree (`sets: 2`) have gates" in said
 
 
-def test_a_language_without_a_compact_parser_is_parsed_by_stanzas_official_one(tmp_path, monkeypatch):
+def test_a_language_without_a_compact_parser_is_parsed_by_stanzas_official_one(
+    tmp_path, monkeypatch
+):
     shutil.copytree(COMPACT / "en", tmp_path / "de")
     listed = json.loads((COMPACT / "resources.json").read_text(encoding="utf-8"))
     (tmp_path / "resources.json").write_text(json.dumps({"de": listed["en"]}), encoding="utf-8")
@@ -160,12 +188,19 @@ def test_a_chosen_parser_replaces_the_recipes_and_its_package(tmp_path):
     named = make_analysis_parser(recipe, "target", model="compact")
     assert (named.model, named.language, named.device) == ("compact", "en", "cpu")
     other = {"model": "compact", "package": "ewt"}
-    changed = recipe.model_copy(update={"target_parser": recipe.target_parser.model_copy(update=other)})
-    packages = [make_analysis_parser(changed, "target", model=model).package for model in ("compact", str(COMPACT))]
+    changed = recipe.model_copy(
+        update={"target_parser": recipe.target_parser.model_copy(update=other)}
+    )
+    packages = [
+        make_analysis_parser(changed, "target", model=model).package
+        for model in ("compact", str(COMPACT))
+    ]
     assert packages == ["ewt", "default"]
 
 
-def test_a_run_without_a_recorded_parser_is_refused_before_anything_is_tagged(tmp_path, monkeypatch):
+def test_a_run_without_a_recorded_parser_is_refused_before_anything_is_tagged(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr("synmt.analysis.gates.report.parse_lines", None)
     run = write_run(tmp_path / "run", TREE, {"name": "tag_embedding"})
     _, said = output(run, code=2)

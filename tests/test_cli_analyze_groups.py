@@ -1,4 +1,5 @@
-"""`synmt analyze --by-length`, `--by-depth`, `--by-distance` and `--by-relation`, with given trees and parsed ones."""
+"""`synmt analyze --by-length`, `--by-depth`, `--by-distance` and `--by-relation`, with given trees
+and parsed ones."""
 
 import re
 import shlex
@@ -49,7 +50,12 @@ def place(tmp_path, monkeypatch):
     """Two runs, the newer one syntax-aware, the same texts as files, and trees of the source."""
     make_run(tmp_path / "runs" / "pascal", GOOD, "2026-01-02", parser=StanzaParser("en").identity)
     make_run(tmp_path / "runs" / "plain", POOR, "2026-01-01")
-    for name, lines in (("good.de", GOOD), ("poor.de", POOR), ("reference.de", REFERENCES), ("source.en", SOURCE)):
+    for name, lines in (
+        ("good.de", GOOD),
+        ("poor.de", POOR),
+        ("reference.de", REFERENCES),
+        ("source.en", SOURCE),
+    ):
         write_lines(tmp_path / name, lines)
     write_lines(tmp_path / "reference", REFERENCES)
     write_lines(tmp_path / "many.tsv", ["\t".join("123456789")] * 13)
@@ -75,17 +81,28 @@ def test_trees_that_are_given_make_the_groups(place, caplog, given):
     depth, mean, longest, relation = found["groups"]
     assert (depth["by"], groups(depth)) == ("source tree depth", {"0": 6, ">0": 6})
     assert (mean["by"], groups(mean)) == ("source mean distance to the parent", {"≤0": 6, ">0": 6})
-    assert (longest["by"], groups(longest)) == ("source longest distance to the parent", {"0": 6, ">0": 6})
+    assert (longest["by"], groups(longest)) == (
+        "source longest distance to the parent",
+        {"0": 6, ">0": 6},
+    )
     # det, nsubj and obj are in the same six sentences, too few for a row
     assert (relation["by"], groups(relation)) == ("source relation", {"punct": 12})
-    assert "relations in fewer than 10 sentences are left out: det, nsubj and obj" in caplog.messages
+    assert (
+        "relations in fewer than 10 sentences are left out: det, nsubj and obj" in caplog.messages
+    )
     assert "exact match" not in run("--by-relation", *given, *GOLD).stdout
 
 
 def test_a_group_of_trees_scores_as_its_sentences_alone(place):
     deep = report("--by-depth", *GOLD, "--baseline", "runs/plain")["groups"][0]["rows"][1]
-    alone, base = (score_system(one[1::2], REFERENCES[1::2], tokenize="none")["bleu"].value for one in (GOOD, POOR))
-    assert [deep["systems"][name]["score"]["value"] for name in ("pascal", "plain")] == [alone, base]
+    alone, base = (
+        score_system(one[1::2], REFERENCES[1::2], tokenize="none")["bleu"].value
+        for one in (GOOD, POOR)
+    )
+    assert [deep["systems"][name]["score"]["value"] for name in ("pascal", "plain")] == [
+        alone,
+        base,
+    ]
     # 6 words of 8
     assert (deep["share"], deep["text_share"]) == (0.5, 0.75)
 
@@ -103,7 +120,10 @@ def test_the_parser_of_the_run_parses_where_no_trees_are_given(place, caplog):
 
 def test_the_source_of_files_is_parsed_as_english(place):
     found = report("--by-depth", "--buckets", "1", *FILES)
-    assert (found["trees"], groups(found["groups"][0])) == ("Stanza (compact, en)", {"0-1": 6, ">1": 6})
+    assert (found["trees"], groups(found["groups"][0])) == (
+        "Stanza (compact, en)",
+        {"0-1": 6, ">1": 6},
+    )
 
 
 def test_conditions_leave_out_trees_lengths_and_text(place):
@@ -118,7 +138,10 @@ def test_conditions_leave_out_trees_lengths_and_text(place):
 
 def test_lengths_of_the_reference_need_no_source(place):
     found = report("--by-length", "--side", "target", "--buckets", "2,5", *FILES[:4])
-    assert (found["groups"][0]["by"], groups(found["groups"][0])) == ("reference length", {"1-2": 6, "3-5": 0, ">5": 6})
+    assert (found["groups"][0]["by"], groups(found["groups"][0])) == (
+        "reference length",
+        {"1-2": 6, "3-5": 0, ">5": 6},
+    )
 
 
 def test_the_buckets_of_labelled_distributions_count_the_words_of_the_reference(place):
@@ -130,8 +153,15 @@ def test_the_buckets_of_labelled_distributions_count_the_words_of_the_reference(
 
     assert (table()["by"], groups(table())["1-10"]) == ("reference length", 12)
     by_source = table("--side", "source")
-    assert (by_source["by"], groups(by_source)["1-10"], groups(by_source)[">50"]) == ("source length", 11, 1)
-    assert report("--by-length", "--by-depth", *GOLD, "--buckets", "ldd")["groups"][1]["by"] == "source tree depth"
+    assert (by_source["by"], groups(by_source)["1-10"], groups(by_source)[">50"]) == (
+        "source length",
+        11,
+        1,
+    )
+    assert (
+        report("--by-length", "--by-depth", *GOLD, "--buckets", "ldd")["groups"][1]["by"]
+        == "source tree depth"
+    )
     # a paper has buckets of lengths, and depths have quarters
     length, depth = report("--by-length", "--by-depth", *GOLD, "--buckets", "deps-san")["groups"]
     assert len(length["rows"]) == 9
@@ -139,12 +169,20 @@ def test_the_buckets_of_labelled_distributions_count_the_words_of_the_reference(
 
 
 def test_groups_are_reported_without_the_command_line(place):
-    options = GroupOptions(by_length=True, run=place / "runs" / "pascal", baseline=place / "runs" / "plain")
+    options = GroupOptions(
+        by_length=True, run=place / "runs" / "pascal", baseline=place / "runs" / "plain"
+    )
     answer = analyze_groups(options)
-    assert (answer.system, answer.runs) == ("pascal", [place / "runs" / "pascal", place / "runs" / "plain"])
+    assert (answer.system, answer.runs) == (
+        "pascal",
+        [place / "runs" / "pascal", place / "runs" / "plain"],
+    )
     assert answer.as_json() == report("--by-length", "--baseline", "runs/plain")
     [table] = answer.tables
-    assert (answer.title, table.title) == ("pascal against plain on the test set", "BLEU by source length")
+    assert (answer.title, table.title) == (
+        "pascal against plain on the test set",
+        "BLEU by source length",
+    )
     assert [row[:2] for row in table.rows] == [["1-10", 12], ["all", 12]]
     assert answer.notes[0].startswith("BLEU|nrefs:1")
     with pytest.raises(UsageError, match="no groups are chosen"):
@@ -164,7 +202,9 @@ def test_pieces_are_those_of_the_runs_vocabulary(place):
 def test_cached_statistics_are_not_counted_again(place, monkeypatch):
     arguments = ("--by-length", "--buckets", "2", "--baseline", "runs/plain")
     first = report(*arguments)
-    monkeypatch.setattr(type(make_metric("bleu")), "statistics", lambda *texts: pytest.fail("counted again"))
+    monkeypatch.setattr(
+        type(make_metric("bleu")), "statistics", lambda *texts: pytest.fail("counted again")
+    )
     assert report(*arguments) == first
     assert report("--by-depth", *GOLD, "--where", "kind=long")["groups"][0]["all"]["sentences"] == 6
 
@@ -192,7 +232,9 @@ def test_the_table_shows_the_interval_and_what_it_means(place):
 
 
 def test_each_table_is_a_part_of_the_page_with_its_figure(place):
-    result = run("--by-depth", "--by-relation", *GOLD, "--baseline", "runs/plain", "--html", "page.html")
+    result = run(
+        "--by-depth", "--by-relation", *GOLD, "--baseline", "runs/plain", "--html", "page.html"
+    )
     assert result.exit_code == 0, result.exception
     read = Reader((place / "page.html").read_text(encoding="utf-8"))
     assert read.text["h2", ""] == ["BLEU by source tree depth", "BLEU by source relation"]
@@ -201,12 +243,17 @@ def test_each_table_is_a_part_of_the_page_with_its_figure(place):
     faint = read.text["p", "faint"]
     assert "trees: gold.conllu" in faint
     assert "share of words: share of their text" in faint
-    caption = "pascal against plain on the test set. BLEU of each system; in the middle, differences from plain with "
+    caption = (
+        "pascal against plain on the test set. BLEU of each system; in the middle, "
+        "differences from plain with "
+    )
     assert read.text["figcaption", ""][0].startswith(caption)
 
 
 def test_several_tables_are_drawn_into_one_file(place):
-    assert run("--by-depth", "--by-distance", "--by-label", *GOLD, "--plot", "all.svg").exit_code == 0
+    assert (
+        run("--by-depth", "--by-distance", "--by-label", *GOLD, "--plot", "all.svg").exit_code == 0
+    )
     drawn = (place / "all.svg").read_text(encoding="utf-8")
     labels = ("Source tree depth (arcs)", "Source mean distance to the parent (words)", "kind")
     assert all(f">{label}<" in drawn for label in labels)
@@ -215,21 +262,36 @@ def test_several_tables_are_drawn_into_one_file(place):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--by-length", "--unit", "pieces", *FILES], "--unit: counting pieces needs the vocabulary of a run"),
-        (["--by-length", "--side", "taget"], "--side: there is no side 'taget'. Sides: source, target. Did you mean"),
+        (
+            ["--by-length", "--unit", "pieces", *FILES],
+            "--unit: counting pieces needs the vocabulary of a run",
+        ),
+        (
+            ["--by-length", "--side", "taget"],
+            "--side: there is no side 'taget'. Sides: source, target. Did you mean",
+        ),
         (["--by-length", *GOLD], "no chosen analysis uses --parses. Add `--by-depth`"),
         (["--by-length", "--buckets", "pascla"], "Did you mean 'pascal'?"),
         (["--by-length", "--buckets", "0,5"], "--buckets: lengths are whole numbers from 1 on"),
         (["--by-length", "--buckets", "1.5,5"], "--buckets: lengths are whole numbers from 1 on"),
-        (["--by-depth", "--buckets", "pascal"], "pascal, deps-san, ldd are buckets of lengths. Add `--by-length`"),
+        (
+            ["--by-depth", "--buckets", "pascal"],
+            "pascal, deps-san, ldd are buckets of lengths. Add `--by-length`",
+        ),
         (["--by-label", "--buckets", "2,3"], "no analysis uses buckets. Add `--by-length`, "),
         (
             ["--by-length", "--by-depth", "--buckets", "2,3"],
             "the same numbers cannot be buckets of --by-length and --by-depth. Choose one of them.",
         ),
         (["--by-depth", *FILES[:4]], "lengths and trees of the source need the source text"),
-        (["--by-depth", "--side", "target", *NAMELESS], "the language of the target is unknown. End the name of the"),
-        (["--by-label", "many.tsv", "--plot", "x.png"], "a plot shows at most 8 tables, not 9 (1, 2, 3"),
+        (
+            ["--by-depth", "--side", "target", *NAMELESS],
+            "the language of the target is unknown. End the name of the",
+        ),
+        (
+            ["--by-label", "many.tsv", "--plot", "x.png"],
+            "a plot shows at most 8 tables, not 9 (1, 2, 3",
+        ),
     ],
 )
 def test_wrong_usage_is_explained_in_one_message(place, arguments, message):
@@ -247,7 +309,9 @@ def test_trees_of_the_reference_need_a_parser_of_its_language(place, monkeypatch
 
 def test_trees_of_another_text_are_refused(place):
     write_lines(place / "short.conllu", TREES)
-    assert "has 2 sentences, but the text has 12 lines" in str(run("--by-depth", "--parses", "short.conllu").exception)
+    assert "has 2 sentences, but the text has 12 lines" in str(
+        run("--by-depth", "--parses", "short.conllu").exception
+    )
 
 
 def test_the_source_of_files_is_parsed_as_the_language_of_its_name(place, monkeypatch):
@@ -255,7 +319,9 @@ def test_the_source_of_files_is_parsed_as_the_language_of_its_name(place, monkey
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     error = run("--by-depth", "--parser", "official", *FILES).exception
     assert "for 'en' not found" in str(error)
-    assert str(error).endswith("Name a model with `--parser`, or give the trees by `--parses FILE.conllu`")
+    assert str(error).endswith(
+        "Name a model with `--parser`, or give the trees by `--parses FILE.conllu`"
+    )
     write_lines(place / "source.de.gz", [])
     (place / "source.de").write_text((place / "source.en").read_text())
     error = run("--by-depth", *FILES[:-1], "source.de").exception
@@ -302,4 +368,9 @@ def test_without_matplotlib_a_page_has_no_figures_and_says_so(place, monkeypatch
     assert "<table" in page
     assert "<img" not in page
     assert "the page has no figures: `pip install 'synmt[plot]'` installs matplotlib" in caplog.text
-    assert run("--compare", "good.de", "poor.de", "--references", "reference.de", "--html", "page.html").exit_code == 0
+    assert (
+        run(
+            "--compare", "good.de", "poor.de", "--references", "reference.de", "--html", "page.html"
+        ).exit_code
+        == 0
+    )

@@ -27,12 +27,16 @@ def write_run(folder, *variants, hypothesis=None):
 
 
 def translations(folder, *trees):
-    return [one.text for one in Translator.load(Run(folder), device="cpu").translate(ENGLISH, *trees)]
+    return [
+        one.text for one in Translator.load(Run(folder), device="cpu").translate(ENGLISH, *trees)
+    ]
 
 
 def write_trees(path, trees):
     """Write the trees of the lines that have words."""
-    blocks = [format_conllu(tree, line, 1) for tree, line in zip(trees[:3], ENGLISH[:3], strict=True)]
+    blocks = [
+        format_conllu(tree, line, 1) for tree, line in zip(trees[:3], ENGLISH[:3], strict=True)
+    ]
     path.write_text("".join(blocks), encoding="utf-8")
     return path
 
@@ -56,12 +60,36 @@ def reader(tmp_path_factory):
 
 def test_the_test_set_is_translated_again_with_other_trees(reader, tmp_path):
     page, plot = tmp_path / "page.html", tmp_path / "plot.svg"
-    given = ["--shares", "0,1", "--seed", "3", "--parser", "compact", "--html", page, "--plot", plot]
+    given = [
+        "--shares",
+        "0,1",
+        "--seed",
+        "3",
+        "--parser",
+        "compact",
+        "--html",
+        page,
+        "--plot",
+        plot,
+    ]
     found, rows = report(reader, *given)
-    assert (found["system"], found["seed"], found["parser"]) == ("reader", 3, "Stanza (compact, en)")
+    assert (found["system"], found["seed"], found["parser"]) == (
+        "reader",
+        3,
+        "Stanza (compact, en)",
+    )
     # the run's own translations are reproduced
     assert found["not_as_in_the_run"] == 0
-    names = ["own", "100 % rewired", "random", "left", "right", "shuffled", "flat", "Stanza (compact, en)"]
+    names = [
+        "own",
+        "100 % rewired",
+        "random",
+        "left",
+        "right",
+        "shuffled",
+        "flat",
+        "Stanza (compact, en)",
+    ]
     assert list(rows) == names
     own, rewired, *_, again = rows.values()
     assert (own["uas"], own["difference"], again["uas"]) == (1, None, 1)
@@ -71,7 +99,9 @@ def test_the_test_set_is_translated_again_with_other_trees(reader, tmp_path):
     others = list(rows.values())[1:]
     steps = [(7 - rank) * p for rank, p in enumerate(sorted(row["p"] for row in others))]
     assert own["holm_p"] is None
-    assert sorted(row["holm_p"] for row in others) == [min(1, max(steps[: rank + 1])) for rank in range(7)]
+    assert sorted(row["holm_p"] for row in others) == [
+        min(1, max(steps[: rank + 1])) for rank in range(7)
+    ]
     text = page.read_text(encoding="utf-8")
     assert "4 sentences with other trees, seed 3</h2>" in text
     assert "100 % rewired" in text
@@ -120,7 +150,10 @@ def test_a_model_of_arc_probabilities_also_reads_certain_arcs(tmp_path):
     path = write_trees(tmp_path / "test.conllu", StanzaParser("en").parse(ENGLISH))
     printed, said = ask(run, "--parses", path, code=1)
     assert printed == ""
-    assert "line 1: the tree has no probabilities of arcs, and a variant reads them. Parse the text again" in said
+    assert (
+        "line 1: the tree has no probabilities of arcs, and a variant reads them. Parse the "
+        "text again" in said
+    )
 
 
 def test_a_model_of_gold_trees_is_measured_with_trees_from_a_file(tmp_path):
@@ -131,7 +164,10 @@ def test_a_model_of_gold_trees_is_measured_with_trees_from_a_file(tmp_path):
     del info["checksum"]
     (run / "run.json").write_text(json.dumps(info | {"parser": None}))
     _, said = ask(run, "--shares", "1", code=2)
-    assert "does not say which parser makes them. Give the trees of the test set with `--parses FILE.conllu`" in said
+    assert (
+        "does not say which parser makes them. Give the trees of the test set with `--parses "
+        "FILE.conllu`" in said
+    )
     given = ("--parses", write_trees(tmp_path / "test.conllu", trees))
     found, rows = report(run, "--shares", "1", *given, "--parser", "compact")
     assert (found["parser"], found["not_as_in_the_run"]) == ("test.conllu", 0)
@@ -148,9 +184,15 @@ def test_a_model_of_random_trees_is_also_measured_with_the_parsers_trees(tmp_pat
     recipe = controlled.recipe()
     parser = recipe.parser.model_copy(update={"control": "random"})
     controlled.write_recipe(recipe.model_copy(update={"parser": parser}))
-    write_lines(controlled.folder / "tests" / "test" / "hypothesis.txt", translations(controlled.folder))
+    write_lines(
+        controlled.folder / "tests" / "test" / "hypothesis.txt", translations(controlled.folder)
+    )
     found, rows = report(controlled.folder, "--shares", "1", "--parser", "compact")
-    assert (found["parser"], found["control"], found["not_as_in_the_run"]) == ("Stanza (compact, en)", "random", 0)
+    assert (found["parser"], found["control"], found["not_as_in_the_run"]) == (
+        "Stanza (compact, en)",
+        "random",
+        0,
+    )
     unchanged, named = "Stanza (compact, en), unchanged", "Stanza (compact, en)"
     # no row `random`: the original trees are these random trees
     others = ["100 % rewired", "left", "right", "shuffled", "flat"]

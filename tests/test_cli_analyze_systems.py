@@ -1,4 +1,5 @@
-"""`synmt analyze` for any number of systems: several values of an option, patterns, seeds, the baseline."""
+"""`synmt analyze` for any number of systems: several values of an option, patterns, seeds, the
+baseline."""
 
 import json
 from pathlib import Path
@@ -21,12 +22,20 @@ RECIPE = "name: any\nsource: en\ntarget: de\ncorpus: {{folder: data}}\ntraining:
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """Three seeds of a system, two of another, and a run without a seed in its name."""
-    for name, right in {"plain-seed1": 4, "plain-seed2": 5, "pascal-seed1": 9, "pascal-seed2": 10, "alone": 12}.items():
+    for name, right in {
+        "plain-seed1": 4,
+        "plain-seed2": 5,
+        "pascal-seed1": 9,
+        "pascal-seed2": 10,
+        "alone": 12,
+    }.items():
         folder = tmp_path / "runs" / name
         folder.mkdir(parents=True)
         (folder / "run.json").write_text(json.dumps({"format": 1, "status": "finished"}))
         (folder / "recipe.yaml").write_text(RECIPE.format(name[-1] if "seed" in name else 1))
-        write_tests(Run(folder), SOURCE, REFERENCES, REFERENCES[:right] + ["Nein nein nein."] * (12 - right))
+        write_tests(
+            Run(folder), SOURCE, REFERENCES, REFERENCES[:right] + ["Nein nein nein."] * (12 - right)
+        )
     (tmp_path / "labels.tsv").write_text("kind\n" + "short\nlong\n" * 6)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -44,16 +53,28 @@ PLAIN, PASCAL = "runs/plain-seed1", "runs/pascal-seed1"
     ("arguments", "expected"),
     [
         (("--run", PLAIN, PASCAL, "runs/alone"), {"plain-seed1": 1, "pascal-seed1": 1, "alone": 1}),
-        (("--run", PLAIN, "--run", "runs/alone", "--run", PASCAL), {"plain-seed1": 1, "alone": 1, "pascal-seed1": 1}),
-        ((f"--run={PLAIN}", "runs/alone", PASCAL), {"plain-seed1": 1, "alone": 1, "pascal-seed1": 1}),
+        (
+            ("--run", PLAIN, "--run", "runs/alone", "--run", PASCAL),
+            {"plain-seed1": 1, "alone": 1, "pascal-seed1": 1},
+        ),
+        (
+            (f"--run={PLAIN}", "runs/alone", PASCAL),
+            {"plain-seed1": 1, "alone": 1, "pascal-seed1": 1},
+        ),
         (("--run", "runs/plain-*", "runs/alone"), {"plain-*": 2, "alone": 1}),
         (
             ("--run", PLAIN, "runs/plain-seed2", "runs/alone", PASCAL, "--seeds"),
             {"plain": 2, "alone": 1, "pascal-seed1": 1},
         ),
-        (("--run", "runs/*", "--seeds", "--baseline", "pascal"), {"pascal": 2, "alone": 1, "plain": 2}),
+        (
+            ("--run", "runs/*", "--seeds", "--baseline", "pascal"),
+            {"pascal": 2, "alone": 1, "plain": 2},
+        ),
         (("--run", PASCAL, "--baseline", PLAIN), {"plain-seed1": 1, "pascal-seed1": 1}),
-        (("--run", PASCAL, PLAIN, "--baseline", "PLACE/" + PLAIN), {"plain-seed1": 1, "pascal-seed1": 1}),
+        (
+            ("--run", PASCAL, PLAIN, "--baseline", "PLACE/" + PLAIN),
+            {"plain-seed1": 1, "pascal-seed1": 1},
+        ),
         (("--run", "runs/p*", "runs/alone", "--baseline", "PLACE/runs/p*"), {"p*": 4, "alone": 1}),
     ],
 )
@@ -67,9 +88,16 @@ def test_files_are_systems_too_and_labels_are_none(place):
     references = ("--references", "runs/alone/tests/test/reference.txt", "--side", "target")
     assert list(systems(*references, "--hypotheses", *files)) == files
     # labels after the systems stay labels, for runs as well
-    for given in (("--hypotheses", *files, "labels.tsv", *references), ("--run", PLAIN, PASCAL, "labels.tsv")):
+    for given in (
+        ("--hypotheses", *files, "labels.tsv", *references),
+        ("--run", PLAIN, PASCAL, "labels.tsv"),
+    ):
         printed, _ = analyze("--by-label", *given)
-        assert [line.split()[0] for line in printed.splitlines() if line.startswith(("short", "long", "all"))] == [
+        assert [
+            line.split()[0]
+            for line in printed.splitlines()
+            if line.startswith(("short", "long", "all"))
+        ] == [
             "long",
             "short",
             "all",
@@ -80,11 +108,23 @@ def test_files_are_systems_too_and_labels_are_none(place):
     ("arguments", "runs", "text"),
     [
         (["--run", "runs/alone", PLAIN], ["runs/alone", PLAIN], "-"),
-        (["--run", "runs/alone", "--run", PLAIN, "labels.tsv"], ["runs/alone", PLAIN], "labels.tsv"),
-        (["labels.tsv", "--run", "runs/alone", PLAIN, "--beam-size", "2"], ["runs/alone", PLAIN], "labels.tsv"),
+        (
+            ["--run", "runs/alone", "--run", PLAIN, "labels.tsv"],
+            ["runs/alone", PLAIN],
+            "labels.tsv",
+        ),
+        (
+            ["labels.tsv", "--run", "runs/alone", PLAIN, "--beam-size", "2"],
+            ["runs/alone", PLAIN],
+            "labels.tsv",
+        ),
         (["--run", "runs/alone", "-"], ["runs/alone"], "-"),
         # a text is not a run, and the name of a missing run is not taken for a text
-        (["--run", "runs/alone", PLAIN, f"{PLAIN}/recipe.yaml"], ["runs/alone", PLAIN], f"{PLAIN}/recipe.yaml"),
+        (
+            ["--run", "runs/alone", PLAIN, f"{PLAIN}/recipe.yaml"],
+            ["runs/alone", PLAIN],
+            f"{PLAIN}/recipe.yaml",
+        ),
         (["--run", "runs/alone", "runs/gone"], ["runs/alone", "runs/gone"], "-"),
         (["--run", "runs/alone", "--", PLAIN], ["runs/alone"], PLAIN),
     ],
@@ -139,18 +179,25 @@ def test_two_runs_are_a_run_and_its_baseline(place):
     by_baseline, _ = analyze("--by-length", "--run", PASCAL, "--baseline", PLAIN)
     assert analyze("--by-length", "--run", PLAIN, PASCAL)[0] == by_baseline
     assert by_baseline.startswith("pascal-seed1 against plain-seed1 on the test set\n")
-    assert "(Koehn, 2004), 1,000 resamples, seed 12345\np (Holm): two-sided, of the same resamples" in by_baseline
+    assert (
+        "(Koehn, 2004), 1,000 resamples, seed 12345\np (Holm): two-sided, of the same resamples"
+        in by_baseline
+    )
 
 
 def test_several_systems_have_a_line_each(place):
-    printed, _ = analyze("--by-length", "--run", PLAIN, "runs/plain-seed2", PASCAL, "runs/pascal-seed2", "runs/alone")
+    printed, _ = analyze(
+        "--by-length", "--run", PLAIN, "runs/plain-seed2", PASCAL, "runs/pascal-seed2", "runs/alone"
+    )
     _, head, *table = printed.split("\n\n")[1].partition("\nshare: ")[0].splitlines()
     # in the only group, and in all sentences
     assert (len(table), len(head) <= 120) == (2 * 5, True)
 
 
 def test_compared_systems_may_be_many_runs_or_patterns(place):
-    printed, said = analyze("--compare", "runs/plain-*", "runs/alone", PASCAL, "--json", "--top", "2")
+    printed, said = analyze(
+        "--compare", "runs/plain-*", "runs/alone", PASCAL, "--json", "--top", "2"
+    )
     assert "runs/plain-*: 2 systems: plain-seed1, plain-seed2" in said
     found = json.loads(printed)
     assert list(found["sentence_scores"]) == ["plain-seed1", "plain-seed2", "alone", "pascal-seed1"]
@@ -170,13 +217,27 @@ def test_every_answer_has_tables_for_other_programs(place, kind, start):
     assert start in printed
     printed, _ = analyze("--by-length", "--run", PLAIN, PASCAL, "runs/alone", "--format", kind)
     assert "alone" in printed
-    scored = synmt("score", PLAIN, PASCAL, "-m", "bleu", "--tests", "bootstrap", "--format", kind).stdout.decode()
+    scored = synmt(
+        "score", PLAIN, PASCAL, "-m", "bleu", "--tests", "bootstrap", "--format", kind
+    ).stdout.decode()
     assert ("plain-seed1" in scored, "\n  " in scored) == (True, False)
-    assert json.loads(analyze("--by-length", "--run", PLAIN, "--format", "json")[0])["system"] == "plain-seed1"
+    assert (
+        json.loads(analyze("--by-length", "--run", PLAIN, "--format", "json")[0])["system"]
+        == "plain-seed1"
+    )
 
 
 def test_the_page_has_a_table_and_a_figure_of_all_systems(place):
-    analyze("--by-length", "--by-label", "--run", "runs/*", "--seeds", "labels.tsv", "--html", "page.html")
+    analyze(
+        "--by-length",
+        "--by-label",
+        "--run",
+        "runs/*",
+        "--seeds",
+        "labels.tsv",
+        "--html",
+        "page.html",
+    )
     page = (place / "page.html").read_text(encoding="utf-8")
     assert "<h1>pascal, plain</h1>" in page
     assert page.count("in the middle, differences from alone with 95 % intervals") == 4
@@ -186,18 +247,33 @@ def test_the_page_has_a_table_and_a_figure_of_all_systems(place):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--attention", "--run", PLAIN, PASCAL), "--run: --attention is about one run, not 2. Run it once for each."),
+        (
+            ("--attention", "--run", PLAIN, PASCAL),
+            "--run: --attention is about one run, not 2. Run it once for each.",
+        ),
         (
             ("--by-length", "--baseline", PLAIN, "--baseline", PASCAL),
             "--baseline is given more than once. Give it once.",
         ),
-        (("--by-length", "--run", PLAIN, "--baseline", "runs/p*", "--seeds"), "the baseline is one system, not 2"),
+        (
+            ("--by-length", "--run", PLAIN, "--baseline", "runs/p*", "--seeds"),
+            "the baseline is one system, not 2",
+        ),
         (("--trees", "--seeds", "--run", PLAIN), "--seeds needs --by-length"),
         (("--by-length", "--run", PLAIN, "runs/alon"), "runs/alon: no such file or run folder"),
-        (("--by-length", "--run", f"{PLAIN}/recipe.yaml"), "recipe.yaml: not a run folder: run.json is missing"),
+        (
+            ("--by-length", "--run", f"{PLAIN}/recipe.yaml"),
+            "recipe.yaml: not a run folder: run.json is missing",
+        ),
         (("--compare", PLAIN), "--compare: 1 system is given. Give 2 to 26 systems."),
-        (("--compare", PLAIN, PASCAL, "--plot", "."), ".: unsupported picture format. Endings: .png, .svg, .pdf."),
-        (("--by-length", "--json", "--format", "tsv"), "--json and --format tsv are two formats. Give one of them."),
+        (
+            ("--compare", PLAIN, PASCAL, "--plot", "."),
+            ".: unsupported picture format. Endings: .png, .svg, .pdf.",
+        ),
+        (
+            ("--by-length", "--json", "--format", "tsv"),
+            "--json and --format tsv are two formats. Give one of them.",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused(place, arguments, message):

@@ -21,7 +21,10 @@ SOURCE, REFERENCE = TEXT[:3], TEXT[3:]
 def project(tmp_path_factory):
     """Six runs with random weights, and chains as the gold trees of both sides."""
     project = tmp_path_factory.mktemp("project")
-    dbsa = [{"name": "dbsa", "layers": [2]}, {"name": "dbsa", "layers": [1], "heads": 2, "side": "target"}]
+    dbsa = [
+        {"name": "dbsa", "layers": [2]},
+        {"name": "dbsa", "layers": [1], "heads": 2, "side": "target"},
+    ]
     for name, variants in (("lisa", [{"name": "lisa"}]), ("dbsa", dbsa), ("reader", [PASCAL])):
         write_tests(make_run(project / "runs" / name, *variants), SOURCE, REFERENCE)
     plain = write_tests(make_run(project / "runs" / "plain", max_pieces=16), SOURCE, REFERENCE)
@@ -29,7 +32,9 @@ def project(tmp_path_factory):
     make_run(project / "runs" / "pascal", PASCAL, parser=False)
     make_run(project / "runs" / "flat", {"name": "latent_tree", "normalize": "flat"}, model=LSTM)
     for name, lines in (("en", SOURCE), ("de", REFERENCE)):
-        blocks = (format_conllu(chain_of(line), line, number) for number, line in enumerate(lines, 1))
+        blocks = (
+            format_conllu(chain_of(line), line, number) for number, line in enumerate(lines, 1)
+        )
         (project / f"{name}.conllu").write_text("".join(blocks), encoding="utf-8")
     return project
 
@@ -50,7 +55,13 @@ def test_a_supervised_head_is_listed_above_the_baselines(project):
     rows = [re.split(r"  +", line) for line in lines]
     assert ["trees", "DA", "95 % of DA", "UA", "95 % of UA", "top choice"] in rows
     at = [row[0] for row in rows].index("head 1.1 (lisa)")
-    assert rows[at + 1] == ["left branching", "100.0%", "100.0% to 100.0%", "100.0%", "100.0% to 100.0%"]
+    assert rows[at + 1] == [
+        "left branching",
+        "100.0%",
+        "100.0% to 100.0%",
+        "100.0%",
+        "100.0% to 100.0%",
+    ]
     assert rows[at + 2][:2] == ["right branching", "0.0%"]
     assert "compared with: gold, en.conllu" in said
     assert next(row for row in rows if row[0] == "next")[1] == "20"
@@ -65,9 +76,13 @@ def test_without_gold_trees_the_test_set_is_parsed_by_the_parser_of_the_run(proj
     assert "det" in found["rows"][0]["relations"]
     assert found["gold_children"]["NOUN"]["DET"] == 8
     # a chain of W words has W - 1 arcs
-    assert [sum(sum(tags.values()) for tags in row["children"].values()) for row in found["rows"][1:]] == [20, 20]
+    assert [
+        sum(sum(tags.values()) for tags in row["children"].values()) for row in found["rows"][1:]
+    ] == [20, 20]
     page = (project / "trees.html").read_text(encoding="utf-8")
-    assert "<h2>lisa: trees of the source; the test set, parsed by Stanza (compact, en)</h2>" in page
+    assert (
+        "<h2>lisa: trees of the source; the test set, parsed by Stanza (compact, en)</h2>" in page
+    )
     assert '<th scope="col">parent → child</th><th scope="col">gold</th>' in page
     assert '<th scope="row">NOUN → DET</th>' in page
 
@@ -83,7 +98,12 @@ def test_a_model_that_reads_trees_is_compared_with_the_same_trees(project):
 def test_json_has_everything_in_the_tables_and_all_relations(project):
     found = report(project, "dbsa", "--gold", "en.conllu")
     head, left, right = found["rows"]
-    assert (head["trees"], head["variant"], head["layer"], head["head"]) == ("head 2.1 (dbsa)", "dbsa", 2, 1)
+    assert (head["trees"], head["variant"], head["layer"], head["head"]) == (
+        "head 2.1 (dbsa)",
+        "dbsa",
+        2,
+        1,
+    )
     assert (left["trees"], left["layer"], left["top_choice"]) == ("left branching", None, None)
     assert left["directed"] == {"value": 1.0, "low": 1.0, "high": 1.0}
     assert right["undirected"]["value"] == left["undirected"]["value"] - 3 / 23
@@ -98,12 +118,16 @@ def test_json_has_everything_in_the_tables_and_all_relations(project):
 def test_all_heads_can_be_read_and_the_best_is_marked(project):
     found = report(project, "plain", "--gold", "en.conllu", "--head", "all")
     heads = [row for row in found["rows"] if row["layer"]]
-    assert [(row["layer"], row["head"]) for row in heads] == [(layer, head) for layer in (1, 2) for head in range(1, 5)]
+    assert [(row["layer"], row["head"]) for row in heads] == [
+        (layer, head) for layer in (1, 2) for head in range(1, 5)
+    ]
     best = max(heads, key=lambda row: row["directed"]["value"])
     assert found["best"] == best["trees"]
     shown, _ = output(project, "plain", "--gold", "en.conllu", "--head", "all")
     assert f"\n{best['trees']} *  " in shown
-    one = report(project, "plain", "--gold", "en.conllu", "--head", f"{best['layer']}.{best['head']}")
+    one = report(
+        project, "plain", "--gold", "en.conllu", "--head", f"{best['layer']}.{best['head']}"
+    )
     assert one["rows"][0] == best
 
 
@@ -122,7 +146,10 @@ def test_a_language_without_a_parser_needs_given_trees(project, tmp_path, monkey
     _, said = output(project, "dbsa", "--side", "target", code=1)
     assert "stanza.download('de')" in said
     assert said.startswith("synmt: error: no Stanza model for 'de' to parse the target (")
-    named = "Name one with `--parser FOLDER` (or `target_parser.model` in the recipe), or give trees with `--gold"
+    named = (
+        "Name one with `--parser FOLDER` (or `target_parser.model` in the recipe), or give "
+        "trees with `--gold"
+    )
     assert named in said
 
 
@@ -186,7 +213,9 @@ def test_trees_are_shown_if_the_run_cannot_be_written(project):
 def test_the_key_of_a_drawing_says_whose_trees_are_below(project, trees, kind):
     shown, _ = output(project, "lisa", *trees, "--draw", "1", "--plot", "key.svg")
     assert shown.endswith(f"- wrong, with the {kind} parent\n")
-    assert f"below: the {kind} tree<" in (project / "key.svg").read_text(encoding="utf-8").replace("&#x27;", "'")
+    assert f"below: the {kind} tree<" in (project / "key.svg").read_text(encoding="utf-8").replace(
+        "&#x27;", "'"
+    )
 
 
 def test_flat_attention_is_read_as_trees_and_called_flat_attention(project):
@@ -204,7 +233,9 @@ def test_a_drawing_goes_to_the_plot_file_and_json_is_still_printed(project):
         assert remark in said
     assert (project / "trees.svg").read_text(encoding="utf-8").count('class="title"') == 1 + 3
     output(project, "dbsa", *more)
-    assert len(list((project / "runs" / "dbsa" / "analysis").glob("trees-target-head-1.?.svg"))) == 1
+    assert (
+        len(list((project / "runs" / "dbsa" / "analysis").glob("trees-target-head-1.?.svg"))) == 1
+    )
 
 
 def test_sentences_that_cannot_be_compared_are_left_out_and_counted(project):
@@ -217,7 +248,9 @@ def test_sentences_that_cannot_be_compared_are_left_out_and_counted(project):
     assert "sentences left out: 1 with more pieces than the model takes, 1 without words" in said
     assert "sentence 4, plain, head 1.1" in shown
     (project / "long.conllu").write_text(blocks[2], encoding="utf-8")
-    shown, said = output(project, "plain", "--gold", "long.conllu", "--head", "1.1", "--draw", "1", code=1)
+    shown, said = output(
+        project, "plain", "--gold", "long.conllu", "--head", "1.1", "--draw", "1", code=1
+    )
     assert shown == ""
     assert "there are no sentences to compare" in said
 
@@ -225,26 +258,46 @@ def test_sentences_that_cannot_be_compared_are_left_out_and_counted(project):
 def test_a_model_that_reads_trees_without_a_recorded_parser_reads_gold_trees(project):
     assert len(report(project, "pascal", "--gold", "en.conllu", "--head", "1.1")["rows"]) == 3
     _, said = output(project, "pascal", "--head", "1.1", code=2)
-    assert "does not say which parser makes them. Give text and trees with `--gold FILE.conllu`" in said
+    assert (
+        "does not say which parser makes them. Give text and trees with `--gold FILE.conllu`"
+        in said
+    )
 
 
 def test_other_test_sets_are_listed(project):
     assert "choose another one with --test: other" in output(project, "plain", "--head", "1.1")[1]
-    assert report(project, "plain", "--head", "1.1", "--test", "other")["gold"].startswith("test set other, parsed by")
+    assert report(project, "plain", "--head", "1.1", "--test", "other")["gold"].startswith(
+        "test set other, parsed by"
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "arguments", "code", "said"),
     [
-        ("lisa", ["--side", "sources"], 2, "there is no side 'sources'. Sides: source, target. Did you mean 'source'?"),
+        (
+            "lisa",
+            ["--side", "sources"],
+            2,
+            "there is no side 'sources'. Sides: source, target. Did you mean 'source'?",
+        ),
         ("lisa", ["--plot", "x.svg"], 2, "`--plot` needs a number of sentences. Add `--draw N`"),
-        ("lisa", ["--plot", "x.png", "--draw", "1"], 2, "trees are drawn as SVG. Write `--plot x.svg`"),
+        (
+            "lisa",
+            ["--plot", "x.png", "--draw", "1"],
+            2,
+            "trees are drawn as SVG. Write `--plot x.svg`",
+        ),
         ("lisa", ["--gold", "en.conllu", "--test", "test"], 2, "`--gold` has its own sentences"),
         ("lisa", ["--gold", "en.conllu", "--parser", "compact"], 2, "`--gold` has its own trees"),
         ("lisa", ["--gold", "none.conllu"], 1, "none.conllu: cannot read the file"),
         ("lisa", ["--gold", "empty.conllu"], 1, "empty.conllu: no sentence has words"),
         ("lisa", ["--gold", "dots.conllu"], 1, "all words are punctuation"),
-        ("lisa", ["--head", "2.9"], 2, "'2.9' is not a head. LAYER.HEAD: 1.1 to 1.4, 2.1 to 2.4; or `all`"),
+        (
+            "lisa",
+            ["--head", "2.9"],
+            2,
+            "'2.9' is not a head. LAYER.HEAD: 1.1 to 1.4, 2.1 to 2.4; or `all`",
+        ),
         ("plain", [], 2, "runs/plain: nothing in this model has learned trees of the source"),
     ],
 )

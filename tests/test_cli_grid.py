@@ -1,4 +1,5 @@
-"""`synmt train` with several recipes and seeds: runs that are skipped, fail or are killed, and the table at the end."""
+"""`synmt train` with several recipes and seeds: runs that are skipped, fail or are killed, and the
+table at the end."""
 
 import pickle
 import re
@@ -23,7 +24,14 @@ from synmt.errors import SynmtError, UsageError
 from synmt.evaluation import comparison
 from synmt.parsing.parser import StanzaParser
 from synmt.training import grid, pipeline
-from synmt.training.grid import ClusterStarted, FailedRun, GridRecord, NextRun, train_grid, train_run
+from synmt.training.grid import (
+    ClusterStarted,
+    FailedRun,
+    GridRecord,
+    NextRun,
+    train_grid,
+    train_run,
+)
 from synmt.training.grid_runs import grid_runs
 from synmt.training.records import EndRecord, RunRecord
 
@@ -46,7 +54,9 @@ def here(tmp_path, monkeypatch):
 
 def write_short(name, text="text", **sections):
     """Write a recipe of two steps into the current folder."""
-    write_recipe(Path(f"{name}.yaml"), Path(text).resolve(), training=SHORT, decoding=GREEDY, **sections)
+    write_recipe(
+        Path(f"{name}.yaml"), Path(text).resolve(), training=SHORT, decoding=GREEDY, **sections
+    )
 
 
 @pytest.fixture
@@ -60,7 +70,9 @@ def untested(here):
 @pytest.fixture
 def small_tables(monkeypatch):
     """Make tables in a moment."""
-    monkeypatch.setattr(comparison, "SignificancePlan", partial(comparison.SignificancePlan, resamples=10, swaps=10))
+    monkeypatch.setattr(
+        comparison, "SignificancePlan", partial(comparison.SignificancePlan, resamples=10, swaps=10)
+    )
 
 
 def grid_of(*recipes, **options):
@@ -90,9 +102,17 @@ def test_the_table_is_that_of_score_and_finished_runs_are_skipped(here):
 
 def test_a_grid_that_has_finished_loads_no_torch(untested):
     assert [path.name for path in grid_of("plain", "pascal")[-1].finished] == ["plain", "pascal"]
-    script = "import sys\nfrom synmt.cli import main\nsys.argv = ['synmt', 'train', 'plain', 'pascal']\n"
+    script = (
+        "import sys\nfrom synmt.cli import main\nsys.argv = ['synmt', 'train', 'plain', 'pascal']\n"
+    )
     script += "try:\n    main()\nfinally:\n    print(*{'torch', 'stanza'} & sys.modules.keys())"
-    done = subprocess.run([sys.executable, "-c", script], env=environment(), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stderr.count("has finished already") == 2
     assert not done.stdout.strip()
 
@@ -112,13 +132,21 @@ def test_a_text_is_parsed_and_prepared_once_and_every_run_is_what_it_is_alone(he
     assert len(grid_of("plain", "random", "dropout", seeds=2)[-1].finished) == 6
     # training, validation and test text
     assert len(parsed) == 32 + 4 + 4
-    words, pieces = sorted((here / "data" / "prepared").iterdir(), key=lambda folder: folder.stat().st_mtime_ns)
+    words, pieces = sorted(
+        (here / "data" / "prepared").iterdir(), key=lambda folder: folder.stat().st_mtime_ns
+    )
     assert [len(list(folder.glob("parse-*"))) for folder in (words, pieces)] == [1, 1]
-    weights = {path.parent.name: path.read_bytes() for path in here.glob("runs/*/model.safetensors")}
+    weights = {
+        path.parent.name: path.read_bytes() for path in here.glob("runs/*/model.safetensors")
+    }
     assert len(set(weights.values())) == 6
     for name in ("random", "dropout"):
         seeded = [f"name={name}-seed2", "training.seed=2"]
-        list(pipeline.train(here / f"{name}.yaml", seeded, runs=here / "alone", data=here / "alone-data"))
+        list(
+            pipeline.train(
+                here / f"{name}.yaml", seeded, runs=here / "alone", data=here / "alone-data"
+            )
+        )
         assert_same_run(here / "runs" / f"{name}-seed2", here / "alone" / f"{name}-seed2")
 
 
@@ -132,13 +160,17 @@ def test_a_failed_run_does_not_stop_the_others_and_is_tried_again(here):
     said = done.stderr.decode()
     assert "warning: runs/broken has failed: " in said
     assert said[said.index("synmt: error: ") :].startswith(
-        f"synmt: error: 1 of 3 runs failed. Run the same command to try them again\nruns/broken: {text}: neither"
+        "synmt: error: 1 of 3 runs failed. Run the same command to try them again\nruns/broken: "
+        f"{text}: neither"
     )
     assert done.stdout == succeed("score", "--cost", "runs/plain", "runs/pascal").stdout
     (text / "train.fr").rename(text / "train.de")
     again = succeed("train", "plain", "broken", "pascal")
     assert again.stderr.count(b" has finished already\n") == 2
-    assert again.stdout == succeed("score", "--cost", "runs/plain", "runs/broken", "runs/pascal").stdout
+    assert (
+        again.stdout
+        == succeed("score", "--cost", "runs/plain", "runs/broken", "runs/pascal").stdout
+    )
 
 
 def test_an_error_of_any_kind_is_one_failed_run_and_frees_its_memory(untested, monkeypatch, caplog):
@@ -159,14 +191,20 @@ def test_an_error_of_any_kind_is_one_failed_run_and_frees_its_memory(untested, m
     assert not record.comparisons
 
 
-def test_under_torchrun_a_failed_run_ends_the_grid_because_the_others_wait_for_it(here, monkeypatch):
+def test_under_torchrun_a_failed_run_ends_the_grid_because_the_others_wait_for_it(
+    here, monkeypatch
+):
     def train(*arguments, **options):
         raise SynmtError("out of memory")
         yield
 
     monkeypatch.setattr(pipeline, "train", train)
     with pytest.raises(SynmtError, match="out of memory"):
-        grid_of("plain", "pascal", processes=SimpleNamespace(rank=0, count=2, sum=lambda *values: list(values)))
+        grid_of(
+            "plain",
+            "pascal",
+            processes=SimpleNamespace(rank=0, count=2, sum=lambda *values: list(values)),
+        )
 
 
 def test_torchrun_trains_run_by_run_and_one_process_speaks(untested):
@@ -184,7 +222,10 @@ def test_a_run_may_be_given_to_an_executor(untested):
     (untested / "text" / "train.en.conllu").unlink()
     with ThreadPoolExecutor(1) as pool:
         # as it travels to another process, and back
-        work = [pickle.loads(pickle.dumps(partial(train_run, run, untested / "data"))) for run in (good, bad)]
+        work = [
+            pickle.loads(pickle.dumps(partial(train_run, run, untested / "data")))
+            for run in (good, bad)
+        ]
         ends = [pickle.loads(pickle.dumps(pool.submit(one).result())) for one in work]
     assert ends[0] == RunRecord(good.folder, "finished", 2)
     assert isinstance(ends[1], FailedRun)
@@ -202,7 +243,13 @@ def test_a_request_to_stop_at_the_end_of_a_run_leaves_the_next_one(untested):
 
 
 def test_a_system_starts_from_the_weights_of_another_one_of_the_grid(untested):
-    init = {"init": "runs/plain", "encoder_layers": 1, "decoder_layers": 1, "model_dim": 16, "feedforward_dim": 16}
+    init = {
+        "init": "runs/plain",
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "model_dim": 16,
+        "feedforward_dim": 16,
+    }
     write_short("tuned", vocabulary={}, model={**init, "heads": 4})
     *_, end = grid_of("plain", "tuned")
     assert [path.name for path in end.finished] == ["plain", "tuned"]
@@ -225,7 +272,10 @@ def test_a_grid_that_is_killed_or_interrupted_goes_on_with_the_same_command(here
     assert "runs/plain has finished already" in played[1]["errors"].replace("killed/", "runs/")
     assert "continuing from step 4" in played[1]["errors"]
     assert "is saved. Run the same command to resume" in played[2]["errors"]
-    assert not (here / "stopped" / "pascal" / "log.jsonl").exists() or "continuing" in played[3]["errors"]
+    assert (
+        not (here / "stopped" / "pascal" / "log.jsonl").exists()
+        or "continuing" in played[3]["errors"]
+    )
     for runs in ("killed", "stopped"):
         for name in ("plain", "pascal"):
             assert_same_run(here / "runs" / name, here / runs / name)

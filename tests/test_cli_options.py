@@ -21,7 +21,9 @@ class Record:
 
     text: Annotated[Path | None, Option("A text.", is_argument=True, metavar="TEXT")] = None
     runs: Annotated[Path | Sequence[Path], Option("Runs.", names="--run")] = ()
-    side: Annotated[Literal["source", "target"], Option("A side.", metavar="source|target")] = "source"
+    side: Annotated[Literal["source", "target"], Option("A side.", metavar="source|target")] = (
+        "source"
+    )
     form: Annotated[Literal["short", "long"], Option("A form.")] = "short"
     by_length: Annotated[bool, Option("By length.")] = False
     lowercase: Annotated[bool | None, Option("Case.", names="--lowercase/--cased")] = None
@@ -43,10 +45,26 @@ def test_a_command_has_the_options_of_a_record_with_their_types_ranges_and_defau
     line = "--other --run a --run b --side other --form long --by-length --cased --top 2 x"
     assert run(app, line.split()).exit_code == 0
     # the library refuses a wrong name in its own words, where the help page names a value
-    made: Any = {"text": Path("x"), "side": "other", "form": "long", "by_length": True, "lowercase": False, "top": 2}
-    spellings = {"other": "--other", "text": "TEXT", "runs": "--run", "lowercase": "--lowercase/--cased"}
+    made: Any = {
+        "text": Path("x"),
+        "side": "other",
+        "form": "long",
+        "by_length": True,
+        "lowercase": False,
+        "top": 2,
+    }
+    spellings = {
+        "other": "--other",
+        "text": "TEXT",
+        "runs": "--run",
+        "lowercase": "--lowercase/--cased",
+    }
     same = {name: f"--{name.replace('_', '-')}" for name in ("side", "form", "by_length", "top")}
-    assert found[3:] == [{"other": True}, Record(runs=[Path("a"), Path("b")], **made), spellings | same]
+    assert found[3:] == [
+        {"other": True},
+        Record(runs=[Path("a"), Path("b")], **made),
+        spellings | same,
+    ]
     wrong = ("--top=0", "--no-by-length", "--inner=1", "--form=wide")
     assert [run(app, [one]).exit_code for one in wrong] == [2, 2, 2, 2]
     shown = run(app, ["--help"]).stdout

@@ -72,7 +72,10 @@ def test_trees_go_through_a_named_pipe_as_they_come(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert os.read(reader, 1 << 16) == synmt("parse", text="Go.\n").stdout
     os.close(reader)
-    assert b"only with a file to write" in synmt("parse", "-o", tmp_path / "pipe", "--workers", "2").stderr
+    assert (
+        b"only with a file to write"
+        in synmt("parse", "-o", tmp_path / "pipe", "--workers", "2").stderr
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
@@ -107,7 +110,17 @@ def test_with_arcs_the_trees_are_the_same_and_each_word_has_its_probabilities(tm
     plain, target = tmp_path / "plain.conllu", tmp_path / "trees.conllu"
     for done in (
         synmt("parse", tmp_path / "text.en", "-o", plain, "--workers", 1),
-        synmt("parse", tmp_path / "text.en", "-o", target, "--arcs", "--shard-lines", 2, "--workers", 1),
+        synmt(
+            "parse",
+            tmp_path / "text.en",
+            "-o",
+            target,
+            "--arcs",
+            "--shard-lines",
+            2,
+            "--workers",
+            1,
+        ),
     ):
         assert (done.returncode, done.stdout) == (0, b""), done.stderr
     streamed = synmt("parse", "--arcs", text=TEXT + TEXT)
@@ -133,7 +146,11 @@ def test_with_arcs_the_trees_are_the_same_and_each_word_has_its_probabilities(tm
         (["--workers", "0"], 2, "--workers"),
         (["--workers", "2"], 2, "--workers: only with a file to write. Add `-o FILE`"),
         (["-o", "-", "--workers", "2"], 2, "--workers: only with a file to write. Add `-o FILE`"),
-        (["--shard-lines", "9", "--overwrite"], 2, "--shard-lines and --overwrite: only with a file to write"),
+        (
+            ["--shard-lines", "9", "--overwrite"],
+            2,
+            "--shard-lines and --overwrite: only with a file to write",
+        ),
         (["nowhere.txt"], 1, "nowhere.txt: cannot read the file"),
         (
             ["--model", "nowhere"],
@@ -175,7 +192,10 @@ def test_debug_shows_the_traceback():
 def test_a_line_of_1000_words_is_parsed_and_reported():
     done = synmt("parse", text="word " * 1000 + "\nAnd on.\n")
     assert done.returncode == 0
-    assert b"warning: line 1 could not be parsed in one piece; using a flat or joined tree: split into" in done.stderr
+    assert (
+        b"warning: line 1 could not be parsed in one piece; using a flat or joined tree: split into"
+        in done.stderr
+    )
     assert b"# line = 2\n" in done.stdout
 
 
@@ -192,7 +212,10 @@ def test_a_closed_pipe_ends_the_command_without_complaint():
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_ends_with_130_and_the_next_run_continues(tmp_path, workers):
-    text = "".join(f"The monkey number {number} eats a banana with {number % 97} friends.\n" for number in range(500))
+    text = "".join(
+        f"The monkey number {number} eats a banana with {number % 97} friends.\n"
+        for number in range(500)
+    )
     (tmp_path / "text.en").write_text(text)
     target = tmp_path / "out.conllu"
     arguments = ("parse", tmp_path / "text.en", "-o", target, "--shard-lines", 25, "--workers")
@@ -235,7 +258,9 @@ def go():
 command.run(app)
 """
     began = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment(), check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, env=environment(), check=False
+    )
     assert (done.returncode, done.stderr) == (130, b"synmt: interrupted\n")
     assert time.monotonic() - began < 15
 

@@ -21,13 +21,20 @@ pytestmark = pytest.mark.journey
 def recipe(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    texts = {"en": ["The monkey eats a banana.", "A girl sees.", ""], "de": ["Der Affe isst.", "Ein Kind sieht.", "x"]}
+    texts = {
+        "en": ["The monkey eats a banana.", "A girl sees.", ""],
+        "de": ["Der Affe isst.", "Ein Kind sieht.", "x"],
+    }
     (tmp_path / "text").mkdir()
     for split in ("train", "valid"):
         for language, lines in texts.items():
-            (tmp_path / "text" / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines))
+            (tmp_path / "text" / f"{split}.{language}").write_text(
+                "".join(f"{line}\n" for line in lines)
+            )
     path = tmp_path / "small.yaml"
-    path.write_text("source: en\ntarget: de\ncorpus: {folder: text}\nvocabulary: {kind: word, size: 50}\n")
+    path.write_text(
+        "source: en\ntarget: de\ncorpus: {folder: text}\nvocabulary: {kind: word, size: 50}\n"
+    )
     return path
 
 
@@ -84,8 +91,16 @@ def test_trees_that_lie_beside_the_text_are_added(recipe, tmp_path):
     [
         (["vocabulary.kind=words"], 2, "vocabulary.kind"),
         (["corpus.folder=nowhere"], 2, "nowhere: corpus.folder: there is no such folder."),
-        (["filters.max_words=1"], 1, "the filters remove the whole training text (too long (words): 2, empty: 1)"),
-        (["vocabulary.kind=bpe", "vocabulary.size=8000"], 1, "vocabulary.size is 8000, but the text supports at most"),
+        (
+            ["filters.max_words=1"],
+            1,
+            "the filters remove the whole training text (too long (words): 2, empty: 1)",
+        ),
+        (
+            ["vocabulary.kind=bpe", "vocabulary.size=8000"],
+            1,
+            "vocabulary.size is 8000, but the text supports at most",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_and_an_exit_code(recipe, arguments, code, message):
@@ -128,7 +143,10 @@ def test_a_recipe_of_public_corpora_is_downloaded_built_and_prepared(tmp_path, m
             table("de", "en", 24, 0)
         ),
         "www.statmt.org/wmt13/training-parallel-commoncrawl.tgz": tgz(
-            {f"commoncrawl.de-en.{language}": plain(sentences(language, 20, 5)) for language in ("de", "en")}
+            {
+                f"commoncrawl.de-en.{language}": plain(sentences(language, 20, 5))
+                for language in ("de", "en")
+            }
         ),
     }
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
@@ -136,7 +154,8 @@ def test_a_recipe_of_public_corpora_is_downloaded_built_and_prepared(tmp_path, m
     Path("mix.yaml").write_text(
         "source: en\ntarget: de\n"
         "corpus:\n"
-        "  train: [Statmt-news_commentary-16-deu-eng, {id: Statmt-commoncrawl_wmt13-1-deu-eng, lines: 9}]\n"
+        "  train: [Statmt-news_commentary-16-deu-eng, {id: Statmt-commoncrawl_wmt13-1-deu-eng, "
+        "lines: 9}]\n"
         "  valid: {id: Statmt-news_commentary-16-deu-eng, fraction: 0.25}\n"
         "vocabulary: {kind: word, size: 500}\n"
     )
@@ -144,7 +163,10 @@ def test_a_recipe_of_public_corpora_is_downloaded_built_and_prepared(tmp_path, m
         monkeypatch.setenv("SYNMT_MIRROR", server.address)
         done = succeed("prepare", "mix.yaml")
     prepared = PreparedCorpus.open(Path(lines_of(done)[0]))
-    assert {split: facts["lines"] for split, facts in prepared.facts["splits"].items()} == {"train": 33, "valid": 6}
+    assert {split: facts["lines"] for split, facts in prepared.facts["splits"].items()} == {
+        "train": 33,
+        "valid": 6,
+    }
     assert b"built Statmt-commoncrawl_wmt13-1-deu-eng: 20 sentence pairs" in done.stderr
     # without the network, from the cache
     monkeypatch.setenv("SYNMT_OFFLINE", "1")

@@ -11,7 +11,17 @@ from pathlib import Path
 
 import pytest
 from corpus_server import serving
-from tiny import TRAINING, environment, fail, lines_of, snapshot, succeed, synmt, write_corpus, write_recipe
+from tiny import (
+    TRAINING,
+    environment,
+    fail,
+    lines_of,
+    snapshot,
+    succeed,
+    synmt,
+    write_corpus,
+    write_recipe,
+)
 
 from synmt.parsing import rates
 from synmt.parsing.parser import StanzaParser
@@ -31,7 +41,11 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """Make an empty folder with an empty cache, and go there."""
-    for name, folder in (("SYNMT_CACHE", "cache"), ("SYNMT_DATA", "texts"), ("STANZA_RESOURCES_DIR", "models")):
+    for name, folder in (
+        ("SYNMT_CACHE", "cache"),
+        ("SYNMT_DATA", "texts"),
+        ("STANZA_RESOURCES_DIR", "models"),
+    ):
         monkeypatch.setenv(name, str(tmp_path / folder))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -40,7 +54,11 @@ def place(tmp_path, monkeypatch):
 
 def table(done):
     """Read the steps of a dry run: state and amount of each."""
-    rows = [re.split(r"  +", line.strip(), maxsplit=2) for line in lines_of(done)[1:] if re.search(r"  \w", line)]
+    rows = [
+        re.split(r"  +", line.strip(), maxsplit=2)
+        for line in lines_of(done)[1:]
+        if re.search(r"  \w", line)
+    ]
     return {row[0]: tuple(row[1:]) for row in rows}
 
 
@@ -57,23 +75,38 @@ def test_the_list_shows_the_recipes_with_all_words(place):
     assert "−: difference from the recipe it changes" in reported
     assert text.startswith("text: local, if")
     assert header.split("  ")[0] == "recipe"
-    assert [row.split()[0] for row in rows] == [f"ablations/nc11-{pair}pascal-heads3" for pair in ("deen-", "")]
+    assert [row.split()[0] for row in rows] == [
+        f"ablations/nc11-{pair}pascal-heads3" for pair in ("deen-", "")
+    ]
     assert not snapshot(place)
 
 
 def test_a_list_without_any_recipe_is_an_error(place):
-    assert "no shipped recipe contains nothing and like-this" in fail(1, "train", "--list", "nothing", "like-this")
+    assert "no shipped recipe contains nothing and like-this" in fail(
+        1, "train", "--list", "nothing", "like-this"
+    )
 
 
 def test_the_list_loads_nothing_that_takes_long():
-    script = "import sys\nfrom synmt.training.recipe_list import list_recipes\nassert len(list_recipes()) > 200\n"
+    script = (
+        "import sys\nfrom synmt.training.recipe_list import list_recipes\nassert "
+        "len(list_recipes()) > 200\n"
+    )
     script += "print(*{'torch', 'stanza', 'mtdata'} & sys.modules.keys())"
-    done = subprocess.run([sys.executable, "-c", script], env=environment(), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.split() == []
 
 
 def test_train_without_a_recipe_says_where_the_names_are(place):
-    assert "RECIPE is missing. Give a file, or a name that `synmt train --list` shows." in fail(2, "train")
+    assert "RECIPE is missing. Give a file, or a name that `synmt train --list` shows." in fail(
+        2, "train"
+    )
 
 
 # completion
@@ -81,7 +114,11 @@ def test_train_without_a_recipe_says_where_the_names_are(place):
 
 def completed(words, monkeypatch):
     """Ask for completions as bash does."""
-    asked = {"_SYNMT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    asked = {
+        "_SYNMT_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(words.count(" ")),
+    }
     with monkeypatch.context() as patch:
         for name, value in asked.items():
             patch.setenv(name, value)
@@ -93,13 +130,19 @@ def test_a_shell_completes_names_and_files(place, monkeypatch):
         (place / "here" / name).touch()
     assert completed("synmt train nc11-pas", monkeypatch) == ["nc11-pascal", *PASCALS]
     assert completed("synmt prepare nc11-", monkeypatch)[:2] == ["nc11-own.yaml", "nc11-base"]
-    assert completed("synmt train ablations/nc11-pascal-heads3", monkeypatch) == ["ablations/nc11-pascal-heads3"]
+    assert completed("synmt train ablations/nc11-pascal-heads3", monkeypatch) == [
+        "ablations/nc11-pascal-heads3"
+    ]
     assert completed("synmt train own", monkeypatch) == ["own.yml"]
     assert completed("synmt train a[", monkeypatch) == ["a[b].yaml"]
     assert set(completed("synmt train ", monkeypatch)) > shipped_recipes().keys()
 
 
-PASCALS = [name.rpartition("/")[2] for name in shipped_recipes() if name.startswith("ablations/nc11-pascal")]
+PASCALS = [
+    name.rpartition("/")[2]
+    for name in shipped_recipes()
+    if name.startswith("ablations/nc11-pascal")
+]
 """What follows `nc11-pascal` without the folder."""
 
 
@@ -111,7 +154,9 @@ def recipe(place):
     """Write a small recipe with trees by the compact parser."""
     write_corpus(place / "text")
     parser = {"workers": 1, "device": "cpu"}
-    return write_recipe(place / "small.yaml", place / "text", parser=parser, training={**TRAINING, "max_steps": 2})
+    return write_recipe(
+        place / "small.yaml", place / "text", parser=parser, training={**TRAINING, "max_steps": 2}
+    )
 
 
 def test_a_dry_run_says_at_every_moment_what_is_there_and_writes_nothing(recipe, place):
@@ -135,21 +180,35 @@ def test_a_dry_run_says_at_every_moment_what_is_there_and_writes_nothing(recipe,
     assert list(first.values()) == ["done", *["to do"] * 6]
     succeed("prepare", recipe)
     prepared = {"find the text": "done", "prepare": "done", "add trees to the source": "done"}
-    assert planned() == prepared | {"train runs/small": "to do", "translate and score test": "to do"}
+    assert planned() == prepared | {
+        "train runs/small": "to do",
+        "translate and score test": "to do",
+    }
     # another vocabulary needs another prepared corpus, but the same trees
     other = planned("vocabulary.size=100")
-    assert [other[step] for step in ("prepare", "parse train.en", "parse valid.en")] == ["to do", "done", "done"]
+    assert [other[step] for step in ("prepare", "parse train.en", "parse valid.en")] == [
+        "to do",
+        "done",
+        "done",
+    ]
     succeed("train", recipe)
     assert planned() == {"train runs/small": "done", "translate and score test": "done"}
     (place / "here/runs/small/tests/test/hypothesis.txt").unlink()
-    assert planned() == {"find the text": "done", "train runs/small": "done", "translate and score test": "to do"}
+    assert planned() == {
+        "find the text": "done",
+        "train runs/small": "done",
+        "translate and score test": "to do",
+    }
 
 
 def test_a_dry_run_counts_weights_lines_and_the_steps_that_are_left(recipe, place):
     vocabulary = {"kind": "word", "size": 2000}
     gold = write_recipe(place / "gold.yaml", place / "text", vocabulary=vocabulary)
     more = ("training.max_steps=20", "--dry-run")
-    assert table(succeed("train", recipe, "--dry-run"))["parse train.en"][1] == "32 lines, at least 1 s"
+    assert (
+        table(succeed("train", recipe, "--dry-run"))["parse train.en"][1]
+        == "32 lines, at least 1 s"
+    )
     before = table(succeed("train", gold, *more))
     assert before["translate and score test"][1] == "4 lines, bleu, chrf, ter"
     most = re.fullmatch(r"up to ([\d,]+) weights, 20 steps", before["train runs/gold"][1])
@@ -168,7 +227,9 @@ def test_a_dry_run_counts_weights_lines_and_the_steps_that_are_left(recipe, plac
 def test_before_the_vocabulary_is_there_its_size_in_the_recipe_counts():
     sizes = load_recipe("nc11-pascal", ["model.size=tiny"])
     # 16,384 pieces of 128 numbers; the paper's table of other sizes is in test_parameter_counts.py
-    more, fewer = (count_weights(sizes.model, sizes.syntax, pieces, pieces) for pieces in (16_384, 384))
+    more, fewer = (
+        count_weights(sizes.model, sizes.syntax, pieces, pieces) for pieces in (16_384, 384)
+    )
     assert more - fewer == 16_000 * 128
 
 
@@ -181,7 +242,11 @@ def test_a_dry_run_of_prepare_ends_with_the_trees(recipe):
 
 def test_a_dry_run_of_two_tasks_knows_its_text_when_the_trees_are_there(place):
     write_corpus(place / "text")
-    sections = {"syntax": {"variants": []}, "tasks": {"parsing": "dependencies"}, "filters": {"max_words": 40}}
+    sections = {
+        "syntax": {"variants": []},
+        "tasks": {"parsing": "dependencies"},
+        "filters": {"max_words": 40},
+    }
     parser = {"workers": 1, "device": "cpu"}
     recipe = write_recipe(place / "tasks.yaml", place / "text", parser=parser, **sections)
     before = states(succeed("prepare", recipe, "--dry-run"))
@@ -231,7 +296,9 @@ def test_a_file_that_is_missing_ends_a_dry_run_as_it_ends_the_command(recipe, pl
 def test_without_a_network_all_that_is_missing_is_one_message(place):
     done = synmt("train", "wmt16-ende-pascal", "--dry-run")
     assert done.returncode == 1
-    assert [row[0] for step, row in table(done).items() if step.startswith("download")] == ["missing"] * 6
+    assert [row[0] for step, row in table(done).items() if step.startswith("download")] == [
+        "missing"
+    ] * 6
     assert done.stderr.count(b"cannot be downloaded (SYNMT_OFFLINE is set)") == 1
     assert b"training-parallel-nc-v11.tgz" in done.stderr
     assert b"Stanza" in done.stderr
@@ -241,7 +308,11 @@ def test_without_a_network_all_that_is_missing_is_one_message(place):
 def test_training_and_its_dry_run_miss_the_same_without_a_network(place):
     planned = synmt("train", "nc11-pascal", "--dry-run").stderr.decode()
     said = fail(1, "train", "nc11-pascal")
-    for part in ("training-parallel-nc-v11.tgz", "statmt.org/wmt15/test.tgz", "Stanza models for 'en' not found"):
+    for part in (
+        "training-parallel-nc-v11.tgz",
+        "statmt.org/wmt15/test.tgz",
+        "Stanza models for 'en' not found",
+    ):
         assert part in said
         assert part in planned
 
@@ -271,7 +342,9 @@ def test_every_shipped_recipe_has_a_plan_without_text_and_without_a_network(plac
     for name in shipped_recipes():
         steps = {step.what.split(" runs/")[0]: step for step in plan_training(name)}
         assert steps["train"].state == "to do"
-        assert re.search(r"(about|up to|more than) [\d,]{5,} weights, [\d,]+ steps", steps["train"].amount), name
+        assert re.search(
+            r"(about|up to|more than) [\d,]{5,} weights, [\d,]+ steps", steps["train"].amount
+        ), name
         assert any(step.startswith("build the text") for step in steps)
         assert all((step.problem is None) == (step.state != "missing") for step in steps.values())
     assert not snapshot(place)
@@ -292,9 +365,15 @@ def test_the_time_of_parsing_is_estimated_from_the_last_measurement(place):
     rates.remember_rate(parser, 300_000, 15_000.0, 2)
     after = parsing_step("parse x", text, parser, settings)
     assert after.amount == "7,200 lines, about 1.0 hours"
-    assert after.remark == "parsing: 10 words a second in each of 2 processes, as measured last on this machine"
+    assert (
+        after.remark
+        == "parsing: 10 words a second in each of 2 processes, as measured last on this machine"
+    )
     assert "25 words a line" in parsing_step("parse x", TextSize(5), parser, settings).remark
-    assert parsing_step("parse x", TextSize(None), parser, settings).amount == "number of lines unknown"
+    assert (
+        parsing_step("parse x", TextSize(None), parser, settings).amount
+        == "number of lines unknown"
+    )
 
 
 def test_parsing_a_text_measures_the_rate(recipe, monkeypatch):
@@ -321,7 +400,8 @@ def test_pages_of_the_documentation_are_listed_and_shown(tmp_path):
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "synmt").rglob("*.py"))
     assert not re.findall(r"docs/[\w/-]+\.md", source)
     named = {
-        f"systems/{name}" if f"systems/{name}" in titles else name for name in re.findall(r"--docs ([\w/-]+)", source)
+        f"systems/{name}" if f"systems/{name}" in titles else name
+        for name in re.findall(r"--docs ([\w/-]+)", source)
     }
     assert named >= {"scale", "corpora"}
     assert named <= titles.keys()
@@ -358,9 +438,17 @@ def test_a_wheel_brings_recipes_and_documentation_along(tmp_path):
     )
     empty.mkdir()
     script = "import json, synmt.corpora.known\nfrom synmt.recipe import catalogue, load\n"
-    script += "print(json.dumps({name: load.load_recipe(name).name for name in catalogue.shipped_recipes()}))"
+    script += (
+        "print(json.dumps({name: load.load_recipe(name).name for name in "
+        "catalogue.shipped_recipes()}))"
+    )
     where = {"PYTHONPATH": str(tmp_path / "installed"), "SYNMT_CACHE": str(tmp_path / "cache")}
     found = subprocess.run(
-        [sys.executable, "-c", script], cwd=empty, env=os.environ | where, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script],
+        cwd=empty,
+        env=os.environ | where,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert json.loads(found.stdout) == {name: path.stem for name, path in shipped_recipes().items()}

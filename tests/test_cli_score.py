@@ -84,7 +84,9 @@ def test_json_compares_every_further_system_with_the_first(files):
     assert second["scores"]["bleu"]["score"] == sacrebleu.corpus_bleu(SECOND, [REFERENCES]).score
     assert first["scores"]["bleu"]["comparison"] is None
     found = second["scores"]["chrf"]["comparison"]
-    assert found["difference"] == second["scores"]["chrf"]["score"] - first["scores"]["chrf"]["score"]
+    assert (
+        found["difference"] == second["scores"]["chrf"]["score"] - first["scores"]["chrf"]["score"]
+    )
     assert found["low"] <= found["difference"] <= found["high"]
     assert second["scores"]["chrf"]["p_values"].keys() == {"bootstrap", "randomization"}
     assert second["scores"]["chrf"]["p_values"]["bootstrap"] == found["p_value"]
@@ -92,7 +94,10 @@ def test_json_compares_every_further_system_with_the_first(files):
 
 def test_p_values_of_several_comparisons_are_said_to_be_uncorrected(files):
     several = score_files("one.de", "two.de").stdout
-    assert "difference: from one.de; p-values are two-sided, and not corrected for their number\n" in several
+    assert (
+        "difference: from one.de; p-values are two-sided, and not corrected for their number\n"
+        in several
+    )
     single = score_files("one.de", "two.de", "--metrics", "bleu").stdout
     assert "difference: from one.de; p-values are two-sided\n" in single
 
@@ -127,8 +132,13 @@ def test_tokenised_text_gives_a_warning_on_stderr(files):
         ("bleu,chrf", "char", []),
     ],
 )
-def test_a_language_without_spaces_gives_a_warning_about_metrics_that_need_them(files, metrics, tokenize, warned):
-    write_lines(files / "ref.ja", ["猿がバナナを一本食べています。", "彼は今日とても長く寝ています。", "はい。"])
+def test_a_language_without_spaces_gives_a_warning_about_metrics_that_need_them(
+    files, metrics, tokenize, warned
+):
+    write_lines(
+        files / "ref.ja",
+        ["猿がバナナを一本食べています。", "彼は今日とても長く寝ています。", "はい。"],
+    )
     result = run("-r", "ref.ja", "ref.ja", "-m", metrics, "--tokenize", tokenize)
     said = [line for line in result.stderr.splitlines() if "no spaces between words" in line]
     assert len(said) == len(warned)
@@ -153,7 +163,9 @@ def test_the_components_of_bleu_are_those_of_sacrebleu(files):
     numbers = [f"{value:.1f}" for value in expected.precisions] + [f"{expected.bp:.3f}"]
     assert ["one.de", *numbers] in [row[:-1] for row in shown]
     details = systems("one.de", "-m", "BLEU")[0]["scores"]["bleu"]["details"]
-    assert [details[f"precision_{order}"] for order in (1, 2, 3, 4)] == pytest.approx(expected.precisions)
+    assert [details[f"precision_{order}"] for order in (1, 2, 3, 4)] == pytest.approx(
+        expected.precisions
+    )
     assert details["brevity_penalty"] == pytest.approx(expected.bp)
     assert details["length_ratio"] == pytest.approx(expected.sys_len / expected.ref_len)
 
@@ -162,7 +174,11 @@ def test_the_components_of_bleu_are_those_of_sacrebleu(files):
 def test_seeds_are_grouped_by_a_pattern_or_by_their_names(files, how):
     for number, lines in (("1", FIRST), ("2", SECOND)):
         (files / f"pascal.seed{number}.de").write_text("\n".join(lines))
-    given = ["pascal.seed*.de"] if how == "pattern" else ["pascal.seed1.de", "pascal.seed2.de", "--seeds"]
+    given = (
+        ["pascal.seed*.de"]
+        if how == "pattern"
+        else ["pascal.seed1.de", "pascal.seed2.de", "--seeds"]
+    )
     base, system = systems("one.de", *given, "-m", "chrf")
     scores = [sacrebleu.corpus_chrf(lines, [REFERENCES]).score for lines in (FIRST, SECOND)]
     found = system["scores"]["chrf"]
@@ -209,7 +225,10 @@ def test_two_systems_with_seeds_get_a_test_of_the_seeds(files):
     legend = dict(line.split(": ", 1) for line in result.stdout.splitlines() if " p: " in line)
     assert "resamples sentences, and the seeds of each system" in legend["boot. p"]
     assert "swaps sentences only, all seeds of a sentence together" in legend["random. p"]
-    assert "swaps sentences only" not in score_files("a.0", "b.0", "-m", "bleu", "--samples", 200).stdout
+    assert (
+        "swaps sentences only"
+        not in score_files("a.0", "b.0", "-m", "bleu", "--samples", 200).stdout
+    )
     header, *rows = result.stdout[result.stdout.index("seeds   mean") :].splitlines()[:3]
     assert header.split() == ["seeds", "mean", "deviation", "lowest", "highest"]
     assert [row.split()[2] for row in rows] == ["2", "3"]
@@ -217,7 +236,9 @@ def test_two_systems_with_seeds_get_a_test_of_the_seeds(files):
 
 def write_run(folder, *variants, lines, **sections):
     """Make a run with translations of the references."""
-    write_tests(make_run(folder, *variants, parser=False, **sections), ["a", "b", "c"], REFERENCES, lines)
+    write_tests(
+        make_run(folder, *variants, parser=False, **sections), ["a", "b", "c"], REFERENCES, lines
+    )
 
 
 def test_a_run_has_its_reference_its_source_and_its_metric_options(tmp_path):
@@ -233,11 +254,23 @@ def test_a_run_has_its_reference_its_source_and_its_metric_options(tmp_path):
     assert (first["source"], first["reference"]) == ("a", REFERENCES[0])
     both = report(tmp_path / "[bp]as*", "-m", "bleu", "--test", "test")["systems"]
     assert [one["seeds"] for one in both] == [[str(tmp_path / "base"), str(tmp_path / "pascal")]]
-    assert "no test set 'flickr'" in str(run(tmp_path / "base", "--test", "flickr", "-m", "bleu").exception)
+    assert "no test set 'flickr'" in str(
+        run(tmp_path / "base", "--test", "flickr", "-m", "bleu").exception
+    )
     (tmp_path / "pascal/tests/test/reference.txt").write_text("x\ny\nz\n")
     other = run(tmp_path / "base", tmp_path / "pascal", "-m", "bleu")
-    assert "pascal: its test set 'test' is not that of base: line 1 of the references differs" in str(other.exception)
-    given = run("-r", tmp_path / "base/tests/test/reference.txt", tmp_path / "base", tmp_path / "pascal", "-m", "bleu")
+    assert (
+        "pascal: its test set 'test' is not that of base: line 1 of the references differs"
+        in str(other.exception)
+    )
+    given = run(
+        "-r",
+        tmp_path / "base/tests/test/reference.txt",
+        tmp_path / "base",
+        tmp_path / "pascal",
+        "-m",
+        "bleu",
+    )
     assert given.exit_code == 0
 
 
@@ -250,7 +283,10 @@ def test_the_matches_of_a_pattern_are_listed(tmp_path):
     assert result.stderr.count(f"{tmp_path / 'pascal*'}: 2 seeds: pascal-1, pascal-2\n") == 1
     assert "1 seed" not in result.stderr
     (tmp_path / "pascal-notes").mkdir()
-    assert "2 seeds: pascal-1, pascal-2\n" in run(tmp_path / "pascal*", "-m", "chrf", "--samples", 50).stderr
+    assert (
+        "2 seeds: pascal-1, pascal-2\n"
+        in run(tmp_path / "pascal*", "-m", "chrf", "--samples", 50).stderr
+    )
     assert f"{tmp_path / '*-2'}: 1 seed: pascal-2\n" in run(tmp_path / "*-2", "-m", "chrf").stderr
 
 
@@ -258,7 +294,11 @@ def test_the_matches_of_a_pattern_are_listed(tmp_path):
     ("first", "other", "said"),
     [
         ({}, {"variants": [{"name": "pascal"}]}, "syntax.variants is [pascal] here, [] there"),
-        ({"training": {"max_steps": 5}}, {"training": {"seed": 2}}, "training.max_steps is 100000 here, 5 there"),
+        (
+            {"training": {"max_steps": 5}},
+            {"training": {"seed": 2}},
+            "training.max_steps is 100000 here, 5 there",
+        ),
         (
             {"variants": [{"name": "pascal", "layers": [1]}]},
             {"variants": [{"name": "pascal", "layers": [2]}]},
@@ -284,7 +324,10 @@ def test_sentences_are_a_row_for_each_segment(files, name):
     result = score_files("one.de", "two.de", "-m", "bleu,ter", "--sentences", name)
     assert result.exit_code == 0, result.output
     rows = list(read_lines(files / name, allowed=["JSON"]))
-    ter = [sacrebleu.sentence_ter(one, [reference]).score for one, reference in zip(FIRST, REFERENCES, strict=True)]
+    ter = [
+        sacrebleu.sentence_ter(one, [reference]).score
+        for one, reference in zip(FIRST, REFERENCES, strict=True)
+    ]
     if name.endswith(".jsonl"):
         found = [json.loads(row) for row in rows]
         assert [one["systems"][0]["scores"]["ter"] for one in found] == pytest.approx(ter)
@@ -298,7 +341,9 @@ def test_sentences_are_a_row_for_each_segment(files, name):
     assert float(values[1][3]) == pytest.approx(bleu, abs=1e-6)
 
 
-@pytest.mark.parametrize("given", [["two.tsv"], ["one.de", "-s", "two.tsv"], ["t*.tsv"], ["one.de", "-r", "./two.tsv"]])
+@pytest.mark.parametrize(
+    "given", [["two.tsv"], ["one.de", "-s", "two.tsv"], ["t*.tsv"], ["one.de", "-r", "./two.tsv"]]
+)
 def test_scores_of_sentences_never_replace_an_input(files, given):
     (files / "two.tsv").write_text((files / "two.de").read_text())
     reference = [] if "-r" in given else ["-r", "ref.de"]
@@ -311,7 +356,10 @@ def test_scores_of_sentences_never_replace_an_input(files, given):
     ("arguments", "message"),
     [
         (["one.de", "--tests", "t"], "there is only one system, so --tests has no effect"),
-        (["one.de", "--tokenize", "zh"], "--tokenize has no effect without the metric bleu or bleu1"),
+        (
+            ["one.de", "--tokenize", "zh"],
+            "--tokenize has no effect without the metric bleu or bleu1",
+        ),
         (["one.de", "--cased"], "--lowercase/--cased has no effect without"),
         (["one.de", "--beer", "x"], "--beer has no effect without the metric beer"),
     ],
@@ -319,7 +367,12 @@ def test_scores_of_sentences_never_replace_an_input(files, given):
 def test_an_option_without_effect_is_named(files, arguments, message):
     result = score_files(*arguments, "-m", "ter")
     assert (result.exit_code, message in result.stderr) == (0, True), result.stderr
-    assert "no effect" not in score_files("one.de", "two.de", "-m", "bleu,ter", "--tests", "t", "--lowercase").stderr
+    assert (
+        "no effect"
+        not in score_files(
+            "one.de", "two.de", "-m", "bleu,ter", "--tests", "t", "--lowercase"
+        ).stderr
+    )
 
 
 def test_empty_translations_are_counted_in_a_warning(files):
@@ -337,7 +390,10 @@ class Copied(MeanMetric):
         self.options = options
 
     def score_segments(self, hypotheses, references, sources):
-        words = [({*one.split()}, {*other.split()}) for one, other in zip(hypotheses, sources, strict=True)]
+        words = [
+            ({*one.split()}, {*other.split()})
+            for one, other in zip(hypotheses, sources, strict=True)
+        ]
         return [100 * len(one & other) / max(1, len(one)) for one, other in words]
 
 
@@ -357,17 +413,26 @@ def test_a_metric_that_reads_the_source_gets_it(files, monkeypatch):
     [
         ((), "there is nothing to score"),
         (("one.de",), "the reference is missing. Give it with `-r FILE`"),
-        (("-r", "ref.de", "one.de", "--test", "test"), "none of the systems is a run, so none has test sets"),
+        (
+            ("-r", "ref.de", "one.de", "--test", "test"),
+            "none of the systems is a run, so none has test sets",
+        ),
         (("runs/plain",), "runs/plain: no such file or run folder"),
         (("one.ed", "-r", "ref.de"), "one.ed: no such file or run folder. Did you mean 'one.de'?"),
         (("-r", "ref.de", "no.*"), "no.*: no file and no run folder matches the pattern"),
         (("-r", "ref.de", "-", "-"), "standard input can be read only once"),
-        (("-r", "ref.de", "one.de", "one.de", "--seeds"), "one.de: the same seed of a system is given twice"),
+        (
+            ("-r", "ref.de", "one.de", "one.de", "--seeds"),
+            "one.de: the same seed of a system is given twice",
+        ),
         (("-r", "ref.de", "one.de", "two.de", "--tests", "seeds"), "needs two or more seeds"),
         (("-r", "ref.de", "one.de", "--tests", "wilcoxon"), "there is no test 'wilcoxon'"),
         (("-r", "ref.de", "one.de", "-m", "copied"), "copied words needs the source"),
         (("-r", "ref.de", "one.de", "--sentences", "all.txt"), "all.txt: unknown file format"),
-        (("-r", "ref.de", "one.de", "--contrast", "controlled"), "--contrast needs a model. Add `--run RUN`"),
+        (
+            ("-r", "ref.de", "one.de", "--contrast", "controlled"),
+            "--contrast needs a model. Add `--run RUN`",
+        ),
         (
             ("one.de", "--model", "runs/a", "--contrast", "controlled"),
             "TRANSLATIONS cannot be combined with --contrast",
@@ -379,7 +444,10 @@ def test_a_metric_that_reads_the_source_gets_it(files, monkeypatch):
         (("--run", "runs/a"), "runs/a: no such file or run folder"),
         (("--run", "runs/a", "--target", "t"), "--target needs --source"),
         (("--run", "runs/a", "--device", "cpu"), "--device needs texts that a model scores"),
-        (("--model", "runs/a", "--source", "s", "--contrast", "x"), "a contrastive set has its own texts"),
+        (
+            ("--model", "runs/a", "--source", "s", "--contrast", "x"),
+            "a contrastive set has its own texts",
+        ),
         (("--model", "runs/a", "--source", "s"), "--source needs --target"),
     ],
 )
@@ -410,15 +478,43 @@ def test_models_get_every_option(monkeypatch, caplog):
     options = []
     # both raise: what they return is not printed
     for function in ("contrast.report.judge_models", "model_scores.score_files"):
-        monkeypatch.setattr(f"synmt.evaluation.{function}", lambda one: options.append(one) or 1 / 0)
+        monkeypatch.setattr(
+            f"synmt.evaluation.{function}", lambda one: options.append(one) or 1 / 0
+        )
     run("--run", "runs/a", "runs/b", "--contrast", "controlled", "--batch-size", 8, "--json")
-    run("--model", "runs/a", "--source", "a.en", "--target", "a.de", "--checkpoint", "best", "--parses", "a.conllu")
-    run("--model", "runs/a", "--contrast", "controlled", "--samples", 50, "--seed", 3, "--device", "cpu")
-    assert caplog.messages == [f"{option} has no effect without a second --run" for option in ("--samples", "--seed")]
+    run(
+        "--model",
+        "runs/a",
+        "--source",
+        "a.en",
+        "--target",
+        "a.de",
+        "--checkpoint",
+        "best",
+        "--parses",
+        "a.conllu",
+    )
+    run(
+        "--model",
+        "runs/a",
+        "--contrast",
+        "controlled",
+        "--samples",
+        50,
+        "--seed",
+        3,
+        "--device",
+        "cpu",
+    )
+    assert caplog.messages == [
+        f"{option} has no effect without a second --run" for option in ("--samples", "--seed")
+    ]
     a, b = Path("runs/a"), Path("runs/b")
     texts = {"source": Path("a.en"), "target": Path("a.de"), "parses": Path("a.conllu")}
     assert options == [
-        ContrastOptions(models=[a, b], contrast=["controlled"], batch_size=8, samples=1000, seed=12345),
+        ContrastOptions(
+            models=[a, b], contrast=["controlled"], batch_size=8, samples=1000, seed=12345
+        ),
         PairOptions(model=a, **texts, checkpoint="best", device="auto"),
         ContrastOptions(models=[a], contrast=["controlled"], samples=50, seed=3, device="cpu"),
     ]
@@ -434,7 +530,16 @@ def test_the_figures_of_the_pascal_paper_come_out(nc11):
     assert (f"{first['score']:.2f}", f"{second['score']:.2f}") == ("24.96", "25.93")
 
 
-COLUMNS = ["system", "metric", "score", "95 % interval", "difference", "95 % of difference", "boot. p", "random. p"]
+COLUMNS = [
+    "system",
+    "metric",
+    "score",
+    "95 % interval",
+    "difference",
+    "95 % of difference",
+    "boot. p",
+    "random. p",
+]
 ROW = ["chrF2", "54.94", "54.49 to 55.42", "+0.76", "+0.46 to +1.04", "0.001", "<0.001"]
 
 
@@ -472,7 +577,9 @@ def test_a_narrow_terminal_wraps_the_middle_columns_and_cuts_nothing(files):
     inner, outer = os.openpty()
     command = [sys.executable, "-c", SCRIPT, "-r", "ref.de", "one.de", name, "-m", "bleu"]
     environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb"}
-    done = subprocess.run(command, stdout=outer, stderr=subprocess.PIPE, env=environment, check=False)
+    done = subprocess.run(
+        command, stdout=outer, stderr=subprocess.PIPE, env=environment, check=False
+    )
     os.close(outer)
     shown = os.read(inner, 100_000).decode()
     os.close(inner)

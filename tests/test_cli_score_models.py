@@ -31,7 +31,9 @@ def ask(*, models=(), contrast=(), as_json=False, **options):
     console.configure()
     lists = [("model", one) for one in models] + [("contrast", one) for one in contrast]
     options = {"device": "cpu", "samples": 200, "seed": 1, **options}
-    arguments = [part for name, value in [*lists, *options.items()] for part in (f"--{name}", str(value))]
+    arguments = [
+        part for name, value in [*lists, *options.items()] for part in (f"--{name}", str(value))
+    ]
     result = CliRunner().invoke(APP, arguments + ["--json"] * as_json, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result
@@ -46,18 +48,25 @@ def folder(tmp_path_factory):
     write_lines(place / "target.de", TARGETS)
     for name, lines in (("src.en", [TEXT[0], TEXT[1]]), ("correct.de", [TEXT[3], TEXT[4]])):
         write_lines(place / "set" / name, lines)
-    write_lines(place / "set" / "incorrect.de", [TEXT[3].replace("isst", "essen"), TEXT[4].replace("sieht", "sehen")])
+    write_lines(
+        place / "set" / "incorrect.de",
+        [TEXT[3].replace("isst", "essen"), TEXT[4].replace("sieht", "sehen")],
+    )
     return place
 
 
 def trees(path, lines):
-    blocks = (format_conllu(flat_parse(line), line, number) for number, line in enumerate(lines, start=1))
+    blocks = (
+        format_conllu(flat_parse(line), line, number) for number, line in enumerate(lines, start=1)
+    )
     path.write_text("".join(blocks), encoding="utf-8")
     return path
 
 
 def pairs_of(folder, run="one", **options):
-    return ask(models=[folder / run], source=folder / "source.en", target=folder / "target.de", **options)
+    return ask(
+        models=[folder / run], source=folder / "source.en", target=folder / "target.de", **options
+    )
 
 
 def test_each_pair_is_a_line_of_json_in_its_order(folder):
@@ -101,10 +110,16 @@ def test_the_table_of_the_summary_is_not_on_stdout(folder):
 
 def test_options_of_resamples_have_no_effect_on_pairs_and_are_named(folder):
     errors = pairs_of(folder).stderr
-    assert "--samples has no effect without --contrast\n--seed has no effect without --contrast\n" in errors
+    assert (
+        "--samples has no effect without --contrast\n--seed has no effect without --contrast\n"
+        in errors
+    )
     # only differences between models are resampled
     why = "no effect without a second --run\n"
-    assert f"--samples has {why}--seed has {why}" in ask(models=[folder / "one"], contrast=[str(folder / "set")]).stderr
+    assert (
+        f"--samples has {why}--seed has {why}"
+        in ask(models=[folder / "one"], contrast=[str(folder / "set")]).stderr
+    )
     both = [folder / "one", folder / "one"]
     assert "no effect" not in ask(models=both, contrast=[str(folder / "set")]).stderr
 
@@ -129,7 +144,11 @@ def test_a_model_that_reads_trees_uses_those_of_the_option(folder):
 
 
 def contrasts_of(folder, *models, **options):
-    return ask(models=[folder / model for model in models or ["one"]], contrast=[str(folder / "set")], **options)
+    return ask(
+        models=[folder / model for model in models or ["one"]],
+        contrast=[str(folder / "set")],
+        **options,
+    )
 
 
 def test_contrasts_are_counted_by_phenomenon_and_in_total(folder):
@@ -164,7 +183,10 @@ def test_other_models_are_compared_with_the_first(folder):
     assert (row["two"], row["two, difference"]) == (second["accuracy"], comparison["difference"])
     assert report["bootstrap"] == {"samples": 200, "seed": 1}
     shown = contrasts_of(folder, "one", "two", parses=given).stdout
-    assert "difference: from one, with its interval over 200 resamples of the sources, seed 1\n" in shown
+    assert (
+        "difference: from one, with its interval over 200 resamples of the sources, seed 1\n"
+        in shown
+    )
     assert "p: McNemar's exact test\n" in shown
 
 
@@ -185,7 +207,10 @@ def test_a_set_of_other_languages_gives_a_warning(folder):
 
 
 def test_identical_pairs_give_a_warning(folder):
-    write_lines(folder / "same.tsv", ["source\tcorrect\tincorrect", "A dog\tEin Hund\tEine Hund", "A dog\tEin\tEin"])
+    write_lines(
+        folder / "same.tsv",
+        ["source\tcorrect\tincorrect", "A dog\tEin Hund\tEine Hund", "A dog\tEin\tEin"],
+    )
     result = ask(models=[folder / "one"], contrast=[str(folder / "same.tsv")])
     assert "1 pair is left out" in result.stderr
     assert "same.tsv: line 3" in result.stderr
@@ -194,12 +219,19 @@ def test_identical_pairs_give_a_warning(folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "--device needs texts that a model scores. Add `--source FILE --target FILE`, or `--contrast PATH`"),
+        (
+            {},
+            "--device needs texts that a model scores. Add `--source FILE --target FILE`, or "
+            "`--contrast PATH`",
+        ),
         ({"target": "a"}, "--target needs --source"),
         ({"models": ["one", "two"], "source": "a", "target": "b"}, "one model at a time"),
         ({"source": "-", "target": "-"}, "read only once"),
         ({"contrast": ["set"], "source": "a"}, "has its own texts"),
-        ({"contrast": ["set", "controlled"], "parses": "a"}, "--parses needs a single --contrast set"),
+        (
+            {"contrast": ["set", "controlled"], "parses": "a"},
+            "--parses needs a single --contrast set",
+        ),
         ({"checkpoint": "beste", "contrast": ["set"]}, "Did you mean 'best'"),
     ],
 )

@@ -54,12 +54,19 @@ def log_of(folder):
     """Read the log without what depends on the hour and the machine."""
     records = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     measured = {"tokens", "tokens_per_second", "memory", "seconds", "processor_seconds"}
-    return [{key: value for key, value in record.items() if key not in measured} for record in records]
+    return [
+        {key: value for key, value in record.items() if key not in measured} for record in records
+    ]
 
 
 def assert_same_run(one, other):
     """Compare all that two runs have learnt, said and translated, bit for bit."""
-    for name in ("model.safetensors", "average.safetensors", "tests/test/hypothesis.txt", "tests/test/scores.json"):
+    for name in (
+        "model.safetensors",
+        "average.safetensors",
+        "tests/test/hypothesis.txt",
+        "tests/test/scores.json",
+    ):
         assert (one / name).read_bytes() == (other / name).read_bytes(), name
     assert log_of(one) == log_of(other)
     assert files_of(one) == files_of(other)
@@ -76,7 +83,11 @@ MOMENTS = {"update": (1, 5), "write": (4, 7), "log": (2, 5), "remove": (1, 2)}
 
 
 def test_a_run_that_is_killed_at_any_moment_ends_bit_for_bit_as_one_that_is_not(place):
-    runs = [(f"{event}-{number}", [event, number]) for event, numbers in MOMENTS.items() for number in numbers]
+    runs = [
+        (f"{event}-{number}", [event, number])
+        for event, numbers in MOMENTS.items()
+        for number in numbers
+    ]
     scenes = [scene(place, "whole")]
     for name, kill in runs:
         scenes += [scene(place, name, kill=kill), scene(place, name)]
@@ -119,9 +130,14 @@ def test_ctrl_c_and_sigterm_save_the_step_and_the_same_command_goes_on(place, st
     assert_same_run(place / "runs" / "long", place / "runs" / name)
 
 
-@pytest.mark.parametrize(("options", "again"), [([], ""), (["--overwrite"], " without --overwrite")])
+@pytest.mark.parametrize(
+    ("options", "again"), [([], ""), (["--overwrite"], " without --overwrite")]
+)
 def test_what_was_stopped_is_not_told_to_begin_again(place, monkeypatch, options, again):
-    stopped = iter([RunRecord(place, "interrupted", 5)]), iter([GridRecord("interrupted", [place], [], {})])
+    stopped = (
+        iter([RunRecord(place, "interrupted", 5)]),
+        iter([GridRecord("interrupted", [place], [], {})]),
+    )
     monkeypatch.setattr(pipeline, "train", lambda *_, **__: (yield from stopped[0]))
     monkeypatch.setattr(grid, "train_grid", lambda *_, **__: (yield from stopped[1]))
     errors = fail(130, "train", place / "tiny.yaml", *options)
@@ -130,7 +146,9 @@ def test_what_was_stopped_is_not_told_to_begin_again(place, monkeypatch, options
     assert f"1 run has finished. Run the same command{again} to resume" in errors
 
 
-def test_the_advice_of_a_grid_names_the_runs_that_overwrite_has_not_replaced(place, tmp_path, monkeypatch):
+def test_the_advice_of_a_grid_names_the_runs_that_overwrite_has_not_replaced(
+    place, tmp_path, monkeypatch
+):
     runs = [tmp_path / "runs" / name for name in ("tiny", "tiny-seed2", "tiny-seed3")]
     for folder in runs[:2]:
         Run(folder).write_info(status="finished")
@@ -142,7 +160,9 @@ def test_the_advice_of_a_grid_names_the_runs_that_overwrite_has_not_replaced(pla
 
     monkeypatch.setattr(grid, "train_grid", train_grid)
     asked = ("train", place / "tiny.yaml", "--seeds", 3, "--runs", tmp_path / "runs")
-    again = f"the same command without --overwrite (remove {runs[1]} first: not replaced yet) to resume"
+    again = (
+        f"the same command without --overwrite (remove {runs[1]} first: not replaced yet) to resume"
+    )
     assert f"1 run has finished. Run {again}" in fail(130, *asked, "--overwrite")
     assert "1 run has finished. Run the same command to resume" in fail(130, *asked)
 
@@ -177,7 +197,8 @@ def test_the_advice_of_an_error_in_training_does_not_begin_the_run_anew(
 def test_a_restart_by_torchrun_does_not_overwrite_what_it_began(finished):
     recipe, store, starts = write_finished(finished, finished / "text", "test"), HashStore(), []
     how = {"runs": finished / "runs", "data": finished / "data", "overwrite": True}
-    # torchrun keeps the store when it starts the processes again, and makes another one for another command
+    # torchrun keeps the store when it starts the processes again, and makes another one for another
+    # command
     for processes in (Processes(store=store), Processes(store=store), Processes(store=HashStore())):
         which = {"processes": processes, "stop": StopAfter(5)}
         records = pipeline.train(recipe, ["name=again", "training.max_steps=9"], **how, **which)
@@ -203,7 +224,10 @@ def test_a_run_that_is_longer_than_its_new_recipe_is_left_alone(finished):
     before = (finished / "runs/short/recipe.yaml").read_bytes()
     for more in ((), ("--dry-run",)):
         message = fail(2, "train", recipe, name, "training.max_steps=1", *more, cwd=finished)
-        assert "is already at step 2; set training.max_steps to 2 (to end it there) or more, not 1" in message
+        assert (
+            "is already at step 2; set training.max_steps to 2 (to end it there) or more, not 1"
+            in message
+        )
     assert (finished / "runs/short/recipe.yaml").read_bytes() == before
     assert b"finished already" in succeed("train", recipe, name, cwd=finished).stderr
 
@@ -239,12 +263,16 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_the_run_goes_on_when_there_i
 
 
 def train(place, *arguments):
-    return succeed("train", *arguments, "--runs", place / "runs", "--data", place / "data", cwd=place)
+    return succeed(
+        "train", *arguments, "--runs", place / "runs", "--data", place / "data", cwd=place
+    )
 
 
 def refuse(code, place, *arguments):
     """Train with what cannot work; gives standard error."""
-    return fail(code, "train", *arguments, "--runs", place / "runs", "--data", place / "data", cwd=place)
+    return fail(
+        code, "train", *arguments, "--runs", place / "runs", "--data", place / "data", cwd=place
+    )
 
 
 def test_two_trainings_in_one_folder_are_refused(place):
@@ -264,7 +292,12 @@ def test_data_that_are_missing_are_named_file_by_file(place, monkeypatch):
         assert f"{split}.en" in errors
         assert f"{split}.de" in errors
     folder = Path(os.environ["SYNMT_CACHE"]) / "corpora" / "nc11"
-    for part in ("training-parallel-nc-v11.tgz", "plain or as `.gz`, into", str(folder), "SYNMT_DATA"):
+    for part in (
+        "training-parallel-nc-v11.tgz",
+        "plain or as `.gz`, into",
+        str(folder),
+        "SYNMT_DATA",
+    ):
         assert part in errors
     # nothing has begun, so that another corpus can still be given
     assert not (place / "runs" / "nc11-pascal").exists()
@@ -302,7 +335,9 @@ def test_trees_of_two_origins_are_not_mixed(place):
     files = "{{source: {0}.en, target: {0}.de{1}}}".format
     parses = ", source_parses: {}.en.conllu".format
     splits = {"train": True, "valid": True, "test": False}
-    train_, valid, test = (files(text / name, parses(text / name) if own else "") for name, own in splits.items())
+    train_, valid, test = (
+        files(text / name, parses(text / name) if own else "") for name, own in splits.items()
+    )
     corpus = f"corpus={{train: {train_}, valid: {valid}, test: {{one: {test}}}}}"
     errors = refuse(2, place, "tiny.yaml", "name=wrong", corpus, "parser.control=none")
     assert "there are trees for train, valid, but not for one" in errors
@@ -336,7 +371,10 @@ def test_a_test_set_without_lines_is_named_before_training(tmp_path):
         (text / f"test.{language}").write_text("")
     recipe = write_recipe(tmp_path / "tiny.yaml", text, syntax={})
     errors = fail(1, "train", recipe, cwd=tmp_path)
-    assert f"{text / 'test.en'}: the test set has no lines. Fill both files, or remove the test set." in errors
+    assert (
+        f"{text / 'test.en'}: the test set has no lines. Fill both files, or remove the test set."
+        in errors
+    )
     assert not (tmp_path / "runs").exists()
 
 
@@ -357,13 +395,20 @@ SIDES, LEARNT = (("source", "en"), ("target", "de")), ("train", "valid")
 
 def write_finished(folder, text, *tests):
     """Write a recipe with these test sets."""
-    files = {name: {side: f"{text / name}.{language}" for side, language in SIDES} for name in (*LEARNT, *tests)}
-    corpus = {name: files[name] for name in LEARNT} | {"test": {name: files[name] for name in tests}}
+    files = {
+        name: {side: f"{text / name}.{language}" for side, language in SIDES}
+        for name in (*LEARNT, *tests)
+    }
+    corpus = {name: files[name] for name in LEARNT} | {
+        "test": {name: files[name] for name in tests}
+    }
     plain = {"parser": {}, "syntax": {"variants": []}, "training": {**TRAINING, "max_steps": 2}}
     return write_recipe(folder / "tiny.yaml", text, corpus=corpus, **plain)
 
 
-@pytest.mark.parametrize("removed", ["tests", "tests/test/hypothesis.txt", "tests/test/scores.json"])
+@pytest.mark.parametrize(
+    "removed", ["tests", "tests/test/hypothesis.txt", "tests/test/scores.json"]
+)
 def test_a_finished_run_gets_its_missing_translations_again(finished, removed):
     run = finished / "runs" / "tiny"
     recipe = write_finished(finished, finished / "text", "test")
@@ -405,13 +450,19 @@ def test_a_finished_run_translates_a_test_set_that_the_recipe_names_later(finish
         done = succeed("train", recipe, cwd=finished)
         assert b"train:" not in done.stderr
         assert b"later: bleu" in done.stderr
-    assert (run / "tests" / "later" / "reference.txt").read_bytes() == (text / "valid.de").read_bytes()
+    assert (run / "tests" / "later" / "reference.txt").read_bytes() == (
+        text / "valid.de"
+    ).read_bytes()
     # other files under the same name are another test set
     shutil.copy(text / "test.de", text / "other.de")
     shutil.copy(text / "test.en", text / "other.en")
-    recipe.write_text(recipe.read_text().replace("later.en", "other.en").replace("later.de", "other.de"))
+    recipe.write_text(
+        recipe.read_text().replace("later.en", "other.en").replace("later.de", "other.de")
+    )
     succeed("train", recipe, cwd=finished)
-    assert (run / "tests" / "later" / "reference.txt").read_bytes() == (text / "test.de").read_bytes()
+    assert (run / "tests" / "later" / "reference.txt").read_bytes() == (
+        text / "test.de"
+    ).read_bytes()
 
 
 @pytest.mark.parametrize("command", ["train", "prepare"])
@@ -457,7 +508,12 @@ def test_a_plain_system_needs_no_parser(place):
 
 
 def test_the_table_of_prepared_text_is_drawn_once(place):
-    plain = ("syntax.variants=[]", "parser.control=none", "filters.max_words=99", "training.max_steps=1")
+    plain = (
+        "syntax.variants=[]",
+        "parser.control=none",
+        "filters.max_words=99",
+        "training.max_steps=1",
+    )
     assert b"kept" in train(place, "tiny.yaml", "name=first", *plain).stderr
     assert b"kept" not in train(place, "tiny.yaml", "name=second", *plain).stderr
 
@@ -468,19 +524,34 @@ def test_a_finished_run_scores_a_test_set_again_whose_text_has_changed(finished)
     succeed("train", recipe, cwd=finished)
     lines = reference.read_text(encoding="utf-8").splitlines()
     reference.write_text("\n".join(["Ein anderer Satz.", *lines[1:]]) + "\n", encoding="utf-8")
-    assert "translate and score test" in succeed("train", recipe, "--dry-run", cwd=finished).stdout.decode()
+    assert (
+        "translate and score test"
+        in succeed("train", recipe, "--dry-run", cwd=finished).stdout.decode()
+    )
     done = succeed("train", recipe, cwd=finished)
     assert "the files of the test set test have changed" in done.stderr.decode()
-    assert (run / "tests" / "test" / "reference.txt").read_text(encoding="utf-8").startswith("Ein anderer Satz.\n")
+    assert (
+        (run / "tests" / "test" / "reference.txt")
+        .read_text(encoding="utf-8")
+        .startswith("Ein anderer Satz.\n")
+    )
     assert "have changed" not in succeed("train", recipe, cwd=finished).stderr.decode()
-    # without a record, as in runs of earlier versions, and without the text, nothing is known to have changed
+    # without a record, as in runs of earlier versions, and without the text, nothing is known to
+    # have changed
     (run / "tests" / "test" / "made_from.json").unlink()
     assert "have changed" not in succeed("train", recipe, cwd=finished).stderr.decode()
 
 
 def test_training_that_starts_again_for_lack_of_a_checkpoint_says_so(place):
-    names = ("training.max_steps=4", "training.save_every=4", "training.validate_every=4", "training.log_every=1")
-    killed, again = play(scene(place, "lost", *names, kill=["update", 3]), scene(place, "lost", *names))
+    names = (
+        "training.max_steps=4",
+        "training.save_every=4",
+        "training.validate_every=4",
+        "training.log_every=1",
+    )
+    killed, again = play(
+        scene(place, "lost", *names, kill=["update", 3]), scene(place, "lost", *names)
+    )
     assert killed["code"] == -signal.SIGKILL
     assert "lost has no checkpoint, so training starts again from the first step" in again["errors"]
 
@@ -489,7 +560,10 @@ def test_a_run_folder_that_cannot_be_written_is_refused_before_anything_is_prepa
     recipe = write_recipe(tmp_path / "tiny.yaml", write_corpus(tmp_path / "text"))
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "taken").touch()
-    for arguments, where in ((["name=taken"], "runs/taken"), (["--runs", "text/test.en"], "text/test.en")):
+    for arguments, where in (
+        (["name=taken"], "runs/taken"),
+        (["--runs", "text/test.en"], "text/test.en"),
+    ):
         errors = fail(1, "train", recipe, *arguments, cwd=tmp_path)
         assert f"{where}: is a file, not a folder. Choose another name or folder." in errors
     assert not (tmp_path / "data").exists()

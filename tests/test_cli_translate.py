@@ -43,7 +43,11 @@ synmt = partial(tiny.synmt, "translate")
 
 def warnings_in(errors):
     """Leave out the line about degenerate output: translations by random weights often loop."""
-    return b"".join(line for line in errors.splitlines(True) if not line.startswith(b"degenerate translations: "))
+    return b"".join(
+        line
+        for line in errors.splitlines(True)
+        if not line.startswith(b"degenerate translations: ")
+    )
 
 
 def test_without_arguments_the_newest_run_translates_standard_input(runs):
@@ -70,7 +74,9 @@ def test_the_last_newline_is_optional_and_no_text_gives_no_text(runs):
     assert (empty.returncode, empty.stdout) == (0, b"")
 
 
-@pytest.mark.parametrize(("output", "shown"), [([], []), (["-o", "-"], []), (["-o", "out"], ["translating"])])
+@pytest.mark.parametrize(
+    ("output", "shown"), [([], []), (["-o", "-"], []), (["-o", "out"], ["translating"])]
+)
 def test_progress_is_shown_on_a_terminal_unless_the_translations_appear_there(
     runs, tmp_path, monkeypatch, output, shown
 ):
@@ -78,7 +84,9 @@ def test_progress_is_shown_on_a_terminal_unless_the_translations_appear_there(
     terminal.isatty = lambda: True
     for module in ("synmt.cli.translate", "synmt.files.writing"):
         monkeypatch.setattr(sys.modules[module], "sys", SimpleNamespace(stdout=terminal))
-    monkeypatch.setattr(console, "progress", lambda what, *_: jobs.append(what) or nullcontext(lambda amount: None))
+    monkeypatch.setattr(
+        console, "progress", lambda what, *_: jobs.append(what) or nullcontext(lambda amount: None)
+    )
     (tmp_path / "in").write_text("A dog.\n")
     succeed("translate", "in", *output, "--run", runs / "plain", cwd=tmp_path)
     assert jobs == shown
@@ -120,7 +128,10 @@ def test_a_line_that_is_too_long_is_translated_in_part_and_reported(runs):
     done = succeed("translate", "--run", runs / "plain", text=f"{TEXT[0]}\n{'dog ' * 5000}\n")
     assert done.stdout.count(b"\n") == 2
     assert b"\n\n" not in done.stdout
-    assert re.search(rb"warning: line 2 has \d{4,} pieces; the model takes 40 .*the last \d+ are not", done.stderr)
+    assert re.search(
+        rb"warning: line 2 has \d{4,} pieces; the model takes 40 .*the last \d+ are not",
+        done.stderr,
+    )
 
 
 def test_a_pascal_run_parses_its_input_or_takes_trees(runs, tmp_path):
@@ -135,7 +146,10 @@ def test_a_pascal_run_parses_its_input_or_takes_trees(runs, tmp_path):
     facts.write_text(facts.read_text().replace('"language": "en"', '"language": "xx"'))
     other = synmt("--run", runs / "pascal", "--parses", trees, text=INPUT)
     assert other.stdout == done.stdout
-    assert b"not made by the parser that the model was trained with: language xx instead of en" in other.stderr
+    assert (
+        b"not made by the parser that the model was trained with: language xx instead of en"
+        in other.stderr
+    )
 
 
 @pytest.mark.parametrize(("trees", "message"), [(2, "has 2 sentences"), (4, "has 4 sentences")])
@@ -163,7 +177,12 @@ def test_different_numbers_of_trees_and_lines_are_an_error(runs, tmp_path, trees
         (["--beam-size", "2", "--n-best", "3"], "x\n", 2, "a beam of 2 cannot give 3 translations"),
         (["--beam-size", "0"], "x\n", 2, "'--beam-size': must be 1 or more, not '0'"),
         (["--beam-size", "x"], "x\n", 2, "'--beam-size': must be a whole number, not 'x'"),
-        (["--precision", "fp16"], "x\n", 2, "Invalid value for '--precision': 'fp16' is not one of"),
+        (
+            ["--precision", "fp16"],
+            "x\n",
+            2,
+            "Invalid value for '--precision': 'fp16' is not one of",
+        ),
         (["--length-penalty", "nan"], "x\n", 2, "--length-penalty"),
         (["--length-penalty", "inf"], "x\n", 2, "--length-penalty cannot be inf"),
         (["--device", "toaster"], "x\n", 2, "there is no device 'toaster'"),
@@ -207,7 +226,9 @@ def test_an_output_takes_away_what_killed_commands_left_of_it(runs, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["out", "out.gz"])
-def test_what_was_translated_before_an_error_is_kept_until_the_output_is_complete(runs, tmp_path, name):
+def test_what_was_translated_before_an_error_is_kept_until_the_output_is_complete(
+    runs, tmp_path, name
+):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     lines = [b"A dog.\n"] * 600
     whole.write_bytes(b"".join(lines))
@@ -237,7 +258,18 @@ def test_what_was_translated_before_an_error_is_kept_until_the_output_is_complet
 def test_after_an_interruption_the_same_command_translates_only_what_is_missing(runs, tmp_path):
     lines = [f"A dog {number}.\n".encode() for number in range(300)]
     text, folder = tmp_path / "text", tmp_path / ".out.windows"
-    command = ["translate", text, "--run", runs / "plain", "--batch-size", "8", "--beam-size", "1", "--threads", "1"]
+    command = [
+        "translate",
+        text,
+        "--run",
+        runs / "plain",
+        "--batch-size",
+        "8",
+        "--beam-size",
+        "1",
+        "--threads",
+        "1",
+    ]
     text.write_bytes(b"".join([*lines, b"\xff\n"]))
     fail(1, *command, "-o", tmp_path / "out")
     text.write_bytes(b"".join(lines))
@@ -253,15 +285,21 @@ def test_after_an_interruption_the_same_command_translates_only_what_is_missing(
     shutil.copytree(folder, tmp_path / ".other.windows")
     for name, *options in (["fresh"], ["out"], ["other", "--length-penalty", "0.3"]):
         succeed(*command, *options, "-o", tmp_path / name)
-    expected, found, other = ((tmp_path / name).read_text().splitlines() for name in ("fresh", "out", "other"))
-    assert {mine for mine, theirs in zip(found, expected, strict=True) if mine != theirs} == {"again"}
+    expected, found, other = (
+        (tmp_path / name).read_text().splitlines() for name in ("fresh", "out", "other")
+    )
+    assert {mine for mine, theirs in zip(found, expected, strict=True) if mine != theirs} == {
+        "again"
+    }
     assert len(lines) > found.count("again") >= len(finished)
     assert "again" not in other
     assert {path.name for path in tmp_path.iterdir()} == {"text", "fresh", "out", "other"}
 
 
 def test_outputs_with_another_compression_are_refused_before_the_model_is_loaded(tmp_path):
-    error = fail(2, "translate", "-o", "a.xz", "--alignments", "b.bz2", "--run", "none", cwd=tmp_path)
+    error = fail(
+        2, "translate", "-o", "a.xz", "--alignments", "b.bz2", "--run", "none", cwd=tmp_path
+    )
     for name in ("a.xz", "b.bz2"):
         assert f"{name}: outputs are compressed with gzip only. Let the name end in .gz." in error
     assert not list(tmp_path.iterdir())

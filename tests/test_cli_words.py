@@ -1,4 +1,5 @@
-"""A system that reads words, from raw text to raw text: trained, translated and scored on tokens and on text."""
+"""A system that reads words, from raw text to raw text: trained, translated and scored on tokens
+and on text."""
 
 from __future__ import annotations
 
@@ -28,7 +29,14 @@ pytestmark = pytest.mark.journey
 
 TEXT = {"tokenizer": "moses", "truecase": True}
 TOKENS = {"on": "tokens", "tokenize": "none", "metrics": ["bleu", "chrf"]}
-HARD = ['He said, "Don\'t!"', "AT&T &amp; Co. | [1] <b>", "😀👍🏽 3,000.5 и 今日", "", "...", "See http://a.b/c?d=1."]
+HARD = [
+    'He said, "Don\'t!"',
+    "AT&T &amp; Co. | [1] <b>",
+    "😀👍🏽 3,000.5 и 今日",
+    "",
+    "...",
+    "See http://a.b/c?d=1.",
+]
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +64,9 @@ def lines_of(path):
 
 
 def test_every_tree_of_the_training_text_has_the_words_of_its_line(folder):
-    [words] = (path for path in folder.glob("data/words/*/train.en") if lines_of(path)[0][0].islower())
+    [words] = (
+        path for path in folder.glob("data/words/*/train.en") if lines_of(path)[0][0].islower()
+    )
     [trees] = folder.glob("data/parses/*train.en*.conllu.gz")
     parses = list(read_parses(trees, read_lines(words)))
     assert len(parses) == 40
@@ -66,7 +76,10 @@ def test_every_tree_of_the_training_text_has_the_words_of_its_line(folder):
 def test_the_run_says_what_tokenized_its_text_and_has_the_case_of_words(folder):
     info = Run(folder / "runs" / "r").info()
     assert info["parser"]["pretokenized"] is True
-    assert {side: one["tokenizer"] for side, one in info["text"].items()} == {"source": "moses", "target": "moses"}
+    assert {side: one["tokenizer"] for side, one in info["text"].items()} == {
+        "source": "moses",
+        "target": "moses",
+    }
     assert (folder / "runs/r/source.truecase").is_file()
     assert (folder / "runs/r/target.truecase").is_file()
 
@@ -80,7 +93,9 @@ def test_a_run_that_starts_from_another_writes_words_in_the_same_case(folder):
         model, taken = (folder / "runs" / run / f"{side}.truecase" for run in ("r", "tuned"))
         assert taken.read_bytes() == model.read_bytes()
     assert not list(folder.glob("data/words/other-*/truecase.model"))
-    steps = tiny.succeed(*planned, "name=again", "--dry-run", cwd=folder).stdout.decode().splitlines()
+    steps = (
+        tiny.succeed(*planned, "name=again", "--dry-run", cwd=folder).stdout.decode().splitlines()
+    )
     assert next(step for step in steps if step.startswith("tokenize the text")).endswith(" done")
 
 
@@ -88,18 +103,27 @@ def test_a_test_set_is_scored_on_tokens_and_says_so(folder):
     test = folder / "runs/r/tests/test"
     assert lines_of(test / "reference.txt") == lines_of(folder / "corpus/test.de")
     assert lines_of(test / "tokens/reference.txt")[0].endswith(" .")
-    signatures = [one["signature"] for one in json.loads((test / "scores.json").read_text()).values()]
+    signatures = [
+        one["signature"] for one in json.loads((test / "scores.json").read_text()).values()
+    ]
     assert all(one.endswith("|on:tokens") for one in signatures)
     shown = tiny.succeed("score", "runs/r", "--metrics", "bleu", cwd=folder).stdout.decode()
     assert "BLEU on tokens" in shown
     # learned metrics read the source as text
     [seed] = read_systems([folder / "runs" / "r"])[0].seeds
-    assert (seed.source, seed.raw_source) == (lines_of(test / "tokens/source.txt"), lines_of(test / "source.txt"))
+    assert (seed.source, seed.raw_source) == (
+        lines_of(test / "tokens/source.txt"),
+        lines_of(test / "source.txt"),
+    )
     assert seed.as_read() == seed
-    on_text = json.loads(tiny.succeed("score", "runs/r", "--on", "text", "--json", cwd=folder).stdout)
+    on_text = json.loads(
+        tiny.succeed("score", "runs/r", "--on", "text", "--json", cwd=folder).stdout
+    )
     assert on_text["systems"][0]["scores"]["bleu"]["name"] == "BLEU"
     assert "|tok:13a|" in on_text["systems"][0]["scores"]["bleu"]["signature"]
-    given = tiny.succeed("score", "runs/r", "-r", test / "tokens/reference.txt", "--metrics", "bleu", cwd=folder)
+    given = tiny.succeed(
+        "score", "runs/r", "-r", test / "tokens/reference.txt", "--metrics", "bleu", cwd=folder
+    )
     assert given.stdout.decode().split()[:12] == shown.split()[:12]
     assert "must have words with a space between two" in given.stderr.decode()
     assert "'words'" in (said := tiny.fail(2, "score", "runs/r", "--on", "words", cwd=folder))
@@ -109,7 +133,9 @@ def test_a_test_set_is_scored_on_tokens_and_says_so(folder):
 def test_raw_lines_are_tokenized_and_translations_are_joined_from_the_shell_and_from_python(folder):
     text = "".join(f"{line}\n" for line in HARD)
     shown = tiny.lines_of(tiny.succeed("translate", "--run", "runs/r", text=text, cwd=folder))
-    tokens = tiny.lines_of(tiny.succeed("translate", "--run", "runs/r", "--tokens", text=text, cwd=folder))
+    tokens = tiny.lines_of(
+        tiny.succeed("translate", "--run", "runs/r", "--tokens", text=text, cwd=folder)
+    )
     translator = Translator.load(folder / "runs/r", device="cpu")
     found = list(translator.translate(HARD))
     assert [one.text for one in found] == shown
@@ -142,7 +168,11 @@ def test_words_of_the_training_text_are_counted_as_the_test_set_is_scored(folder
     prepared = prepared_text(run)
     assert prepared is not None
     raw = folder / "corpus" / f"train.{language}"
-    cut = (path for path in folder.glob(f"data/words/*/train.{language}") if "other" not in path.parent.name)
+    cut = (
+        path
+        for path in folder.glob(f"data/words/*/train.{language}")
+        if "other" not in path.parent.name
+    )
     [words] = (path for path in cut if not path.with_name("truecase.model").exists())
     assert lines_of(words) != lines_of(raw)
     assert count_prepared(run, prepared, side, MetricOptions()) == count_file(raw, MetricOptions())
@@ -154,23 +184,34 @@ def test_a_model_scores_raw_pairs_by_their_words(folder):
     files = ("--source", "corpus/test.en", "--target", "corpus/test.de")
     rows = tiny.lines_of(tiny.succeed("score", "--model", "runs/r", *files, cwd=folder))
     pairs = [json.loads(row) for row in rows]
-    assert [pair["target"] for pair in pairs] == lines_of(folder / "runs/r/tests/test/tokens/reference.txt")
+    assert [pair["target"] for pair in pairs] == lines_of(
+        folder / "runs/r/tests/test/tokens/reference.txt"
+    )
 
 
-@pytest.mark.parametrize("question", [["--robustness", "--shares", "0.5"], ["--attention"], ["--by-depth"]])
+@pytest.mark.parametrize(
+    "question", [["--robustness", "--shares", "0.5"], ["--attention"], ["--by-depth"]]
+)
 def test_analyses_read_the_words_that_the_model_reads(folder, question):
     shown, _ = tiny.analyze("--run", "runs/r", *question, "--json", cwd=folder)
     assert json.loads(shown)
 
 
 def test_a_treebank_is_read_as_the_words_that_the_model_reads(folder):
-    for text in ({"tokenizer": "char"}, {"tokenizer": "moses", "lowercase": True}, {"lowercase": True}):
+    for text in (
+        {"tokenizer": "char"},
+        {"tokenizer": "moses", "lowercase": True},
+        {"lowercase": True},
+    ):
         recipe = small_recipe(text=text)
         line = "The girls' dog (Rex) didn't bark."
         [parse] = StanzaParser("en").parse([line])
         [read], [found] = _as_read(make_tokenizers(recipe)["source"], [(line, parse)])
         assert read == make_tokenizers(recipe)["source"].tokenize(line) != line
-        words = [read[start:end].replace(" ", "").replace("&apos;", "'") for start, end in found.spans.tolist()]
+        words = [
+            read[start:end].replace(" ", "").replace("&apos;", "'")
+            for start, end in found.spans.tolist()
+        ]
         expected = [line[start:end] for start, end in parse.spans.tolist()]
         if "lowercase" in text:
             expected = [word.lower() for word in expected]
@@ -181,24 +222,39 @@ def test_a_treebank_is_read_as_the_words_that_the_model_reads(folder):
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_characters_of_a_run_that_tokenizes_are_those_of_the_text(folder, side):
-    asked = ("--by-length", "--unit", "characters", "--side", side, "--buckets", "20,30,40", "--json")
+    asked = (
+        "--by-length",
+        "--unit",
+        "characters",
+        "--side",
+        side,
+        "--buckets",
+        "20,30,40",
+        "--json",
+    )
     shown, _ = tiny.analyze("--run", "runs/r", *asked, cwd=folder)
     lines = lines_of(folder / "corpus" / f"test.{'en' if side == 'source' else 'de'}")
     short = sum(len(line) <= 20 for line in lines)
     assert json.loads(shown)["tables"][0]["rows"][0]["sentences"] == short
 
 
-def test_a_run_without_its_case_model_or_tokenized_by_another_version_says_so(folder, tmp_path, caplog):
+def test_a_run_without_its_case_model_or_tokenized_by_another_version_says_so(
+    folder, tmp_path, caplog
+):
     run = make_run(tmp_path / "r", text={"tokenizer": "moses"})
     run.write_info(text={"source": {"tokenizer": "moses", "language": "en", "sacremoses": "0.0.1"}})
     assert [one.text for one in Translator.load(run, device="cpu").translate([""])] == [""]
     assert "the source is not tokenized as the training text was: sacremoses" in caplog.text
     cased = make_run(tmp_path / "cased", PASCAL, text=TEXT)
-    assert "source.truecase is missing" in tiny.fail(1, "translate", "--run", cased.folder, text="a\n")
+    assert "source.truecase is missing" in tiny.fail(
+        1, "translate", "--run", cased.folder, text="a\n"
+    )
 
 
 def test_runs_that_tokenize_text_in_different_ways_are_no_ensemble(tmp_path):
-    runs = [make_run(tmp_path / name, text={"tokenizer": name}).folder for name in ("moses", "char")]
+    runs = [
+        make_run(tmp_path / name, text={"tokenizer": name}).folder for name in ("moses", "char")
+    ]
     options = [option for run in runs for option in ("--run", run)]
     assert "is not tokenized as that of" in tiny.fail(2, "translate", *options, text="a\n")
 
@@ -206,9 +262,13 @@ def test_runs_that_tokenize_text_in_different_ways_are_no_ensemble(tmp_path):
 def test_text_that_comes_as_words_is_joined_where_text_is_shown(folder, tmp_path):
     """The tokens of the run above are a corpus that its owners have tokenized."""
     for side, language in (("source", "en"), ("target", "de")):
-        words = lines_of(folder / f"runs/r/tests/test/tokens/{side if side == 'source' else 'reference'}.txt")
+        words = lines_of(
+            folder / f"runs/r/tests/test/tokens/{side if side == 'source' else 'reference'}.txt"
+        )
         for split in ("train", "valid", "test"):
-            tiny.write_lines(tmp_path / "corpus" / f"{split}.{language}", words * (8 if split == "train" else 1))
+            tiny.write_lines(
+                tmp_path / "corpus" / f"{split}.{language}", words * (8 if split == "train" else 1)
+            )
     recipe = tiny.write_recipe(
         tmp_path / "given.yaml",
         tmp_path / "corpus",

@@ -66,7 +66,9 @@ def trees(text, name):
 
 
 def parsed_lines(text, name):
-    return [line.split(" ", 1)[1] for line in text.with_name(f"{name}.log").read_text().splitlines()]
+    return [
+        line.split(" ", 1)[1] for line in text.with_name(f"{name}.log").read_text().splitlines()
+    ]
 
 
 @ignoring
@@ -83,7 +85,9 @@ def test_trees_are_the_same_if_a_worker_is_killed_and_another_one_joins(cluster,
     for remark in ("the parser that is filed is slow", "a copy of the parser is loaded"):
         assert caplog.text.count(remark) == 1
     # the workers read their own copies of the model
-    assert {line.split()[0] for line in text.with_name("there.log").read_text().splitlines()} == {"models"}
+    assert {line.split()[0] for line in text.with_name("there.log").read_text().splitlines()} == {
+        "models"
+    }
     [copy] = (cluster.folder / "caches" / "workers").glob("*/models/one")
     assert copy.read_text() == "a model"
 
@@ -97,7 +101,9 @@ def wait_for_two(items, **options):
 
 @ignoring
 @pytest.mark.parametrize("waits", [wait, wait_for_two])
-def test_work_waits_for_a_worker_if_the_last_one_is_killed_and_says_so_once(waits, cluster, text, monkeypatch, caplog):
+def test_work_waits_for_a_worker_if_the_last_one_is_killed_and_says_so_once(
+    waits, cluster, text, monkeypatch, caplog
+):
     monkeypatch.setattr(feeding, "_LOOK", 0.1)
     monkeypatch.setattr(feeding, "wait", waits)
     remark = "cluster: no worker is left; the work waits for one"
@@ -130,7 +136,9 @@ def test_after_the_death_of_the_scheduler_the_same_call_goes_on(cluster, text, m
         for _ in range(4):
             next(steps)
         cluster.scheduler.kill()
-        with pytest.raises(SynmtError, match=r"connection to the scheduler is lost.*same command again"):
+        with pytest.raises(
+            SynmtError, match=r"connection to the scheduler is lost.*same command again"
+        ):
             list(steps)
     finished = {path.stem for path in text.with_name("there.parts").glob("*.json")}
     text.with_name("there.log").unlink()
@@ -141,7 +149,9 @@ def test_after_the_death_of_the_scheduler_the_same_call_goes_on(cluster, text, m
     assert states.count("kept") == len(finished) >= 4
     assert trees(text, "there") == trees(text, "here")
     again = [number for number, line in enumerate(LINES) if line in parsed_lines(text, "there")]
-    assert not finished & {f"{number // 3 + 1:06d}" for number in again if LINES.index(LINES[number]) == number}
+    assert not finished & {
+        f"{number // 3 + 1:06d}" for number in again if LINES.index(LINES[number]) == number
+    }
 
 
 @ignoring
@@ -153,11 +163,15 @@ def test_a_run_that_is_left_leaves_nothing_on_the_cluster(cluster, text):
         next(steps)
         steps.close()
     with Client(scheduler_file=cluster.file, set_as_default=False) as client:
-        wait_for(lambda: client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)) == 0)
+        wait_for(
+            lambda: client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)) == 0
+        )
 
 
 @ignoring
-def test_a_corpus_is_the_same_if_a_worker_is_killed_while_it_is_encoded_and_annotated(cluster, tmp_path, monkeypatch):
+def test_a_corpus_is_the_same_if_a_worker_is_killed_while_it_is_encoded_and_annotated(
+    cluster, tmp_path, monkeypatch
+):
     monkeypatch.setattr(encoding, "SHARD_LINES", 4)
     monkeypatch.setattr(filtering, "_FEW", 0)
     monkeypatch.setattr(filtering, "_CHUNK", 7)
@@ -191,7 +205,9 @@ def test_a_corpus_is_the_same_if_a_worker_is_killed_while_it_is_encoded_and_anno
 @ignoring
 def test_the_compact_parser_travels_and_its_trees_are_those_of_this_machine(cluster, tmp_path):
     (tmp_path / "text").write_text("The monkey eats a banana.\nA girl sleeps.\n" * 3)
-    assert synmt("parse", tmp_path / "text", "-o", tmp_path / "here", "--workers", 1).returncode == 0
+    assert (
+        synmt("parse", tmp_path / "text", "-o", tmp_path / "here", "--workers", 1).returncode == 0
+    )
     on = ("--cluster", cluster.complete(1), "--shard-lines", 1, "--device", "cpu")
     done = synmt("parse", tmp_path / "text", "-o", tmp_path / "there", *on)
     assert done.returncode == 0, done.stderr
@@ -201,21 +217,29 @@ def test_the_compact_parser_travels_and_its_trees_are_those_of_this_machine(clus
 
 
 @ignoring
-def test_long_work_goes_to_workers_with_a_gpu_and_what_kills_them_is_one_result(cluster, tmp_path, monkeypatch):
+def test_long_work_goes_to_workers_with_a_gpu_and_what_kills_them_is_one_result(
+    cluster, tmp_path, monkeypatch
+):
     from distributed import Client
 
     cluster.complete(1)
     with_gpu = [cluster.join("", "--resources", "GPU=1") for _ in range(4)]
     with Client(scheduler_file=cluster.file, set_as_default=False) as client:
         wait_for(lambda: len(client.nthreads()) == len(cluster.workers))
-        plain = {address for address, state in client.scheduler_info()["workers"].items() if not state["resources"]}
+        plain = {
+            address
+            for address, state in client.scheduler_info()["workers"].items()
+            if not state["resources"]
+        }
     long = LongWork(threading.Event(), lost=lambda item, error: f"{item}: {error}")
     with using_cluster(cluster.file):
         run = partial(cluster_in_use().run, worker_of, None, where=tmp_path)
         assert not plain & set(run(iter(range(6)), long=long))
         assert plain & set(run(iter(range(12)), long=replace(long, gpu=False)))
         *_, last = run(iter([1, 13]), long=long)
-    assert last.startswith(f"13: {tmp_path}: 4 workers died while they worked on the same shard or run, most likely")
+    assert last.startswith(
+        f"13: {tmp_path}: 4 workers died while they worked on the same shard or run, most likely"
+    )
     assert all(worker.wait() == 1 for worker in with_gpu)
 
 
@@ -230,8 +254,12 @@ def test_what_kills_every_worker_is_an_error_on_one_worker_that_starts_again_eac
         alone.join(nanny=True)
         too_long.start()
         with using_cluster(alone.file):
-            found = list(cluster_in_use().run(worker_of, None, iter([13, 1]), where=tmp_path, long=long))
-            with pytest.raises(SynmtError, match="4 workers died while they worked on the same shard"):
+            found = list(
+                cluster_in_use().run(worker_of, None, iter([13, 1]), where=tmp_path, long=long)
+            )
+            with pytest.raises(
+                SynmtError, match="4 workers died while they worked on the same shard"
+            ):
                 list(cluster_in_use().run(worker_of, None, iter([13]), where=tmp_path))
     finally:
         too_long.cancel()
@@ -242,7 +270,10 @@ def test_what_kills_every_worker_is_an_error_on_one_worker_that_starts_again_eac
 
 @pytest.mark.parametrize(
     "error",
-    [ModuleNotFoundError("No module named 'synmt'"), Exception("ModuleNotFoundError(\"No module named 'synmt'\")")],
+    [
+        ModuleNotFoundError("No module named 'synmt'"),
+        Exception("ModuleNotFoundError(\"No module named 'synmt'\")"),
+    ],
 )
 def test_a_worker_without_synmt_is_named_with_the_remedy(error):
     said = incapable("tcp://a:1", error)
@@ -262,7 +293,10 @@ def test_long_work_that_waits_for_a_worker_is_given_up_when_it_has_to_stop(tmp_p
         with using_cluster(alone.complete(0)):
             too_long.start()
             threading.Timer(0.1, long.stop.set).start()
-            assert list(cluster_in_use().run(worker_of, None, iter([1]), where=tmp_path, long=long)) == []
+            assert (
+                list(cluster_in_use().run(worker_of, None, iter([1]), where=tmp_path, long=long))
+                == []
+            )
     finally:
         too_long.cancel()
         alone.stop()
@@ -274,7 +308,10 @@ def test_a_worker_that_cannot_work_is_named_with_the_remedy(cluster, text):
 
     cluster.complete(1)
     text.write_text("a\nout of memory\n")
-    with using_cluster(cluster.file), pytest.raises(SynmtError, match=r"worker tcp://.*out of memory.*more memory"):
+    with (
+        using_cluster(cluster.file),
+        pytest.raises(SynmtError, match=r"worker tcp://.*out of memory.*more memory"),
+    ):
         list(parsing(text, "there"))
     text.write_text("a\n")
     old = cluster.join("old_worker.py")
@@ -291,7 +328,9 @@ def test_a_worker_that_cannot_work_is_named_with_the_remedy(cluster, text):
 def test_a_scheduler_that_no_longer_answers_is_lost_and_a_full_disk_is_not(tmp_path):
     # nobody says so if a machine or its network is gone
     client = Mock(status="running")
-    client.nthreads.side_effect = OSError("Timed out trying to connect to tcp://head:8786 after 10 s")
+    client.nthreads.side_effect = OSError(
+        "Timed out trying to connect to tcp://head:8786 after 10 s"
+    )
     with pytest.raises(SynmtError, match="connection to the scheduler is lost"):
         list(clusters.Cluster(client).run(pow, 2, iter(range(2)), where=tmp_path))
     client.nthreads.side_effect = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -302,7 +341,9 @@ def test_a_scheduler_that_no_longer_answers_is_lost_and_a_full_disk_is_not(tmp_p
 def test_without_dask_the_message_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "distributed", None)
     (tmp_path / "text").write_text("a\n")
-    done = synmt("parse", tmp_path / "text", "-o", tmp_path / "out", "--cluster", "tcp://127.0.0.1:1")
+    done = synmt(
+        "parse", tmp_path / "text", "-o", tmp_path / "out", "--cluster", "tcp://127.0.0.1:1"
+    )
     assert (done.returncode, done.stdout) == (2, b"")
     assert b"pip install 'synmt[cluster]'" in done.stderr
 
@@ -321,7 +362,10 @@ def test_a_wrong_address_is_a_message(monkeypatch, tmp_path):
         using_cluster("tls://127.0.0.1:1"),
     ):
         pass
-    with pytest.raises(UsageError, match=r"no such scheduler file.*slurm"), using_cluster(str(tmp_path / "none.json")):
+    with (
+        pytest.raises(UsageError, match=r"no such scheduler file.*slurm"),
+        using_cluster(str(tmp_path / "none.json")),
+    ):
         pass
     done = synmt("parse", "x", "-o", tmp_path / "out", "--cluster", "x", "--workers", 2)
     assert b"--workers counts processes of this machine" in done.stderr
@@ -330,7 +374,10 @@ def test_a_wrong_address_is_a_message(monkeypatch, tmp_path):
 @ignoring
 def test_a_file_is_translated_and_scored_as_on_this_machine(cluster, place, monkeypatch):
     # the files of the parser travel; it is not loaded, since that takes seconds
-    run, plain = make_run(place / "run", PASCAL).folder, make_run(place / "plain", parser=False).folder
+    run, plain = (
+        make_run(place / "run", PASCAL).folder,
+        make_run(place / "plain", parser=False).folder,
+    )
     trees = ("--parses", place / "corpus" / "train.en.conllu")
     source, target = place / "corpus" / "train.en", place / "corpus" / "train.de"
     size = ("--batch-size", 1, "--device", "cpu")
@@ -342,7 +389,9 @@ def test_a_file_is_translated_and_scored_as_on_this_machine(cluster, place, monk
     monkeypatch.setenv("SYNMT_CLUSTER", cluster.complete(2))
     # a worker dies while it loads the model or translates
     copies = cluster.folder / "caches" / "workers"
-    killing = threading.Thread(target=lambda: (wait_for(lambda: any(copies.glob("*/0/run.json"))), killed.kill()))
+    killing = threading.Thread(
+        target=lambda: (wait_for(lambda: any(copies.glob("*/0/run.json"))), killed.kill())
+    )
     killed = cluster.workers.pop()
     killing.start()
     there = [synmt(*command) for command in (translate, score)]
@@ -361,7 +410,8 @@ def test_other_versions_are_named(monkeypatch, name):
     with pytest.raises(SynmtError) as caught:
         worker_errors.check_versions("tcp://a", ours | {name: "9"})
     assert str(caught.value) == (
-        f"worker tcp://a: other versions than here: {name} 9 (here {ours[name]}). Install the same versions there, "
+        f"worker tcp://a: other versions than here: {name} 9 (here {ours[name]}). Install the same "
+        "versions there, "
         "restart the worker, and run the same command again: "
         "`parse`, `prepare`, `train` and `translate -o` keep what is finished."
     )

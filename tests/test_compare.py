@@ -1,4 +1,5 @@
-"""Comparison of two systems by sentence: the sentences, the marked words, the pictures and the page."""
+"""Comparison of two systems by sentence: the sentences, the marked words, the pictures and the
+page."""
 
 from base64 import b64decode
 from dataclasses import replace
@@ -31,18 +32,32 @@ from synmt.reporting.values import plain
 from synmt.syntax.parse import flat_parse
 
 SVG = "{http://www.w3.org/2000/svg}"
-REFERENCE = ["Der Affe isst eine Banane.", "Ein Hund sieht zwei Katzen.", "Der Junge liest.", "Ja.", "Nein."]
+REFERENCE = [
+    "Der Affe isst eine Banane.",
+    "Ein Hund sieht zwei Katzen.",
+    "Der Junge liest.",
+    "Ja.",
+    "Nein.",
+]
 A = ["Der Affe isst.", "Ein Hund sieht zwei Katzen.", "Das liest.", "Ja.", "Nein."]
 B = ["Der Affe isst eine Banane.", "Der Hund hört zwei Katzen.", "Der Junge liest.", "Ja.", "Nie."]
 
 
-C = ["Der Affe isst eine Banane.", "Ein Hund sieht zwei Katzen.", "Der Junge liest.", "Ja.", "Nein."]
+C = [
+    "Der Affe isst eine Banane.",
+    "Ein Hund sieht zwei Katzen.",
+    "Der Junge liest.",
+    "Ja.",
+    "Nein.",
+]
 
 
 def compare(systems, metric="bleu", top=20):
     outputs = [Outputs(name, "test", [], REFERENCE, lines) for name, lines in systems.items()]
     chosen, ranking = make_metric(metric), ranking_metric(metric, MetricOptions())
-    scores, ranks = ([score(by, lines, REFERENCE) for lines in systems.values()] for by in (chosen, ranking))
+    scores, ranks = (
+        [score(by, lines, REFERENCE) for lines in systems.values()] for by in (chosen, ranking)
+    )
     return rank_differences(outputs, scores, ranks, top=top)
 
 
@@ -61,7 +76,9 @@ def test_sentences_are_ranked_by_chrf_if_the_metric_is_bleu():
     first, second = found.systems
     assert second.counts == [2, 1, 2]
     for one in found.sentences:
-        expected = [sacrebleu.sentence_chrf(text, [one.reference]).score for text in one.translations]
+        expected = [
+            sacrebleu.sentence_chrf(text, [one.reference]).score for text in one.translations
+        ]
         assert one.scores == pytest.approx(expected)
         assert one.gain == pytest.approx(expected[1] - expected[0])
     assert list(map(set, halves(found))) == [{1, 3}, {2, 5}]
@@ -80,14 +97,22 @@ def test_more_systems_are_each_compared_with_the_first_and_sentences_are_ranked_
     assert min(second.holm_p, third.holm_p) == pytest.approx(2 * min(p_values))
     by_line = {one.line: one for one in found.sentences}
     for line, one in by_line.items():
-        a, *others = [sacrebleu.sentence_chrf(lines[line - 1], [one.reference]).score for lines in (A, B, C)]
+        a, *others = [
+            sacrebleu.sentence_chrf(lines[line - 1], [one.reference]).score for lines in (A, B, C)
+        ]
         assert one.gain == pytest.approx(sum(others) / 2 - a)
-    assert (found.sentences[0].gain > found.sentences[1].gain > 0, found.sentences[2].line) == (True, 5)
+    assert (found.sentences[0].gain > found.sentences[1].gain > 0, found.sentences[2].line) == (
+        True,
+        5,
+    )
 
 
 def test_a_word_of_the_first_translation_is_marked_if_no_other_has_it():
     lines = ["der alte Hund schläft", "der Hund schlief", "ein alte Hund schläft"]
-    shown = [bracketed(line, kinds) for line, kinds in zip(lines, classify_all(lines, "der Hund schlief"), strict=True)]
+    shown = [
+        bracketed(line, kinds)
+        for line, kinds in zip(lines, classify_all(lines, "der Hund schlief"), strict=True)
+    ]
     assert shown == ["der alte Hund schläft", "der Hund [schlief]", "[ein] alte Hund schläft"]
     assert bracketed(lines[0], classify_all([*lines[:2]], "")[0]) == "der [alte] Hund [schläft]"
 
@@ -97,13 +122,15 @@ def test_tables_and_page_have_every_system():
     assert [row[0] for row in systems_table(found).rows] == ["A: x", "B: y", "C: z"]
     assert systems_table(found).rows[2][-3:] == [2, 3, 0]
     weights = {
-        one.line: tuple(np.ones((len(word_spans(line)), 1)) for line in one.translations) for one in found.sentences
+        one.line: tuple(np.ones((len(word_spans(line)), 1)) for line in one.translations)
+        for one in found.sentences
     }
     words = {line: SentenceWords(None, word_spans("x"), own) for line, own in weights.items()}
     table = sentences_table(found, lambda: make_cards(found, WordDetails(words)))
     one = found.sentences[0]
     assert [row[:4] for row in table.rows[:4]] == [
-        [one.line, one.gain, *rest] for rest in zip(("reference", *"ABC"), (None, *one.scores), strict=True)
+        [one.line, one.gain, *rest]
+        for rest in zip(("reference", *"ABC"), (None, *one.scores), strict=True)
     ]
     assert shown(table.rows[3][4], table.columns[4]) == "[Der Junge] liest."
     assert plain(table.rows[3][4]) == "Der Junge liest."
@@ -117,11 +144,16 @@ def test_boxes_end_at_the_quartiles_and_whiskers_at_the_last_score_within_reach(
     scores = np.array([0.0, 40, 50, 60, 70, 80, 85, 100])
     other = np.array([1.0, 50, 51, 52, 53, 54])
     found = compared()
-    systems = [replace(found.systems[0], name=name, sentences=one) for name, one in (("a <b>", scores), ("c", other))]
+    systems = [
+        replace(found.systems[0], name=name, sentences=one)
+        for name, one in (("a <b>", scores), ("c", other))
+    ]
     axes = draw_boxes(replace(found, systems=systems)).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a <b>", "c"]
     ends = [
-        sorted({round(float(x), 6) for line in axes.lines[first : first + 6] for x in line.get_xdata()})
+        sorted(
+            {round(float(x), 6) for line in axes.lines[first : first + 6] for x in line.get_xdata()}
+        )
         for first in (0, 8)
     ]
     # quartiles 47.5, 65 and 81.25: whiskers may reach from -3.1 to 131.9
@@ -149,7 +181,10 @@ def test_the_largest_gains_and_losses_are_shown(seed):
     words = ["Affe", "Hund", "Katze", "isst"]
     a, b = ([" ".join(random.choice(words, size=3)) for _ in REFERENCE] for _ in range(2))
     references = [[line] for line in REFERENCE]
-    scores = [[sacrebleu.sentence_chrf(*pair).score for pair in zip(side, references, strict=True)] for side in (a, b)]
+    scores = [
+        [sacrebleu.sentence_chrf(*pair).score for pair in zip(side, references, strict=True)]
+        for side in (a, b)
+    ]
     gains = sorted(theirs - ours for ours, theirs in zip(*scores, strict=True))
     found = compared(a, b, top=100)
     expected = [*(gain for gain in gains[::-1] if gain > 0), *(gain for gain in gains if gain < 0)]
@@ -157,7 +192,10 @@ def test_the_largest_gains_and_losses_are_shown(seed):
     wins, losses = map(len, halves(found))
     assert found.systems[1].counts == [wins, gains.count(0), losses]
     few = compared(a, b, top=2).sentences
-    assert few == (found.sentences[: 2 - min(1, losses)] + found.sentences[wins:][: 2 - min(1, wins)])[:2]
+    assert (
+        few
+        == (found.sentences[: 2 - min(1, losses)] + found.sentences[wins:][: 2 - min(1, wins)])[:2]
+    )
 
 
 def test_words_are_split_at_punctuation_and_chinese_at_every_character():
@@ -172,7 +210,11 @@ def test_words_are_split_at_punctuation_and_chinese_at_every_character():
 
 
 def test_words_that_differ_are_marked_by_whether_the_reference_has_them():
-    a, b, reference = "Die Katze hinter dem Jungen.", "Die Katze hinter den Jungen!", "Die Katze hinter den Jungen."
+    a, b, reference = (
+        "Die Katze hinter dem Jungen.",
+        "Die Katze hinter den Jungen!",
+        "Die Katze hinter den Jungen.",
+    )
     assert classify_words(a, b, reference) == ["same", "same", "same", "other", "same", "right"]
     assert classify_words(b, a, reference) == ["same", "same", "same", "right", "same", "other"]
     assert bracketed(a, classify_words(a, b, reference)) == "Die Katze hinter [dem] Jungen[.]"
@@ -184,7 +226,11 @@ def test_repeated_words_match_the_reference_only_as_often_as_it_has_them():
     # ein is elsewhere in the reference; the last Hund is followed by sieht, as in the reference
     assert classify_words(looped, b, reference) == ["right", "other", "other", "right", "right"]
     # the last Hund is in both translations, and the reference has only one
-    assert classify_words("Hund Hund sieht", "Hund sieht", "Hund sieht") == ["other", "same", "same"]
+    assert classify_words("Hund Hund sieht", "Hund sieht", "Hund sieht") == [
+        "other",
+        "same",
+        "same",
+    ]
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -200,7 +246,9 @@ def test_no_more_words_are_right_than_the_reference_has(seed):
 @pytest.mark.parametrize("seed", range(20))
 def test_stretches_together_are_the_line(seed):
     random = np.random.default_rng(seed)
-    line, other, reference = ("".join(random.choice(list("ab ,。"), size=random.integers(0, 15))) for _ in range(3))
+    line, other, reference = (
+        "".join(random.choice(list("ab ,。"), size=random.integers(0, 15))) for _ in range(3)
+    )
     of_words = classify_words(line, other, reference)
     assert len(of_words) == len(word_spans(line))
     assert "".join(text for text, _ in stretches(line, of_words)) == line
@@ -213,7 +261,9 @@ def pictures(html):
 
 def test_the_page_escapes_text_and_draws_tree_and_alignment():
     source, translations = "The monkey eats <b>.", ("Affe <isst> eine", "Affe & isst")
-    one = replace(compared().sentences[0], source=source, translations=translations, reference="Affe isst")
+    one = replace(
+        compared().sentences[0], source=source, translations=translations, reference="Affe isst"
+    )
     attention = np.full((len(word_spans(translations[0])), 6), 0.1)
     words = SentenceWords(chain_of(source), word_spans(source)[:6], (attention, None))
     found = replace(compared(), sentences=[one])
@@ -230,7 +280,9 @@ def test_the_page_escapes_text_and_draws_tree_and_alignment():
     assert ">second</text>" not in alignment
     # without parser, run and source there is only text
     bare = replace(found, sentences=[replace(one, source="")])
-    body = make_cards(bare, WordDetails({one.line: replace(words, tree=None, attentions=(None, None))})).html
+    body = make_cards(
+        bare, WordDetails({one.line: replace(words, tree=None, attentions=(None, None))})
+    ).html
     assert not [part for part in ("<img", "Trees", "<dt>Source</dt>") if part in body]
 
 
@@ -246,7 +298,9 @@ def test_each_word_has_one_solid_line_and_low_weights_are_left_out():
     # a: only the highest weight; b: both; c: none
     assert (len(everything), len(best)) == (2 * 3, 2 * 2)
     assert len(lines_of(draw_alignments(["s", "t"], None, one))[0]) == 3
-    assert lines_of(draw_alignments([], None, AlignedTranslation("x", ["a"], [False], np.zeros((1, 0))))) == ([], [])
+    assert lines_of(
+        draw_alignments([], None, AlignedTranslation("x", ["a"], [False], np.zeros((1, 0))))
+    ) == ([], [])
 
 
 def test_a_single_tree_is_drawn_above_its_words_with_relations():
@@ -268,7 +322,9 @@ def test_word_attention_does_not_depend_on_other_pairs(tmp_path):
     found = word_attention(translator, sources, targets, *words)
     assert found[3] is None
     for number in range(3):
-        [alone] = word_attention(translator, [sources[number]], [targets[number]], *([w[number]] for w in words))
+        [alone] = word_attention(
+            translator, [sources[number]], [targets[number]], *([w[number]] for w in words)
+        )
         assert found[number].shape == (len(words[1][number]), len(words[0][number]))
         np.testing.assert_allclose(found[number], alone, atol=1e-6)
         # the rest is on EOS

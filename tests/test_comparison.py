@@ -1,4 +1,5 @@
-"""`compare_systems` from Python: the same numbers as `synmt score`, from lines in memory or from files."""
+"""`compare_systems` from Python: the same numbers as `synmt score`, from lines in memory or from
+files."""
 
 import subprocess
 import sys
@@ -23,7 +24,9 @@ SECOND = ["Der Affe isst eine Banane.", "Er schläft heute.", "Ja."]
 
 
 def test_lines_in_memory_are_scored_and_compared_with_the_first():
-    comparison = evaluation.compare_systems([FIRST, SECOND], REFERENCES, metrics=["bleu", "ter"], samples=100)
+    comparison = evaluation.compare_systems(
+        [FIRST, SECOND], REFERENCES, metrics=["bleu", "ter"], samples=100
+    )
     base, system = comparison.results["bleu"]
     assert system.value == sacrebleu.corpus_bleu(SECOND, [REFERENCES]).score
     assert system.difference == system.value - base.value
@@ -43,14 +46,24 @@ def test_files_give_the_same_numbers_as_lines(tmp_path):
     paths = [tmp_path / "one.de", str(tmp_path / "two.de")]
     of_files = evaluation.compare_systems(paths, tmp_path / "ref.de", **options)
     for one, other in zip(of_lines.results["chrf"], of_files.results["chrf"], strict=True):
-        assert (one.value, one.low, one.high, one.p_values) == (other.value, other.low, other.high, other.p_values)
-    names = [[system["system"] for system in score_report(one).facts["systems"]] for one in (of_lines, of_files)]
+        assert (one.value, one.low, one.high, one.p_values) == (
+            other.value,
+            other.low,
+            other.high,
+            other.p_values,
+        )
+    names = [
+        [system["system"] for system in score_report(one).facts["systems"]]
+        for one in (of_lines, of_files)
+    ]
     assert names == [["system 1", "system 2"], ["one.de", "two.de"]]
 
 
 def test_options_of_metrics_replace_the_defaults_only_where_they_are_given():
     options = ScoreOptions(lowercase=True)
-    [result] = evaluation.compare_systems([FIRST], REFERENCES, metrics=["bleu"], options=options).results["bleu"]
+    [result] = evaluation.compare_systems(
+        [FIRST], REFERENCES, metrics=["bleu"], options=options
+    ).results["bleu"]
     assert "case:lc|eff:no|tok:13a" in result.metric.signature
 
 
@@ -99,9 +112,15 @@ def test_the_other_texts_of_a_run_are_scored_with_the_case_of_its_recipe(tmp_pat
     other = "text" if on == "tokens" else "tokens"
     scored = f"evaluation: {{on: {other}, tokenize: none, lowercase: true}}\n"
     text = "text: {tokenizer: char}\n"
-    (run / "recipe.yaml").write_text(f"name: run\nsource: en\ntarget: de\ncorpus: {{folder: data}}\n{text}{scored}")
+    (run / "recipe.yaml").write_text(
+        f"name: run\nsource: en\ntarget: de\ncorpus: {{folder: data}}\n{text}{scored}"
+    )
     for folder in (run / "tests/test", tokens_folder(run / "tests/test")):
-        for name, lines in (("source", REFERENCES), ("reference", REFERENCES), ("hypothesis", SECOND)):
+        for name, lines in (
+            ("source", REFERENCES),
+            ("reference", REFERENCES),
+            ("hypothesis", SECOND),
+        ):
             write_lines(folder / f"{name}.txt", lines)
     [system] = read_systems([run], on=on)
     [outputs] = system.seeds
@@ -110,13 +129,20 @@ def test_the_other_texts_of_a_run_are_scored_with_the_case_of_its_recipe(tmp_pat
 
 
 def test_importing_the_package_imports_neither_numpy_nor_sacrebleu():
-    script = "import sys\nfrom synmt import evaluation\nprint({'numpy', 'sacrebleu', 'torch'} & sys.modules.keys())"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    script = (
+        "import sys\nfrom synmt import evaluation\nprint({'numpy', 'sacrebleu', 'torch'} & "
+        "sys.modules.keys())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "set()\n"
     with pytest.raises(AttributeError, match="has no attribute 'compare'"):
         evaluation.compare  # noqa: B018
 
 
 def test_one_path_is_no_list_of_systems():
-    with pytest.raises(UsageError, match=r"systems: must be a list of texts, not one text. Write \['runs/plain'\]"):
+    with pytest.raises(
+        UsageError, match=r"systems: must be a list of texts, not one text. Write \['runs/plain'\]"
+    ):
         evaluation.compare_systems("runs/plain")

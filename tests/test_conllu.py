@@ -42,7 +42,9 @@ def test_a_tree_is_written_in_ten_columns_with_its_places(tmp_path):
 
 def test_words_that_touch_have_no_space_after():
     parse = flat_parse("a b")
-    touching = Parse(["a", "b"], np.array([[0, 1], [1, 2]]), parse.parents, parse.relations, parse.tags)
+    touching = Parse(
+        ["a", "b"], np.array([[0, 1], [1, 2]]), parse.parents, parse.relations, parse.tags
+    )
     assert "\tSpaceAfter=No|TokenRange=0:1\n" in format_conllu(touching, "ab", 1)
     assert "SpaceAfter" not in format_conllu(parse, "a b", 1)
 
@@ -70,14 +72,17 @@ def test_words_that_touch_have_no_space_after():
 def test_any_line_comes_back_exactly(tmp_path, line):
     parse = flat_parse(line)
     block = format_conllu(parse, line, 1)
-    assert len(block.splitlines()) == len(block.split("\n")) - 1, "no character ends a line but the line end"
+    assert len(block.splitlines()) == len(block.split("\n")) - 1, (
+        "no character ends a line but the line end"
+    )
     path = write(tmp_path, block + format_conllu(TAGGED, LINE, 2))
     assert list(read_conllu(path)) == [(line, parse), (LINE, TAGGED)]
     assert list(read_parses(path, [line, LINE])) == [parse, TAGGED]
 
 
 def test_a_multiword_token_has_the_parent_of_the_word_that_leads_it(tmp_path):
-    # Wir gehen zum Haus: zu -> Haus (case), dem -> Haus (det); both parents are outside, the first leads
+    # Wir gehen zum Haus: zu -> Haus (case), dem -> Haus (det); both parents are outside, the first
+    # leads
     rows = row(1, "Wir", 2, "nsubj") + row(2, "gehen", 0, "root") + row("3-4", "zum", "_", "_")
     rows += row(3, "zu", 5, "case", tag="ADP") + row(4, "dem", 5, "det") + row(5, "Haus", 2, "obl")
     [(_, parse)] = read(tmp_path, "# text = Wir gehen zum Haus\n" + rows + "\n")
@@ -89,7 +94,8 @@ def test_a_multiword_token_has_the_parent_of_the_word_that_leads_it(tmp_path):
 
 def test_every_tree_of_five_words_stays_a_tree_when_two_words_are_joined():
     trees = all_trees(5).tolist()
-    # of all 5 ** 5 ways of giving parents, 5 ** 4 are trees with one root (Cayley, with the choice of the root)
+    # of all 5 ** 5 ways of giving parents, 5 ** 4 are trees with one root (Cayley, with the choice
+    # of the root)
     assert len(trees) == 625
     for parents, first in product(trees, range(4)):
         assert depths(parents) is not None
@@ -137,14 +143,26 @@ def test_a_file_without_blocks_for_empty_lines_is_read(tmp_path):
         (row(1, "The", 1) + row(2, "end", 0), r"line 1: token 1 \('The'\) has the head 1"),
         (row(1, "The", "x"), r"token 1 \('The'\) has the head 'x'.*number"),
         (row(1, "The", "_"), r"token 1 \('The'\) has the head '_'"),
-        (row(1, "The", 0) + row(2, "end", 0), r"line 2: token 2 \('end'\) is a second root after token 1"),
+        (
+            row(1, "The", 0) + row(2, "end", 0),
+            r"line 2: token 2 \('end'\) is a second root after token 1",
+        ),
         (row(1, "The", 2) + row(2, "end", 1), r"line 1: token 1 \('The'\) is in a cycle"),
-        (row(1, "a", 0) + row(2, "b", 3) + row(3, "c", 2), r"line 2: token 2 \('b'\) is in a cycle"),
-        (row(1, "The", 0) + row(3, "end", 1), r"line 2: the ID '3' is not the next number.*Expected 2"),
+        (
+            row(1, "a", 0) + row(2, "b", 3) + row(3, "c", 2),
+            r"line 2: token 2 \('b'\) is in a cycle",
+        ),
+        (
+            row(1, "The", 0) + row(3, "end", 1),
+            r"line 2: the ID '3' is not the next number.*Expected 2",
+        ),
         (row("x", "The", 0), r"the ID 'x' is not the next number"),
         (row("9" * 5000, "The", 0), r"the ID '9+' is not the next number"),
         (row(1, "The", "9" * 5000), r"token 1 \('The'\) has the head '9+'.*number"),
-        (row("1-3", "The", "_") + row(1, "T", 0) + row(2, "he", 1), r"a range ends at word 3.*has 2 words"),
+        (
+            row("1-3", "The", "_") + row(1, "T", 0) + row(2, "he", 1),
+            r"a range ends at word 3.*has 2 words",
+        ),
         (row("1-1", "The", "_") + row(1, "T", 0), r"the range '1-1' is empty"),
         (row(1, "", 0), r"token 1 has an empty column"),
         ("# raw = [1]\n" + row(1, "a", 0), r"`# raw` is not a JSON string"),
@@ -157,7 +175,9 @@ def test_a_malformed_tree_is_named_by_file_sentence_line_and_token(tmp_path, row
 
 
 def arcs_of(words, parents, relations, probabilities, *names):
-    return Arcs(np.array(words), np.array(parents), np.array(relations), np.float32(probabilities), names)
+    return Arcs(
+        np.array(words), np.array(parents), np.array(relations), np.float32(probabilities), names
+    )
 
 
 ARCS = arcs_of(
@@ -182,15 +202,24 @@ def test_arcs_are_found_anywhere_in_misc(tmp_path):
     rows += row(2, "b", 1, "x", "Arcs=1:x:1")
     [(text, parse)] = read(tmp_path, rows)
     assert text == "ab"
-    assert parse.arcs == arcs_of([0, 0, 1], [0, 1, 0], [0, 1, 2], [0.999, 5e-5, 1], "root", "x:y", "x")
+    assert parse.arcs == arcs_of(
+        [0, 0, 1], [0, 1, 0], [0, 1, 2], [0.999, 5e-5, 1], "root", "x:y", "x"
+    )
 
 
 def test_the_arcs_of_a_multiword_token_are_those_of_the_word_that_leads_it(tmp_path):
-    # zu (0.3 inside "zum", so 0.63 of 0.7 and 0.07 of 0.7 are left) leads; the parent "dem" becomes "zum"
-    rows = row("1-2", "zum", "_", "_") + row(1, "zu", 3, "case", "Arcs=3:case:0.63,2:case:0.3,0:root:0.07")
-    rows += row(2, "dem", 3, "det", "Arcs=3:det:1") + row(3, "Haus", 0, "root", "Arcs=0:root:0.9,2:obl:0.06,1:obl:0.04")
+    # zu (0.3 inside "zum", so 0.63 of 0.7 and 0.07 of 0.7 are left) leads; the parent "dem" becomes
+    # "zum"
+    rows = row("1-2", "zum", "_", "_") + row(
+        1, "zu", 3, "case", "Arcs=3:case:0.63,2:case:0.3,0:root:0.07"
+    )
+    rows += row(2, "dem", 3, "det", "Arcs=3:det:1") + row(
+        3, "Haus", 0, "root", "Arcs=0:root:0.9,2:obl:0.06,1:obl:0.04"
+    )
     [(_, parse)] = read(tmp_path, "# text = zum Haus\n" + rows)
-    expected = arcs_of([0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 1, 2], [0.9, 0.1, 0.9, 0.1], "case", "root", "obl")
+    expected = arcs_of(
+        [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 1, 2], [0.9, 0.1, 0.9, 0.1], "case", "root", "obl"
+    )
     assert parse.arcs == expected
     block = format_conllu(parse, "zum Haus", 1)
     assert read(tmp_path, block) == [("zum Haus", parse)]
@@ -229,7 +258,9 @@ def test_corrupt_arcs_are_named_by_file_sentence_line_and_token(tmp_path, misc, 
     bad = row(2, "b", 1, "x", f"SpaceAfter=No|{misc}|TokenRange=2:3")
     path = write(tmp_path, good + "\n" + good + bad + row(3, "c", 1, "x", "Arcs=1:x:1"))
     where = r"trees\.conllu, sentence 2, line 4: token 2 \('b'\) has an invalid MISC: .*"
-    with pytest.raises(SynmtError, match=where + message + r".*Arcs=2:nsubj.*synmt parse --arcs") as error:
+    with pytest.raises(
+        SynmtError, match=where + message + r".*Arcs=2:nsubj.*synmt parse --arcs"
+    ) as error:
         list(read_conllu(path))
     with pytest.raises(SynmtError) as again:
         list(read_parses(path, ["a", "a b c"]))
@@ -238,7 +269,9 @@ def test_corrupt_arcs_are_named_by_file_sentence_line_and_token(tmp_path, misc, 
 
 def test_a_token_without_arcs_among_tokens_with_arcs_is_named(tmp_path):
     rows = row(1, "a", 0, "root", "Arcs=0:root:1") + row(2, "b", 1, "x", "SpaceAfter=No")
-    with pytest.raises(SynmtError, match=r"sentence 1, line 2: token 2 \('b'\) has no `Arcs=` in MISC, but other"):
+    with pytest.raises(
+        SynmtError, match=r"sentence 1, line 2: token 2 \('b'\) has no `Arcs=` in MISC, but other"
+    ):
         read(tmp_path, rows)
 
 
@@ -257,7 +290,10 @@ def test_the_second_sentence_is_counted_from_its_own_line(tmp_path):
         ("The monkey", r"at token 3 \('eats'\), where the text has ended"),
         ("The monkey eats a banana!", r"after its last token, where the text continues with '!'"),
         ("The monkey eats a banana\u200b", r"with '\u200b' \(U\+200B ZERO WIDTH SPACE\)\. "),
-        ("The m\u043enkey eats", r"U\+006F LATIN SMALL LETTER O against U\+043E CYRILLIC SMALL LETTER O"),
+        (
+            "The m\u043enkey eats",
+            r"U\+006F LATIN SMALL LETTER O against U\+043E CYRILLIC SMALL LETTER O",
+        ),
         ("The mo\u0308nkey", r"U\+006E LATIN SMALL LETTER N against U\+0308 COMBINING DIAERESIS"),
         ("", "has 1 sentences, but the text has 0 non-empty lines"),
     ],
@@ -274,7 +310,9 @@ def test_the_same_word_in_another_unicode_normalization_is_named_as_such(tmp_pat
     if brackets:
         path = path.with_suffix(".brackets")
         path.write_text("(S Caf\u00e9)\n", encoding="utf-8")
-    with pytest.raises(SynmtError, match=r"in another Unicode normalization: U\+00E9 .* against U\+0065 .* U\+0301"):
+    with pytest.raises(
+        SynmtError, match=r"in another Unicode normalization: U\+00E9 .* against U\+0065 .* U\+0301"
+    ):
         [tree.parse(where="trees") for tree in read_unparsed(path, ["Cafe\u0301"])]
 
 
@@ -294,7 +332,8 @@ def test_a_file_that_is_missing_or_not_utf8_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "sentences"), [("de_gsd-ud-dev", 799), ("en_ewt-ud-dev", 2001), ("en_ewt-ud-test", 2077)]
+    ("name", "sentences"),
+    [("de_gsd-ud-dev", 799), ("en_ewt-ud-dev", 2001), ("en_ewt-ud-test", 2077)],
 )
 def test_a_gold_treebank_is_read_and_comes_back(tmp_path, data_folder, name, sentences):
     source = data_folder / "ud" / f"{name}.conllu.gz"
@@ -306,6 +345,8 @@ def test_a_gold_treebank_is_read_and_comes_back(tmp_path, data_folder, name, sen
         assert [text[start:end] for start, end in parse.spans] == parse.words
     path = tmp_path / "again.conllu.gz"
     with gzip.open(path, "wt", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(format_conllu(parse, text, number) for number, (text, parse) in enumerate(gold, start=1))
+        stream.writelines(
+            format_conllu(parse, text, number) for number, (text, parse) in enumerate(gold, start=1)
+        )
     assert list(read_conllu(path)) == gold
     assert list(read_parses(source, [text for text, _ in gold])) == [parse for _, parse in gold]

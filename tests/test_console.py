@@ -1,4 +1,5 @@
-"""How every command ends: exit codes, one message for a person, and Ctrl-C, SIGTERM and a closed pipe anywhere."""
+"""How every command ends: exit codes, one message for a person, and Ctrl-C, SIGTERM and a closed
+pipe anywhere."""
 
 import io
 import os
@@ -66,7 +67,9 @@ def blamed(error):
         try:
             raise error
         except RuntimeError:
-            raise SynmtError("out of memory, says the text", where="/x", do="Download it again") from None
+            raise SynmtError(
+                "out of memory, says the text", where="/x", do="Download it again"
+            ) from None
     except SynmtError as blaming:
         return blaming
 
@@ -74,17 +77,39 @@ def blamed(error):
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (SynmtError("is broken", where="file", do="Repair it"), 1, "synmt: error: file: is broken. Repair it.\n"),
+        (
+            SynmtError("is broken", where="file", do="Repair it"),
+            1,
+            "synmt: error: file: is broken. Repair it.\n",
+        ),
         (UsageError("no such key", allowed="a, b"), 2, "synmt: error: no such key. a, b.\n"),
-        (OSError(28, "No space left on device", "/x"), 1, "synmt: error: /x: No space left on device.\n"),
+        (
+            OSError(28, "No space left on device", "/x"),
+            1,
+            "synmt: error: /x: No space left on device.\n",
+        ),
         (OSError("odd"), 1, "synmt: error: output: odd.\n"),
         (MemoryError(), 1, OUT_OF_MEMORY),
         (OSError(12, "Cannot allocate memory", "/x"), 1, OUT_OF_MEMORY),
         (RuntimeError("could not create a primitive"), 1, OUT_OF_MEMORY),
-        (ImportError("libtorch_cpu.so: failed to map segment from shared object"), 1, OUT_OF_MEMORY),
-        (blamed(RuntimeError("unable to mmap 9 bytes from file <x>: Cannot allocate memory (12)")), 1, OUT_OF_MEMORY),
+        (
+            ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+            1,
+            OUT_OF_MEMORY,
+        ),
+        (
+            blamed(
+                RuntimeError("unable to mmap 9 bytes from file <x>: Cannot allocate memory (12)")
+            ),
+            1,
+            OUT_OF_MEMORY,
+        ),
         (blamed(RuntimeError("can't start new thread")), 1, OUT_OF_MEMORY),
-        (blamed(RuntimeError("odd")), 1, "synmt: error: /x: out of memory, says the text. Download it again.\n"),
+        (
+            blamed(RuntimeError("odd")),
+            1,
+            "synmt: error: /x: out of memory, says the text. Download it again.\n",
+        ),
         (KeyboardInterrupt(), 130, "synmt: interrupted\n"),
         (typer.Exit(3), 3, ""),
     ],
@@ -117,7 +142,12 @@ def test_the_help_of_a_command_breaks_lines_only_where_the_terminal_ends():
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["trian"], "trian"), (["train"], "RECIPE is missing"), (["score", "--nope"], "--nope"), (["--nope"], "--nope")],
+    [
+        (["trian"], "trian"),
+        (["train"], "RECIPE is missing"),
+        (["score", "--nope"], "--nope"),
+        (["--nope"], "--nope"),
+    ],
 )
 def test_wrong_usage_leaves_with_2(arguments, said):
     assert said in fail(2, *arguments)
@@ -125,7 +155,12 @@ def test_wrong_usage_leaves_with_2(arguments, said):
 
 def parsed(name, *arguments, **context):
     """Parse the arguments of a command; gives its values by name."""
-    return typer.main.get_command(app).commands[name].make_context(name, list(arguments), **context).params
+    return (
+        typer.main.get_command(app)
+        .commands[name]
+        .make_context(name, list(arguments), **context)
+        .params
+    )
 
 
 @pytest.mark.parametrize(
@@ -147,7 +182,9 @@ def parsed(name, *arguments, **context):
 def test_the_name_of_the_next_option_is_no_value(name, arguments, lacking, following):
     with pytest.raises(UsageError) as caught:
         parsed(name, *arguments)
-    assert str(caught.value) == f"{lacking} has no value. Write one between {lacking} and {following}."
+    assert (
+        str(caught.value) == f"{lacking} has no value. Write one between {lacking} and {following}."
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,7 +192,12 @@ def test_the_name_of_the_next_option_is_no_value(name, arguments, lacking, follo
     [
         ("parse", ["--model=--arcs"], "model", "--arcs"),
         ("parse", ["--package", "--unknown"], "package", "--unknown"),
-        ("train", ["recipe", "--", "--data", "--runs"], "arguments", ["recipe", "--data", "--runs"]),
+        (
+            "train",
+            ["recipe", "--", "--data", "--runs"],
+            "arguments",
+            ["recipe", "--data", "--runs"],
+        ),
         ("parse", ["-o", "-"], "output", Path("-")),
         ("parse", ["-o--arcs"], "output", Path("--arcs")),
         ("score", ["-s", "-", "-r", "a", "text"], "source", Path("-")),
@@ -181,22 +223,33 @@ def test_the_help_writes_brackets_once():
 
 
 @pytest.mark.parametrize(
-    ("option", "example"), [("--log-file", "--log-file FILE"), ("--quiet", "--quiet"), ("--debug", "--debug")]
+    ("option", "example"),
+    [("--log-file", "--log-file FILE"), ("--quiet", "--quiet"), ("--debug", "--debug")],
 )
 def test_an_option_of_all_commands_after_the_command_is_shown_its_place(option, example):
     said = " ".join(fail(2, "parse", option).split())
-    assert f"No such option: {option}. Write it before the command: `synmt {example} parse …`" in said
+    assert (
+        f"No such option: {option}. Write it before the command: `synmt {example} parse …`" in said
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [
         (["train", "quickstart", "--max-steps", "100"], "without dashes: `training.max_steps=100`"),
-        (["train", "quickstart", "--training.max_steps=100"], "without dashes: `training.max_steps=100`"),
-        (["prepare", "quickstart", "--dropout", "0.1"], "`vocabulary.dropout=0.1` or `model.dropout=0.1`"),
+        (
+            ["train", "quickstart", "--training.max_steps=100"],
+            "without dashes: `training.max_steps=100`",
+        ),
+        (
+            ["prepare", "quickstart", "--dropout", "0.1"],
+            "`vocabulary.dropout=0.1` or `model.dropout=0.1`",
+        ),
     ],
 )
-def test_a_key_of_the_recipe_that_is_typed_like_an_option_is_shown_as_it_is_written(arguments, advice):
+def test_a_key_of_the_recipe_that_is_typed_like_an_option_is_shown_as_it_is_written(
+    arguments, advice
+):
     assert advice in " ".join(fail(2, *arguments).split())
     assert "written without dashes" not in fail(2, "parse", "--dropout", "0.1")
 
@@ -258,7 +311,9 @@ sys.meta_path.insert(0, Slow())
 from synmt.__main__ import main
 main()
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment(), check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, env=environment(), check=False
+    )
     assert (done.returncode, done.stderr) == (130, b"synmt: interrupted\n")
 
 
@@ -266,7 +321,9 @@ def test_a_table_in_a_closed_pipe_is_no_error(tmp_path):
     for name in ("text", "other"):
         (tmp_path / name).write_text("A dog.\n" * 40)
     command, pipe = [sys.executable, "-m", "synmt", "score", "-r", "text", "other"], subprocess.PIPE
-    with subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=pipe, stderr=pipe) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=pipe, stderr=pipe
+    ) as process:
         process.stdout.close()
         errors = process.stderr.read()
     assert errors == b""
@@ -289,13 +346,19 @@ FULL = "synmt: error: output: No space left on device.\n"
         ("2>/dev/full", 0, ""),
     ],
 )
-@pytest.mark.parametrize("arguments", ["--help", "--version", "train --keys", "score --format tsv -r a a"])
-def test_lost_output_is_an_error_and_lost_messages_are_not(tmp_path, arguments, streams, code, said):
+@pytest.mark.parametrize(
+    "arguments", ["--help", "--version", "train --keys", "score --format tsv -r a a"]
+)
+def test_lost_output_is_an_error_and_lost_messages_are_not(
+    tmp_path, arguments, streams, code, said
+):
     (tmp_path / "a").write_text("A dog.\n" * 30)
     command = f"{shlex.join([sys.executable, '-m', 'synmt'])} {arguments} {streams}"
     # with this variable, Python would write at once, and not when it ends
     buffered = {name: value for name, value in environment().items() if name != "PYTHONUNBUFFERED"}
-    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=buffered, capture_output=True, text=True)
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env=buffered, capture_output=True, text=True
+    )
     assert done.returncode == code
     assert bool(done.stdout) == (code == 0)
     assert done.stderr.endswith(said)
@@ -310,8 +373,13 @@ def test_wrong_usage_has_its_exit_code_without_its_message(streams):
 
 @pytest.mark.parametrize("standard_input", ["<&-", "0>/dev/null"])
 def test_a_standard_input_that_cannot_be_read_is_named(standard_input):
-    command = f"{shlex.join([sys.executable, '-m', 'synmt'])} score -r - {shlex.quote(__file__)} {standard_input}"
-    done = subprocess.run(["bash", "-c", command], env=environment(), capture_output=True, text=True)
+    command = (
+        f"{shlex.join([sys.executable, '-m', 'synmt'])} score -r - {shlex.quote(__file__)} "
+        f"{standard_input}"
+    )
+    done = subprocess.run(
+        ["bash", "-c", command], env=environment(), capture_output=True, text=True
+    )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("synmt: error: standard input is closed. Name a file")
 
@@ -326,7 +394,12 @@ with open("file", "w"), suppress(OSError):
     os.write(1, b"printed by a library")
 """
     command = f"{shlex.join([sys.executable, '-c', script])} >&-"
-    assert subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment(), check=False).returncode == 0
+    assert (
+        subprocess.run(
+            ["bash", "-c", command], cwd=tmp_path, env=environment(), check=False
+        ).returncode
+        == 0
+    )
     assert (tmp_path / "file").read_text() == ""
 
 
@@ -359,7 +432,9 @@ def test_progress_without_a_terminal_is_a_plain_line(monkeypatch, capfd):
         ([2200], 11, "work: 2,200 of 2,200 lines, 200/s"),
     ],
 )
-def test_progress_says_slow_rates_exactly_and_long_times_in_hours(monkeypatch, capfd, amounts, seconds, said):
+def test_progress_says_slow_rates_exactly_and_long_times_in_hours(
+    monkeypatch, capfd, amounts, seconds, said
+):
     console.configure()
     clock = [0.0]
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
@@ -426,7 +501,11 @@ def test_verbose_shows_details_and_a_log_file_gets_everything_with_its_time(tmp_
 def test_a_log_file_has_tables_and_wrong_usage_too(tmp_path, capsys):
     log = tmp_path / "synmt.log"
     console.configure(log_file=log)
-    console.show_aside(Table(title="kept", columns=[text_column("split"), count_column("lines")], rows=[["train", 7]]))
+    console.show_aside(
+        Table(
+            title="kept", columns=[text_column("split"), count_column("lines")], rows=[["train", 7]]
+        )
+    )
     assert capsys.readouterr().err.count("kept") == 1
     assert "kept\nsplit  lines\ntrain      7\n" in log.read_text(encoding="utf-8")
     console.configure()
@@ -443,7 +522,12 @@ def test_help_pages_show_no_types_of_python():
 def test_help_ends_as_other_commands_after_a_closed_pipe():
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run([sys.executable, "-m", "synmt", "--help"], stdout=writer, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "synmt", "--help"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
     os.close(writer)
     assert done.returncode == 128 + signal.SIGPIPE, done
 
@@ -503,7 +587,9 @@ def test_control_characters_are_shown_in_errors(arguments, shown, tmp_path, monk
         assert not [sign for sign in text if sign in "\x1b\x07\x9b\u202e\x7f"]
 
 
-def test_remarks_warnings_and_tables_show_control_characters_and_a_pipe_gets_them_as_they_are(capsys, monkeypatch):
+def test_remarks_warnings_and_tables_show_control_characters_and_a_pipe_gets_them_as_they_are(
+    capsys, monkeypatch
+):
     console.configure()
     console.remark(EVIL)
     console.warn(EVIL)

@@ -1,4 +1,5 @@
-"""Constituents: brackets read, moved to other words, made binary or built from dependencies; their signals."""
+"""Constituents: brackets read, moved to other words, made binary or built from dependencies; their
+signals."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -26,7 +27,8 @@ SENTENCE = "The monkey eats a banana"
 BRACKETS = "(ROOT (S (NP (DT The) (NN monkey)) (VP (VBZ eats) (NP (DT a) (NN banana)))))"
 SPANS = [[0, 5], [0, 2], [2, 5], [3, 5]]
 TREE = [[0, 1], [3, 4], [2, 6], [5, 7]]
-"""((The monkey) (eats (a banana))), from dependencies: nodes 5 (The monkey), 6 (a banana), 7 (eats …), 8 all."""
+"""((The monkey) (eats (a banana))), from dependencies: nodes 5 (The monkey), 6 (a banana), 7 (eats
+…), 8 all."""
 
 
 def leaves_of(merges):
@@ -49,7 +51,9 @@ def random_spans(words, random):
             spans.add((start, end))
         cuts = sorted({start, end, *random.integers(start + 1, end, size=2).tolist()})
         waiting += pairwise(cuts)
-    return np.array(sorted(spans, key=lambda span: (span[0], -span[1])), dtype=np.int64).reshape(-1, 2)
+    return np.array(sorted(spans, key=lambda span: (span[0], -span[1])), dtype=np.int64).reshape(
+        -1, 2
+    )
 
 
 def test_brackets_of_the_monkey():
@@ -77,7 +81,9 @@ def test_what_is_no_bracketing_is_refused(text, fault):
 
 
 def test_words_are_placed_in_the_line_with_its_whitespace_and_its_brackets():
-    parse = parse_brackets("(S (NP Monkeys) (PRN -LRB- (NP apes) -RRB-) (VP eat))", "Monkeys  (apes) eat", where="x")
+    parse = parse_brackets(
+        "(S (NP Monkeys) (PRN -LRB- (NP apes) -RRB-) (VP eat))", "Monkeys  (apes) eat", where="x"
+    )
     assert parse.words == ["Monkeys", "(", "apes", ")", "eat"]
     assert parse.spans.tolist() == [[0, 7], [9, 10], [10, 14], [14, 15], [16, 19]]
     assert parse.constituents.tolist() == [[0, 5], [1, 4]]
@@ -94,12 +100,18 @@ def test_the_comment_of_stanza_counts_words_and_the_tree_counts_tokens(tmp_path)
     lines = [f"{i}\t{w}\t_\tX\t_\t_\t{head}\tdep\t_\t_" for i, w, head in rows]
     lines.insert(0, "1-2\tzum" + "\t_" * 8)
     path = tmp_path / "x.conllu"
-    text = ["# text = zum Haus gehen", "# constituency = (S (PP zu (NP dem Haus)) (VP gehen))", *lines]
+    text = [
+        "# text = zum Haus gehen",
+        "# constituency = (S (PP zu (NP dem Haus)) (VP gehen))",
+        *lines,
+    ]
     path.write_text("\n".join(text) + "\n\n", encoding="utf-8")
     ((_, parse),) = read_conllu(path)
     # zu (dem Haus) of three words is zum Haus of two tokens
     assert parse.constituents.tolist() == [[0, 3], [0, 2]]
-    assert constituents_of_tokens("(S zum (NP Haus gehen))", [range(2), range(2, 3), range(3, 4)]).tolist() == [
+    assert constituents_of_tokens(
+        "(S zum (NP Haus gehen))", [range(2), range(2, 3), range(3, 4)]
+    ).tolist() == [
         [0, 3],
         [1, 3],
     ]
@@ -192,7 +204,10 @@ def test_boundaries_and_splits_of_the_monkey():
     # ▁The | ▁mon key | ▁eats | ▁a | ▁ban ana </s>: δ = 2 4 3 2 between words, 1 inside them
     assert boundaries(MONKEY, word_of).tolist() == [2, 1, 4, 3, 2, 1, CUT, CUT]
     # (eats (a banana)) is split after eats, all after key; two words have one split and no row
-    assert splits(MONKEY, word_of).tolist() == [[-1, -1, -1, 3, 2, 1, 1, 0], [2, 1, 3, 2, 2, 1, 1, 0]]
+    assert splits(MONKEY, word_of).tolist() == [
+        [-1, -1, -1, 3, 2, 1, 1, 0],
+        [2, 1, 3, 2, 2, 1, 1, 0],
+    ]
     assert boundaries(MONKEY, np.append(-1, word_of)).tolist()[:2] == [CUT, 2]
 
 
@@ -205,7 +220,11 @@ def test_splits_are_those_of_all_nodes_that_are_spans(seed):
     nodes, expected = leaves_of(merges), []
     for left, right in merges:
         joined = sorted(nodes[left] | nodes[right])
-        if len(joined) < 3 or max(nodes[left]) > min(nodes[right]) or joined != list(range(joined[0], joined[-1] + 1)):
+        if (
+            len(joined) < 3
+            or max(nodes[left]) > min(nodes[right])
+            or joined != list(range(joined[0], joined[-1] + 1))
+        ):
             continue
         row = [-1 if word >= 0 else 0 for word in owner.tolist()]
         for place, word in enumerate(owner.tolist()):
@@ -218,10 +237,18 @@ def test_splits_are_those_of_all_nodes_that_are_spans(seed):
 
 def test_a_sentence_of_one_word_or_none_has_no_boundary_and_no_split():
     for words, word_of in ((1, [0, 0, -1]), (0, [-1])):
-        parse = random_tree(words, np.random.default_rng(0)) if words else replace(MONKEY, words=[], parents=[])
+        parse = (
+            random_tree(words, np.random.default_rng(0))
+            if words
+            else replace(MONKEY, words=[], parents=[])
+        )
         parse = parse if words else replace(parse, parents=np.zeros(0, dtype=np.int64))
         assert splits(parse, np.array(word_of)).shape == (0, len(word_of))
-        assert boundaries(parse, np.array(word_of)).tolist() == [1, CUT, CUT][: len(word_of)] if words else [CUT]
+        assert (
+            boundaries(parse, np.array(word_of)).tolist() == [1, CUT, CUT][: len(word_of)]
+            if words
+            else [CUT]
+        )
 
 
 def test_constituents_follow_words_that_are_merged():
@@ -240,5 +267,11 @@ def test_a_control_drops_constituents_that_were_given():
     parse = replace(MONKEY, constituents=np.array(SPANS))
     assert Control("left").apply(parse, b"").constituents is None
     assert Control().apply(parse, b"").constituents.tolist() == SPANS
-    # those that are built from the dependencies follow the control: a chain to the right branches to the left
-    assert binary_tree(Control("right").apply(parse, b"")).tolist() == [[3, 4], [2, 5], [1, 6], [0, 7]]
+    # those that are built from the dependencies follow the control: a chain to the right branches
+    # to the left
+    assert binary_tree(Control("right").apply(parse, b"")).tolist() == [
+        [3, 4],
+        [2, 5],
+        [1, 6],
+        [0, 7],
+    ]

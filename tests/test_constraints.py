@@ -5,7 +5,16 @@ import math
 
 import pytest
 import torch
-from searching import assert_found, enumerate_all, keep_pieces, members_of, next_logs, plain_search, run, sharp
+from searching import (
+    assert_found,
+    enumerate_all,
+    keep_pieces,
+    members_of,
+    next_logs,
+    plain_search,
+    run,
+    sharp,
+)
 from small import random_batch, small_model
 
 from synmt.data.vocabulary import BOS, EOS, PAD, UNK
@@ -24,7 +33,9 @@ def test_after_a_prefix_a_wide_beam_finds_what_enumeration_finds(architecture, p
     keep_pieces(model, 7)
     _, batch = random_batch(model, [3, 5], seed=1)
     options = SearchOptions(beam_size=60, n_best=60)
-    for row, hypotheses in enumerate(run(members_of(batch, model), options, 4, prefixes=[prefix] * 2)):
+    for row, hypotheses in enumerate(
+        run(members_of(batch, model), options, 4, prefixes=[prefix] * 2)
+    ):
         logs = next_logs(members_of(batch, model, row=row))
         assert_found(hypotheses, enumerate_all(logs, prefix=prefix))
 
@@ -37,7 +48,10 @@ def test_prefixes_no_repeat_and_ensembles_together_are_those_of_plain_python(sys
         "transformer": lambda: [sharp(seed=3)],
         "lstm": lambda: [sharp(seed=4, architecture="lstm")],
         "both": lambda: [sharp(seed=3), sharp(seed=4, architecture="lstm")],
-        "pascal": lambda: [sharp(seed=5), sharp({"name": "pascal", "layers": [1], "heads": 2}, seed=6)],
+        "pascal": lambda: [
+            sharp(seed=5),
+            sharp({"name": "pascal", "layers": [1], "heads": 2}, seed=6),
+        ],
     }[system]()
     _, batch = random_batch(models[-1], [5, 3, 9, 4], seed=2)
     options = SearchOptions(beam_size=3, n_best=3, no_repeat=no_repeat)
@@ -52,7 +66,9 @@ def test_a_prefix_longer_than_the_limit_leaves_room_for_one_more_piece(sampling)
     model = sharp(seed=3)
     _, batch = random_batch(model, [4, 4, 4, 4])
     options = SearchOptions(beam_size=4, n_best=4, sampling=sampling)
-    for prefix, hypotheses in zip(PREFIXES, run(members_of(batch, model), options, 3, prefixes=PREFIXES), strict=True):
+    for prefix, hypotheses in zip(
+        PREFIXES, run(members_of(batch, model), options, 3, prefixes=PREFIXES), strict=True
+    ):
         assert all(one.ids[: len(prefix)] == prefix for one in hypotheses)
         assert all(len(one.ids) <= max(2, len(prefix) + 1) for one in hypotheses)
     padded = padded_prefixes(PREFIXES, torch.device("cpu"))
@@ -69,7 +85,13 @@ def test_a_sentence_with_a_prefix_gets_the_same_translations_in_any_batch(sampli
     options = SearchOptions(beam_size=3, n_best=3, no_repeat=2, sampling=sampling)
     together = run(members_of(batch, model), options, 9, prefixes=prefixes)
     for row in range(len(words)):
-        [single] = run(members_of(batch, model, row=row), options, 9, prefixes=prefixes[row : row + 1], numbers=[row])
+        [single] = run(
+            members_of(batch, model, row=row),
+            options,
+            9,
+            prefixes=prefixes[row : row + 1],
+            numbers=[row],
+        )
         assert [one.ids for one in single] == [one.ids for one in together[row]]
 
 
@@ -98,7 +120,9 @@ def test_repeating_pieces_are_those_that_a_loop_finds(length, seed):
     for sentence, beam in itertools.product(range(2), range(3)):
         row = pieces[sentence, beam].tolist()
         runs = {tuple(row[first : first + length]) for first in range(len(row) - length + 1)}
-        expected = {piece for piece in range(4, 7) if (*row[len(row) - length + 1 :], piece) in runs}
+        expected = {
+            piece for piece in range(4, 7) if (*row[len(row) - length + 1 :], piece) in runs
+        }
         assert set(found[sentence, beam].tolist()) - {PAD, BOS} == expected
 
 
@@ -119,7 +143,9 @@ def test_where_every_piece_is_forbidden_the_translation_ends(sampling):
     options = SearchOptions(beam_size=4, n_best=4, no_repeat=1, sampling=sampling)
     for hypotheses in run(members_of(batch, model), options, 12):
         assert len(hypotheses) == 4
-        assert all(1 <= len(one.ids) <= 3 and len(set(one.ids)) == len(one.ids) for one in hypotheses)
+        assert all(
+            1 <= len(one.ids) <= 3 and len(set(one.ids)) == len(one.ids) for one in hypotheses
+        )
         assert all(math.isfinite(one.score) for one in hypotheses)
 
 
@@ -128,7 +154,10 @@ def test_what_is_forbidden_is_what_a_loop_forbids():
     logs = torch.zeros(2, 2, 8)
     prefixes = torch.tensor([[5, 5, 5, 7], [5, PAD, PAD, PAD]])
     Constraints(2, prefixes).apply(logs, pieces)
-    allowed = [[(logs[row, beam] > -math.inf).nonzero()[:, 0].tolist() for beam in range(2)] for row in range(2)]
+    allowed = [
+        [(logs[row, beam] > -math.inf).nonzero()[:, 0].tolist() for beam in range(2)]
+        for row in range(2)
+    ]
     assert allowed == [[[7], [7]], [[EOS, 5, 6, 7], [EOS, 4, 5, 7]]]
 
 
@@ -136,4 +165,9 @@ def test_there_must_be_one_prefix_per_sentence():
     model = sharp()
     _, batch = random_batch(model, [4, 2])
     with pytest.raises(AssertionError):
-        search(members_of(batch, model), SearchOptions(beam_size=4), limits=torch.tensor([5, 5]), prefixes=[[5]])
+        search(
+            members_of(batch, model),
+            SearchOptions(beam_size=4),
+            limits=torch.tensor([5, 5]),
+            prefixes=[[5]],
+        )

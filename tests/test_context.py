@@ -1,4 +1,5 @@
-"""Context-aware self-attention against a slow loop over its equations, and which positions and layers it reads."""
+"""Context-aware self-attention against a slow loop over its equations, and which positions and
+layers it reads."""
 
 import math
 from functools import cache
@@ -18,7 +19,9 @@ KINDS = ["global", "deep", "deep_global"]
 
 def made(kind, *, layer=2, heads=2, first_head=1):
     torch.manual_seed(layer)
-    place = Place("source", layer, heads, model_dim=HEADS * SIZE, head_dim=SIZE, first_head=first_head)
+    place = Place(
+        "source", layer, heads, model_dim=HEADS * SIZE, head_dim=SIZE, first_head=first_head
+    )
     context = Context(place, kind=kind).double()
     for parameter in context.parameters():
         torch.nn.init.normal_(parameter)
@@ -26,15 +29,20 @@ def made(kind, *, layer=2, heads=2, first_head=1):
 
 
 def drawn(layer, lengths, *, heads=2, seed=0):
-    """Draw the inputs of this number of layers, queries and keys, for sentences of these lengths, padded with noise."""
+    """Draw the inputs of this number of layers, queries and keys, for sentences of these lengths,
+    padded with noise."""
     terms = random_terms(len(lengths), heads, max(lengths), SIZE, padding_mask(*lengths), seed=seed)
     # of one head as wide as the model
-    states = [random_terms(len(lengths), 1, max(lengths), HEADS * SIZE, seed=99 + n).q[:, 0] for n in range(layer)]
+    states = [
+        random_terms(len(lengths), 1, max(lengths), HEADS * SIZE, seed=99 + n).q[:, 0]
+        for n in range(layer)
+    ]
     return terms.edit(x=states[-1]), states
 
 
 def slow_context(kind, states, length, b, t, head):
-    """c_t of one head: its slice of the layers' inputs, or of their means over the sentence, side by side."""
+    """c_t of one head: its slice of the layers' inputs, or of their means over the sentence, side
+    by side."""
     own = range(head * SIZE, (head + 1) * SIZE)
     if kind == "deep":
         return [x[b, t, n] for x in states[:-1] for n in own]
@@ -43,14 +51,18 @@ def slow_context(kind, states, length, b, t, head):
 
 
 def slow_mixture(mixture, own, context):
-    """(1 - λ) q + λ (c U) with λ = sigmoid(q · v_own + (c U) · v_context), for one position of one head."""
+    """(1 - λ) q + λ (c U) with λ = sigmoid(q · v_own + (c U) · v_context), for one position of one
+    head."""
     mapped = mixture.context.weight @ torch.stack(context)
-    gate = 1 / (1 + torch.exp(-own @ mixture.own_gate.weight[0] - mapped @ mixture.context_gate.weight[0]))
+    gate = 1 / (
+        1 + torch.exp(-own @ mixture.own_gate.weight[0] - mapped @ mixture.context_gate.weight[0])
+    )
     return (1 - gate) * own + gate * mapped
 
 
 def slow_attention(context, terms, states, lengths):
-    """Softmax of q̂ · k̂ / √d over the real positions, times v; (B, H, T, d), zeros in padded rows."""
+    """Softmax of q̂ · k̂ / √d over the real positions, times v; (B, H, T, d), zeros in padded
+    rows."""
     place = context.place
 
     @cache
@@ -68,7 +80,9 @@ def slow_attention(context, terms, states, lengths):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("layer", "heads", "first_head"), [(1, 2, 0), (1, 4, 0), (2, 2, 1), (3, 1, 3)])
+@pytest.mark.parametrize(
+    ("layer", "heads", "first_head"), [(1, 2, 0), (1, 4, 0), (2, 2, 1), (3, 1, 3)]
+)
 def test_context_equals_loops_over_the_equation_gradients_too(kind, layer, heads, first_head):
     context = made(kind, layer=layer, heads=heads, first_head=first_head)
     terms, states = drawn(layer, [3, 5, 1], heads=heads, seed=layer)
@@ -79,7 +93,8 @@ def test_context_equals_loops_over_the_equation_gradients_too(kind, layer, heads
 
 
 def test_a_mixture_worked_out_by_hand():
-    # means of 2 and 4: 3; c U = 6; without gate vectors λ = 1/2: (1 + 6)/2 and (3 + 6)/2; keys: U = 0 halves them
+    # means of 2 and 4: 3; c U = 6; without gate vectors λ = 1/2: (1 + 6)/2 and (3 + 6)/2; keys: U =
+    # 0 halves them
     context = Context(Place("source", 1, heads=1, model_dim=1, head_dim=1), kind="global")
     for parameter in context.parameters():
         torch.nn.init.zeros_(parameter)
@@ -137,7 +152,8 @@ def test_deep_context_leaves_layer_1_as_it_is():
     assert context.edit(terms, Syntax({}, states)) is terms
     assert not list(context.parameters())
     plain, deep = (
-        small_model(*variants).eval() for variants in ((), ({"name": "context", "kind": "deep", "layers": [1]},))
+        small_model(*variants).eval()
+        for variants in ((), ({"name": "context", "kind": "deep", "layers": [1]},))
     )
     _, batch = random_batch(deep, [4, 7])
     assert torch.equal(plain(batch).states, deep(batch).states)
@@ -149,10 +165,16 @@ def test_every_layer_of_the_encoder_gets_its_context():
     inputs = {"global": [1, 1, 1], "deep": [0, 1, 2], "deep_global": [1, 2, 3]}
     for kind, layers in inputs.items():
         model = small_model({"name": "context", "kind": kind}, encoder_layers=3)
-        counts = [sum(p.numel() for p in variant.parameters()) for variant in model.variants["source"]]
+        counts = [
+            sum(p.numel() for p in variant.parameters()) for variant in model.variants["source"]
+        ]
         assert counts == [2 * (16 * n + 8) if n else 0 for n in layers]
         model(batch).states.square().sum().backward()
-        assert all(p.grad is not None and p.grad.any() for v in model.variants["source"] for p in v.parameters())
+        assert all(
+            p.grad is not None and p.grad.any()
+            for v in model.variants["source"]
+            for p in v.parameters()
+        )
 
 
 def test_a_layer_with_heads_of_its_own_cuts_every_layer_into_them():

@@ -1,4 +1,5 @@
-"""Contrastive sets of every form, those of the controlled corpus, and how models are judged by both."""
+"""Contrastive sets of every form, those of the controlled corpus, and how models are judged by
+both."""
 
 import gzip
 import json
@@ -42,12 +43,18 @@ pytestmark = pytest.mark.journey
 
 NOUN = {noun.english: noun for noun in NOUNS}
 VERB = {verb.name: verb for verb in VERBS}
-TEXTS = {"source": "The dog runs.\n", "correct": "Der Hund rennt.\n", "incorrect": "Der Hund rennen.\n"}
+TEXTS = {
+    "source": "The dog runs.\n",
+    "correct": "Der Hund rennt.\n",
+    "incorrect": "Der Hund rennen.\n",
+}
 
 
 def write_set(folder, *, pack=False, **texts):
     folder.mkdir(parents=True)
-    for name, text in zip(("src.en", "correct.de", "incorrect.de"), (TEXTS | texts).values(), strict=True):
+    for name, text in zip(
+        ("src.en", "correct.de", "incorrect.de"), (TEXTS | texts).values(), strict=True
+    ):
         if pack:
             (folder / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
         else:
@@ -66,8 +73,18 @@ LINGEVAL = [
         "reference": "Der Hund rennt.",
         "origin": "newstest2009.1",
         "errors": [
-            {"type": "subj_verb_agreement", "contrastive": "Der Hund rennen.", "distance": 1, "frequency": 286},
-            {"type": "np_agreement", "contrastive": "Das Hund rennt.", "distance": 17, "frequency": 0},
+            {
+                "type": "subj_verb_agreement",
+                "contrastive": "Der Hund rennen.",
+                "distance": 1,
+                "frequency": 286,
+            },
+            {
+                "type": "np_agreement",
+                "contrastive": "Das Hund rennt.",
+                "distance": 17,
+                "frequency": 0,
+            },
             {"type": "polarity", "contrastive": "Der Hund rennt nicht."},
         ],
     },
@@ -101,10 +118,15 @@ def few(examples, monkeypatch):
 
 @pytest.mark.parametrize("pack", [False, True])
 def test_a_folder_is_read_line_by_line_and_named_by_its_phenomenon(tmp_path, pack):
-    folder = write_set(tmp_path / "agreement", source="a\nb\n", correct="c\nd\n", incorrect="e\nf\n", pack=pack)
+    folder = write_set(
+        tmp_path / "agreement", source="a\nb\n", correct="c\nd\n", incorrect="e\nf\n", pack=pack
+    )
     found = read_contrasts([str(folder)])
     assert found.sources == ["a", "b"]
-    assert [(one.source, one.correct, one.incorrect) for one in found.contrasts] == [(0, "c", ("e",)), (1, "d", ("f",))]
+    assert [(one.source, one.correct, one.incorrect) for one in found.contrasts] == [
+        (0, "c", ("e",)),
+        (1, "d", ("f",)),
+    ]
     assert found.contrasts[1].groups == {"phenomenon": "agreement"}
     assert found.contrasts[1].where.endswith("line 2")
     assert found.languages == ("en", "de")
@@ -154,22 +176,40 @@ def test_each_error_of_lingeval_is_a_contrast(tmp_path):
 
 
 def test_huge_numbers_and_broken_characters_are_separate_groups(tmp_path):
-    error = {"type": "a\ud800", "contrastive": "Ein", "distance": int("9" * 400), "frequency": int("8" * 400)}
-    [found] = read_contrasts([str(write(tmp_path / "set.json", [{**LINGEVAL[0], "errors": [error]}]))]).contrasts
+    error = {
+        "type": "a\ud800",
+        "contrastive": "Ein",
+        "distance": int("9" * 400),
+        "frequency": int("8" * 400),
+    }
+    [found] = read_contrasts(
+        [str(write(tmp_path / "set.json", [{**LINGEVAL[0], "errors": [error]}]))]
+    ).contrasts
     assert found.groups == {"phenomenon": "a?", "distance": "9" * 400, "frequency": "8" * 400}
     # more digits than Python makes a number of
     table = f"source\tcorrect\tincorrect\tdistance\nA\tB\tC\t{'9' * 5000}\nA\tB\tC\t2\n"
-    assert groupings(read_contrasts([str(write(tmp_path / "set.tsv", table))]).contrasts)["distance"][0] == "2"
+    assert (
+        groupings(read_contrasts([str(write(tmp_path / "set.tsv", table))]).contrasts)["distance"][
+            0
+        ]
+        == "2"
+    )
 
 
 def test_all_errors_of_contrapro_are_one_contrast(tmp_path):
     [found] = read_contrasts([str(write(tmp_path / "contrapro.json", CONTRAPRO))]).contrasts
     assert found.incorrect == ("Sie ist rot.", "Es ist rot.")
-    assert found.groups == {"phenomenon": "it:er", "antecedent distance": ">3", "antecedent in the sentence": "no"}
+    assert found.groups == {
+        "phenomenon": "it:er",
+        "antecedent distance": ">3",
+        "antecedent in the sentence": "no",
+    }
 
 
 def test_pairs_that_differ_in_white_space_only_are_left_out_and_named(tmp_path):
-    folder = write_set(tmp_path / "set", source="a\nb\nc\n", correct="x\ny\nz\n", incorrect="v\n y \nz\n")
+    folder = write_set(
+        tmp_path / "set", source="a\nb\nc\n", correct="x\ny\nz\n", incorrect="v\n y \nz\n"
+    )
     found = read_contrasts([str(folder)])
     assert [one.correct for one in found.contrasts] == ["x"]
     assert found.identical == [f"{folder / 'incorrect.de'}: line {number}" for number in (2, 3)]
@@ -180,7 +220,10 @@ def test_pairs_that_differ_in_white_space_only_are_left_out_and_named(tmp_path):
     [
         ({"correct": "a\nb\n"}, r"correct.de: 2 lines, but .*src.en has 1"),
         ({"source": " \n"}, r"incorrect.de: line 1: the source has no text"),
-        ({"incorrect": "Der Hund rennt.\n"}, "right and the wrong translation are the same in every pair"),
+        (
+            {"incorrect": "Der Hund rennt.\n"},
+            "right and the wrong translation are the same in every pair",
+        ),
     ],
 )
 def test_a_broken_folder_is_refused(tmp_path, texts, message):
@@ -191,7 +234,9 @@ def test_a_broken_folder_is_refused(tmp_path, texts, message):
 def test_a_folder_with_two_sources_or_none_and_a_missing_set_are_refused(tmp_path):
     folder = write_set(tmp_path / "set")
     (folder / "src.fr").write_text("x\n", encoding="utf-8")
-    with pytest.raises(SynmtError, match=r"must have one text src.LANGUAGE, and has src.en, src.fr"):
+    with pytest.raises(
+        SynmtError, match=r"must have one text src.LANGUAGE, and has src.en, src.fr"
+    ):
         read_contrasts([str(folder)])
     (tmp_path / "empty").mkdir()
     with pytest.raises(SynmtError, match="has no contrastive set"):
@@ -205,17 +250,33 @@ def test_a_folder_with_two_sources_or_none_and_a_missing_set_are_refused(tmp_pat
     [
         ("set.tsv", "source\tcorrect\nA\tB\n", "the header has no column incorrect"),
         ("set.tsv", "source\tcorrect\tincorrect\tcorrect\n", "two columns have the same name"),
-        ("set.tsv", "source\tcorrect\tincorrect\nA\tB\n", r"set.tsv: line 2: 2 cells, but 3 columns"),
+        (
+            "set.tsv",
+            "source\tcorrect\tincorrect\nA\tB\n",
+            r"set.tsv: line 2: 2 cells, but 3 columns",
+        ),
         ("set.json", "{", "not JSON"),
         ("set.json", {"source": "A"}, "not a list of entries"),
         ("set.json", "[" * 100_000, "nested too deeply"),
         ("set.json", [], "set.json: the contrastive set is empty"),
         ("set.tsv", "source\tcorrect\tincorrect\n", "set.tsv: the contrastive set is empty"),
-        ("set.json", [{**LINGEVAL[0], "source": "\ud83d"}], r"entry 1: the text 'source' has half of a surrogate pair"),
-        ("set.json", [{**LINGEVAL[0], "reference": "a\udfff"}], r"the text 'reference' has half of a surrogate pair"),
+        (
+            "set.json",
+            [{**LINGEVAL[0], "source": "\ud83d"}],
+            r"entry 1: the text 'source' has half of a surrogate pair",
+        ),
+        (
+            "set.json",
+            [{**LINGEVAL[0], "reference": "a\udfff"}],
+            r"the text 'reference' has half of a surrogate pair",
+        ),
         ("set.json", [LINGEVAL[0], {"source": "A"}], r"entry 2: the list 'errors' is missing"),
         ("set.json", [{"source": "A", "errors": []}], r"entry 1: the text 'reference' is missing"),
-        ("set.json", [{**CONTRAPRO[0], "errors": [{}]}], r"entry 1: the text 'contrastive' is missing"),
+        (
+            "set.json",
+            [{**CONTRAPRO[0], "errors": [{}]}],
+            r"entry 1: the text 'contrastive' is missing",
+        ),
     ],
 )
 def test_a_broken_file_is_refused_with_its_place(tmp_path, name, text, message):
@@ -226,7 +287,11 @@ def test_a_broken_file_is_refused_with_its_place(tmp_path, name, text, message):
 def test_the_real_sets_are_read(data_folder):
     found = read_contrasts([str(data_folder / "lingeval")])
     counts = Counter(one.groups["phenomenon"] for one in found.contrasts)
-    assert counts == {"clause_omission": 1025, "polarity_particle_nicht_del": 888, "subj_verb_agreement": 2000}
+    assert counts == {
+        "clause_omission": 1025,
+        "polarity_particle_nicht_del": 888,
+        "subj_verb_agreement": 2000,
+    }
     assert found.identical == []
 
 
@@ -243,12 +308,18 @@ def of(pairs, phenomenon):
 
 
 def split_at(pair):
-    """Split a pair into the text before the wrong word, the right and the wrong word, and the text after it."""
+    """Split a pair into the text before the wrong word, the right and the wrong word, and the text
+    after it."""
     right, wrong = words_of(pair.example.target), words_of(pair.incorrect)
     assert right[: pair.word] == wrong[: pair.word]
     missing = len(wrong) < len(right)
     assert right[pair.word + 1 :] == wrong[pair.word + (not missing) :]
-    return right[: pair.word], right[pair.word], "" if missing else wrong[pair.word], right[pair.word + 1 :]
+    return (
+        right[: pair.word],
+        right[pair.word],
+        "" if missing else wrong[pair.word],
+        right[pair.word + 1 :],
+    )
 
 
 def test_exactly_one_word_differs_or_is_missing(pairs):
@@ -257,12 +328,19 @@ def test_exactly_one_word_differs_or_is_missing(pairs):
         assert right != wrong
         assert (wrong == "") == (pair.groups.get("particle") == "missing")
         # punctuation is the same, except that a full stop replaces a comma before it
-        between = [re.sub(r"\w+", "", text).replace(" ", "") for text in (pair.example.target, pair.incorrect)]
+        between = [
+            re.sub(r"\w+", "", text).replace(" ", "")
+            for text in (pair.example.target, pair.incorrect)
+        ]
         assert between[0] == between[1] or (wrong == "" and between[0] == "," + between[1])
 
 
 def test_the_pairs_of_an_example_are_the_same_alone_and_among_others(examples, pairs):
-    again = [pair for example in generate(train=0, valid=0, test=60)["test"] for pair in contrastive_pairs([example])]
+    again = [
+        pair
+        for example in generate(train=0, valid=0, test=60)["test"]
+        for pair in contrastive_pairs([example])
+    ]
     assert [(pair.incorrect, pair.word, pair.groups) for pair in again] == [
         (pair.incorrect, pair.word, pair.groups) for pair in pairs if pair.example in examples[:60]
     ]
@@ -274,14 +352,24 @@ def test_there_are_enough_pairs_of_each_phenomenon_for_a_table(examples, pairs):
     assert counts["agreement"] > 0.95 * len(examples)
     assert counts["case"] > 0.6 * len(examples)
     assert counts["particle"] > 0.25 * len(examples)
-    assert min(Counter(pair.groups["attractors"] for pair in of(pairs, "agreement"))[count] for count in range(5)) > 20
+    assert (
+        min(
+            Counter(pair.groups["attractors"] for pair in of(pairs, "agreement"))[count]
+            for count in range(5)
+        )
+        > 20
+    )
     assert min(Counter(pair.groups["right case"] for pair in of(pairs, "case")).values()) > 50
     assert len({(pair.phenomenon, pair.example.split) for pair in pairs}) == 3 * 4
 
 
 def test_both_forms_of_agreement_are_one_verbs_in_one_tense(pairs):
     tenses = ("present", "past", "pluperfect", "can", "must", "will", "could")
-    numbers = {(finite(verb, tense, False), finite(verb, tense, True)) for verb in VERBS for tense in tenses}
+    numbers = {
+        (finite(verb, tense, False), finite(verb, tense, True))
+        for verb in VERBS
+        for tense in tenses
+    }
     for verb, tense in product(VERBS, tenses[:2]):
         numbers.add(tuple(verb.prefix + finite(verb, tense, plural) for plural in (False, True)))
     for pair in of(pairs, "agreement"):
@@ -293,14 +381,22 @@ def attractors_in(parse, verb):
     """Count the attractors of a verb in a gold tree: none if it is an infinitive."""
 
     def children(word, *relations):
-        return [child for child, parent in enumerate(parse.parents) if parent == word and names[child] in relations]
+        return [
+            child
+            for child, parent in enumerate(parse.parents)
+            if parent == word and names[child] in relations
+        ]
 
     names, plurals = parse.relations, {noun.english_plural for noun in NOUNS}
     first = int(parse.parents[verb]) if names[verb] == "conj" else verb
     if first != verb and children(first, "aux"):
         return 0
     [subject] = children(first, "nsubj")
-    heads = [int(parse.parents[first])] if parse.tags[subject] == "PRON" else [subject, *children(subject, "conj")]
+    heads = (
+        [int(parse.parents[first])]
+        if parse.tags[subject] == "PRON"
+        else [subject, *children(subject, "conj")]
+    )
     plural = len(heads) > 1 or parse.words[heads[0]] in plurals
     between = range(heads[0] + 1, min([verb, *children(verb, "aux")]))
     nouns = [word for word in between if parse.tags[word] == "NOUN" and word not in heads]
@@ -322,7 +418,8 @@ def test_the_verb_that_is_changed_is_the_one_with_the_attractors(pairs):
         assert any(split_at(pair)[1] in verb.forms(plural=verb.plural) for verb in hardest)
 
 
-# accusative and dative after the gender of the noun; n-declension and -n of the dative plural are in the lexicon
+# accusative and dative after the gender of the noun; n-declension and -n of the dative plural are
+# in the lexicon
 ARTICLES = {
     "m": "den dem diesen diesem einen einem meinen meinem",
     "f": "die der diese dieser eine einer meine meiner",
@@ -334,19 +431,35 @@ ARTICLES = {
 def test_articles_of_case_are_accusative_and_dative_of_the_noun_that_follows(pairs):
     for pair in of(pairs, "case"):
         _, right, wrong, rest = split_at(pair)
-        is_adjective = any(rest[0].startswith(adjective.german) for adjective in ADJECTIVES) and rest[0].islower()
+        is_adjective = (
+            any(rest[0].startswith(adjective.german) for adjective in ADJECTIVES)
+            and rest[0].islower()
+        )
         form = rest[is_adjective]
-        columns = {noun.gender for noun in NOUNS if form == noun.german or (noun.weak and form == noun.german_plural)}
-        columns |= {"plural" for noun in NOUNS if form in (noun.german_plural, noun.german_plural + "n")}
+        columns = {
+            noun.gender
+            for noun in NOUNS
+            if form == noun.german or (noun.weak and form == noun.german_plural)
+        }
+        columns |= {
+            "plural" for noun in NOUNS if form in (noun.german_plural, noun.german_plural + "n")
+        }
         cells = [ARTICLES[column].split() for column in columns]
         forms = {pair for row in cells for pair in zip(row[::2], row[1::2], strict=True)}
-        assert ((right, wrong) if pair.groups["right case"] == "accusative" else (wrong, right)) in forms
+        assert (
+            (right, wrong) if pair.groups["right case"] == "accusative" else (wrong, right)
+        ) in forms
 
 
 def phrases_in(part):
     """List the noun phrases in a part of a meaning."""
     held = part if isinstance(part, tuple) else [getattr(part, one.name) for one in fields(part)]
-    found = [each for one in held if isinstance(one, tuple) or is_dataclass(one) for each in phrases_in(one)]
+    found = [
+        each
+        for one in held
+        if isinstance(one, tuple) or is_dataclass(one)
+        for each in phrases_in(one)
+    ]
     return [part, *found] if isinstance(part, NounPhrase) else found
 
 
@@ -360,7 +473,9 @@ def test_no_pair_of_case_is_right_german_of_the_sentence_or_of_it_in_other_numbe
 
 
 FORMS_OF = {
-    verb.name: [finite(verb, tense, plural) for tense in ("present", "past") for plural in (False, True)]
+    verb.name: [
+        finite(verb, tense, plural) for tense in ("present", "past") for plural in (False, True)
+    ]
     for verb in VERBS
 }
 
@@ -401,19 +516,31 @@ WRITTEN_BY_HAND = [
     (example_of(BOY, "past", "help", what=phrase("girl")), {"Der Junge half das Mädchen.": 0}),
     # the article farther from the verb
     (
-        example_of(BOY, "present", "give", what=phrase("book"), to=phrase("woman", "my"), opening="then"),
+        example_of(
+            BOY, "present", "give", what=phrase("book"), to=phrase("woman", "my"), opening="then"
+        ),
         {"Dann gibt der Junge meiner Frau dem Buch.": 4},
     ),
-    (example_of(BOY, "must", "see", what=phrase("dog", "a")), {"Der Junge muss einem Hund sehen.": 1}),
-    # "den Jungen" would be one boy, "den Lehrer" one teacher, and after a dative verb "den Jungen" all the boys; of "a"
-    # there is no plural
+    (
+        example_of(BOY, "must", "see", what=phrase("dog", "a")),
+        {"Der Junge muss einem Hund sehen.": 1},
+    ),
+    # "den Jungen" would be one boy, "den Lehrer" one teacher, and after a dative verb "den Jungen"
+    # all the boys; of "a" there is no plural
     (example_of(phrase("girl"), "past", "see", what=phrase("boy", plural=True)), {}),
     (example_of(phrase("girl"), "past", "see", what=phrase("teacher", "this", plural=True)), {}),
     (example_of(phrase("girl"), "past", "help", what=BOY), {}),
-    (example_of(phrase("girl"), "past", "help", what=phrase("boy", "a")), {"Das Mädchen half einen Jungen.": 0}),
-    (example_of(phrase("girl"), "past", "help", what=phrase("boy", plural=True)), {"Das Mädchen half die Jungen.": 0}),
+    (
+        example_of(phrase("girl"), "past", "help", what=phrase("boy", "a")),
+        {"Das Mädchen half einen Jungen.": 0},
+    ),
+    (
+        example_of(phrase("girl"), "past", "help", what=phrase("boy", plural=True)),
+        {"Das Mädchen half die Jungen.": 0},
+    ),
     (example_of(phrase("girl"), "past", "help", what=phrase("cat", "two", plural=True)), {}),
-    # a particle that is a word, one that is none, and one that a relative clause keeps far from its verb
+    # a particle that is a word, one that is none, and one that a relative clause keeps far from its
+    # verb
     (
         example_of(BOY, "past", "turn off", what=phrase("lamp", "two", plural=True)),
         {"Der Junge schaltete zwei Lampen.": 2, "Der Junge schaltete zwei Lampen …": 2},
@@ -424,7 +551,9 @@ WRITTEN_BY_HAND = [
         {"Manchmal kam der Junge.": 2, "Manchmal kam der Junge …": 2},
     ),
     (
-        example_of(BOY, "past", "call", what=phrase("child", "two", plural=True, modifiers=(FOUND,))),
+        example_of(
+            BOY, "past", "call", what=phrase("child", "two", plural=True, modifiers=(FOUND,))
+        ),
         {
             "Der Junge rief zwei Kinder, die dem Mädchen anriefen, an.": 1,
             "Der Junge rief zwei Kinder, die das Mädchen anriefen.": 6,
@@ -434,7 +563,9 @@ WRITTEN_BY_HAND = [
 ]
 
 
-@pytest.mark.parametrize(("example", "expected"), WRITTEN_BY_HAND, ids=lambda value: getattr(value, "target", None))
+@pytest.mark.parametrize(
+    ("example", "expected"), WRITTEN_BY_HAND, ids=lambda value: getattr(value, "target", None)
+)
 def test_pairs_of_sentences_written_by_hand(example, expected):
     found = {}
     for pair in contrastive_pairs([example]):
@@ -481,11 +612,15 @@ def some_set():
 
 def test_a_contrast_is_decided_by_the_scores_of_its_pairs(tmp_path, monkeypatch):
     translator, given = Translator.load(make_run(tmp_path / "plain", parser=False)), some_set()
-    monkeypatch.setattr("synmt.reporting.progress._display", lambda *job: nullcontext(advanced.append))
+    monkeypatch.setattr(
+        "synmt.reporting.progress._display", lambda *job: nullcontext(advanced.append)
+    )
     advanced = []
     for contrast, decision in zip(given.contrasts, decide(translator, given), strict=True):
         texts = [contrast.correct, *contrast.incorrect]
-        right, *wrong = score_pairs(translator, [given.sources[contrast.source]] * len(texts), texts)
+        right, *wrong = score_pairs(
+            translator, [given.sources[contrast.source]] * len(texts), texts
+        )
         assert decision.log_probability == pytest.approx(right.log_probability, abs=1e-3)
         assert decision.pieces == right.pieces
         expected = [one.log_probability for one in wrong]
@@ -500,7 +635,9 @@ def test_a_run_that_changes_its_text_decides_between_the_texts_that_it_reads(tmp
     folder = make_run(tmp_path / "lower", parser=False, text={"lowercase": True}).folder
     options = ContrastOptions(models=[folder], contrast=[str(write_set(tmp_path / "set"))])
     [decision] = judge_models(options).facts["pairs"][0]["models"]
-    pairs = score_pairs(Translator.load(folder), ["the dog runs."] * 2, ["der hund rennt.", "der hund rennen."])
+    pairs = score_pairs(
+        Translator.load(folder), ["the dog runs."] * 2, ["der hund rennt.", "der hund rennen."]
+    )
     right, wrong = [one.log_probability for one in pairs]
     assert decision["log_probability"] == pytest.approx(right, abs=1e-3)
     assert decision["incorrect"][0]["log_probability"] == pytest.approx(wrong, abs=1e-3)
@@ -511,10 +648,14 @@ def test_gold_trees_are_placed_in_the_words_that_a_run_reads(few, examples, tmp_
     # a tokenizer moves all words after a comma
     few[:] = [one for one in examples if "," in one.source][:8]
     folder = make_run(tmp_path / "words", PASCAL, parser=False, text={"tokenizer": "moses"}).folder
-    trees = write(tmp_path / "t.conllu", "".join(format_conllu(one.parse, one.source, 1) for one in few))
+    trees = write(
+        tmp_path / "t.conllu", "".join(format_conllu(one.parse, one.source, 1) for one in few)
+    )
     found = []
     for path in (None, trees):
-        pairs = judge_models(ContrastOptions(models=[folder], contrast=["controlled"], parses=path)).facts["pairs"]
+        pairs = judge_models(
+            ContrastOptions(models=[folder], contrast=["controlled"], parses=path)
+        ).facts["pairs"]
         found.append([one["models"][0]["log_probability"] for one in pairs])
     assert found[0] == pytest.approx(found[1], abs=1e-3)
 
@@ -553,7 +694,9 @@ def test_decisions_with_unknown_pieces_are_marked(tmp_path):
         (Decision(-2.0, 4, ((-2.0, 2),)), False, True, True),
     ],
 )
-def test_the_right_translation_must_beat_all_wrong_ones_and_a_tie_is_lost(decision, won, tied, by_piece):
+def test_the_right_translation_must_beat_all_wrong_ones_and_a_tie_is_lost(
+    decision, won, tied, by_piece
+):
     assert (decision.won, decision.tied, decision.won_by_piece) == (won, tied, by_piece)
 
 
@@ -573,13 +716,22 @@ def drawn(seed, *, count=60):
 def test_accuracies_intervals_and_p_values_are_those_of_the_formulas(seed):
     contrasts, models = drawn(seed)
     for row in [row for rows in tabulate(contrasts, models).values() for row in rows]:
-        members = [n for n, one in enumerate(contrasts) if row.group in ("all", one.groups["phenomenon"])]
-        wins = [[decisions[n].log_probability > decisions[n].incorrect[0][0] for n in members] for decisions in models]
+        members = [
+            n for n, one in enumerate(contrasts) if row.group in ("all", one.groups["phenomenon"])
+        ]
+        wins = [
+            [decisions[n].log_probability > decisions[n].incorrect[0][0] for n in members]
+            for decisions in models
+        ]
         assert row.pairs == len(members)
         for won, decisions, result in zip(wins, models, row.results, strict=True):
             assert result.won == sum(won)
-            assert result.ties == sum(decisions[n].log_probability == decisions[n].incorrect[0][0] for n in members)
-            assert [result.accuracy, result.low, result.high] == pytest.approx(wilson(sum(won), len(won)))
+            assert result.ties == sum(
+                decisions[n].log_probability == decisions[n].incorrect[0][0] for n in members
+            )
+            assert [result.accuracy, result.low, result.high] == pytest.approx(
+                wilson(sum(won), len(won))
+            )
         for won, comparison in zip(wins[1:], row.comparisons, strict=True):
             gained = sum(one and not first for first, one in zip(wins[0], won, strict=True))
             lost = sum(first and not one for first, one in zip(wins[0], won, strict=True))
@@ -592,12 +744,17 @@ def wilson(won, count):
     """Solve |p - won/count| = z √(p (1 - p) / count) for p."""
     z, share = 1.959963984540054, won / count
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    reach = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    reach = (
+        z
+        / (1 + z * z / count)
+        * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    )
     return [share, middle - reach, middle + reach]
 
 
 def mcnemar(gained, lost):
-    """Add up the splits of the pairs that differ which are no likelier than the one that is there."""
+    """Add up the splits of the pairs that differ which are no likelier than the one that is
+    there."""
     both = gained + lost
     tail = sum(math.comb(both, k) for k in range(min(gained, lost) + 1)) / 2**both
     return min(1.0, 2 * tail)
@@ -616,10 +773,14 @@ def test_the_interval_of_a_difference_is_that_of_resampled_sources():
     members = [[n for n, one in enumerate(contrasts) if one.source == place] for place in places]
     random, found = np.random.default_rng(1), []
     for _ in range(4000):
-        chosen = [n for place in random.integers(len(places), size=len(places)) for n in members[place]]
+        chosen = [
+            n for place in random.integers(len(places), size=len(places)) for n in members[place]
+        ]
         found.append(wins[1, chosen].mean() - wins[0, chosen].mean())
     [comparison] = tabulate(contrasts, models[:2], samples=4000)[None][0].comparisons
-    assert [comparison.low, comparison.high] == pytest.approx(np.quantile(found, [0.025, 0.975]).tolist(), abs=0.02)
+    assert [comparison.low, comparison.high] == pytest.approx(
+        np.quantile(found, [0.025, 0.975]).tolist(), abs=0.02
+    )
 
 
 def test_a_group_that_is_in_no_resample_has_the_widest_interval():
@@ -634,7 +795,19 @@ def test_a_group_that_is_in_no_resample_has_the_widest_interval():
 
 def test_groups_are_sorted_by_number_and_too_many_have_no_table():
     values = [">15", "2", "10", "100 to 999", "b", "1,000 to 9,999", "a", "15"]
-    contrasts = [Contrast(n, "x", ("y",), {"distance": value, "id": str(n)}, "") for n, value in enumerate(values)]
-    assert groupings(contrasts)["distance"] == ["2", "10", "15", ">15", "100 to 999", "1,000 to 9,999", "a", "b"]
+    contrasts = [
+        Contrast(n, "x", ("y",), {"distance": value, "id": str(n)}, "")
+        for n, value in enumerate(values)
+    ]
+    assert groupings(contrasts)["distance"] == [
+        "2",
+        "10",
+        "15",
+        ">15",
+        "100 to 999",
+        "1,000 to 9,999",
+        "a",
+        "b",
+    ]
     many = [Contrast(n, "x", ("y",), {"id": str(n)}, "") for n in range(41)]
     assert list(tabulate(many, [[Decision(-1.0, 1, ((-2.0, 1),))] * 41])) == [None]

@@ -1,4 +1,5 @@
-"""A control changes something that a recipe reads, or the recipe is refused: every variant with every control."""
+"""A control changes something that a recipe reads, or the recipe is refused: every variant with
+every control."""
 
 import numpy as np
 import pytest
@@ -16,7 +17,10 @@ OF_LSTMS = {"latent_graph", "latent_tree"}
 FEATURES = ("relation", "tag", "fine_tag", "lemma", "morphology", "subword", "case")
 VARIANTS = [
     *({"name": name} for name in variant_names()),
-    *({"name": "dependency_distribution", "kind": kind} for kind in ("lda", "ldp", "udp", "udd", "uldd", "uudd")),
+    *(
+        {"name": "dependency_distribution", "kind": kind}
+        for kind in ("lda", "ldp", "udp", "udd", "uldd", "uudd")
+    ),
     *({"name": "tag_embedding", "features": {name: 2}} for name in FEATURES),
     *({"name": "syntax_infused", "features": [name]} for name in FEATURES),
     {"name": "tag_embedding", "features": {"case": 2, "relation": 2}},
@@ -49,11 +53,14 @@ def refusal(variant, parser):
 
 
 def changes(variant, parser):
-    """Tell whether anything that the variant reads or learns of some sentences changes under a control."""
+    """Tell whether anything that the variant reads or learns of some sentences changes under a
+    control."""
     signals, random = signals_of(variant), np.random.default_rng(3)
     examples = [random_example(words, random) for words in range(4, 12)]
     plain, controlled = (
-        collate_signals(examples, "source", reading_of(signals, ParserRecipe(**{"control": "gold", **settings})))
+        collate_signals(
+            examples, "source", reading_of(signals, ParserRecipe(**{"control": "gold", **settings}))
+        )
         for settings in ({}, parser)
     )
     return any(not torch.equal(plain[name], controlled[name]) for name in plain)
@@ -71,12 +78,14 @@ def test_a_control_is_refused_where_it_changes_nothing_and_only_there(variant, p
         (
             {"control": "random"},
             {"name": "tag_embedding", "features": {"case": 2}},
-            "parser.control and parser.rewire change trees of the source, but nothing in this recipe reads them",
+            "parser.control and parser.rewire change trees of the source, but nothing in this "
+            "recipe reads them",
         ),
         (
             {"rewire": 0.5},
             {"name": "tag_embedding"},
-            "parser.rewire changes parents in the source, but this recipe reads relations only, which it keeps. "
+            "parser.rewire changes parents in the source, but this recipe reads relations only, "
+            "which it keeps. "
             "Leave it out, or set parser.control=shuffled, which moves relations with their arcs",
         ),
     ],

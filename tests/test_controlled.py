@@ -1,4 +1,5 @@
-"""The controlled corpus: its German against sentences written by hand, its trees and its splits against their rules."""
+"""The controlled corpus: its German against sentences written by hand, its trees and its splits
+against their rules."""
 
 from __future__ import annotations
 
@@ -34,16 +35,29 @@ DOCS = Path(__file__).parents[1] / "docs"
 NOUN = {noun.english: noun for noun in lexicon.NOUNS}
 VERB = {verb.name: verb for verb in lexicon.VERBS}
 NOUN_OF_FORM = {
-    form: (noun, form == noun.english_plural) for noun in lexicon.NOUNS for form in (noun.english, noun.english_plural)
+    form: (noun, form == noun.english_plural)
+    for noun in lexicon.NOUNS
+    for form in (noun.english, noun.english_plural)
 }
 VERB_OF_FORM = {
     (form, verb.particle): verb
     for verb in lexicon.VERBS
     for form in (verb.base, verb.third, verb.past, verb.participle)
 }
-DETERMINERS: dict[str, Determiner] = {"the": "the", "a": "a", "this": "this", "my": "my", "two": "two"}
+DETERMINERS: dict[str, Determiner] = {
+    "the": "the",
+    "a": "a",
+    "this": "this",
+    "my": "my",
+    "two": "two",
+}
 DETERMINERS |= {"an": "a", "these": "this"}
-GERMAN_MODALS = {"can": "kann können", "could": "konnte konnten", "must": "muss müssen", "will": "wird werden"}
+GERMAN_MODALS = {
+    "can": "kann können",
+    "could": "konnte konnten",
+    "must": "muss müssen",
+    "will": "wird werden",
+}
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +107,8 @@ def said(main, opening=""):
 SLEPT, SANG, TWO_DOGS = does("sleep"), does("sing"), pp("with", np_("two dogs"))
 WRITTEN_BY_HAND = {
     # agreement across attractors, in each kind of verb form
-    "The boy next to the girls buys the cake. = Der Junge neben den Mädchen kauft den Kuchen.": clause(
+    "The boy next to the girls buys the cake. = Der Junge neben den Mädchen kauft den "
+    "Kuchen.": clause(
         np_("the boy", pp("next to", np_("the girls"))), "present", does("buy", np_("the cake"))
     ),
     "The boys behind the car slept. = Die Jungen hinter dem Auto schliefen.": clause(
@@ -102,10 +117,12 @@ WRITTEN_BY_HAND = {
     "The man near two dogs could sing. = Der Mann bei zwei Hunden konnte singen.": clause(
         np_("the man", pp("near", np_("two dogs"))), "could", SANG
     ),
-    "The women without an apple had arrived. = Die Frauen ohne einen Apfel waren angekommen.": clause(
+    "The women without an apple had arrived. = Die Frauen ohne einen Apfel waren "
+    "angekommen.": clause(
         np_("the women", pp("without", np_("an apple"))), "pluperfect", does("arrive")
     ),
-    "The cat with the birds near the doors must sleep. = Die Katze mit den Vögeln bei den Türen muss schlafen.": clause(
+    "The cat with the birds near the doors must sleep. = Die Katze mit den Vögeln bei den Türen "
+    "muss schlafen.": clause(
         np_("the cat", pp("with", np_("the birds", pp("near", np_("the doors"))))), "must", SLEPT
     ),
     # subject relatives: nominative in three genders and the plural, verb at the end
@@ -118,14 +135,18 @@ WRITTEN_BY_HAND = {
     "The child who can sing sleeps. = Das Kind, das singen kann, schläft.": clause(
         np_("the child", relative(None, "can", SANG)), "present", SLEPT
     ),
-    "The boys behind the car who sang had slept. = Die Jungen hinter dem Auto, die sangen, hatten geschlafen.": clause(
-        np_("the boys", pp("behind", np_("the car")), relative(None, "past", SANG)), "pluperfect", SLEPT
+    "The boys behind the car who sang had slept. = Die Jungen hinter dem Auto, die sangen, hatten "
+    "geschlafen.": clause(
+        np_("the boys", pp("behind", np_("the car")), relative(None, "past", SANG)),
+        "pluperfect",
+        SLEPT,
     ),
     # object relatives: accusative and dative pronouns, the number from the inner subject
     "The dog that the girls saw slept. = Der Hund, den die Mädchen sahen, schlief.": clause(
         np_("the dog", relative(np_("the girls"), "past", does("see"))), "past", SLEPT
     ),
-    "The cars that the neighbour had found slept. = Die Autos, die der Nachbar gefunden hatte, schliefen.": clause(
+    "The cars that the neighbour had found slept. = Die Autos, die der Nachbar gefunden hatte, "
+    "schliefen.": clause(
         np_("the cars", relative(np_("the neighbour"), "pluperfect", does("find"))), "past", SLEPT
     ),
     "The boy who the aunts helped sang. = Der Junge, dem die Tanten halfen, sang.": clause(
@@ -134,8 +155,11 @@ WRITTEN_BY_HAND = {
     "The sister who a bear followed sang. = Die Schwester, der ein Bär folgte, sang.": clause(
         np_("the sister", relative(np_("a bear"), "past", does("follow"))), "past", SANG
     ),
-    "The men saw the girls who the boy thanked. = Die Männer sahen die Mädchen, denen der Junge dankte.": clause(
-        np_("the men"), "past", does("see", np_("the girls", relative(np_("the boy"), "past", does("thank"))))
+    "The men saw the girls who the boy thanked. = Die Männer sahen die Mädchen, denen der Junge "
+    "dankte.": clause(
+        np_("the men"),
+        "past",
+        does("see", np_("the girls", relative(np_("the boy"), "past", does("thank")))),
     ),
     # subordinate clauses: verb last; fronted, they turn the main clause around
     "The man slept because the girls turned on the lamp."
@@ -145,7 +169,8 @@ WRITTEN_BY_HAND = {
         SLEPT,
         sub=subordinate("because", np_("the girls"), "past", does("turn on", np_("the lamp"))),
     ),
-    "If the bird sings, the men pick up my aunt. = Wenn der Vogel singt, holen die Männer meine Tante ab.": clause(
+    "If the bird sings, the men pick up my aunt. = Wenn der Vogel singt, holen die Männer meine "
+    "Tante ab.": clause(
         np_("the men"),
         "present",
         does("pick up", np_("my aunt")),
@@ -164,12 +189,19 @@ WRITTEN_BY_HAND = {
         "past",
         SANG,
         sub=subordinate(
-            "while", np_("a man", relative(np_("the dogs"), "past", does("hear"))), "past", SLEPT, fronted=True
+            "while",
+            np_("a man", relative(np_("the dogs"), "past", does("hear"))),
+            "past",
+            SLEPT,
+            fronted=True,
         ),
     ),
     # separable verbs: prefix last, glued to infinitive, participle and verb-final form
-    "The teacher calls the students who sing. = Der Lehrer ruft die Studenten, die singen, an.": clause(
-        np_("the teacher"), "present", does("call", np_("the students", relative(None, "present", SANG)))
+    "The teacher calls the students who sing. = Der Lehrer ruft die Studenten, die "
+    "singen, an.": clause(
+        np_("the teacher"),
+        "present",
+        does("call", np_("the students", relative(None, "present", SANG))),
     ),
     "The teachers will open a small door. = Die Lehrer werden eine kleine Tür aufmachen.": clause(
         np_("the teachers"), "will", does("open", np_("a small door"))
@@ -188,33 +220,35 @@ WRITTEN_BY_HAND = {
     " = Der alte Mann gab den kleinen Kindern einen roten Apfel.": clause(
         np_("the old man"), "past", does("give", np_("a red apple"), to=np_("the small children"))
     ),
-    "My old neighbour helped this young student. = Mein alter Nachbar half diesem jungen Studenten.": clause(
-        np_("my old neighbour"), "past", does("help", np_("this young student"))
-    ),
+    "My old neighbour helped this young student. = Mein alter Nachbar half diesem jungen "
+    "Studenten.": clause(np_("my old neighbour"), "past", does("help", np_("this young student"))),
     "Two big bears saw the young prince. = Zwei große Bären sahen den jungen Prinzen.": clause(
         np_("two big bears"), "past", does("see", np_("the young prince"))
     ),
     "These hungry girls showed two old women two new cars."
     " = Diese hungrigen Mädchen zeigten zwei alten Frauen zwei neue Autos.": clause(
-        np_("these hungry girls"), "past", does("show", np_("two new cars"), to=np_("two old women"))
+        np_("these hungry girls"),
+        "past",
+        does("show", np_("two new cars"), to=np_("two old women")),
     ),
-    "A young horse had run through an old forest. = Ein junges Pferd war durch einen alten Wald gelaufen.": clause(
+    "A young horse had run through an old forest. = Ein junges Pferd war durch einen alten Wald "
+    "gelaufen.": clause(
         np_("a young horse"), "pluperfect", does("run", place=pp("through", np_("an old forest")))
     ),
     "My letter for a big doctor arrived. = Mein Brief für einen großen Arzt kam an.": clause(
         np_("my letter", pp("for", np_("a big doctor"))), "past", does("arrive")
     ),
     # coordination: pairs are plural, a second verb agrees with the far subject
-    "The boy and the girl near the house slept. = Der Junge und das Mädchen beim Haus schliefen.": clause(
+    "The boy and the girl near the house slept. = Der Junge und das Mädchen beim Haus "
+    "schliefen.": clause(
         np_("the boy", second=np_("the girl", pp("near", np_("the house")))), "past", SLEPT
     ),
     "The boy near the cows slept and closed the window."
     " = Der Junge bei den Kühen schlief und machte das Fenster zu.": clause(
         np_("the boy", pp("near", np_("the cows"))), "past", SLEPT, does("close", np_("the window"))
     ),
-    "The girls can sing and answer the prince. = Die Mädchen können singen und dem Prinzen antworten.": clause(
-        np_("the girls"), "can", SANG, does("answer", np_("the prince"))
-    ),
+    "The girls can sing and answer the prince. = Die Mädchen können singen und dem Prinzen "
+    "antworten.": clause(np_("the girls"), "can", SANG, does("answer", np_("the prince"))),
     "The dog slept because the aunt can sing and call the boy."
     " = Der Hund schlief, weil die Tante singen und den Jungen anrufen kann.": clause(
         np_("the dog"),
@@ -232,16 +266,44 @@ def test_a_meaning_is_said_as_a_person_would_say_it(sentences):
 
 QUICKSTART = [
     clause(np_("the boy", pp("next to", np_("the girls"))), "present", does("see", np_("the dog"))),
-    clause(np_("the girls", pp("next to", np_("the boy"))), "present", does("see", np_("the dogs"))),
-    clause(np_("the teacher", pp("behind", np_("the cars"))), "present", does("hear", np_("the horses"))),
-    clause(np_("the students", pp("near", np_("the doctor"))), "present", does("visit", np_("the queen"))),
-    clause(np_("the aunt", pp("with", np_("the cats"))), "present", does("find", np_("the letter"))),
-    clause(np_("the dogs", pp("behind", np_("the window"))), "present", does("follow", np_("the man"))),
-    clause(np_("the princes", pp("without", np_("the horse"))), "present", does("call", np_("the woman"))),
-    clause(np_("the old neighbour", pp("with", np_("the birds"))), "past", does("love", np_("my sister"))),
+    clause(
+        np_("the girls", pp("next to", np_("the boy"))), "present", does("see", np_("the dogs"))
+    ),
+    clause(
+        np_("the teacher", pp("behind", np_("the cars"))),
+        "present",
+        does("hear", np_("the horses")),
+    ),
+    clause(
+        np_("the students", pp("near", np_("the doctor"))),
+        "present",
+        does("visit", np_("the queen")),
+    ),
+    clause(
+        np_("the aunt", pp("with", np_("the cats"))), "present", does("find", np_("the letter"))
+    ),
+    clause(
+        np_("the dogs", pp("behind", np_("the window"))), "present", does("follow", np_("the man"))
+    ),
+    clause(
+        np_("the princes", pp("without", np_("the horse"))),
+        "present",
+        does("call", np_("the woman")),
+    ),
+    clause(
+        np_("the old neighbour", pp("with", np_("the birds"))),
+        "past",
+        does("love", np_("my sister")),
+    ),
     clause(np_("the cats", pp("near", np_("the small child"))), "can", does("hear", np_("a bird"))),
-    clause(np_("the child", pp("next to", np_("the lamps"))), "present", does("turn on", np_("the radio"))),
-    clause(np_("the women", pp("behind", np_("the house"))), "past", does("help", np_("the doctor"))),
+    clause(
+        np_("the child", pp("next to", np_("the lamps"))),
+        "present",
+        does("turn on", np_("the radio")),
+    ),
+    clause(
+        np_("the women", pp("behind", np_("the house"))), "past", does("help", np_("the doctor"))
+    ),
 ]
 
 
@@ -249,9 +311,9 @@ def test_make_quickstart_compares_translations_with_the_german_of_the_grammar(co
     english_lines, german_lines = (
         (DOCS / f"quickstart.{side}").read_text("utf-8").splitlines() for side in ("en", "de")
     )
-    assert [f"{source} = {target}" for source, target in zip(english_lines, german_lines, strict=True)] == [
-        said(meaning) for meaning in QUICKSTART
-    ]
+    assert [
+        f"{source} = {target}" for source, target in zip(english_lines, german_lines, strict=True)
+    ] == [said(meaning) for meaning in QUICKSTART]
     assert {attractors(english.tree(Sentence(meaning))) for meaning in QUICKSTART} == {1}
     assert not {example.source for example in every(corpus)} & set(english_lines)
 
@@ -262,10 +324,26 @@ def test_an_adverb_in_front_turns_the_main_clause_around():
 
 
 DECLENSIONS = {
-    "the old man": {"nominative": "der alte Mann", "accusative": "den alten Mann", "dative": "dem alten Mann"},
-    "the old woman": {"nominative": "die alte Frau", "accusative": "die alte Frau", "dative": "der alten Frau"},
-    "the old child": {"nominative": "das alte Kind", "accusative": "das alte Kind", "dative": "dem alten Kind"},
-    "the old men": {"nominative": "die alten Männer", "accusative": "die alten Männer", "dative": "den alten Männern"},
+    "the old man": {
+        "nominative": "der alte Mann",
+        "accusative": "den alten Mann",
+        "dative": "dem alten Mann",
+    },
+    "the old woman": {
+        "nominative": "die alte Frau",
+        "accusative": "die alte Frau",
+        "dative": "der alten Frau",
+    },
+    "the old child": {
+        "nominative": "das alte Kind",
+        "accusative": "das alte Kind",
+        "dative": "dem alten Kind",
+    },
+    "the old men": {
+        "nominative": "die alten Männer",
+        "accusative": "die alten Männer",
+        "dative": "den alten Männern",
+    },
     "this boy": {"accusative": "diesen Jungen"},
     "this girl": {"nominative": "dieses Mädchen"},
     "this sister": {"dative": "dieser Schwester"},
@@ -296,7 +374,8 @@ def arcs_of(main):
 def test_the_tree_of_an_object_relative_has_the_labels_of_ewt():
     dog = np_("the dog", relative(np_("two girls"), "could", does("pick up")))
     assert arcs_of(clause(dog, "past", SLEPT)) == (
-        "The/det/dog dog/nsubj/slept that/obj/pick two/nummod/girls girls/nsubj/pick could/aux/pick "
+        "The/det/dog dog/nsubj/slept that/obj/pick two/nummod/girls girls/nsubj/pick "
+        "could/aux/pick "
         "pick/acl:relcl/dog up/compound:prt/pick slept/root/slept ./punct/slept"
     )
 
@@ -305,10 +384,14 @@ def test_the_tree_of_a_fronted_clause_has_the_labels_of_ewt():
     girl = np_("my old girl", pp("next to", np_("the cars")))
     inner = clause(girl, "past", does("give", np_("a cake"), to=np_("the boy")))
     sub = SubordinateClause("because", inner, fronted=True)
-    main = clause(np_("the man"), "past", SANG, does("run", place=pp("through", np_("the city"))), sub=sub)
+    main = clause(
+        np_("the man"), "past", SANG, does("run", place=pp("through", np_("the city"))), sub=sub
+    )
     assert arcs_of(main) == (
-        "Because/mark/gave my/nmod:poss/girl old/amod/girl girl/nsubj/gave next/advmod/girl to/case/cars "
-        "the/det/cars cars/obl/next gave/advcl/sang the/det/boy boy/iobj/gave a/det/cake cake/obj/gave "
+        "Because/mark/gave my/nmod:poss/girl old/amod/girl girl/nsubj/gave next/advmod/girl "
+        "to/case/cars "
+        "the/det/cars cars/obl/next gave/advcl/sang the/det/boy boy/iobj/gave a/det/cake "
+        "cake/obj/gave "
         ",/punct/gave the/det/man man/nsubj/sang sang/root/sang and/cc/ran ran/conj/sang "
         "through/case/city the/det/city city/obl/ran ./punct/sang"
     )
@@ -320,15 +403,30 @@ def test_the_tree_of_a_fronted_clause_has_the_labels_of_ewt():
         (clause(np_("the boy", pp("with", np_("the dogs"))), "past", SLEPT), 1),
         (clause(np_("the boys", pp("with", np_("the dogs"))), "past", SLEPT), 0),
         (clause(np_("the boy"), "past", does("see", np_("the dogs"))), 0),
-        (clause(np_("the boy", pp("with", np_("the dogs", pp("near", np_("a car"))))), "past", SLEPT), 1),
+        (
+            clause(
+                np_("the boy", pp("with", np_("the dogs", pp("near", np_("a car"))))), "past", SLEPT
+            ),
+            1,
+        ),
         # both halves of a pair are heads; a noun after them is none
         (clause(np_("the boy", second=np_("the girl")), "past", SLEPT), 0),
-        (clause(np_("the boy", second=np_("the girl", pp("with", np_("a dog")))), "past", SLEPT), 1),
+        (
+            clause(np_("the boy", second=np_("the girl", pp("with", np_("a dog")))), "past", SLEPT),
+            1,
+        ),
         # the object of the first verb comes before the second, unless they share their finite verb
         (clause(np_("the boy"), "past", does("see", np_("the dogs")), SLEPT), 1),
         (clause(np_("the boy"), "can", does("see", np_("the dogs")), SLEPT), 0),
         # the antecedent is the subject of its relative clause
-        (clause(np_("a man"), "past", does("see", np_("a boy", TWO_DOGS, relative(None, "past", SANG)))), 1),
+        (
+            clause(
+                np_("a man"),
+                "past",
+                does("see", np_("a boy", TWO_DOGS, relative(None, "past", SANG))),
+            ),
+            1,
+        ),
         (clause(np_("the dog", relative(np_("the girls"), "past", does("see"))), "past", SLEPT), 1),
     ],
 )
@@ -339,14 +437,19 @@ def test_attractors_are_the_nouns_of_another_number_before_the_verb(main, expect
 def test_combinations_join_each_verb_with_the_nouns_of_its_subject():
     dog = np_("the dog", relative(None, "past", does("see", np_("a cat"))), second=np_("a bear"))
     root = english.tree(Sentence(clause(dog, "can", SLEPT, does("stand up"))))
-    expected = {("dog", "see"), *((noun, verb) for noun in ("dog", "bear") for verb in ("sleep", "stand up"))}
+    expected = {
+        ("dog", "see"),
+        *((noun, verb) for noun in ("dog", "bear") for verb in ("sleep", "stand up")),
+    }
     assert combinations(root) == expected
 
 
 def test_every_tree_has_one_root_and_no_cycle_and_no_crossing(corpus):
     for example in every(corpus):
         parents = example.parse.parents.tolist()
-        assert [i for i, p in enumerate(parents) if i == p] == [example.parse.relations.index("root")]
+        assert [i for i, p in enumerate(parents) if i == p] == [
+            example.parse.relations.index("root")
+        ]
         assert example.parse.relations.count("root") == 1
         assert is_tree(parents), example.source
         arcs = [(min(i, p), max(i, p)) for i, p in enumerate(parents) if i != p]
@@ -363,8 +466,11 @@ def test_every_span_is_its_word_in_the_text(corpus):
 
 
 def finite_forms(parse):
-    """Work out the German finite verb forms from the gold tree, with their prefixes where the verb comes last."""
-    children = [[c for c, p in enumerate(parse.parents) if p == w and c != w] for w in range(len(parse))]
+    """Work out the German finite verb forms from the gold tree, with their prefixes where the verb
+    comes last."""
+    children = [
+        [c for c, p in enumerate(parse.parents) if p == w and c != w] for w in range(len(parse))
+    ]
 
     def child(word, relation):
         return next((c for c in children[word] if parse.relations[c] == relation), None)
@@ -384,7 +490,9 @@ def finite_forms(parse):
                 continue
         is_relative = parse.tags[subject] == "PRON"
         subject = parse.parents[bearer] if is_relative else subject
-        verb = VERB_OF_FORM[parse.words[word], parse.words[particle] if particle is not None else ""]
+        verb = VERB_OF_FORM[
+            parse.words[word], parse.words[particle] if particle is not None else ""
+        ]
         form = parse.words[word]
         plural = is_plural(subject, alone=is_relative)
         prefix = verb.prefix if parse.relations[bearer] in ("advcl", "ccomp", "acl:relcl") else ""
@@ -400,7 +508,9 @@ def finite_forms(parse):
 
 
 def test_every_german_verb_agrees_with_the_subject_of_the_gold_tree(corpus):
-    known = {"hatte", "hatten", "war", "waren"} | {f for forms in GERMAN_MODALS.values() for f in forms.split()}
+    known = {"hatte", "hatten", "war", "waren"} | {
+        f for forms in GERMAN_MODALS.values() for f in forms.split()
+    }
     for example in every(corpus):
         words = Counter(re.findall(r"\w+", example.target.lower()))
         for form in finite_forms(example.parse):
@@ -419,7 +529,11 @@ def test_german_text_is_raw_text(corpus):
 
 def test_each_part_has_the_size_asked_for():
     parts = controlled.generate(seed=3, train=17, valid=0, test=5)
-    assert {part: len(examples) for part, examples in parts.items()} == {"train": 17, "valid": 0, "test": 5}
+    assert {part: len(examples) for part, examples in parts.items()} == {
+        "train": 17,
+        "valid": 0,
+        "test": 5,
+    }
 
 
 def test_no_sentence_comes_twice_in_the_whole_corpus(corpus):
@@ -470,7 +584,9 @@ def test_each_test_sentence_is_new_in_the_one_respect_of_its_split(corpus):
             "attractors": example.attractors > 1,
             "length": len(example.parse) > controlled.TRAINED_WORDS,
         }
-        assert [name for name, is_new in new.items() if is_new] == [example.split][: example.split != "seen"]
+        assert [name for name, is_new in new.items() if is_new] == [example.split][
+            : example.split != "seen"
+        ]
         assert new["combination"] <= bool(example.combinations - trained)
 
 
@@ -498,7 +614,9 @@ def test_every_label_has_enough_sentences_to_be_scored(corpus):
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_every_word_of_the_test_set_is_trained_often_enough_to_be_learnt(corpus, side):
-    texts = (" ".join(getattr(example, side) for example in corpus[part]) for part in ("train", "test"))
+    texts = (
+        " ".join(getattr(example, side) for example in corpus[part]) for part in ("train", "test")
+    )
     trained, tested = (Counter(re.findall(r"\w+", text.lower())) for text in texts)
     assert len(trained) < 360
     assert not [word for word in tested if trained[word] < 5]
@@ -514,7 +632,9 @@ def fingerprint(corpus):
 
 def test_the_same_seed_gives_the_same_corpus_on_every_machine(corpus):
     assert fingerprint(corpus) == "4482441c8b4d147ddf9d71abb0efa4231a2366791af48415f2ee880f8677d264"
-    assert fingerprint(controlled.generate(2, 20, 5, 5)) != fingerprint(controlled.generate(1, 20, 5, 5))
+    assert fingerprint(controlled.generate(2, 20, 5, 5)) != fingerprint(
+        controlled.generate(1, 20, 5, 5)
+    )
 
 
 def test_a_larger_training_set_leaves_the_test_set_as_it_is():
@@ -529,20 +649,26 @@ def test_the_files_hold_a_sentence_a_line_and_its_tree_and_its_labels(tmp_path):
     names = {f"{part}.{kind}" for part in parts for kind in ("en", "de", "en.conllu")}
     assert {path.name for path in folder.iterdir()} == {*names, "test.labels.tsv"}
     for part, examples in parts.items():
-        sources, targets = ((folder / f"{part}.{side}").read_text("utf-8").splitlines() for side in ("en", "de"))
+        sources, targets = (
+            (folder / f"{part}.{side}").read_text("utf-8").splitlines() for side in ("en", "de")
+        )
         trees = list(read_conllu(folder / f"{part}.en.conllu"))
         assert sources == [each.source for each in examples] == [text for text, _ in trees]
         assert targets == [each.target for each in examples]
         assert [parse for _, parse in trees] == [example.parse for example in examples]
     head, *labels = (folder / "test.labels.tsv").read_text("utf-8").splitlines()
     assert head == "phenomenon\tattractors\tsplit"
-    assert labels == [f"{each.phenomenon}\t{each.attractors}\t{each.split}" for each in parts["test"]]
+    assert labels == [
+        f"{each.phenomenon}\t{each.attractors}\t{each.split}" for each in parts["test"]
+    ]
 
 
 def test_a_folder_that_cannot_be_made_is_a_message(tmp_path):
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(SynmtError, match=r"taken.*cannot write.*Not a directory"):
-        controlled.write_corpus(tmp_path / "taken" / "new", controlled.generate(train=1, valid=1, test=4))
+        controlled.write_corpus(
+            tmp_path / "taken" / "new", controlled.generate(train=1, valid=1, test=4)
+        )
 
 
 def test_no_child_is_called_old_and_no_boy_young(corpus):
@@ -554,7 +680,11 @@ def test_no_child_is_called_old_and_no_boy_young(corpus):
 def test_a_noun_or_a_verb_has_the_forms_of_one_entry_only():
     assert len(NOUN) == len(lexicon.NOUNS)
     assert len(VERB) == len(lexicon.VERBS)
-    forms = [(form, verb.particle) for verb in lexicon.VERBS for form in {verb.base, verb.third, verb.past}]
+    forms = [
+        (form, verb.particle)
+        for verb in lexicon.VERBS
+        for form in {verb.base, verb.third, verb.past}
+    ]
     assert len(set(forms)) == len(forms)
     # a past that looks like the present would leave the tense open
     assert all(verb.past not in (verb.base, verb.third) for verb in lexicon.VERBS)

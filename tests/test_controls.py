@@ -1,4 +1,5 @@
-"""Controls, trees that replace the parser's: what stays the same, and how the rest is distributed."""
+"""Controls, trees that replace the parser's: what stays the same, and how the rest is
+distributed."""
 
 from collections import Counter
 from dataclasses import replace
@@ -28,9 +29,13 @@ MONKEY_ARCS = Arcs(
 def parse_of(words, seed=0):
     """Draw a tree whose relations tell its words apart."""
     parents = random_tree(words, np.random.default_rng(seed))
-    relations = ["root" if word == parent else f"r{word % 7}" for word, parent in enumerate(parents)]
+    relations = [
+        "root" if word == parent else f"r{word % 7}" for word, parent in enumerate(parents)
+    ]
     tags = [f"T{word}" for word in range(words)]
-    return Parse([f"w{word}" for word in range(words)], np.zeros((words, 2), int), parents, relations, tags)
+    return Parse(
+        [f"w{word}" for word in range(words)], np.zeros((words, 2), int), parents, relations, tags
+    )
 
 
 def key(number):
@@ -56,7 +61,9 @@ def rows_of(arcs):
     """List the arcs of each word: parent, relation, probability."""
     rows = {}
     columns = (arcs.words, arcs.parents, arcs.relations, arcs.probabilities)
-    for word, parent, relation, probability in zip(*(column.tolist() for column in columns), strict=True):
+    for word, parent, relation, probability in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
         rows.setdefault(word, []).append((parent, arcs.names[relation], probability))
     return rows
 
@@ -93,7 +100,9 @@ def test_every_control_gives_a_tree_with_the_same_words_and_relations(kind, rewi
             assert [tree.relations[root] for root in root_of(tree)] == ["root"] * min(words, 1)
             if kind != "shuffled":
                 moved = {*root_of(parse), *root_of(tree)}
-                assert all(tree.relations[w] == parse.relations[w] for w in range(words) if w not in moved)
+                assert all(
+                    tree.relations[w] == parse.relations[w] for w in range(words) if w not in moved
+                )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -126,7 +135,9 @@ def test_trees_are_the_same_in_another_process_and_another_year():
 @pytest.mark.journey
 def test_random_trees_of_many_keys_are_uniform():
     parse, draws = parse_of(3), 3600
-    found = Counter(tuple(Control("random").apply(parse, key(number)).parents) for number in range(draws))
+    found = Counter(
+        tuple(Control("random").apply(parse, key(number)).parents) for number in range(draws)
+    )
     # 9 trees, 400 each; the deviation of a count is √(3600 · 1/9 · 8/9) = 19
     assert len(found) == 9
     assert all(abs(count - 400) < 4 * 19 for count in found.values())
@@ -140,11 +151,15 @@ def test_a_shuffled_tree_is_the_same_tree_on_other_words():
         tree = Control("shuffled").apply(parse, key(number))
         # every relation occurs once, so that it names its node
         place = [tree.relations.index(name) for name in parse.relations]
-        assert [tree.parents[place[word]] for word in range(12)] == [place[parent] for parent in parse.parents]
+        assert [tree.parents[place[word]] for word in range(12)] == [
+            place[parent] for parent in parse.parents
+        ]
 
 
 def test_a_shuffled_tree_puts_every_word_everywhere():
-    found = Counter(root_of(Control("shuffled").apply(MONKEY, key(number)))[0] for number in range(1000))
+    found = Counter(
+        root_of(Control("shuffled").apply(MONKEY, key(number)))[0] for number in range(1000)
+    )
     # 200 each, deviation √(1000 · 1/5 · 4/5) = 13
     assert all(abs(found[word] - 200) < 4 * 13 for word in range(5))
 
@@ -152,7 +167,9 @@ def test_a_shuffled_tree_puts_every_word_everywhere():
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_the_rewired_share_is_the_probability(share):
     # below the root of a star, a chosen word can always move: 200 trees of 20 such words
-    changed = sum((Control(rewire=share).apply(STAR, key(number)).parents > 0).sum() for number in range(200))
+    changed = sum(
+        (Control(rewire=share).apply(STAR, key(number)).parents > 0).sum() for number in range(200)
+    )
     assert abs(changed - 4000 * share) < 4 * (4000 * share * (1 - share)) ** 0.5
 
 
@@ -174,7 +191,9 @@ def test_rewiring_all_changes_every_arc_that_can_change(words):
 
 def test_a_new_parent_is_drawn_evenly_among_the_words_that_are_free():
     # The is the first word to move: neither itself nor monkey, its parent; it has no children
-    found = Counter(int(Control(rewire=1.0).apply(MONKEY, key(number)).parents[0]) for number in range(900))
+    found = Counter(
+        int(Control(rewire=1.0).apply(MONKEY, key(number)).parents[0]) for number in range(900)
+    )
     assert set(found) == {2, 3, 4}
     # 300 each, deviation √(900 · 1/3 · 2/3) = 14
     assert all(abs(count - 300) < 4 * 14 for count in found.values())
@@ -182,7 +201,9 @@ def test_a_new_parent_is_drawn_evenly_among_the_words_that_are_free():
 
 def test_a_larger_share_rewires_the_same_words_and_more():
     for number in range(10):
-        few, many = (Control(rewire=share).apply(STAR, key(number)).parents > 0 for share in (0.2, 0.6))
+        few, many = (
+            Control(rewire=share).apply(STAR, key(number)).parents > 0 for share in (0.2, 0.6)
+        )
         assert few.sum() < many.sum()
         assert (few <= many).all()
 
@@ -243,7 +264,9 @@ def test_probabilities_of_every_word_sum_to_one(kind, rewire):
             words=np.repeat(numbers, words + 1),
             parents=np.column_stack([parse.parents, np.tile(numbers, (words, 1))]).ravel(),
             relations=np.zeros(words * (words + 1), dtype=np.int64),
-            probabilities=np.tile(np.append(0.5, np.full(words, 0.5 / words)), words).astype(np.float32),
+            probabilities=np.tile(np.append(0.5, np.full(words, 0.5 / words)), words).astype(
+                np.float32
+            ),
             names=("dep",),
         )
         tree = Control(kind, rewire=rewire).apply(replace(parse, arcs=arcs), key(words))
@@ -253,7 +276,9 @@ def test_probabilities_of_every_word_sum_to_one(kind, rewire):
 
 
 def test_wrong_kinds_and_shares_are_refused():
-    with pytest.raises(UsageError, match=r"no control 'randon'.*none, random, left, right, shuffled"):
+    with pytest.raises(
+        UsageError, match=r"no control 'randon'.*none, random, left, right, shuffled"
+    ):
         Control("randon")  # pyright: ignore[reportArgumentType]
     for share in (-0.1, 1.5, float("nan")):
         with pytest.raises(UsageError, match="a probability from 0 to 1"):

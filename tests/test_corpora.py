@@ -33,7 +33,9 @@ def made_of(train, val, **more):
         SplitPlan(splits=(split,), sources=(PublicSource(archive=(address,)),), **more)
         for split, address in (("train", train), ("val", val))
     ]
-    return KnownCorpus(languages=("en", "de"), origin="a test", plans=tuple(plans), valid="val", test=())
+    return KnownCorpus(
+        languages=("en", "de"), origin="a test", plans=tuple(plans), valid="val", test=()
+    )
 
 
 @pytest.fixture
@@ -44,7 +46,9 @@ def public(tmp_path, monkeypatch):
     for name in ("train.en", "train.de", "val.en", "val.de"):
         (folder / f"{name}.gz").write_bytes(gzip.compress(f"{name}\n".encode()))
     monkeypatch.setitem(
-        KNOWN_CORPORA, "public", made_of(f"{folder.as_uri()}/train.{{}}.gz", f"{folder.as_uri()}/val.{{}}.gz")
+        KNOWN_CORPORA,
+        "public",
+        made_of(f"{folder.as_uri()}/train.{{}}.gz", f"{folder.as_uri()}/val.{{}}.gz"),
     )
     return folder
 
@@ -56,7 +60,10 @@ def write(folder, *names):
 
 
 def test_a_known_corpus_is_taken_from_the_data_folder_before_the_cache(tmp_path, monkeypatch):
-    for folder in (tmp_path / "data" / "tanaka-enja", tmp_path / "cache" / "corpora" / "tanaka-enja"):
+    for folder in (
+        tmp_path / "data" / "tanaka-enja",
+        tmp_path / "cache" / "corpora" / "tanaka-enja",
+    ):
         write(folder, "train.en", "train.ja.gz", "dev.en", "dev.ja")
     cached = resolve(CorpusRecipe(name="tanaka-enja"), "en", "ja")
     assert cached.train.source == tmp_path / "cache" / "corpora" / "tanaka-enja" / "train.en"
@@ -71,10 +78,15 @@ def test_a_known_corpus_is_taken_from_the_data_folder_before_the_cache(tmp_path,
 def test_every_known_corpus_works_in_both_directions(name, tmp_path, monkeypatch):
     known = KNOWN_CORPORA[name]
     splits = ("train", known.valid, *known.test)
-    write(tmp_path / name, *(f"{split}.{language}" for split in splits for language in known.languages))
+    write(
+        tmp_path / name,
+        *(f"{split}.{language}" for split in splits for language in known.languages),
+    )
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
     first, second = known.languages[:2]
-    there, back = (resolve(CorpusRecipe(name=name), *pair) for pair in ((first, second), (second, first)))
+    there, back = (
+        resolve(CorpusRecipe(name=name), *pair) for pair in ((first, second), (second, first))
+    )
     assert there.train.source == back.train.target
     assert there.valid.target == back.valid.source
     assert tuple(back.test) == known.test
@@ -82,7 +94,14 @@ def test_every_known_corpus_works_in_both_directions(name, tmp_path, monkeypatch
 
 def test_only_the_files_that_are_missing_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
-    write(tmp_path / "nc11", "train.en", "train.de", "newstest2015.en", "newstest2015.de", "newstest2016.en")
+    write(
+        tmp_path / "nc11",
+        "train.en",
+        "train.de",
+        "newstest2015.en",
+        "newstest2015.de",
+        "newstest2016.en",
+    )
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
     with pytest.raises(SynmtError, match=r"your own newstest2016\.de, plain") as caught:
         resolve(CorpusRecipe(name="nc11"), "en", "de")
@@ -93,9 +112,21 @@ def test_only_the_files_that_are_missing_are_named(tmp_path, monkeypatch):
     ("corpus", "pair", "message"),
     [
         ({"name": "multi3k"}, ("en", "de"), "Did you mean 'multi30k'"),
-        ({"name": "multi30k"}, ("en", "ja"), r"multi30k has no language pair .* Any two of en, de, fr"),
-        ({"name": "multi30k"}, ("en", "en"), r"multi30k has no language pair .* Any two of en, de, fr"),
-        ({"folder": Path("nowhere")}, ("en", "de"), "nowhere: corpus.folder: there is no such folder"),
+        (
+            {"name": "multi30k"},
+            ("en", "ja"),
+            r"multi30k has no language pair .* Any two of en, de, fr",
+        ),
+        (
+            {"name": "multi30k"},
+            ("en", "en"),
+            r"multi30k has no language pair .* Any two of en, de, fr",
+        ),
+        (
+            {"folder": Path("nowhere")},
+            ("en", "de"),
+            "nowhere: corpus.folder: there is no such folder",
+        ),
     ],
     ids=["unknown name", "unknown language", "one language", "missing folder"],
 )
@@ -111,7 +142,12 @@ def test_a_public_corpus_is_fetched_once(public, tmp_path):
     corpus = resolve(CorpusRecipe(name="public"), "de", "en")
     cache = tmp_path / "cache" / "corpora" / "public"
     assert corpus.train.source.read_bytes() == b"train.de\n"
-    assert sorted(path.name for path in cache.iterdir()) == ["train.de", "train.en", "val.de", "val.en"]
+    assert sorted(path.name for path in cache.iterdir()) == [
+        "train.de",
+        "train.en",
+        "val.de",
+        "val.en",
+    ]
     for path in public.iterdir():
         path.unlink()
     assert resolve(CorpusRecipe(name="public"), "de", "en") == corpus
@@ -123,7 +159,10 @@ def test_an_entity_that_is_a_line_end_leaves_one_line(public, monkeypatch):
     address = f"{public.as_uri()}/dev.{{}}"
     monkeypatch.setitem(KNOWN_CORPORA, "told", made_of(address, address, clean=(("unescaped",),)))
     corpus = resolve(CorpusRecipe(name="told"), "en", "de")
-    assert (corpus.train.source.read_text(), corpus.train.target.read_text()) == ("a b c\nd\n", "A&B\nD\n")
+    assert (corpus.train.source.read_text(), corpus.train.target.read_text()) == (
+        "a b c\nd\n",
+        "A&B\nD\n",
+    )
 
 
 # the controlled corpus
@@ -143,8 +182,12 @@ def test_the_controlled_corpus_is_made_once_with_gold_trees_and_labels(monkeypat
     assert back.train.source_parses is None
 
 
-def test_your_own_part_of_the_controlled_corpus_wins_and_the_rest_is_generated(monkeypatch, tmp_path):
-    monkeypatch.setattr(controlled, "generate", functools.partial(controlled.generate, train=9, valid=3, test=8))
+def test_your_own_part_of_the_controlled_corpus_wins_and_the_rest_is_generated(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setattr(
+        controlled, "generate", functools.partial(controlled.generate, train=9, valid=3, test=8)
+    )
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
     write(tmp_path / "controlled", "train.en", "train.de")
     corpus = resolve(CorpusRecipe(name="controlled"), "en", "de")
@@ -187,7 +230,11 @@ def test_the_controlled_corpus_is_made_by_one_process_while_others_wait(monkeypa
 def test_trees_of_a_known_corpus_are_gold_trees_however_it_is_named(train, monkeypatch):
     small = functools.partial(controlled.generate, train=9, valid=3, test=8)
     monkeypatch.setattr(controlled, "generate", small)
-    text = {"train": train, "valid": "controlled", "test": ["controlled"]} if train else {"name": "controlled"}
+    text = (
+        {"train": train, "valid": "controlled", "test": ["controlled"]}
+        if train
+        else {"name": "controlled"}
+    )
     values = {"name": "r", "source": "en", "target": "de", "corpus": text}
     recipe = check_recipe(values, where="r.yaml")
     gold = check_recipe({**values, "parser": {"control": "gold"}}, where="r.yaml")
@@ -195,7 +242,10 @@ def test_trees_of_a_known_corpus_are_gold_trees_however_it_is_named(train, monke
     needs = TreeRequirements(to_run=True, to_learn=False)
     assert all_given_trees(recipe, corpus, "source", needs) == {}
     if isinstance(train, dict):
-        with pytest.raises(UsageError, match=r"mix-.*train\.en: parser\.control is gold, but this text comes without"):
+        with pytest.raises(
+            UsageError,
+            match=r"mix-.*train\.en: parser\.control is gold, but this text comes without",
+        ):
             all_given_trees(gold, corpus, "source", needs)
     else:
         assert set(all_given_trees(gold, corpus, "source", needs)) == {"train", "valid", "test"}
@@ -207,7 +257,16 @@ def test_trees_of_a_known_corpus_are_gold_trees_however_it_is_named(train, monke
 @pytest.mark.parametrize("valid", ["valid", "val", "dev"])
 def test_a_folder_has_its_splits_by_name(tmp_path, valid):
     folder = tmp_path / "my corpus"
-    names = ["train.en.gz", "train.de", f"{valid}.en", f"{valid}.de", "test.en", "test.de", "test_2.en", "test_2.de"]
+    names = [
+        "train.en.gz",
+        "train.de",
+        f"{valid}.en",
+        f"{valid}.de",
+        "test.en",
+        "test.de",
+        "test_2.en",
+        "test_2.de",
+    ]
     write(folder, *names, "train.en.conllu", "test_2.labels.tsv")
     (folder / "train.en.gz").write_bytes(gzip.compress(b"a\n"))
     corpus = resolve(CorpusRecipe(folder=folder), "en", "de")
@@ -219,8 +278,17 @@ def test_a_folder_has_its_splits_by_name(tmp_path, valid):
 
 
 def test_a_folder_of_one_language_says_which_side_a_file_is(tmp_path):
-    write(tmp_path / "mine", "train.source.en", "train.target.en", "dev.source.en", "dev.target.en", "test.source.en")
-    with pytest.raises(UsageError, match=r"mine: neither test\.target\.en nor test\.target\.en\.gz is there"):
+    write(
+        tmp_path / "mine",
+        "train.source.en",
+        "train.target.en",
+        "dev.source.en",
+        "dev.target.en",
+        "test.source.en",
+    )
+    with pytest.raises(
+        UsageError, match=r"mine: neither test\.target\.en nor test\.target\.en\.gz is there"
+    ):
         resolve(CorpusRecipe(folder=tmp_path / "mine"), "en", "en")
     write(tmp_path / "mine", "test.target.en")
     corpus = resolve(CorpusRecipe(folder=tmp_path / "mine"), "en", "en")
@@ -239,7 +307,9 @@ def test_a_folder_without_some_files_names_all_of_them(tmp_path):
 def test_files_that_are_missing_are_named_all_at_once(tmp_path):
     write(tmp_path, "a.en", "a.de")
     good = SplitFiles(source=tmp_path / "a.en", target=tmp_path / "a.de")
-    bad = SplitFiles(source=tmp_path / "b.en", target=tmp_path / "a.de", source_parses=tmp_path / "b.conllu")
+    bad = SplitFiles(
+        source=tmp_path / "b.en", target=tmp_path / "a.de", source_parses=tmp_path / "b.conllu"
+    )
     recipe = CorpusRecipe(train=good, valid=good, test={"news": bad})
     with pytest.raises(UsageError) as caught:
         resolve(recipe, "en", "de")

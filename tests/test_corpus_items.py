@@ -1,4 +1,5 @@
-"""The text of a recipe from public corpora by id and from files: found, downloaded, built, drawn and put together."""
+"""The text of a recipe from public corpora by id and from files: found, downloaded, built, drawn
+and put together."""
 
 import gzip
 import hashlib
@@ -36,13 +37,19 @@ WMT17 = "data.statmt.org/wmt17/translation-task/test.tgz"
 
 def public_files():
     """Make the files of the public corpora of these tests, by `host/path`."""
-    crawl = {f"commoncrawl.de-en.{language}": plain(lines(language, 20, 5)) for language in ("de", "en")}
+    crawl = {
+        f"commoncrawl.de-en.{language}": plain(lines(language, 20, 5)) for language in ("de", "en")
+    }
     news16 = {
-        f"dev/newstest2016-ende-{kind}.{language}.sgm": sgml(set_, language, lines(language, 9, 7), "n", ("en", "de"))
+        f"dev/newstest2016-ende-{kind}.{language}.sgm": sgml(
+            set_, language, lines(language, 9, 7), "n", ("en", "de")
+        )
         for kind, set_, language in (("src", "srcset", "en"), ("ref", "refset", "de"))
     }
     news17 = {
-        f"test/newstest2017-ende-{kind}.{language}.sgm": sgml(set_, language, lines(language, 8, 3), "n", ("en", "de"))
+        f"test/newstest2017-ende-{kind}.{language}.sgm": sgml(
+            set_, language, lines(language, 8, 3), "n", ("en", "de")
+        )
         for kind, set_, language in (("src", "srcset", "en"), ("ref", "refset", "de"))
     }
     return {
@@ -73,13 +80,17 @@ def server(tmp_path, monkeypatch):
 def own(tmp_path):
     """Write ten pairs of a person's own text."""
     for language in ("en", "de"):
-        (tmp_path / f"own.{language}").write_text("".join(f"{language} {number}\n" for number in range(10)))
+        (tmp_path / f"own.{language}").write_text(
+            "".join(f"{language} {number}\n" for number in range(10))
+        )
     return {"source": str(tmp_path / "own.en"), "target": str(tmp_path / "own.de")}
 
 
 def recipe(**corpus):
     """Read a corpus section as from a file."""
-    return check_recipe({"name": "r", "source": "en", "target": "de", "corpus": corpus}, where="r.yaml").corpus
+    return check_recipe(
+        {"name": "r", "source": "en", "target": "de", "corpus": corpus}, where="r.yaml"
+    ).corpus
 
 
 def read(files):
@@ -106,7 +117,10 @@ def test_the_newest_names_of_test_sets_are_those_of_tables(server):
     assert items.test_names(text, "en", "de") == ("newstest2016", "wmt17")
     others = ("wmt17/improved", "UN-un_test-1-ara-rus", "Statmt-newstest_deen-2019-deu-eng")
     assert list(map(public_text.test_name, others)) == ["wmt17_improved", "un_test", "newstest2019"]
-    assert {name: item.id for name, item in named_tests(text).items()} == {"newstest2016": NEWSTEST, "wmt17": "wmt17"}
+    assert {name: item.id for name, item in named_tests(text).items()} == {
+        "newstest2016": NEWSTEST,
+        "wmt17": "wmt17",
+    }
     corpus = resolve(text, "en", "de")
     assert list(corpus.test) == ["newstest2016", "wmt17"]
     assert corpus.test["wmt17"].source.name == "wmt17.en"
@@ -126,7 +140,9 @@ def test_a_test_set_of_sacrebleu_is_what_sacrebleu_reads(server, tmp_path, monke
 
 def test_a_test_set_of_uneven_sides_is_refused(server, tmp_path, monkeypatch):
     news = {
-        f"test/newstest2017-ende-{kind}.{language}.sgm": sgml(set_, language, lines(language, count), "n", ("en", "de"))
+        f"test/newstest2017-ende-{kind}.{language}.sgm": sgml(
+            set_, language, lines(language, count), "n", ("en", "de")
+        )
         for kind, set_, language, count in (("src", "srcset", "en", 8), ("ref", "refset", "de", 7))
     }
     server.files[WMT17] = tgz(news)
@@ -143,14 +159,27 @@ def test_a_test_set_of_uneven_sides_is_refused(server, tmp_path, monkeypatch):
             ("en", "de"),
             rf"no corpus '.*'\. For deu and eng it has .*mean '{COMMENTARY}'",
         ),
-        ("wmt-17", ("en", "de"), r"there is no corpus 'wmt-17'\. There are known corpora such as nc11.*mean 'wmt17'"),
+        (
+            "wmt-17",
+            ("en", "de"),
+            r"there is no corpus 'wmt-17'\. There are known corpora such as nc11.*mean 'wmt17'",
+        ),
         (
             "data/train",
             ("en", "de"),
-            r"there is no corpus 'data/train'.*For files of your own, write `\{source: data/train\.en, target: data/tr",
+            r"there is no corpus 'data/train'.*For files of your own, write `\{source: "
+            r"data/train\.en, target: data/tr",
         ),
-        (COMMENTARY, ("en", "fr"), rf"the corpus {COMMENTARY} has no language pair en-fr\. It has deu-eng"),
-        ("wmt17", ("en", "fr"), r"the test set wmt17 has no language pair en-fr\. sacreBLEU has it for cs-en"),
+        (
+            COMMENTARY,
+            ("en", "fr"),
+            rf"the corpus {COMMENTARY} has no language pair en-fr\. It has deu-eng",
+        ),
+        (
+            "wmt17",
+            ("en", "fr"),
+            r"the test set wmt17 has no language pair en-fr\. sacreBLEU has it for cs-en",
+        ),
         ("nc11", ("en", "fr"), r"the corpus nc11 has no language pair en-fr"),
         (COMMENTARY, ("en", "xx"), r"has no language pair en-xx"),
         ("a-b-c-d-e", ("en", "de"), r"'a-b-c-d-e' is not an id of mtdata\. Ids look like"),
@@ -163,7 +192,9 @@ def test_a_corpus_that_is_not_there_is_refused_before_any_download(server, name,
 
 
 def test_a_data_set_in_a_format_that_nobody_reads_is_refused():
-    with pytest.raises(SynmtError, match=r"in a format that synmt does not read \(hfds\).*mtdata get"):
+    with pytest.raises(
+        SynmtError, match=r"in a format that synmt does not read \(hfds\).*mtdata get"
+    ):
         mtdata_index.find_entry("Google-wmt24pp-1-eng-bul_BG")
 
 
@@ -178,13 +209,17 @@ def test_without_a_network_one_message_lists_everything(server, monkeypatch):
 
 
 def test_what_would_be_done_is_known_before(server):
-    text = recipe(train=[COMMENTARY, CRAWL, {"id": COMMENTARY, "lines": 3}], valid=NEWSTEST, test=["wmt17"])
+    text = recipe(
+        train=[COMMENTARY, CRAWL, {"id": COMMENTARY, "lines": 3}], valid=NEWSTEST, test=["wmt17"]
+    )
     steps = estimates(text, "en", "de")
-    assert [(step.what.partition(" ")[0], step.state) for step in steps] == [("download", "to do")] * 4 + [
-        ("build", "to do")
-    ] * 4
+    assert [(step.what.partition(" ")[0], step.state) for step in steps] == [
+        ("download", "to do")
+    ] * 4 + [("build", "to do")] * 4
     sizes = {step.what.rpartition("/")[2]: step.size for step in steps[:4]}
-    assert sizes == {name.rpartition("/")[2]: len(content) for name, content in public_files().items()}
+    assert sizes == {
+        name.rpartition("/")[2]: len(content) for name, content in public_files().items()
+    }
     assert find_corpus(text, "en", "de") is None
     corpus = resolve(text, "en", "de")
     assert estimates(text, "en", "de") == []
@@ -209,7 +244,11 @@ def test_a_step_that_would_fail_says_why(server, monkeypatch):
 
 
 def test_the_counts_of_papers_are_known_for_whole_texts(own):
-    assert stated_counts(recipe(name="nc11")) == {"train": 238_843, "valid": 2_169, "newstest2016": 2_999}
+    assert stated_counts(recipe(name="nc11")) == {
+        "train": 238_843,
+        "valid": 2_169,
+        "newstest2016": 2_999,
+    }
     parts = recipe(train=["nc11", own], valid={"id": "nc11", "lines": 5}, test=["nc11"])
     assert stated_counts(parts) == {"newstest2016": 2_999}
 
@@ -219,7 +258,9 @@ def test_an_archive_that_breaks_while_it_is_read_leaves_nothing_behind(server, t
     server.files[name] = server.files[name][:-20]
     with pytest.raises(SynmtError, match=r"tsv\.gz: the file is damaged"):
         resolve(recipe(train=COMMENTARY, valid=NEWSTEST), "en", "de")
-    assert [path.name for path in (tmp_path / "cache" / "corpora").iterdir()] == [f".{COMMENTARY}.lock"]
+    assert [path.name for path in (tmp_path / "cache" / "corpora").iterdir()] == [
+        f".{COMMENTARY}.lock"
+    ]
 
 
 def test_a_known_corpus_is_a_part_like_any_other(tmp_path, monkeypatch):
@@ -228,7 +269,9 @@ def test_a_known_corpus_is_a_part_like_any_other(tmp_path, monkeypatch):
         for language in ("en", "de"):
             (tmp_path / "nc11").mkdir(exist_ok=True)
             (tmp_path / "nc11" / f"{split}.{language}").write_text(f"{language}\n" * size)
-    corpus = resolve(recipe(train=[{"id": "nc11", "lines": 4}], valid="nc11", test=["nc11"]), "en", "de")
+    corpus = resolve(
+        recipe(train=[{"id": "nc11", "lines": 4}], valid="nc11", test=["nc11"]), "en", "de"
+    )
     assert len(read(corpus.train)[0]) == 4
     assert corpus.valid.source == tmp_path / "nc11" / "newstest2015.en"
     assert {name: len(read(files)[0]) for name, files in corpus.test.items()} == {"newstest2016": 3}
@@ -256,28 +299,46 @@ def test_valid_and_test_replace_those_of_a_corpus_by_name(tmp_path, monkeypatch)
     # what is replaced is not built
     text = recipe(name="nc11", test={"mine": mine})
     corpus = resolve(text, "en", "de")
-    assert (corpus.name, read(corpus.train)[0], read(corpus.valid)[0]) == ("nc11", ["train en"], ["newstest2015 en"])
+    assert (corpus.name, read(corpus.train)[0], read(corpus.valid)[0]) == (
+        "nc11",
+        ["train en"],
+        ["newstest2015 en"],
+    )
     assert {name: read(files)[1] for name, files in corpus.test.items()} == {"mine": ["mine de"]}
     assert items.test_names(text, "en", "de") == ("mine",)
-    assert read(resolve(recipe(name="nc11", valid=mine, test={"a": mine}), "en", "de").valid)[0] == ["mine en"]
+    assert read(resolve(recipe(name="nc11", valid=mine, test={"a": mine}), "en", "de").valid)[
+        0
+    ] == ["mine en"]
 
 
-def test_what_a_corpus_by_name_lacks_and_what_replaces_its_test_are_named_together(server, monkeypatch):
+def test_what_a_corpus_by_name_lacks_and_what_replaces_its_test_are_named_together(
+    server, monkeypatch
+):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     text = recipe(name="nc11", test=["wmt17"])
-    with pytest.raises(SynmtError, match=r"(?s)3 files of this.*nc-v11\.tgz.*wmt15/test\.tgz.*wmt17.*test\.tgz"):
+    with pytest.raises(
+        SynmtError, match=r"(?s)3 files of this.*nc-v11\.tgz.*wmt15/test\.tgz.*wmt17.*test\.tgz"
+    ):
         resolve(text, "en", "de")
     assert items.test_names(text, "en", "de") == ("wmt17",)
 
 
 def test_valid_and_test_replace_those_of_a_folder(tmp_path):
     mine = nc11_and(tmp_path)
-    corpus = resolve(recipe(folder=str(tmp_path / "nc11"), valid=mine, test={"news": mine}), "en", "de")
-    assert (corpus.name, corpus.valid.source.name, list(corpus.test)) == ("nc11", "mine.en", ["news"])
+    corpus = resolve(
+        recipe(folder=str(tmp_path / "nc11"), valid=mine, test={"news": mine}), "en", "de"
+    )
+    assert (corpus.name, corpus.valid.source.name, list(corpus.test)) == (
+        "nc11",
+        "mine.en",
+        ["news"],
+    )
 
 
 def test_a_corpus_that_a_person_must_provide_is_asked_for_before_any_download(server):
-    with pytest.raises(SynmtError, match="the corpus wat-enja is built from files that are not on this machine"):
+    with pytest.raises(
+        SynmtError, match="the corpus wat-enja is built from files that are not on this machine"
+    ):
         resolve(recipe(train=["wat-enja", "OPUS-ecb-v1-deu-eng"], valid="wat-enja"), "en", "ja")
     assert not server.requests
 
@@ -321,7 +382,10 @@ def test_changed_files_make_another_text(own, tmp_path, monkeypatch):
 def test_text_in_utf8_that_has_the_replacement_character_is_not_called_something_else(own, caplog):
     Path(own["source"]).write_text("cut \ufffd\n" * 10, encoding="utf-8")
     resolve(recipe(train=[{**own, "lines": 5}], valid=own), "en", "de")
-    assert "5 pairs have the character \ufffd, which stands for bytes that are not UTF-8" in caplog.text
+    assert (
+        "5 pairs have the character \ufffd, which stands for bytes that are not UTF-8"
+        in caplog.text
+    )
 
 
 def test_one_part_is_not_copied_and_its_weight_is_kept(own):
@@ -344,7 +408,9 @@ def test_both_sides_can_be_of_one_language(own, tmp_path, monkeypatch):
 # drawing
 
 
-@pytest.mark.parametrize(("total", "wanted"), [(1, 1), (10, 1), (10, 10), (10, 0), (200_000, 777), (70_000, 69_999)])
+@pytest.mark.parametrize(
+    ("total", "wanted"), [(1, 1), (10, 1), (10, 10), (10, 0), (200_000, 777), (70_000, 69_999)]
+)
 def test_exactly_as_many_pairs_are_drawn_as_wanted(total, wanted):
     chosen = list(drawn(total, wanted, seed=1))
     assert (len(chosen), sum(chosen)) == (total, wanted)
@@ -352,20 +418,25 @@ def test_exactly_as_many_pairs_are_drawn_as_wanted(total, wanted):
 
 def test_a_small_draw_is_part_of_a_larger_one_and_another_seed_draws_others():
     small, large, other = (
-        {n for n, kept in enumerate(drawn(5000, size, seed)) if kept} for size, seed in [(50, 1), (500, 1), (500, 2)]
+        {n for n, kept in enumerate(drawn(5000, size, seed)) if kept}
+        for size, seed in [(50, 1), (500, 1), (500, 2)]
     )
     assert small < large
     assert len(large & other) < 100
 
 
 def test_every_pair_is_drawn_equally_often():
-    counts = Counter(place for seed in range(400) for place, kept in enumerate(drawn(20, 5, seed)) if kept)
+    counts = Counter(
+        place for seed in range(400) for place, kept in enumerate(drawn(20, 5, seed)) if kept
+    )
     # 400 draws of a quarter: 100 each, with a standard deviation of 8.7
     assert all(60 < counts[place] < 140 for place in range(20))
 
 
 def test_drawn_pairs_stay_in_order_and_together(own):
-    corpus = resolve(recipe(train={**own, "fraction": 0.4, "seed": 7}, valid={**own, "lines": 2}), "en", "de")
+    corpus = resolve(
+        recipe(train={**own, "fraction": 0.4, "seed": 7}, valid={**own, "lines": 2}), "en", "de"
+    )
     source, target = read(corpus.train)
     numbers = [int(line.split()[1]) for line in source]
     assert len(numbers) == 4
@@ -375,7 +446,9 @@ def test_drawn_pairs_stay_in_order_and_together(own):
 
 
 def test_more_pairs_than_there_are_cannot_be_drawn(own):
-    with pytest.raises(UsageError, match=r"own\.en: `lines: 11` is more than the 10 pairs that it has"):
+    with pytest.raises(
+        UsageError, match=r"own\.en: `lines: 11` is more than the 10 pairs that it has"
+    ):
         resolve(recipe(train={**own, "lines": 11}, valid=own), "en", "de")
 
 
@@ -399,35 +472,83 @@ FILES = {"source": "a.en", "target": "a.de"}
             {"train": {**FILES, "id": "nc11"}, "valid": "wmt17"},
             r"corpus\.train: give either `id`, or `source` and `target`",
         ),
-        ({"train": [FILES, {"source": "a.en"}], "valid": "wmt17"}, r"corpus\.train\.1: `source` and `target` belong"),
-        ({"train": {"weight": 2}, "valid": "wmt17"}, r"corpus\.train: give either `id`, or `source` and `target`"),
-        ({"train": {**FILES, "fraction": 0.5, "lines": 3}, "valid": "wmt17"}, "give `lines` or `fraction`, not both"),
-        ({"train": {**FILES, "fraction": 0}, "valid": "wmt17"}, r"corpus\.train\.fraction: must be more than 0"),
+        (
+            {"train": [FILES, {"source": "a.en"}], "valid": "wmt17"},
+            r"corpus\.train\.1: `source` and `target` belong",
+        ),
+        (
+            {"train": {"weight": 2}, "valid": "wmt17"},
+            r"corpus\.train: give either `id`, or `source` and `target`",
+        ),
+        (
+            {"train": {**FILES, "fraction": 0.5, "lines": 3}, "valid": "wmt17"},
+            "give `lines` or `fraction`, not both",
+        ),
+        (
+            {"train": {**FILES, "fraction": 0}, "valid": "wmt17"},
+            r"corpus\.train\.fraction: must be more than 0",
+        ),
         *(
-            ({"train": {**FILES, "tag": tag}, "valid": "wmt17"}, r"`tag` must be plain letters in angle brackets")
+            (
+                {"train": {**FILES, "tag": tag}, "valid": "wmt17"},
+                r"`tag` must be plain letters in angle brackets",
+            )
             for tag in ("BT", "<B T>", "<>", "< BT>", "<BT> ", "<ＢＴ>", "<s>", "</s>", "<unk>")
         ),
         ({"train": {**FILES, "weight": 1e9}, "valid": "wmt17"}, r"corpus\.train\.weight: .*1000"),
         ({"train": {**FILES, "weight": -0.5}, "valid": "wmt17"}, r"corpus\.train\.weight: .*0"),
-        ({"train": [{"id": "nc11", "weight": 0}] * 2, "valid": "wmt17"}, "`train` needs a `weight` above 0"),
-        ({"train": "nc11", "valid": {"id": "wmt17", "weight": 2}}, "`weight` and `tag` are for train, not for valid"),
-        ({"train": "nc11", "valid": "wmt17", "test": {"a": {**FILES, "tag": "<a>"}}}, r"for train, not for test\.a"),
-        ({"train": {**FILES, "lines": 3, "source_parses": "a.conllu"}, "valid": "wmt17"}, "source_parses need files"),
-        ({"train": ["nc11", {**FILES, "labels": "a.tsv"}], "valid": "wmt17"}, "several parts, so none can have labels"),
+        (
+            {"train": [{"id": "nc11", "weight": 0}] * 2, "valid": "wmt17"},
+            "`train` needs a `weight` above 0",
+        ),
+        (
+            {"train": "nc11", "valid": {"id": "wmt17", "weight": 2}},
+            "`weight` and `tag` are for train, not for valid",
+        ),
+        (
+            {"train": "nc11", "valid": "wmt17", "test": {"a": {**FILES, "tag": "<a>"}}},
+            r"for train, not for test\.a",
+        ),
+        (
+            {"train": {**FILES, "lines": 3, "source_parses": "a.conllu"}, "valid": "wmt17"},
+            "source_parses need files",
+        ),
+        (
+            {"train": ["nc11", {**FILES, "labels": "a.tsv"}], "valid": "wmt17"},
+            "several parts, so none can have labels",
+        ),
         ({"train": "nc11", "valid": "wmt17", "test": [FILES]}, "files in `test` need a name"),
-        ({"train": "nc11", "valid": "wmt17", "test": ["wmt17", "wmt17"]}, "`test` has the same test set twice"),
+        (
+            {"train": "nc11", "valid": "wmt17", "test": ["wmt17", "wmt17"]},
+            "`test` has the same test set twice",
+        ),
         (
             {"train": [{"id": "nc11", "wieght": 2}], "valid": "wmt17"},
             r"corpus\.train\.0 has no key 'wieght'.*'weight'\?",
         ),
-        ({"train": {"id": "nc11", "wieght": 2}, "valid": "wmt17"}, r"corpus\.train has no key 'wieght'.*'weight'\?"),
-        ({"train": ["nc11", 5], "valid": "wmt17"}, r"corpus\.train\.1: must be a section with keys.*not 5"),
+        (
+            {"train": {"id": "nc11", "wieght": 2}, "valid": "wmt17"},
+            r"corpus\.train has no key 'wieght'.*'weight'\?",
+        ),
+        (
+            {"train": ["nc11", 5], "valid": "wmt17"},
+            r"corpus\.train\.1: must be a section with keys.*not 5",
+        ),
         *(
-            ({"train": FILES, "valid": FILES, "test": {name: FILES}}, rf"'{re.escape(name)}' cannot be the name of")
+            (
+                {"train": FILES, "valid": FILES, "test": {name: FILES}},
+                rf"'{re.escape(name)}' cannot be the name of",
+            )
             for name in ("train", "valid", "../x", "a/b", ".", "")
         ),
-        ({"train": "nc11", "valid": "nc11", "test": {"train": "nc11"}}, r"'train' cannot be the name of a test set"),
-        ({"name": "nc11", "train": "nc11", "valid": "wmt17"}, r"here: name, train \(corpus\.name=null removes one\)"),
+        (
+            {"train": "nc11", "valid": "nc11", "test": {"train": "nc11"}},
+            r"'train' cannot be the name of a test set",
+        ),
+        (
+            {"name": "nc11", "train": "nc11", "valid": "wmt17"},
+            r"here: name, train \(corpus\.name=null removes one\)",
+        ),
     ],
 )
 def test_a_text_that_makes_no_sense_is_refused(corpus, message):
@@ -438,18 +559,29 @@ def test_a_text_that_makes_no_sense_is_refused(corpus, message):
 @pytest.mark.parametrize("change", [{"weight": 2}, {"tag": "<BT>"}])
 def test_two_tasks_and_weights_or_tags_are_refused_together(change):
     values = {"name": "r", "source": "en", "target": "de", "tasks": {"parsing": "bracketings"}}
-    with pytest.raises(UsageError, match=r"`tasks\.parsing` needs a training text without weights and tags"):
-        check_recipe({**values, "corpus": {"train": ["nc11", {"id": CRAWL, **change}], "valid": "wmt17"}}, where="r")
+    with pytest.raises(
+        UsageError, match=r"`tasks\.parsing` needs a training text without weights and tags"
+    ):
+        check_recipe(
+            {**values, "corpus": {"train": ["nc11", {"id": CRAWL, **change}], "valid": "wmt17"}},
+            where="r",
+        )
 
 
 def test_every_form_of_a_recipe_is_read_back_from_its_values():
     forms = [
         {"train": FILES, "valid": FILES, "test": {"news": FILES}},
         {"train": COMMENTARY, "valid": "nc11", "test": "wmt17"},
-        {"train": [COMMENTARY, {"id": CRAWL, "weight": 2, "lines": 5}], "valid": "wmt16", "test": ["wmt17", "wmt18"]},
+        {
+            "train": [COMMENTARY, {"id": CRAWL, "weight": 2, "lines": 5}],
+            "valid": "wmt16",
+            "test": ["wmt17", "wmt18"],
+        },
     ]
     for form in forms:
-        whole = check_recipe({"name": "r", "source": "en", "target": "de", "corpus": form}, where="r.yaml")
+        whole = check_recipe(
+            {"name": "r", "source": "en", "target": "de", "corpus": form}, where="r.yaml"
+        )
         assert check_recipe(recipe_values(whole), where="again") == whole
     assert list(whole.corpus.test) == ["wmt17", "wmt18"]
     assert whole.corpus.train[1] == CorpusItem(id=CRAWL, weight=2.0, lines=5)
@@ -457,7 +589,10 @@ def test_every_form_of_a_recipe_is_read_back_from_its_values():
 
 def test_two_test_sets_of_one_name_are_refused(own):
     both = ["Statmt-newstest_ende-2016-eng-deu", "Statmt-newstest_deen-2016-deu-eng"]
-    with pytest.raises(UsageError, match=r"corpus\.test: two test sets have the same name: newstest2016, newstest2016"):
+    with pytest.raises(
+        UsageError,
+        match=r"corpus\.test: two test sets have the same name: newstest2016, newstest2016",
+    ):
         resolve(recipe(train=own, valid=own, test=both), "en", "de")
 
 
@@ -467,12 +602,15 @@ def test_two_test_sets_of_one_name_are_refused(own):
 def test_an_id_without_mtdata_names_the_extra(server, monkeypatch):
     for module in ("mtdata", "mtdata.entry"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(SynmtError, match=r"need mtdata, which cannot be imported.*pip install 'synmt\[mtdata\]'`$"):
+    with pytest.raises(
+        SynmtError, match=r"need mtdata, which cannot be imported.*pip install 'synmt\[mtdata\]'`$"
+    ):
         resolve(recipe(train=COMMENTARY, valid="wmt17"), "en", "de")
 
 
 def test_mtdata_makes_its_index_and_leaves_no_trace(tmp_path):
-    """It would configure the root logger, write into the home folder and run files of the working directory."""
+    """It would configure the root logger, write into the home folder and run files of the working
+    directory."""
     (tmp_path / "mtdata_surprise.py").write_text("raise SystemExit('it was run')\n")
     script = (
         "import logging\nfrom synmt.corpora.mtdata_index import find_entry, same_language\n"
@@ -481,11 +619,25 @@ def test_mtdata_makes_its_index_and_leaves_no_trace(tmp_path):
         "print(logging.getLogger().handlers, logging.getLogger().level)\n"
     )
     cache = tmp_path / "cache"
-    environment = {"HOME": str(tmp_path), "PYTHONPATH": str(INDEX.parents[1]), "PATH": "", "SYNMT_CACHE": str(cache)}
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    environment = {
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(INDEX.parents[1]),
+        "PATH": "",
+        "SYNMT_CACHE": str(cache),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     assert done.stderr == ""
     address, languages, logger = done.stdout.splitlines()
-    assert address == "http://data.statmt.org/news-commentary/v16/training/news-commentary-v16.de-en.tsv.gz"
+    assert (
+        address
+        == "http://data.statmt.org/news-commentary/v16/training/news-commentary-v16.de-en.tsv.gz"
+    )
     assert (languages, logger) == ("True False", f"[] {logging.WARNING}")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "mtdata_surprise.py"]
     [index] = (cache / "mtdata").glob("index-*.jsonl")

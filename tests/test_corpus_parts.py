@@ -1,4 +1,5 @@
-"""The parts of a training text: what an epoch reads by their weights, and the tags before their sources."""
+"""The parts of a training text: what an epoch reads by their weights, and the tags before their
+sources."""
 
 from collections import Counter
 from dataclasses import replace
@@ -44,7 +45,10 @@ TRAINING = TrainingRecipe(batch_tokens=80)
 
 
 def recipe_of(**sections):
-    own = {"vocabulary": {"size": 90, "byte_fallback": False}, "filters": {"max_words": 5, "duplicates": True}}
+    own = {
+        "vocabulary": {"size": 90, "byte_fallback": False},
+        "filters": {"max_words": 5, "duplicates": True},
+    }
     return small_recipe(**own | sections)
 
 
@@ -87,8 +91,13 @@ def test_the_rows_of_many_epochs_are_as_many_as_the_weight_says(weight, rows):
         assert counts.keys() <= set(range(5, 5 + rows))
         # none more often than the others by two
         assert {counts[row] for row in range(5, 5 + rows)} <= {int(weight), int(weight) + 1}
-        assert len(set(zip(epoch.rows.tolist(), epoch.copies.tolist(), strict=True))) == len(epoch.rows)
-        assert all(copy < counts[row] for row, copy in zip(epoch.rows.tolist(), epoch.copies.tolist(), strict=True))
+        assert len(set(zip(epoch.rows.tolist(), epoch.copies.tolist(), strict=True))) == len(
+            epoch.rows
+        )
+        assert all(
+            copy < counts[row]
+            for row, copy in zip(epoch.rows.tolist(), epoch.copies.tolist(), strict=True)
+        )
 
 
 def test_each_epoch_draws_other_rows_and_each_row_equally_often():
@@ -135,14 +144,21 @@ def test_a_stream_with_weights_can_be_taken_up_anywhere(tmp_path, corpus):
     assert whole[-1][1].epoch > 1
     for at in (5, 77, 120):
         again = islice(reader.forever(whole[at][1]), 10)
-        assert [batch.lines for batch, _ in again] == [batch.lines for batch, _ in whole[at + 1 : at + 11]]
+        assert [batch.lines for batch, _ in again] == [
+            batch.lines for batch, _ in whole[at + 1 : at + 11]
+        ]
 
 
 def test_processes_share_the_rows_of_an_epoch(tmp_path, corpus):
     split = prepared(tmp_path / "data", corpus).split("train")
     alone = epochs(Reader(split, TRAINING, parts=PARTS), 1)[0]
-    shared = [epochs(Reader(split, TRAINING, rank=rank, processes=2, parts=PARTS), 1)[0] for rank in range(2)]
-    assert [batch for pair in zip(*shared, strict=True) for batch in pair] == alone[: len(alone) // 2 * 2]
+    shared = [
+        epochs(Reader(split, TRAINING, rank=rank, processes=2, parts=PARTS), 1)[0]
+        for rank in range(2)
+    ]
+    assert [batch for pair in zip(*shared, strict=True) for batch in pair] == alone[
+        : len(alone) // 2 * 2
+    ]
 
 
 def test_an_epoch_without_rows_is_left_out(tmp_path, corpus):
@@ -155,7 +171,11 @@ def test_an_epoch_without_rows_is_left_out(tmp_path, corpus):
 def test_weights_of_zero_only_are_refused(tmp_path, corpus):
     split = prepared(tmp_path / "data", corpus).split("train")
     with pytest.raises(SynmtError, match="no pair of the training text has a weight above 0"):
-        next(Reader(split, TRAINING, parts=[replace(part, weight=0) for part in PARTS]).forever(Position()))
+        next(
+            Reader(split, TRAINING, parts=[replace(part, weight=0) for part in PARTS]).forever(
+                Position()
+            )
+        )
 
 
 def test_weights_do_not_prepare_the_text_again_but_tags_do(tmp_path, corpus):
@@ -203,7 +223,9 @@ def test_the_sources_of_a_part_begin_with_its_tag(tmp_path, corpus, kind, joint)
 @pytest.mark.parametrize("kind", ["bpe", "word"])
 def test_a_vocabulary_without_the_tag_is_refused(kind):
     texts = [pair[0] for pair in NEWS]
-    vocabulary = train_vocabulary(texts, VocabularyRecipe(size=40, kind=kind, byte_fallback=False), ("<A>",))
+    vocabulary = train_vocabulary(
+        texts, VocabularyRecipe(size=40, kind=kind, byte_fallback=False), ("<A>",)
+    )
     assert vocabulary.pieces([vocabulary.tag_number("<A>")])[0].endswith("<A>")
     with pytest.raises(SynmtError, match="the vocabulary has no tag <BT>"):
         vocabulary.tag_number("<BT>")
@@ -211,12 +233,17 @@ def test_a_vocabulary_without_the_tag_is_refused(kind):
 
 @pytest.mark.parametrize(("size", "words"), [(40, "b a c d"), (9, "b a c d"), (8, "b a c")])
 def test_a_tag_takes_the_place_of_a_word_only_where_there_is_no_room(size, words):
-    vocabulary = train_vocabulary(["b b b a a c c d"], VocabularyRecipe(size=size, kind="word"), ("<A>",))
+    vocabulary = train_vocabulary(
+        ["b b b a a c c d"], VocabularyRecipe(size=size, kind="word"), ("<A>",)
+    )
     assert vocabulary.pieces(range(4, len(vocabulary))) == ["<A>", *words.split()]
 
 
 def test_filters_and_vocabulary_see_the_text_without_tags(tmp_path, corpus):
-    tagged, plain = prepared(tmp_path / "a", corpus), prepared(tmp_path / "b", replace(corpus, parts=()))
+    tagged, plain = (
+        prepared(tmp_path / "a", corpus),
+        prepared(tmp_path / "b", replace(corpus, parts=())),
+    )
     reasons = tagged.facts["splits"]["train"]["reasons"]
     assert reasons == plain.facts["splits"]["train"]["reasons"]
     assert (reasons["duplicate"], reasons["too long (words)"], reasons["empty"]) == (2, 1, 1)
@@ -228,7 +255,10 @@ def test_the_tag_belongs_to_no_word(tmp_path, corpus):
     files = {}
     for split, texts in corpus.splits().items():
         lines = texts.source.read_text(encoding="utf-8").split("\n")[:-1]
-        blocks = (format_conllu(flat_parse(line), line, number) for number, line in enumerate(lines, start=1))
+        blocks = (
+            format_conllu(flat_parse(line), line, number)
+            for number, line in enumerate(lines, start=1)
+        )
         files[split] = tmp_path / f"{split}.conllu"
         files[split].write_text("".join(blocks), encoding="utf-8")
     annotate(data.folder, corpus, files, parser={"parser": "flat"})
@@ -246,7 +276,17 @@ def test_lines_without_a_part_are_refused(tmp_path, corpus):
 
 
 def test_each_line_has_the_tag_of_its_part():
-    parts = (CorpusPart("a", 2), CorpusPart("none", 0, tag="<N>"), CorpusPart("b", 1, tag="<B>"), CorpusPart("c", 1))
+    parts = (
+        CorpusPart("a", 2),
+        CorpusPart("none", 0, tag="<N>"),
+        CorpusPart("b", 1, tag="<B>"),
+        CorpusPart("c", 1),
+    )
     assert part_tags((*parts, CorpusPart("d", 1, tag="<B>"))) == ("<N>", "<B>")
     assert tags_of_lines(parts, np.arange(4)) == ["", "", "<B>", ""]
-    assert rows_of_parts(parts, np.array([1, 2, 3])) == [range(1), range(1, 1), range(1, 2), range(2, 3)]
+    assert rows_of_parts(parts, np.array([1, 2, 3])) == [
+        range(1),
+        range(1, 1),
+        range(1, 2),
+        range(2, 3),
+    ]

@@ -23,13 +23,28 @@ def write_run(folder, *, seconds=60.0, last=25, losses=(3.0, 2.0)):
     """Write a run whose log has a record every 10 steps, and that stopped at step 25."""
     run = Run(folder)
     folder.mkdir(parents=True)
-    run.write_info(status="finished", steps=last, parsing={"source": {"words": 900, "processor_seconds": 6.0}})
+    run.write_info(
+        status="finished", steps=last, parsing={"source": {"words": 900, "processor_seconds": 6.0}}
+    )
     save_file({"a": np.zeros((3, 4), np.float32), "b": np.zeros(5, np.float32)}, run.weights)
     steps = [
-        {"kind": "step", "step": step, "seconds": seconds, "processor_seconds": 2 * seconds, "tokens": 1000, **other}
-        for step, other in ((10, {"memory": 5e6, "joules": 7200}), (20, {"memory": 8e6, "joules": 7200}))
+        {
+            "kind": "step",
+            "step": step,
+            "seconds": seconds,
+            "processor_seconds": 2 * seconds,
+            "tokens": 1000,
+            **other,
+        }
+        for step, other in (
+            (10, {"memory": 5e6, "joules": 7200}),
+            (20, {"memory": 8e6, "joules": 7200}),
+        )
     ]
-    valid = [{"kind": "validation", "step": 10 * place, "loss": loss} for place, loss in enumerate(losses, start=1)]
+    valid = [
+        {"kind": "validation", "step": 10 * place, "loss": loss}
+        for place, loss in enumerate(losses, start=1)
+    ]
     end = [{"kind": "end", "step": last, "reason": "max_steps"}]
     run.log.write_text("".join(json.dumps(one) + "\n" for one in (*steps, *valid, *end)))
     for name in ("test", "hard"):
@@ -48,11 +63,18 @@ def test_the_cost_of_a_run_is_what_its_files_say(tmp_path):
     assert (cost.tokens, cost.memory) == (2500, 8e6)
     assert (cost.parsed_words, cost.parse_processor_seconds) == (900, 6.0)
     assert (cost.sentences, cost.translation_processor_seconds) == (100, 10.0)
-    assert (cost.best_loss, *(first_step(cost.validation, loss) for loss in (2.5, 1.0))) == (2.0, 20, None)
+    assert (cost.best_loss, *(first_step(cost.validation, loss) for loss in (2.5, 1.0))) == (
+        2.0,
+        20,
+        None,
+    )
 
 
 def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
-    plain, other = run_cost(write_run(tmp_path / "a")), run_cost(write_run(tmp_path / "b", seconds=80, losses=(1.9, 1)))
+    plain, other = (
+        run_cost(write_run(tmp_path / "a")),
+        run_cost(write_run(tmp_path / "b", seconds=80, losses=(1.9, 1))),
+    )
     systems = [("plain", [plain]), ("pascal", [plain, other])]
     table = cost_table(systems)
     columns, (first, second) = [column.title for column in table.columns], shown_rows(table)
@@ -73,7 +95,8 @@ def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
     assert (shown["training"], shown["steps to loss"]) == ("2 min 55 s", "15")
     assert any("2.000, the best of plain" in line for line in table.explanations())
     assert cost_line(Run(tmp_path / "a")) == (
-        "17 weights, training 2 min 30 s; in processor time: parsing 6 s, translation 10.0 sentences/s"
+        "17 weights, training 2 min 30 s; in processor time: parsing 6 s, translation 10.0 "
+        "sentences/s"
     )
 
 
@@ -101,7 +124,10 @@ def test_a_run_of_an_older_version_has_what_it_wrote(tmp_path):
 
 def test_a_side_of_unknown_time_makes_the_cost_of_parsing_unknown(tmp_path):
     run = write_run(tmp_path / "a")
-    old, new = {"words": 9000, "seconds": 3.0, "processes": 2}, {"words": 900, "processor_seconds": 6.0}
+    old, new = (
+        {"words": 9000, "seconds": 3.0, "processes": 2},
+        {"words": 900, "processor_seconds": 6.0},
+    )
     run.write_info(parsing={"source": old, "target": new})
     assert (run_cost(run).parsed_words, run_cost(run).parse_processor_seconds) == (None, None)
     run.write_info(parsing={"source": new, "target": new})
@@ -137,7 +163,12 @@ def test_files_have_no_cost(tmp_path):
 def test_the_costs_follow_the_scores_in_a_table_of_their_own(tmp_path):
     for name, hypothesis in (("a", "ein Hund bellt laut"), ("b", "eine Katze schläft hier")):
         run = make_run(tmp_path / name, parser=False)
-        write_tests(run, ["a", "b"], ["ein Hund bellt laut", "die Katze schläft hier"], [hypothesis, hypothesis])
+        write_tests(
+            run,
+            ["a", "b"],
+            ["ein Hund bellt laut", "die Katze schläft hier"],
+            [hypothesis, hypothesis],
+        )
     options = ["--cost", "--format", "tsv", "--metrics", "bleu"]
     shown = succeed("score", tmp_path / "a", tmp_path / "b", *options).stdout.decode()
     scores, *_, costs = shown.split("\n\n")

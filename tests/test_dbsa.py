@@ -1,4 +1,5 @@
-"""Dependency-based self-attention against a slow loop written from the paper's equations, on both sides."""
+"""Dependency-based self-attention against a slow loop written from the paper's equations, on both
+sides."""
 
 import math
 
@@ -38,7 +39,8 @@ def with_special(side, word_of):
 
 
 def slow_chain(parse, word_of):
-    """The next piece of the word; after its last, the first piece of the parent, or itself for the root."""
+    """The next piece of the word; after its last, the first piece of the parent, or itself for the
+    root."""
     gold = []
     for position, word in enumerate(word_of):
         later = [j for j, other in enumerate(word_of) if other == word and j > position]
@@ -58,13 +60,19 @@ def random_sentences(side, seed):
 
 def padded(sentences):
     """Put the two signals side by side, computed by our own loop; padding is not a word."""
-    chain = pad_sequence([torch.tensor(slow_chain(*sentence)) for sentence in sentences], batch_first=True)
+    chain = pad_sequence(
+        [torch.tensor(slow_chain(*sentence)) for sentence in sentences], batch_first=True
+    )
     words = [torch.from_numpy(word_of) for _, word_of in sentences]
     return {"parent_chain": chain, "word": pad_sequence(words, batch_first=True, padding_value=-1)}
 
 
 def mask_of(side, lengths):
-    return causal_mask(max(lengths), torch.device("cpu")) if side == "target" else padding_mask(*lengths)
+    return (
+        causal_mask(max(lengths), torch.device("cpu"))
+        if side == "target"
+        else padding_mask(*lengths)
+    )
 
 
 def random_variant(side, heads=2):
@@ -92,7 +100,9 @@ def test_dbsa_equals_loops_over_the_equation_on_random_trees_gradients_too(side,
     real = padding_mask(*lengths).mT
     terms = random_terms(3, heads, max(lengths), 4, mask_of(side, lengths), seed=heads)
     output = attend(dbsa.edit(terms, syntax))
-    slow_output, loss = slow_dbsa(syntax.signals, terms, dbsa.biaffine.weight, dbsa.biaffine.key_bias)
+    slow_output, loss = slow_dbsa(
+        syntax.signals, terms, dbsa.biaffine.weight, dbsa.biaffine.key_bias
+    )
     fast = torch.cat(((output * real).flatten(), syntax.losses[f"dbsa.{side}.4"][None]))
     slow = torch.cat(((slow_output * real).flatten(), 0.7 * loss[None]))
     assert_same_with_gradients(fast, slow, (terms.q, terms.k, terms.v, *dbsa.biaffine.parameters()))
@@ -110,12 +120,15 @@ def test_the_signals_are_those_of_our_own_loop(side):
 def loss_of_equal_scores(side):
     sentence = MONKEY, with_special(side, MONKEY_WORD_OF)
     syntax = Syntax(padded([sentence]))
-    Dbsa(place(side, heads=1)).edit(alike_terms(torch.zeros(1, 1, 8, 4), mask_of(side, [8])), syntax)
+    Dbsa(place(side, heads=1)).edit(
+        alike_terms(torch.zeros(1, 1, 8, 4), mask_of(side, [8])), syntax
+    )
     return syntax.losses[f"dbsa.{side}.4"].item()
 
 
 def test_the_chain_of_the_monkey():
-    # 0 ▁The 1 ▁mon 2 key 3 ▁eats 4 ▁a 5 ▁ban 6 ana 7 </s>: mon -> key -> eats, ban -> ana -> eats, eats -> itself
+    # 0 ▁The 1 ▁mon 2 key 3 ▁eats 4 ▁a 5 ▁ban 6 ana 7 </s>: mon -> key -> eats, ban -> ana -> eats,
+    # eats -> itself
     assert slow_chain(MONKEY, with_special("source", MONKEY_WORD_OF)) == [1, 2, 3, 3, 5, 6, 3, 7]
     # 0 <s> 1 ▁The 2 ▁mon 3 key 4 ▁eats 5 ▁a 6 ▁ban 7 ana
     assert slow_chain(MONKEY, with_special("target", MONKEY_WORD_OF)) == [0, 2, 3, 4, 4, 6, 7, 4]
@@ -127,7 +140,8 @@ def test_the_source_of_the_monkey_teaches_every_piece_but_eos():
 
 
 def test_the_target_of_the_monkey_teaches_only_parents_that_are_not_in_the_future():
-    # only ▁eats (itself, among <s> to ▁eats: 5) and ana (▁eats, among 8) have a parent that they may see
+    # only ▁eats (itself, among <s> to ▁eats: 5) and ana (▁eats, among 8) have a parent that they
+    # may see
     assert loss_of_equal_scores("target") == pytest.approx(math.log(5) + math.log(8))
 
 
@@ -148,9 +162,16 @@ def test_a_head_learns_the_parents_of_the_monkey(side):
     assert losses[0] > 2
     assert losses[-1] < 0.05
     q, k, v = (split_heads(part, 2) for part in attention.project(x).chunk(3, -1))
-    found = dbsa.edit(Terms(x, q, k, v, mask).heads(0, 1), Syntax({})).scores().argmax(-1)[0, 0].tolist()
+    found = (
+        dbsa.edit(Terms(x, q, k, v, mask).heads(0, 1), Syntax({}))
+        .scores()
+        .argmax(-1)[0, 0]
+        .tolist()
+    )
     gold = slow_chain(MONKEY, word_of)
-    taught = [t for t, word in enumerate(word_of) if word >= 0 and (side == "source" or gold[t] <= t)]
+    taught = [
+        t for t, word in enumerate(word_of) if word >= 0 and (side == "source" or gold[t] <= t)
+    ]
     assert len(taught) == (7 if side == "source" else 2)
     assert [found[t] for t in taught] == [gold[t] for t in taught]
 
@@ -180,8 +201,12 @@ def test_dbsa_reads_no_parse_to_translate():
 
 @pytest.mark.parametrize("side", SIDES)
 def test_by_default_it_is_the_first_head_of_the_fourth_layer(side):
-    layers = small_model({"name": "dbsa", "side": side}, encoder_layers=5, decoder_layers=5).variants[side]
-    assert [(dbsa.place.layer, dbsa.place.first_head, dbsa.place.heads) for dbsa in layers] == [(4, 0, 1)]
+    layers = small_model(
+        {"name": "dbsa", "side": side}, encoder_layers=5, decoder_layers=5
+    ).variants[side]
+    assert [(dbsa.place.layer, dbsa.place.first_head, dbsa.place.heads) for dbsa in layers] == [
+        (4, 0, 1)
+    ]
     assert layers[0].loss_weight == 1.0
 
 

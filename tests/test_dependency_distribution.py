@@ -1,4 +1,5 @@
-"""Labelled dependency distributions against loops over parses, and against numbers worked out by hand."""
+"""Labelled dependency distributions against loops over parses, and against numbers worked out by
+hand."""
 
 import math
 from itertools import chain
@@ -38,7 +39,9 @@ def made(kind, place=THREE, **options):
 
 def warnings(kind, occurrences, **options):
     """List the warnings of a kind with the three groups, if the kind has groups."""
-    return relation_warnings(DependencyDistribution, occurrences, kind=kind, **{**groups_of(kind), **options})
+    return relation_warnings(
+        DependencyDistribution, occurrences, kind=kind, **{**groups_of(kind), **options}
+    )
 
 
 def groups_of(kind):
@@ -60,7 +63,13 @@ def slow_value(parse, kind, head, word, parent):
         there = parse.parents[word] == parent
         return float(there and (kind == "udp" or IN_GROUP.get(parse.relations[word]) == head))
     total = 0.0
-    entries = zip(parse.arcs.words, parse.arcs.parents, parse.arcs.relations, parse.arcs.probabilities, strict=True)
+    entries = zip(
+        parse.arcs.words,
+        parse.arcs.parents,
+        parse.arcs.relations,
+        parse.arcs.probabilities,
+        strict=True,
+    )
     for child, above, number, probability in entries:
         counted = kind == "udd" or IN_GROUP.get(parse.arcs.names[number]) == head
         if (child, above) == (word, parent) and counted:
@@ -75,7 +84,9 @@ def slow_row(tree, kind, head, piece, split):
     if word < 0:
         return None
     return [
-        slow_value(tree.parse, kind, head, word, parent) / (word_of.count(parent) if split else 1) if parent >= 0 else 0
+        slow_value(tree.parse, kind, head, word, parent) / (word_of.count(parent) if split else 1)
+        if parent >= 0
+        else 0
         for parent in word_of
     ]
 
@@ -109,7 +120,9 @@ def test_every_kind_equals_loops_over_the_equation_on_random_trees(kind, softmax
         output = attend(variant.edit(terms, syntax)) * mask.mT
         expected = slow_output(terms, trees, kind, split, softmax)
         leaves = terms.q, terms.k, terms.v
-        assert_same_with_gradients(output, expected, leaves, unused=kind == "lda", rtol=1e-6, atol=1e-6)
+        assert_same_with_gradients(
+            output, expected, leaves, unused=kind == "lda", rtol=1e-6, atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("kind", ["ldd", "lda", "udp"])
@@ -163,17 +176,22 @@ def test_without_labels_the_arcs_of_the_monkey_stand_in_one_matrix_for_all_heads
     torch.testing.assert_close(factor(variant, MONKEY_TREE), expected)
 
 
-@pytest.mark.parametrize(("kind", "place", "value"), [("uldd", SIXTEEN, 1 / 80), ("uudd", PLAIN_PLACE, 1 / 5)])
+@pytest.mark.parametrize(
+    ("kind", "place", "value"), [("uldd", SIXTEEN, 1 / 80), ("uudd", PLAIN_PLACE, 1 / 5)]
+)
 def test_uniform_kinds_give_five_words_the_same_everywhere(kind, place, value):
     # 5 words; 16 groups share the mass with labels
     expected = torch.full((place.heads, 8, 8), value)
     expected[:, :, 7] = 0
     expected[:, 7] = 1
-    torch.testing.assert_close(factor(make_variant(DependencyDistribution, place, kind=kind), MONKEY_TREE), expected)
+    torch.testing.assert_close(
+        factor(make_variant(DependencyDistribution, place, kind=kind), MONKEY_TREE), expected
+    )
 
 
 def sleeping_dog(spelling):
-    """`dogs sleep`, where the parser is 0.6 sure of a subject, 0.3 of an object, 0.1 of a root on the left."""
+    """`dogs sleep`, where the parser is 0.6 sure of a subject, 0.3 of an object, 0.1 of a root on
+    the left."""
     arcs = Arcs(
         words=np.array([0, 0, 0, 1, 1]),
         parents=np.array([1, 1, 0, 1, 0]),
@@ -182,7 +200,9 @@ def sleeping_dog(spelling):
         names=(spelling["nsubj"], spelling["obj"], "root"),
     )
     relations = [spelling["nsubj"], "root"]
-    parse = Parse(["dogs", "sleep"], np.array([[0, 4], [5, 10]]), np.array([1, 1]), relations, arcs=arcs)
+    parse = Parse(
+        ["dogs", "sleep"], np.array([[0, 4], [5, 10]]), np.array([1, 1]), relations, arcs=arcs
+    )
     return Tree(parse, np.array([0, 0, 1]))
 
 
@@ -195,11 +215,17 @@ def sleeping_dog(spelling):
 )
 def test_head_6_reads_subjects_and_head_4_objects_in_either_scheme(groups, spelling):
     # dog s sleep </s>
-    found = factor(make_variant(DependencyDistribution, SIXTEEN, groups=groups), sleeping_dog(spelling))
+    found = factor(
+        make_variant(DependencyDistribution, SIXTEEN, groups=groups), sleeping_dog(spelling)
+    )
     ones = [1.0, 1, 1, 1]
     np.testing.assert_allclose(found[6 - 1], [[0, 0, 0.6, 0], [0, 0, 0.6, 0], [0, 0, 0, 0], ones])
-    np.testing.assert_allclose(found[4 - 1], [[0, 0, 0.3, 0], [0, 0, 0.3, 0], [0.2, 0.2, 0, 0], ones])
-    np.testing.assert_allclose(found[1 - 1], [[0.1, 0.1, 0, 0], [0.1, 0.1, 0, 0], [0, 0, 0.8, 0], ones])
+    np.testing.assert_allclose(
+        found[4 - 1], [[0, 0, 0.3, 0], [0, 0, 0.3, 0], [0.2, 0.2, 0, 0], ones]
+    )
+    np.testing.assert_allclose(
+        found[1 - 1], [[0.1, 0.1, 0, 0], [0.1, 0.1, 0, 0], [0, 0, 0.8, 0], ones]
+    )
 
 
 def test_lda_takes_the_distribution_for_the_weights_as_it_is():
@@ -237,7 +263,9 @@ def test_scores_of_half_precision_are_computed_in_float32(kind):
     variant = made(kind)
     syntax, mask = read(variant, random_trees(1))
     terms = terms_for(mask, 1)
-    edited = variant.edit(terms.edit(q=terms.q.bfloat16(), k=terms.k.bfloat16(), v=terms.v.bfloat16()), syntax)
+    edited = variant.edit(
+        terms.edit(q=terms.q.bfloat16(), k=terms.k.bfloat16(), v=terms.v.bfloat16()), syntax
+    )
     assert edited.scores().dtype == torch.float32
     assert attend(edited).dtype == torch.bfloat16
     expected = attend(variant.edit(terms, syntax))
@@ -245,7 +273,9 @@ def test_scores_of_half_precision_are_computed_in_float32(kind):
 
 
 @pytest.mark.journey
-@pytest.mark.parametrize("options", [{"kind": "lda"}, {"kind": "lda", "softmax": True}, {"kind": "udp"}])
+@pytest.mark.parametrize(
+    "options", [{"kind": "lda"}, {"kind": "lda", "softmax": True}, {"kind": "udp"}]
+)
 def test_other_kinds_compile_as_one_graph_too(options):
     variant = made(**options)
     syntax, mask = read(variant, random_trees(2))
@@ -258,7 +288,9 @@ def test_other_kinds_compile_as_one_graph_too(options):
     torch.testing.assert_close(compiled(terms.q), output(terms.q))
 
 
-@pytest.mark.parametrize("options", [{"kind": kind} for kind in KINDS] + [{"kind": "lda", "softmax": True}])
+@pytest.mark.parametrize(
+    "options", [{"kind": kind} for kind in KINDS] + [{"kind": "lda", "softmax": True}]
+)
 def test_a_recipe_places_every_kind_and_a_sentence_alone_equals_the_sentence_in_a_batch(options):
     groups = [["root", "det"], ["nsubj"], ["nsubj:pass"], ["obj"]]
     own = {"groups": groups} if options["kind"] in LABELLED else {}
@@ -273,7 +305,8 @@ def test_the_warning_names_relations_that_no_group_has_and_no_list_leaves_out():
     counts = {"nsubj": 500, "nsubj:pass": 30, "case": 200, "case:loc": 2, "prep": 1200, "dobj": 68}
     [text] = relation_warnings(DependencyDistribution, counts)
     assert text == (
-        "dependency_distribution leaves out 1,268 of 2,000 arcs, whose 2 relations are in no group: "
+        "dependency_distribution leaves out 1,268 of 2,000 arcs, whose 2 relations are in no "
+        "group: "
         "prep (1,200), dobj (68)"
     )
 
@@ -295,7 +328,10 @@ def test_the_warning_about_custom_groups_names_the_five_most_frequent_other_rela
 
 def test_the_warning_about_custom_groups_names_relations_that_do_not_occur():
     [text] = warnings("ldd", {"nsubj": 5, "obj:x": 1, "root": 1, "det": 3})
-    assert text == "no arc of the training text has nsubj:pass, named in dependency_distribution.groups"
+    assert (
+        text
+        == "no arc of the training text has nsubj:pass, named in dependency_distribution.groups"
+    )
     assert warnings("ldd", {"nsubj": 5}, groups="universal") == []
 
 

@@ -1,4 +1,5 @@
-"""Deps-SAN against a slow loop written from the paper's equation, and its two sparsings against their definitions."""
+"""Deps-SAN against a slow loop written from the paper's equation, and its two sparsings against
+their definitions."""
 
 import math
 from collections import deque
@@ -49,7 +50,8 @@ def steps_between(parents, start):
 
 
 def slow_distances(tree, word_of):
-    """Edges between the words of two pieces; a special is 1 farther from all than the farthest words, 0 from itself."""
+    """Edges between the words of two pieces; a special is 1 farther from all than the farthest
+    words, 0 from itself."""
     steps = [steps_between(tree.parents.tolist(), word) for word in range(len(tree))]
     far = max(max(row.values()) for row in steps) + 1
     table = {}
@@ -60,7 +62,8 @@ def slow_distances(tree, word_of):
 
 
 def slow_deps_san(terms, sentences, variance, window, combine):
-    """N = (q · k / √d) · exp(-d² / 2σ²) / √(2πσ²), softmax over d within the window, values; without padding."""
+    """N = (q · k / √d) · exp(-d² / 2σ²) / √(2πσ²), softmax over d within the window, values;
+    without padding."""
     tables = [slow_distances(*sentence) for sentence in sentences]
 
     def score(b, h, t, j):
@@ -74,7 +77,8 @@ def slow_deps_san(terms, sentences, variance, window, combine):
 
 
 def test_density_rows_of_the_monkey():
-    # ▁The ▁mon key ▁eats ▁a ▁ban ana </s>: from The, monkey is 1 step, eats 2, a 4, banana 3; </s> is 4 + 1 from all
+    # ▁The ▁mon key ▁eats ▁a ▁ban ana </s>: from The, monkey is 1 step, eats 2, a 4, banana 3; </s>
+    # is 4 + 1 from all
     near, one, two, three, four, five = 0.3989, 0.2420, 0.0540, 0.0044, 0.0001, 0.0000
     rows = density(distances_of_monkey(), 1.0)[0]
     np.testing.assert_allclose(rows[0], [near, one, one, two, four, three, three, five], atol=5e-5)
@@ -89,7 +93,10 @@ def test_deps_san_equals_loops_over_the_equation_gradients_too(variance, window,
     variant = DepsSan(PLACE, variance=variance, window=window, combine=combine)
     syntax, mask = read(variant, trees)
     terms = random_terms(3, 2, mask.size(-1), 4, mask, seed=1)
-    output = attend(variant.edit(terms, Syntax({"distance": syntax.signals["distance"].double()}))) * mask.mT
+    output = (
+        attend(variant.edit(terms, Syntax({"distance": syntax.signals["distance"].double()})))
+        * mask.mT
+    )
     expected = slow_deps_san(terms, with_eos(trees), variance, window, combine)
     assert_same_with_gradients(output, expected, (terms.q, terms.k, terms.v))
 
@@ -100,17 +107,27 @@ def test_scaled_weights_equal_loops_over_the_equation_gradients_too(variance, wi
     variant = DepsSan(PLACE, variance=variance, window=window, combine="weights")
     syntax, mask = read(variant, trees)
     terms = random_terms(3, 2, mask.size(-1), 4, mask, seed=1)
-    output = attend(variant.edit(terms, Syntax({"distance": syntax.signals["distance"].double()}))) * mask.mT
+    output = (
+        attend(variant.edit(terms, Syntax({"distance": syntax.signals["distance"].double()})))
+        * mask.mT
+    )
     tables = [slow_distances(*sentence) for sentence in with_eos(trees)]
 
     def score(b, h, t, j):
         near = window is None or tables[b][t, j] <= window
-        return terms.q[b, h, t] @ terms.k[b, h, j] / math.sqrt(4) if near else torch.tensor(-math.inf)
+        return (
+            terms.q[b, h, t] @ terms.k[b, h, j] / math.sqrt(4) if near else torch.tensor(-math.inf)
+        )
 
     def value(b, h, t, j):
-        return density(torch.tensor(float(tables[b][t, j]), dtype=torch.float64), variance) * terms.v[b, h, j]
+        return (
+            density(torch.tensor(float(tables[b][t, j]), dtype=torch.float64), variance)
+            * terms.v[b, h, j]
+        )
 
-    expected = slow_attend(terms, score, value=value, lengths=[len(word_of) for _, word_of in with_eos(trees)])
+    expected = slow_attend(
+        terms, score, value=value, lengths=[len(word_of) for _, word_of in with_eos(trees)]
+    )
     assert_same_with_gradients(output, expected, (terms.q, terms.k, terms.v))
 
 
@@ -136,8 +153,12 @@ def test_resampling_has_its_rate_and_is_one_draw_for_all_heads():
     assert factor.shape == (20, 1, 30, 30)
     # N(6; 0, 1) = exp(-18) / √2π = 6.076e-9
     resampled = factor < 1e-8
-    torch.testing.assert_close(factor[resampled], torch.full((int(resampled.sum()),), 6.076e-9), rtol=1e-3, atol=0)
-    torch.testing.assert_close(factor[~resampled], torch.full((int((~resampled).sum()),), 0.24197), rtol=1e-4, atol=0)
+    torch.testing.assert_close(
+        factor[resampled], torch.full((int(resampled.sum()),), 6.076e-9), rtol=1e-3, atol=0
+    )
+    torch.testing.assert_close(
+        factor[~resampled], torch.full((int((~resampled).sum()),), 0.24197), rtol=1e-4, atol=0
+    )
     # 18,000 entries: the rate is 0.1 ± 0.0022 (one standard deviation)
     assert abs(resampled.double().mean().item() - 0.1) < 0.009
     # and so it is on the diagonal, 600 entries ± 0.0122
@@ -158,7 +179,9 @@ def test_resampling_draws_anew_each_time_and_in_each_layer():
 
 def test_resampling_is_for_training_only():
     variant = DepsSan(PLACE, resample=1.0).eval()
-    torch.testing.assert_close(edited(variant, distances_of_monkey()).factor[:, 0], density(distances_of_monkey(), 1.0))
+    torch.testing.assert_close(
+        edited(variant, distances_of_monkey()).factor[:, 0], density(distances_of_monkey(), 1.0)
+    )
 
 
 @pytest.mark.parametrize(("combine", "blank"), [("multiply", "factor"), ("add", "bias")])
@@ -188,7 +211,8 @@ def test_the_window_masks_in_training_and_after(training):
 def test_outside_the_window_there_is_no_weight_though_a_score_of_0_would_have_some():
     distances = distances_of_monkey()
     weights = edited(DepsSan(PLACE, window=0), distances).scores().softmax(-1)[0, 0]
-    # all scores are 0: a word of one piece has all its weight, and one of eight where nothing is masked
+    # all scores are 0: a word of one piece has all its weight, and one of eight where nothing is
+    # masked
     assert weights[3].tolist() == [0, 0, 0, 1, 0, 0, 0, 0]
     assert weights[1].tolist() == [0, 0.5, 0.5, 0, 0, 0, 0, 0]
     unmasked = edited(DepsSan(PLACE), distances).scores().softmax(-1)[0, 0]
@@ -209,11 +233,15 @@ def test_with_both_sparsings_the_window_looks_at_the_tree():
         variant = DepsSan(PLACE, resample=1.0, fill=fill, window=1).train()
         terms = edited(variant, distances)
         assert torch.equal(terms.mask[:, 0], distances <= 1)
-        torch.testing.assert_close(terms.factor[:, 0], density(torch.full((1, 8, 8), float(fill)), 1.0))
+        torch.testing.assert_close(
+            terms.factor[:, 0], density(torch.full((1, 8, 8), float(fill)), 1.0)
+        )
 
 
 def test_gradients_of_a_model_that_masks_almost_all_are_finite():
-    model = small_model({"name": "deps_san", "layers": [1, 2], "window": 0, "resample": 0.5}).train()
+    model = small_model(
+        {"name": "deps_san", "layers": [1, 2], "window": 0, "resample": 0.5}
+    ).train()
     _, batch = random_batch(model, [1, 12, 4])
     output = model(batch).states
     output.square().sum().backward()
@@ -225,6 +253,9 @@ def test_gradients_of_a_model_that_masks_almost_all_are_finite():
 
 def test_it_stands_on_all_heads_of_the_first_three_layers():
     model = small_model({"name": "deps_san"}, encoder_layers=4)
-    owned = [[variant.place.heads for variant in layer.self_attention.variants] for layer in model.encoder]
+    owned = [
+        [variant.place.heads for variant in layer.self_attention.variants]
+        for layer in model.encoder
+    ]
     assert owned == [[4], [4], [4], []]
     assert model.reads("source") == (DISTANCE,)

@@ -1,11 +1,20 @@
-"""Relative positions by depth against a slow loop over their equation, and the depths and vectors of the monkey."""
+"""Relative positions by depth against a slow loop over their equation, and the depths and vectors
+of the monkey."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
-from attending import alike_terms, assert_same_with_gradients, random_terms, random_trees, read, slow_attend, with_eos
+from attending import (
+    alike_terms,
+    assert_same_with_gradients,
+    random_terms,
+    random_trees,
+    read,
+    slow_attend,
+    with_eos,
+)
 from small import MONKEY, MONKEY_WORD_OF, random_tree, small_model
 
 from synmt.data.corpus import Tree
@@ -38,7 +47,10 @@ def slow_depth_relative(terms, sentences, reach, keys, values):
         parse, word_of = sentences[b]
         if word_of[i] < 0 or word_of[j] < 0:
             return 2 * reach + 1
-        return max(-reach, min(reach, steps_up(parse, word_of[j]) - steps_up(parse, word_of[i]))) + reach
+        return (
+            max(-reach, min(reach, steps_up(parse, word_of[j]) - steps_up(parse, word_of[i])))
+            + reach
+        )
 
     def score(b, h, i, j):
         return terms.q[b, h, i] @ (terms.k[b, h, j] + keys[row(b, i, j)]) / math.sqrt(4)
@@ -46,7 +58,9 @@ def slow_depth_relative(terms, sentences, reach, keys, values):
     def value(b, h, i, j):
         return terms.v[b, h, j] + (0 if values is None else values[row(b, i, j)])
 
-    return slow_attend(terms, score, value=value, lengths=[len(word_of) for _, word_of in sentences])
+    return slow_attend(
+        terms, score, value=value, lengths=[len(word_of) for _, word_of in sentences]
+    )
 
 
 @pytest.mark.parametrize("values", [True, False])

@@ -35,7 +35,11 @@ print(resident() - before)
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's")
 def test_memory_that_has_been_freed_stays_with_the_process():
     kept, returned = (
-        int(subprocess.run([sys.executable, "-c", BATCH, which], capture_output=True, check=True).stdout)
+        int(
+            subprocess.run(
+                [sys.executable, "-c", BATCH, which], capture_output=True, check=True
+            ).stdout
+        )
         for which in ("keep", "return")
     )
     assert kept > 180 << 20

@@ -1,4 +1,5 @@
-"""Stanza's models called directly: the trees, tags and arcs of Stanza's own documents, in less time."""
+"""Stanza's models called directly: the trees, tags and arcs of Stanza's own documents, in less
+time."""
 
 from dataclasses import replace
 
@@ -47,7 +48,9 @@ def both(parsers, lines, **changes):
         for parser in parsers.values():
             setattr(parser, name, value)
     direct, plain = (parser.parse(lines) for parser in parsers.values())
-    assert [replace(parse, arcs=None) for parse in direct] == [replace(parse, arcs=None) for parse in plain]
+    assert [replace(parse, arcs=None) for parse in direct] == [
+        replace(parse, arcs=None) for parse in plain
+    ]
     return direct, plain
 
 
@@ -80,10 +83,16 @@ def test_words_with_two_subjects_are_repaired_as_stanza_does(parsers, monkeypatc
     from stanza.models.depparse import head_constraints
 
     for parser in parsers.values():
-        monkeypatch.setitem(parser._pipeline.processors["depparse"]._config, "resolve_head_constraints", True)
+        monkeypatch.setitem(
+            parser._pipeline.processors["depparse"]._config, "resolve_head_constraints", True
+        )
     monkeypatch.setattr(parsers["direct"]._direct, "repairs", True)
     # a group that every sentence violates somewhere
-    monkeypatch.setattr(head_constraints, "DEPREL_TO_GROUP", {"det": "det", "case": "det", "amod": "det", "obj": "obj"})
+    monkeypatch.setattr(
+        head_constraints,
+        "DEPREL_TO_GROUP",
+        {"det": "det", "case": "det", "amod": "det", "obj": "obj"},
+    )
     repaired, _ = both(parsers, LINES[:6])
     monkeypatch.setattr(parsers["direct"]._direct, "repairs", False)
     assert repaired != parsers["direct"].parse(LINES[:6])
@@ -100,7 +109,9 @@ def test_a_split_line_is_joined_as_by_stanzas_documents(parsers, monkeypatch):
     ("processor", "option", "value"),
     [("tokenize", "feat_funcs", ["space_before", "phone_id"]), ("tokenize", "no_ssplit", False)],
 )
-def test_a_model_with_other_input_takes_the_way_of_documents(parsers, monkeypatch, processor, option, value):
+def test_a_model_with_other_input_takes_the_way_of_documents(
+    parsers, monkeypatch, processor, option, value
+):
     pipeline = parsers["direct"]._pipeline
     assert DirectParser.supports(pipeline)
     monkeypatch.setitem(pipeline.processors[processor]._config, option, value)
@@ -109,9 +120,16 @@ def test_a_model_with_other_input_takes_the_way_of_documents(parsers, monkeypatc
 
 @pytest.mark.parametrize(
     ("processor", "option"),
-    [("pos", "charlm"), ("pos", "pretrain"), ("depparse", "use_xpos"), ("depparse", "use_arc_embedding")],
+    [
+        ("pos", "charlm"),
+        ("pos", "pretrain"),
+        ("depparse", "use_xpos"),
+        ("depparse", "use_arc_embedding"),
+    ],
 )
-def test_a_model_that_reads_more_than_words_takes_the_way_of_documents(parsers, monkeypatch, processor, option):
+def test_a_model_that_reads_more_than_words_takes_the_way_of_documents(
+    parsers, monkeypatch, processor, option
+):
     pipeline = parsers["direct"]._pipeline
     monkeypatch.setitem(pipeline.processors[processor].trainer.model.args, option, True)
     assert not DirectParser.supports(pipeline)
@@ -123,7 +141,9 @@ def test_an_ensemble_and_a_lemmatizer_take_the_way_of_documents(parsers, monkeyp
     pipeline = parsers["direct"]._pipeline
     trainer = pipeline.processors["depparse"].trainer
     with monkeypatch.context() as patch:
-        patch.setattr(trainer, "model", EnsembleGraphParser(trainer.args, trainer.vocab, [trainer.model]))
+        patch.setattr(
+            trainer, "model", EnsembleGraphParser(trainer.args, trainer.vocab, [trainer.model])
+        )
         assert not DirectParser.supports(pipeline)
     monkeypatch.setattr(pipeline.processors["lemma"], "_use_identity", False)
     assert not DirectParser.supports(pipeline)

@@ -1,11 +1,19 @@
-"""GATE's heads against a slow loop over masked, divided and rescaled softmax weights, and by hand."""
+"""GATE's heads against a slow loop over masked, divided and rescaled softmax weights, and by
+hand."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
-from attending import alike_terms, assert_same_with_gradients, random_terms, random_trees, read, with_eos
+from attending import (
+    alike_terms,
+    assert_same_with_gradients,
+    random_terms,
+    random_trees,
+    read,
+    with_eos,
+)
 from small import MONKEY, random_batch, slow_distances, small_model
 
 from synmt.data.corpus import Tree
@@ -27,18 +35,27 @@ def weights_of_monkey(*, heads=1, **options):
 
 
 def slow_gate(terms, sentences, reach, own):
-    """Softmax over the keys in reach, divided by the distance, rescaled; pieces without a word see themselves only."""
+    """Softmax over the keys in reach, divided by the distance, rescaled; pieces without a word see
+    themselves only."""
     rows = torch.zeros_like(terms.q)
     for b, (parse, word_of) in enumerate(sentences):
         steps, words = slow_distances(parse.parents), word_of.tolist()
         for h in range(terms.q.size(1)):
             for i, word in enumerate(words):
-                far = {j: steps[word][other] for j, other in enumerate(words) if word >= 0 and other >= 0}
+                far = {
+                    j: steps[word][other]
+                    for j, other in enumerate(words)
+                    if word >= 0 and other >= 0
+                }
                 seen = {j: d for j, d in far.items() if d <= reach[h] and (own or d)} or {i: 0}
                 powers = {j: torch.exp(terms.q[b, h, i] @ terms.k[b, h, j] / 2) for j in seen}
-                divided = {j: power / sum(powers.values()) / max(seen[j], 1) for j, power in powers.items()}
+                divided = {
+                    j: power / sum(powers.values()) / max(seen[j], 1) for j, power in powers.items()
+                }
                 total = sum(divided.values())
-                rows[b, h, i] = sum(share / total * terms.v[b, h, j] for j, share in divided.items())
+                rows[b, h, i] = sum(
+                    share / total * terms.v[b, h, j] for j, share in divided.items()
+                )
     return rows
 
 
@@ -70,7 +87,9 @@ def test_every_head_has_the_reach_of_its_share():
     seen = [(head > 0).int().tolist()[0] for head in weights]
     # The is 0 1 2 4 3 steps from the five words
     assert seen == [[1, 1, 1, 0, 0, 0], [1, 1, 1, 0, 0, 0], [1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 0]]
-    assert DistanceMask(Place("source", 1, 4, 8, 4), reach=(1, 2, 3, 4)).reach.flatten().tolist() == [1, 2, 3, 4]
+    assert DistanceMask(
+        Place("source", 1, 4, 8, 4), reach=(1, 2, 3, 4)
+    ).reach.flatten().tolist() == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -94,13 +113,19 @@ def test_gradients_of_a_model_whose_words_see_only_themselves_are_finite():
 
 def test_it_stands_on_four_heads_of_the_first_layer_with_the_fused_kernel():
     model = small_model({"name": "distance_mask"})
-    owned = [[variant.place.heads for variant in layer.self_attention.variants] for layer in model.encoder]
+    owned = [
+        [variant.place.heads for variant in layer.self_attention.variants]
+        for layer in model.encoder
+    ]
     assert owned == [[4], []]
     assert model.reads("source") == (DISTANCE, WORD)
     terms = (
         model.encoder[0]
         .self_attention.variants[0]
-        .edit(alike_terms(torch.zeros(1, 4, 6, 4)), read(DistanceMask(PLACE), [Tree(MONKEY, np.arange(5))])[0])
+        .edit(
+            alike_terms(torch.zeros(1, 4, 6, 4)),
+            read(DistanceMask(PLACE), [Tree(MONKEY, np.arange(5))])[0],
+        )
     )
     assert (terms.factor, terms.relative) == (None, None)
     # row The of the bias: 0, -log 1, -log 2, -log 4, -log 3

@@ -1,11 +1,19 @@
-"""The Distance Transformer against a slow loop written from the paper's equation, and against its worked example."""
+"""The Distance Transformer against a slow loop written from the paper's equation, and against its
+worked example."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
-from attending import assert_same_with_gradients, random_terms, random_trees, read, slow_attend, with_eos
+from attending import (
+    assert_same_with_gradients,
+    random_terms,
+    random_trees,
+    read,
+    slow_attend,
+    with_eos,
+)
 from small import MONKEY, small_model
 
 from synmt.model.attention import attend
@@ -21,7 +29,9 @@ def slow_locality(heights, i, j, temperature):
     if abs(i - j) <= 1:
         return 1.0
     own, between = (i, range(i + 1, j)) if j > i else (i - 1, range(j, i - 1))
-    return math.prod((1 + math.tanh((heights[own] - heights[m]) / temperature)) / 2 for m in between)
+    return math.prod(
+        (1 + math.tanh((heights[own] - heights[m]) / temperature)) / 2 for m in between
+    )
 
 
 def test_the_factors_of_the_monkey():
@@ -64,13 +74,20 @@ def test_it_equals_loops_over_the_equation_gradients_too(temperature):
 def test_a_tree_of_equal_heights_is_a_decay_with_the_distance():
     factors = log_locality(torch.full((1, 6), 3.0), 10.0).exp()[0]
     steps = torch.arange(6)
-    torch.testing.assert_close(factors, 0.5 ** ((steps[:, None] - steps).abs() - 1).clamp(min=0).float())
+    torch.testing.assert_close(
+        factors, 0.5 ** ((steps[:, None] - steps).abs() - 1).clamp(min=0).float()
+    )
 
 
 def test_its_bias_stays_finite_in_half_precision_with_sharp_boundaries():
-    variant, heights = DistanceTransformer(PLACE, temperature=1e-2), torch.tensor([[2, 3, 1, 2000, 2000]])
+    variant, heights = (
+        DistanceTransformer(PLACE, temperature=1e-2),
+        torch.tensor([[2, 3, 1, 2000, 2000]]),
+    )
     terms = random_terms(1, 2, 5, 4)
-    half = terms.edit(**{name: getattr(terms, name).detach().bfloat16() for name in ("q", "k", "v")})
+    half = terms.edit(
+        **{name: getattr(terms, name).detach().bfloat16() for name in ("q", "k", "v")}
+    )
     bias = variant.edit(half, Syntax({"boundaries": heights})).bias
     assert bias.isfinite().all()
     assert attend(half.edit(bias=bias)).isfinite().all()
@@ -78,6 +95,9 @@ def test_its_bias_stays_finite_in_half_precision_with_sharp_boundaries():
 
 def test_it_stands_on_four_heads_of_layer_1_and_reads_boundaries():
     model = small_model({"name": "distance_transformer"}, model_dim=32, encoder_heads=[8, 4])
-    owned = [[variant.place.heads for variant in layer.self_attention.variants] for layer in model.encoder]
+    owned = [
+        [variant.place.heads for variant in layer.self_attention.variants]
+        for layer in model.encoder
+    ]
     assert owned == [[4], []]
     assert model.reads("source") == (BOUNDARIES,)

@@ -1,4 +1,5 @@
-"""Downloads from a local server: continued where they broke off, checked, and refused with what to do."""
+"""Downloads from a local server: continued where they broke off, checked, and refused with what to
+do."""
 
 import hashlib
 import shutil
@@ -61,7 +62,9 @@ class Handler(BaseHTTPRequestHandler):
         if wanted and server.ranges and self.headers.get("If-Range") == server.version:
             start = int(wanted.removeprefix("bytes=").removesuffix("-"))
             self.send_response(206)
-            self.send_header("Content-Range", f"bytes {start}-{len(server.content) - 1}/{len(server.content)}")
+            self.send_header(
+                "Content-Range", f"bytes {start}-{len(server.content) - 1}/{len(server.content)}"
+            )
         else:
             self.send_response(200)
         self.send_header("Content-Type", server.kind)
@@ -84,7 +87,9 @@ def server(tmp_path, monkeypatch):
     monkeypatch.delenv("SYNMT_MIRROR", raising=False)
     monkeypatch.setattr(transfer, "PAUSES", (0.0, 0.0, 0.0))
     with Server() as running:
-        threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        threading.Thread(
+            target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
         yield running
         running.shutdown()
 
@@ -163,7 +168,9 @@ def test_a_server_that_names_no_version_sends_the_whole_file_again(server, begin
 
 def test_a_server_without_ranges_that_always_breaks_off_is_given_up(server):
     server.ranges, server.breaks = False, [400_000] * 20
-    with pytest.raises(SynmtError, match=r"the connection broke after 400,000 of 1,024,000 bytes") as caught:
+    with pytest.raises(
+        SynmtError, match=r"the connection broke after 400,000 of 1,024,000 bytes"
+    ) as caught:
         download(RemoteFile(server.address()))
     assert len(server.asked) == 1 + len(transfer.PAUSES)
     assert str(local_path(RemoteFile(server.address()))) in str(caught.value)
@@ -202,7 +209,9 @@ def test_without_a_network_the_same_list_appears_at_once(server, monkeypatch):
     files = [RemoteFile(server.address(name)) for name in ("a/one.tgz", "b/two.tgz")]
     local_path(files[0]).parent.mkdir(parents=True)
     local_path(files[0]).write_bytes(CONTENT)
-    with pytest.raises(SynmtError, match=r"1 file cannot be downloaded \(SYNMT_OFFLINE is set\)") as caught:
+    with pytest.raises(
+        SynmtError, match=r"1 file cannot be downloaded \(SYNMT_OFFLINE is set\)"
+    ) as caught:
         download_all(files)
     assert "one.tgz" not in str(caught.value)
     assert "unset SYNMT_OFFLINE" in str(caught.value)
@@ -221,8 +230,14 @@ def test_a_server_that_nobody_reaches_is_no_reason_to_wait(server, monkeypatch):
 @pytest.mark.parametrize(
     ("known", "message"),
     [
-        ({"sha256": "0" * 64}, f"it has SHA-256 {hashlib.sha256(CONTENT).hexdigest()}. Expected: SHA-256 {'0' * 64}"),
-        ({"md5": "0" * 32}, f"it has MD5 {hashlib.md5(CONTENT).hexdigest()}. Expected: MD5 {'0' * 32}"),
+        (
+            {"sha256": "0" * 64},
+            f"it has SHA-256 {hashlib.sha256(CONTENT).hexdigest()}. Expected: SHA-256 {'0' * 64}",
+        ),
+        (
+            {"md5": "0" * 32},
+            f"it has MD5 {hashlib.md5(CONTENT).hexdigest()}. Expected: MD5 {'0' * 32}",
+        ),
         ({"size": 5}, "it has 1,024,000 bytes instead of 5"),
     ],
     ids=["sha256", "md5", "size"],
@@ -254,8 +269,12 @@ def test_a_web_page_is_not_taken_for_an_archive(server):
 
 
 def test_a_disk_without_room_is_noticed_before_the_download(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(transfer.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 1000))
-    with pytest.raises(SynmtError, match=r"disk is too full: the download needs 0\.0 GB more.*SYNMT_CACHE"):
+    monkeypatch.setattr(
+        transfer.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 1000)
+    )
+    with pytest.raises(
+        SynmtError, match=r"disk is too full: the download needs 0\.0 GB more.*SYNMT_CACHE"
+    ):
         download(RemoteFile(server.address()))
 
 

@@ -65,13 +65,22 @@ def test_lines_are_drawn_from_kept_pairs_and_it_is_said(tmp_path, caplog, count,
     assert len(drawn) == min(count, len(lines))
     assert drawn == sorted(set(drawn), key=lines.index)
     assert again == drawn
-    said = f"vocabulary: learned from {count:,} of {len(lines):,} lines, drawn at random (vocabulary.training_lines)"
+    said = (
+        f"vocabulary: learned from {count:,} of {len(lines):,} lines, drawn at random "
+        "(vocabulary.training_lines)"
+    )
     assert caplog.messages == 2 * [said] * (count < len(lines))
 
 
 def test_lines_are_drawn_with_equal_chance_alone_and_in_pairs(tmp_path, monkeypatch):
-    texts = ["".join(f"{number + side}\n" for number in range(0, 20, 2)).encode() for side in (0, 1)]
-    chunks, hits, states = list(read_chunks(files_of(tmp_path, *texts), 3)), np.zeros((20, 20)), np.random.RandomState
+    texts = [
+        "".join(f"{number + side}\n" for number in range(0, 20, 2)).encode() for side in (0, 1)
+    ]
+    chunks, hits, states = (
+        list(read_chunks(files_of(tmp_path, *texts), 3)),
+        np.zeros((20, 20)),
+        np.random.RandomState,
+    )
     for seed in range(4000):
         monkeypatch.setattr(np.random, "RandomState", lambda _, seed=seed: states(seed))
         drawn = [int(line) for line in drawn_from(chunks, np.ones(10, dtype=bool), [0, 1], 5)]

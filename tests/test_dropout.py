@@ -1,4 +1,5 @@
-"""Dropout from masks of 16 bits an element: its probabilities, its gradients, and what is computed in one pass."""
+"""Dropout from masks of 16 bits an element: its probabilities, its gradients, and what is computed
+in one pass."""
 
 from __future__ import annotations
 
@@ -34,7 +35,10 @@ def test_elements_are_dropped_with_the_probability_and_the_mean_stays(probabilit
     mask, scale = scaled_mask(SHAPE, probability, torch.float64)
     count = mask.numel()
     # within four standard deviations of a binomial distribution
-    assert abs((1 - mask).sum() - probability * count) < 4 * (count * probability * (1 - probability)) ** 0.5 + 1
+    assert (
+        abs((1 - mask).sum() - probability * count)
+        < 4 * (count * probability * (1 - probability)) ** 0.5 + 1
+    )
     assert scale == pytest.approx(1 / (1 - probability), rel=2**-16)
     assert set(mask.unique().tolist()) <= {0.0, 1.0}
 
@@ -68,7 +72,9 @@ def test_what_is_kept_is_scaled_and_its_gradient_too():
     assert slope.unique().tolist() == [0.0, 2.0]
 
 
-@pytest.mark.parametrize("function", [lambda x, y: dropout(x * y, 0.3), lambda x, y: add_dropped(x, y, 0.3)])
+@pytest.mark.parametrize(
+    "function", [lambda x, y: dropout(x * y, 0.3), lambda x, y: add_dropped(x, y, 0.3)]
+)
 def test_gradients_equal_differences(function):
     x, y = (torch.randn(3, 5, dtype=torch.float64, requires_grad=True) for _ in range(2))
 
@@ -127,7 +133,9 @@ def test_the_inner_layer_equals_its_three_steps_gradients_too(probability, preci
         torch.manual_seed(1)
         steps = dropout(F.relu(F.linear(x, layer.weight, layer.bias)), probability)
     assert fused.dtype == steps.dtype == precision
-    assert_same_with_gradients(fused.float(), steps.float(), (x, *layer.parameters()), rtol=exact, atol=exact)
+    assert_same_with_gradients(
+        fused.float(), steps.float(), (x, *layer.parameters()), rtol=exact, atol=exact
+    )
 
 
 def attention_terms(kind=torch.float64):
@@ -135,7 +143,9 @@ def attention_terms(kind=torch.float64):
     mask = torch.ones(2, 1, 1, 5, dtype=torch.bool)
     mask[1, ..., 3:] = False
     # heads are views of one projection
-    q, k, v = (torch.randn(2, t, 3, 4, dtype=kind).transpose(1, 2).requires_grad_() for t in (4, 5, 5))
+    q, k, v = (
+        torch.randn(2, t, 3, 4, dtype=kind).transpose(1, 2).requires_grad_() for t in (4, 5, 5)
+    )
     return Terms(q, q, k, v, mask)
 
 
@@ -148,7 +158,9 @@ def edited(terms, names):
 
 
 def by_products(terms, rate):
-    return masked_attention(terms.q, terms.k, terms.v, terms.mask, rate, factor=terms.factor, bias=terms.bias)
+    return masked_attention(
+        terms.q, terms.k, terms.v, terms.mask, rate, factor=terms.factor, bias=terms.bias
+    )
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3])
@@ -160,29 +172,42 @@ def test_attention_by_products_equals_the_equation_gradients_too(rate, masked, n
     torch.manual_seed(1)
     ours, _ = by_products(terms, rate)
     torch.manual_seed(1)
-    assert_same_with_gradients(ours, attend_written_out(terms, rate, dropout), (terms.q, terms.k, terms.v))
+    assert_same_with_gradients(
+        ours, attend_written_out(terms, rate, dropout), (terms.q, terms.k, terms.v)
+    )
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3])
 @pytest.mark.parametrize("names", [(), ("factor",)])
 @pytest.mark.parametrize("shape", [(2, 3, 4, 5), (3, 1, 5), (2, 1, 4, 5), (1, 1, 1, 1)])
 def test_a_bias_and_relative_values_get_their_gradients(shape, names, rate):
-    index, table = torch.arange(20).view(4, 5) % 6, torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+    index, table = (
+        torch.arange(20).view(4, 5) % 6,
+        torch.randn(6, 4, dtype=torch.float64, requires_grad=True),
+    )
     bias = torch.randn(shape, dtype=torch.float64, requires_grad=True)
     terms = edited(attention_terms(), names).edit(bias=bias, relative=Pairs(table, index))
     torch.manual_seed(1)
     ours = attend_fast(terms, rate)
     torch.manual_seed(1)
-    assert_same_with_gradients(ours, attend_written_out(terms, rate, dropout), (terms.q, terms.k, terms.v, bias, table))
+    assert_same_with_gradients(
+        ours, attend_written_out(terms, rate, dropout), (terms.q, terms.k, terms.v, bias, table)
+    )
 
 
 @pytest.mark.parametrize("names", [(), ("factor", "bias")])
 def test_the_gradient_of_attention_by_products_equals_differences(names):
     terms = edited(attention_terms(), names)
-    learned = [terms.q, terms.k, terms.v, *([terms.bias.requires_grad_()] if "bias" in names else [])]
+    learned = [
+        terms.q,
+        terms.k,
+        terms.v,
+        *([terms.bias.requires_grad_()] if "bias" in names else []),
+    ]
 
     def same_mask(*_):
-        # some hundred times: torch.manual_seed writes down the stack for each kind of device that is not in use
+        # some hundred times: torch.manual_seed writes down the stack for each kind of device that
+        # is not in use
         torch.default_generator.manual_seed(1)
         return torch.cat(by_products(terms, 0.3), -1)
 
@@ -192,7 +217,9 @@ def test_the_gradient_of_attention_by_products_equals_differences(names):
 @pytest.mark.parametrize("learned", [True, False])
 def test_only_a_fixed_factor_goes_to_attention_by_products(learned, monkeypatch):
     calls = []
-    monkeypatch.setattr(by_products_module, "masked_attention", lambda *heads, **terms: calls.append(1) or heads[:2])
+    monkeypatch.setattr(
+        by_products_module, "masked_attention", lambda *heads, **terms: calls.append(1) or heads[:2]
+    )
     terms = edited(attention_terms(), ["factor"])
     factor = terms.factor.requires_grad_(learned)
     output = attend_fast(terms, 0.3)
@@ -213,4 +240,6 @@ def test_attention_in_half_precision_is_near_that_in_full(bias, rate):
     ours = attend_fast(half, rate).float()
     torch.manual_seed(1)
     inputs = (full.q, full.k, full.v) + ((full.bias,) if bias else ())
-    assert_same_with_gradients(ours, attend_written_out(full, rate, dropout), inputs, rtol=0.05, atol=0.05)
+    assert_same_with_gradients(
+        ours, attend_written_out(full, rate, dropout), inputs, rtol=0.05, atol=0.05
+    )

@@ -3,7 +3,16 @@
 import itertools
 
 import pytest
-from searching import assert_found, enumerate_all, ids_of, keep_pieces, members_of, next_logs, run, sharp
+from searching import (
+    assert_found,
+    enumerate_all,
+    ids_of,
+    keep_pieces,
+    members_of,
+    next_logs,
+    run,
+    sharp,
+)
 from small import random_batch
 
 from synmt.decode.next_piece import Ensemble

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from synmt.errors import SynmtError, UsageError, adding_advice, counted, did_you_mean, listed, naming
+from synmt.errors import (
+    SynmtError,
+    UsageError,
+    adding_advice,
+    counted,
+    did_you_mean,
+    listed,
+    naming,
+)
 
 
 def test_a_copy_keeps_its_class_and_the_parts_that_are_not_replaced():
@@ -26,20 +34,30 @@ def test_a_list_has_and_before_its_last_name():
 
 
 def test_a_long_list_counts_the_names_that_it_leaves_out():
-    assert [listed(iter("abc"), most) for most in (1, 2, 3)] == ["a and 2 more", "a, b and 1 more", "a, b and c"]
+    assert [listed(iter("abc"), most) for most in (1, 2, 3)] == [
+        "a and 2 more",
+        "a, b and 1 more",
+        "a, b and c",
+    ]
     assert listed(map(str, range(2000)), 2) == "0, 1 and 1,998 more"
 
 
-@pytest.mark.parametrize(("where", "expected"), [("", "a.yaml: wrong."), ("key", "a.yaml: key: wrong.")])
+@pytest.mark.parametrize(
+    ("where", "expected"), [("", "a.yaml: wrong."), ("key", "a.yaml: key: wrong.")]
+)
 def test_an_error_in_a_file_begins_with_its_name(where, expected):
     with pytest.raises(SynmtError) as raised, naming(Path("a.yaml")):
         raise SynmtError("wrong", where=where)
     assert str(raised.value) == expected
 
 
-@pytest.mark.parametrize(("name", "near"), [("EN", "en"), ("bleu", "BLEU"), ("Metor", "meteor"), ("xyz", None)])
+@pytest.mark.parametrize(
+    ("name", "near"), [("EN", "en"), ("bleu", "BLEU"), ("Metor", "meteor"), ("xyz", None)]
+)
 def test_a_name_in_other_letters_is_near(name, near):
-    assert did_you_mean(name, ["en", "BLEU", "meteor"]) == (f"Did you mean '{near}'?" if near else "")
+    assert did_you_mean(name, ["en", "BLEU", "meteor"]) == (
+        f"Did you mean '{near}'?" if near else ""
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Every shipped recipe from its name to scores: download, build, tokenize, parse, prepare, train, translate."""
+"""Every shipped recipe from its name to scores: download, build, tokenize, parse, prepare, train,
+translate."""
 
 import json
 import shutil
@@ -99,7 +100,10 @@ def test_it_trains_two_steps_and_scores_its_test_set(name, parsers, featured, da
     untrained = {name: weight.detach().clone() for name, weight in trainer.model.named_parameters()}
     assert [record.step for record in trainer.train()][-1] == 2
     assert all(torch.isfinite(weight).all() for weight in trainer.model.parameters())
-    assert any(not torch.equal(weight, untrained[name]) for name, weight in trainer.model.named_parameters())
+    assert any(
+        not torch.equal(weight, untrained[name])
+        for name, weight in trainer.model.named_parameters()
+    )
     write_final_weights(run, recipe)
     # one of several is enough; the Tanaka corpus has none
     for test, files in list(prepared.corpus.test.items())[:1]:
@@ -112,9 +116,14 @@ def test_it_trains_two_steps_and_scores_its_test_set(name, parsers, featured, da
 
 
 def _without_kytea(recipe):
-    """Choose MeCab, whose dictionary is a package, where the recipe has KyTea, whose model is not."""
+    """Choose MeCab, whose dictionary is a package, where the recipe has KyTea, whose model is
+    not."""
     sides = {"text": recipe.text, "target_text": recipe.target_text}
-    return {f"{key}.tokenizer": "mecab" for key, text in sides.items() if text and text.tokenizer == "kytea"}
+    return {
+        f"{key}.tokenizer": "mecab"
+        for key, text in sides.items()
+        if text and text.tokenizer == "kytea"
+    }
 
 
 def _small(recipe):
@@ -123,7 +132,10 @@ def _small(recipe):
     if model.architecture == "lstm":
         return {"model.model_dim": MODEL["model_dim"], "model.embedding_dim": 0}
     edited = place_variants(model, recipe.syntax)
-    depth = {side: max((n for n, variants in enumerate(edited[side], 1) if variants), default=1) for side in SIDES}
+    depth = {
+        side: max((n for n, variants in enumerate(edited[side], 1) if variants), default=1)
+        for side in SIDES
+    }
     layers = {"encoder_layers": depth["source"], "decoder_layers": depth["target"]}
     heads = {"heads": model.heads, "encoder_heads": list(model.encoder_heads[: depth["source"]])}
     # what features take of an embedding has to fit into it

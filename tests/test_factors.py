@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 import torch
 from attending import random_trees, read
-from small import MONKEY, MONKEY_WORD_OF, SIZE, make_variant, random_batch, relation_warnings, small_model, small_recipe
+from small import (
+    MONKEY,
+    MONKEY_WORD_OF,
+    SIZE,
+    make_variant,
+    random_batch,
+    relation_warnings,
+    small_model,
+    small_recipe,
+)
 
 from synmt.data.corpus import Tree
 from synmt.errors import UsageError
@@ -36,7 +45,10 @@ def featured_trees(seed, words=(1, 4, 6)):
         count = len(tree.parse)
         features = {name: drawn(values, count) for name, values in VALUES.items()}
         words = drawn(("monkey", "The", "UN", "iPad", "?"), count)
-        yield Tree(replace(tree.parse, words=words, tags=drawn(UNIVERSAL_TAGS, count), features=features), tree.word_of)
+        yield Tree(
+            replace(tree.parse, words=words, tags=drawn(UNIVERSAL_TAGS, count), features=features),
+            tree.word_of,
+        )
 
 
 def slow_row(name, tree, position):
@@ -48,11 +60,23 @@ def slow_row(name, tree, position):
     parse = tree.parse
     if name == "subword":
         own = [place for place, owner in enumerate(word_of) if owner == word]
-        value = "O" if len(own) == 1 else "B" if position == own[0] else "E" if position == own[-1] else "I"
+        value = (
+            "O"
+            if len(own) == 1
+            else "B"
+            if position == own[0]
+            else "E"
+            if position == own[-1]
+            else "I"
+        )
     elif name == "case":
         value = case_of(parse.words[word])
     elif name == "relation":
-        value = parse.relations[word] if parse.relations[word] in KNOWN else parse.relations[word].split(":")[0]
+        value = (
+            parse.relations[word]
+            if parse.relations[word] in KNOWN
+            else parse.relations[word].split(":")[0]
+        )
     else:
         value = parse.tags[word] if name == "tag" else parse.features[name][word]
     known = LISTS[name][:MOST] if name in VALUES else LISTS[name]
@@ -89,7 +113,9 @@ def check(variant, trees, tables, join):
 
     def embedded(x, *values):
         own = dict(zip(weights, values, strict=True))
-        return torch.func.functional_call(_Embedding(variant), {f"of.{k}": v for k, v in own.items()}, (x, syntax))
+        return torch.func.functional_call(
+            _Embedding(variant), {f"of.{k}": v for k, v in own.items()}, (x, syntax)
+        )
 
     inputs = (x[:1, :4].requires_grad_(), *weights.values())
     syntax = Syntax({name: signal[:1, :4] for name, signal in syntax.signals.items()})
@@ -114,11 +140,21 @@ def tables_of(variant):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_replacing_equals_a_loop_over_pieces(seed):
     variant, trees = made(TagEmbedding, features=WIDTHS, most=MOST), list(featured_trees(seed))
-    check(variant, trees, tables_of(variant), lambda x, features: torch.cat([x[:0], *features.values()]))
+    check(
+        variant,
+        trees,
+        tables_of(variant),
+        lambda x, features: torch.cat([x[:0], *features.values()]),
+    )
     narrow = {name: WIDTHS[name] for name in ("subword", "tag")}
     variant = made(TagEmbedding, features=narrow, most=MOST)
     tables = {name: variant.tables[name].weight for name in narrow}
-    check(variant, trees, tables, lambda x, features: torch.cat([x[:6], features["subword"], features["tag"]]))
+    check(
+        variant,
+        trees,
+        tables,
+        lambda x, features: torch.cat([x[:6], features["subword"], features["tag"]]),
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -143,7 +179,10 @@ def test_summing_widens_what_is_narrower_than_the_piece(seed):
     tables = {name: variant.tables[name].weight for name in widths}
 
     def join(x, features):
-        wide = [sum(w * v for w, v in zip(row, features["tag"].tolist(), strict=True)) for row in widening.tolist()]
+        wide = [
+            sum(w * v for w, v in zip(row, features["tag"].tolist(), strict=True))
+            for row in widening.tolist()
+        ]
         return x + features["lemma"] + torch.tensor(wide, dtype=torch.float64)
 
     check(variant, list(featured_trees(seed)), tables, join)
@@ -166,13 +205,21 @@ def test_syntax_infused_puts_the_features_before_the_piece(seed):
 def test_syntax_infused_warns_of_relations_that_share_an_embedding_if_it_reads_relations():
     counts = {"nsubj": 500, "SUBJ": 1200}
     [warning] = relation_warnings(SyntaxInfused, counts)
-    assert "1 relation (1,200 of 1,700 words) is unknown to syntax_infused; these words share one embedding" in warning
+    assert (
+        "1 relation (1,200 of 1,700 words) is unknown to syntax_infused; these words share one "
+        "embedding" in warning
+    )
     assert relation_warnings(SyntaxInfused, counts, features=("tag", "case")) == []
 
 
 def test_syntax_infused_divides_an_embedding_among_its_features_and_can_leave_it_as_it_is():
     variant = make_variant(SyntaxInfused, PLACE)
-    assert [tuple(table.weight.shape) for table in variant.tables] == [(19, 2), (73, 2), (7, 2), (6, 2)]
+    assert [tuple(table.weight.shape) for table in variant.tables] == [
+        (19, 2),
+        (73, 2),
+        (7, 2),
+        (6, 2),
+    ]
     assert variant.projection.weight.shape == (8, 16)
     with torch.no_grad():
         variant.projection.weight.copy_(torch.cat((torch.zeros(8, 8), torch.eye(8)), 1))
@@ -185,7 +232,9 @@ def test_syntax_infused_divides_an_embedding_among_its_features_and_can_leave_it
     with torch.no_grad():
         variant.projection.weight.copy_(torch.cat((torch.eye(8), torch.zeros(8, 8)), 1))
     tags = [1 + UNIVERSAL_TAGS.index(parse.tags[word]) for word in MONKEY_WORD_OF]
-    torch.testing.assert_close(variant.embed(x, syntax)[0, :, :2], variant.tables[0].weight[[*tags, 0]])
+    torch.testing.assert_close(
+        variant.embed(x, syntax)[0, :, :2], variant.tables[0].weight[[*tags, 0]]
+    )
 
 
 def test_the_initial_inputs_of_the_projection_weigh_alike():
@@ -199,7 +248,9 @@ def featured_model(*variants, values=VALUES):
 
 
 def test_the_tables_of_a_model_have_a_row_for_each_value_of_the_training_text_and_two_more():
-    model = featured_model({"name": "tag_embedding", "features": {"lemma": 3, "fine_tag": 2}, "most": 2})
+    model = featured_model(
+        {"name": "tag_embedding", "features": {"lemma": 3, "fine_tag": 2}, "most": 2}
+    )
     [variant] = model.variants["source"]
     assert [len(table.weight) for table in variant.tables.values()] == [4, 3]
     assert [signal.name for signal in model.reads("source")] == ["lemma.2", "fine_tag.2"]
@@ -210,7 +261,8 @@ def test_the_tables_of_a_model_have_a_row_for_each_value_of_the_training_text_an
 def test_two_variants_may_read_the_same_feature():
     names = ["lemma", "tag"]
     model = featured_model(
-        {"name": "syntax_infused", "features": names}, {"name": "tag_embedding", "features": {"lemma": 4}}
+        {"name": "syntax_infused", "features": names},
+        {"name": "tag_embedding", "features": {"lemma": 4}},
     )
     assert [signal.name for signal in model.reads("source")] == ["lemma.50000", "tag"]
 
@@ -218,7 +270,10 @@ def test_two_variants_may_read_the_same_feature():
 @pytest.mark.parametrize(
     ("variant", "said"),
     [
-        ({"name": "tag_embedding", "features": {"tag": 9, "case": 8}}, "the size of tag_embedding is 17. 1 to 16"),
+        (
+            {"name": "tag_embedding", "features": {"tag": 9, "case": 8}},
+            "the size of tag_embedding is 17. 1 to 16",
+        ),
         ({"name": "tag_embedding", "features": {"tags": 9}}, "syntax.variants.0.features"),
         ({"name": "tag_embedding", "features": {"tag": 0}}, "syntax.variants.0.features"),
         ({"name": "tag_embedding", "features": {"tag": 2}, "relations": ["a"]}, "but embeds none"),

@@ -1,4 +1,5 @@
-"""The fast step computes what the model's own step does: at every step, for every shape, with and without oneDNN."""
+"""The fast step computes what the model's own step does: at every step, for every shape, with and
+without oneDNN."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ from synmt.fast.packed import PackedLinear, reduce_layers, usable_precision
 from synmt.fast.quantized import multiplies_int8
 
 INT8 = pytest.param(
-    "int8", marks=pytest.mark.skipif(not multiplies_int8(), reason="this processor has no instructions for int8")
+    "int8",
+    marks=pytest.mark.skipif(
+        not multiplies_int8(), reason="this processor has no instructions for int8"
+    ),
 )
 
 
@@ -39,7 +43,9 @@ def test_the_fast_step_computes_what_the_models_step_does(norm, embeddings):
     assert_equal_steps(small_model(norm=norm, embeddings=embeddings).eval(), steps=8)
 
 
-@pytest.mark.parametrize("shape", [{"decoder_layers": 1}, {"heads": 2, "feedforward_dim": 24}, {"decoder_layers": 3}])
+@pytest.mark.parametrize(
+    "shape", [{"decoder_layers": 1}, {"heads": 2, "feedforward_dim": 24}, {"decoder_layers": 3}]
+)
 def test_the_fast_step_has_the_shape_of_the_model(shape):
     assert_equal_steps(small_model(**shape).eval())
 
@@ -84,7 +90,11 @@ def test_the_penalties_of_alibi_keep_their_digits_in_bf16():
         memory, _ = model.remember(collate_source([np.arange(4, 12)]), {})
         state = decoder.start(memory)
         # as after 200 pieces
-        state.seen, state.steps, state.position = torch.zeros(1, 1, 200), torch.arange(200)[None], 199
+        state.seen, state.steps, state.position = (
+            torch.zeros(1, 1, 200),
+            torch.arange(200)[None],
+            199,
+        )
         exact = decoder._layers[0]._seen(state)
     scores = torch.randn(exact.shape, generator=torch.Generator().manual_seed(1)).bfloat16()
     rounded = (scores + exact.bfloat16()).float().softmax(-1)
@@ -121,7 +131,12 @@ class _Counting(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         name = function.overloadpacket._qualified_op_name
-        if name in ("aten::_local_scalar_dense", "aten::item", "aten::nonzero", "aten::masked_select"):
+        if name in (
+            "aten::_local_scalar_dense",
+            "aten::item",
+            "aten::nonzero",
+            "aten::masked_select",
+        ):
             self.counts[name] += 1
         return function(*args, **(kwargs or {}))
 
@@ -138,7 +153,11 @@ def test_on_a_gpu_a_search_waits_for_the_device_once_in_eight_steps(kind, monkey
     steps = 16
     limits = torch.full((len(LENGTHS),), steps)
     with _Counting() as counting:
-        search([Member(model, batch.source, {}, fast_decoder(model))], SearchOptions(**kind), limits=limits)
+        search(
+            [Member(model, batch.source, {}, fast_decoder(model))],
+            SearchOptions(**kind),
+            limits=limits,
+        )
     waits = counting.counts.total()
     assert set(counting.counts) <= {"aten::_local_scalar_dense", "aten::item"}
     assert 1 <= waits <= steps // 8 + 1
@@ -149,7 +168,9 @@ def test_no_step_of_a_search_copies_numbers_to_the_device(kind, monkeypatch):
     _, batch = random_batch(model := small_model().eval(), LENGTHS)
     member, calls = Member(model, batch.source, {}, fast_decoder(model)), []
     monkeypatch.setattr(
-        torch, "tensor", lambda *args, made=torch.tensor, **options: calls.append(1) or made(*args, **options)
+        torch,
+        "tensor",
+        lambda *args, made=torch.tensor, **options: calls.append(1) or made(*args, **options),
     )
     for steps in (4, 12):
         search([member], SearchOptions(**kind), limits=torch.full((len(LENGTHS),), steps))
@@ -163,16 +184,22 @@ def test_reduced_layers_are_near_and_leave_variants_alone(precision):
     model, exact = (small_model({"name": "lisa"}).eval() for _ in range(2))
     kept = [type(layer) for variant in model.variants["source"] for layer in variant.modules()]
     reduce_layers(model, precision)
-    assert [type(layer) for variant in model.variants["source"] for layer in variant.modules()] == kept
+    assert [
+        type(layer) for variant in model.variants["source"] for layer in variant.modules()
+    ] == kept
     _, batch = random_batch(model, LENGTHS)
     with torch.inference_mode():
-        states, other = (one.remember(batch.source, batch.source_signals)[0].states for one in (model, exact))
+        states, other = (
+            one.remember(batch.source, batch.source_signals)[0].states for one in (model, exact)
+        )
     assert states.dtype == torch.float32
     assert 0 < (states - other).abs().max() < 0.05 * other.abs().max()
 
 
 @pytest.mark.parametrize("precision", ["bf16", "int8"])
-def test_a_processor_without_instructions_computes_in_float32_and_says_so(precision, monkeypatch, caplog):
+def test_a_processor_without_instructions_computes_in_float32_and_says_so(
+    precision, monkeypatch, caplog
+):
     monkeypatch.setattr(packed, "multiplies", lambda precision: False)
     monkeypatch.setattr(packed, "multiplies_int8", lambda: False)
     with caplog.at_level(logging.WARNING, "synmt"):
@@ -189,12 +216,19 @@ def test_on_a_gpu_bf16_is_computed_and_int8_is_not(caplog):
 
 
 def test_a_precision_that_does_not_exist_is_refused():
-    with pytest.raises(UsageError, match=r"unknown precision 'int4'\. Precisions: float32, bf16, int8"):
+    with pytest.raises(
+        UsageError, match=r"unknown precision 'int4'\. Precisions: float32, bf16, int8"
+    ):
         usable_precision("int4", torch.device("cpu"))
 
 
 def test_a_packed_layer_adds_what_belongs_to_it():
-    x, weight, bias, residual = torch.randn(5, 6), torch.randn(7, 6), torch.randn(7), torch.randn(5, 7)
+    x, weight, bias, residual = (
+        torch.randn(5, 6),
+        torch.randn(7, 6),
+        torch.randn(7),
+        torch.randn(5, 7),
+    )
     layer = PackedLinear(weight, bias)
     expected = x @ weight.T + bias
     torch.testing.assert_close(layer(x), expected)

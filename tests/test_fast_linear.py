@@ -75,12 +75,14 @@ def test_rows_that_fill_up_a_half_precision_product_change_neither_it_nor_its_gr
         with torch.no_grad():
             assert torch.equal(ours, layer(x))
     usual = F.linear(*(t.bfloat16().double() for t in (x, layer.weight, layer.bias)))
-    # of the few values next to 0, rounding may change the sign, and with it whether the gradient passes
+    # of the few values next to 0, rounding may change the sign, and with it whether the gradient
+    # passes
     for half, exact in ((ours, usual), (relu, ours.detach().gt(0) * usual)):
         torch.testing.assert_close(half.double(), exact, rtol=1e-2, atol=1e-2)
         leaves, direction = (x, *layer.parameters()), torch.randn_like(exact)
         gradients = (
-            torch.autograd.grad(output, leaves, direction.to(output), retain_graph=True) for output in (half, exact)
+            torch.autograd.grad(output, leaves, direction.to(output), retain_graph=True)
+            for output in (half, exact)
         )
         for found, wanted in zip(*gradients, strict=True):
             assert (found - wanted).norm() <= 1e-2 * wanted.norm()
@@ -91,7 +93,9 @@ def test_half_precision_products_have_few_numbers_of_rows_and_little_to_fill_up(
     rows = {count: len(pad_rows(torch.ones(count, 1), torch.bfloat16)) for count in range(1, 5000)}
     assert len(set(rows.values())) < 120
     assert all(count <= room <= max(count + 15, count * 17 / 16) for count, room in rows.items())
-    assert all(len(pad_rows(torch.ones(count, 1), torch.float32)) == count for count in (1, 17, 1999))
+    assert all(
+        len(pad_rows(torch.ones(count, 1), torch.float32)) == count for count in (1, 17, 1999)
+    )
     full = pad_rows(torch.ones(17, 2), torch.bfloat16)
     assert full[:17].eq(1).all()
     assert full[17:].eq(0).all()
@@ -113,7 +117,9 @@ def test_products_of_gradients_equal_those_of_torch(mkl, kind, narrow, wide, mon
 
 def test_inference_multiplies_as_training_does():
     generator = torch.Generator().manual_seed(0)
-    x, weight, bias = (torch.randn(*shape, generator=generator) for shape in ((3, 5, 16), (24, 16), (24,)))
+    x, weight, bias = (
+        torch.randn(*shape, generator=generator) for shape in ((3, 5, 16), (24, 16), (24,))
+    )
     expected = x @ weight.T + bias
     assert torch.allclose(linear(x, weight, bias), expected, atol=1e-5)
     with torch.inference_mode():
@@ -138,14 +144,20 @@ def test_gradients_are_those_of_plain_projections(annotation, monkeypatch):
 
 def test_a_repeated_projection_has_the_gradient_of_all_its_uses():
     torch.manual_seed(0)
-    projection, x = FastLinear(3, 3).double(), torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    projection, x = (
+        FastLinear(3, 3).double(),
+        torch.randn(4, 3, dtype=torch.float64, requires_grad=True),
+    )
     use = repeated(projection)
     outputs = use(use(x).tanh()), projection(projection(x).tanh())
     assert_same_with_gradients(*outputs, (x, *projection.parameters()))
 
 
 def test_a_pass_that_stops_before_the_weight_leaves_nothing_to_the_next():
-    projection, x = FastLinear(3, 3).double(), torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    projection, x = (
+        FastLinear(3, 3).double(),
+        torch.randn(4, 3, dtype=torch.float64, requires_grad=True),
+    )
     use = repeated(projection)
     total = use(use(x)).square().sum()
     torch.autograd.grad(total, x, retain_graph=True)

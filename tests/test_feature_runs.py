@@ -1,4 +1,5 @@
-"""Systems that read features of words, from Stanza's models or from given trees to translations and analyses."""
+"""Systems that read features of words, from Stanza's models or from given trees to translations and
+analyses."""
 
 import json
 import re
@@ -8,7 +9,17 @@ import numpy as np
 import pytest
 from featured import LEMMAS, write_featured_models
 from small_run import write_tests
-from tiny import MODEL, TRAINING, analyze, fail, lines_of, succeed, synmt, write_corpus, write_recipe
+from tiny import (
+    MODEL,
+    TRAINING,
+    analyze,
+    fail,
+    lines_of,
+    succeed,
+    synmt,
+    write_corpus,
+    write_recipe,
+)
 
 from synmt.data.corpus import PreparedCorpus
 from synmt.decode.translator import Translator
@@ -18,7 +29,15 @@ from synmt.syntax.conllu import read_conllu
 
 pytestmark = pytest.mark.journey
 
-WIDTHS = {"lemma": 4, "fine_tag": 2, "morphology": 2, "tag": 2, "relation": 2, "subword": 1, "case": 1}
+WIDTHS = {
+    "lemma": 4,
+    "fine_tag": 2,
+    "morphology": 2,
+    "tag": 2,
+    "relation": 2,
+    "subword": 1,
+    "case": 1,
+}
 TEXT = "The monkey eats a banana.\n\nThe girls don't see it.\n"
 
 
@@ -39,7 +58,14 @@ def place(tmp_path_factory):
         parser = {"model": str(models), "workers": 1, "device": "cpu"}
         pieces = {"kind": "bpe", "size": 340, "joint": True}
         steps = {**TRAINING, "max_steps": 4}
-        write_recipe(root / "tags.yaml", corpus, parser=parser, vocabulary=pieces, syntax=tags(), training=steps)
+        write_recipe(
+            root / "tags.yaml",
+            corpus,
+            parser=parser,
+            vocabulary=pieces,
+            syntax=tags(),
+            training=steps,
+        )
         succeed("train", "tags.yaml", cwd=root)
         yield root
 
@@ -53,7 +79,9 @@ def test_a_run_stores_the_values_of_its_training_text(place):
     assert set(values["morphology"]) == {"_", "Nominal=Yes"}
     model = Translator.load(place / "runs" / "tags").models[0].model
     rows = {name: len(table.weight) for name, table in model.variants["source"][0].tables.items()}
-    assert {name: rows[name] for name in values} == {name: len(own) + 2 for name, own in values.items()}
+    assert {name: rows[name] for name in values} == {
+        name: len(own) + 2 for name, own in values.items()
+    }
 
 
 def test_translating_parses_with_features_and_finds_them_in_the_cache_again(place, monkeypatch):
@@ -93,7 +121,9 @@ def test_parse_writes_the_features_and_translate_reads_them(place, tmp_path):
     given = succeed("translate", "--run", place / "runs" / "tags", "--parses", target, text=TEXT)
     assert given.stderr.count(b"the model reads") == 0
     assert given.stdout == succeed("translate", "--run", place / "runs" / "tags", text=TEXT).stdout
-    assert "was parsed with --features" in fail(1, "parse", tmp_path / "text.en", "-o", target, *how)
+    assert "was parsed with --features" in fail(
+        1, "parse", tmp_path / "text.en", "-o", target, *how
+    )
 
 
 def test_given_trees_without_the_features_are_read_with_a_warning(place, tmp_path):
@@ -112,14 +142,19 @@ def test_a_model_that_lacks_features_is_refused_before_any_work(place):
     message = fail(2, "train", "tags.yaml", "parser.model=compact", "name=lacking", cwd=place)
     assert "gives no lemma, no fine_tag, no morphology" in " ".join(message.split())
     assert not (place / "runs" / "lacking").exists()
-    plan = synmt("train", "tags.yaml", "parser.model=compact", "name=lacking", "--dry-run", cwd=place)
+    plan = synmt(
+        "train", "tags.yaml", "parser.model=compact", "name=lacking", "--dry-run", cwd=place
+    )
     assert plan.returncode == 2
     assert b"gives no lemma" in plan.stdout + plan.stderr
 
 
 def test_the_compact_model_is_enough_for_tags_relations_subwords_and_case(place):
     widths = "{tag: 3, relation: 3, subword: 2, case: 2}"
-    overrides = (f"syntax.variants=[{{name: tag_embedding, features: {widths}}}]", "parser.model=compact")
+    overrides = (
+        f"syntax.variants=[{{name: tag_embedding, features: {widths}}}]",
+        "parser.model=compact",
+    )
     succeed("train", "tags.yaml", "name=enough", *overrides, cwd=place)
     assert Run(place / "runs" / "enough").features() == {}
 
@@ -191,12 +226,17 @@ def test_given_trees_need_the_columns_that_are_read(tmp_path):
     for trees in corpus.glob("*.conllu"):
         rows = (line.split("\t") for line in trees.read_text().splitlines())
         lines = (
-            "\t".join((*row[:2], row[1].lower(), row[3].replace("NOUN", "NN"), *row[4:])) if len(row) > 1 else row[0]
+            "\t".join((*row[:2], row[1].lower(), row[3].replace("NOUN", "NN"), *row[4:]))
+            if len(row) > 1
+            else row[0]
             for row in rows
         )
         trees.write_text("\n".join(lines) + "\n\n")
     said = " ".join(succeed("train", "gold.yaml", cwd=tmp_path).stderr.decode().split())
-    assert "tag_embedding knows the tags of Universal Dependencies; other tags share one embedding: NN" in said
+    assert (
+        "tag_embedding knows the tags of Universal Dependencies; other tags share one embedding: NN"
+        in said
+    )
     values = Run(tmp_path / "runs" / "gold").features()
     assert "the" in values["lemma"]
     assert "The" not in values["lemma"]
@@ -204,8 +244,17 @@ def test_given_trees_need_the_columns_that_are_read(tmp_path):
 
 @pytest.mark.parametrize("name", ["transformer", "lstm"])
 def test_with_bpe_dropout_the_places_of_pieces_follow_their_words(name, place):
-    model = MODEL if name == "transformer" else {"architecture": "lstm", "size": "tiny", "model_dim": 16}
-    overrides = (f"model={json.dumps(model)}", "vocabulary.dropout=0.3", "training.max_steps=2", f"name=drop-{name}")
+    model = (
+        MODEL
+        if name == "transformer"
+        else {"architecture": "lstm", "size": "tiny", "model_dim": 16}
+    )
+    overrides = (
+        f"model={json.dumps(model)}",
+        "vocabulary.dropout=0.3",
+        "training.max_steps=2",
+        f"name=drop-{name}",
+    )
     succeed("train", "tags.yaml", *overrides, cwd=place)
     assert (place / "runs" / f"drop-{name}" / "model.safetensors").is_file()
 
@@ -214,6 +263,15 @@ def test_the_trees_of_another_parser_have_the_features_that_the_model_reads(plac
     run = Run(place / "runs" / "tags")
     write_tests(run, TEXT.splitlines(), ["a", "b", "c"])
     (run.folder / "tests/test/checksums.sha256").unlink(missing_ok=True)
-    asked = ("--robustness", "--run", run.folder, "--parser", place / "models", "--shares", "0.5", "--json")
+    asked = (
+        "--robustness",
+        "--run",
+        run.folder,
+        "--parser",
+        place / "models",
+        "--shares",
+        "0.5",
+        "--json",
+    )
     *_, same = json.loads(analyze(*asked)[0])["tables"][0]["rows"]
     assert (same["name"], same["uas"], same["changed"]) == ("Stanza (models, en)", 1, 0)

@@ -1,4 +1,5 @@
-"""Features of words: their signals against loops, CoNLL-U, merged words, the cache, annotations, vocabularies."""
+"""Features of words: their signals against loops, CoNLL-U, merged words, the cache, annotations,
+vocabularies."""
 
 from dataclasses import replace
 
@@ -80,8 +81,20 @@ def test_a_piece_without_a_word_inside_a_word_does_not_end_it():
 @pytest.mark.parametrize(
     ("word", "case"),
     [
-        *(("monkey", "lower"), ("Monkey", "capital"), ("I", "capital"), ("UN", "upper"), ("iPhone", "mixed")),
-        *(("McDonald", "mixed"), ("3.5", "none"), (",", "none"), ("3D", "capital"), ("straße", "lower")),
+        *(
+            ("monkey", "lower"),
+            ("Monkey", "capital"),
+            ("I", "capital"),
+            ("UN", "upper"),
+            ("iPhone", "mixed"),
+        ),
+        *(
+            ("McDonald", "mixed"),
+            ("3.5", "none"),
+            (",", "none"),
+            ("3D", "capital"),
+            ("straße", "lower"),
+        ),
         *(("日本", "none"), ("Ñandú", "capital"), ("-ed", "lower")),
     ],
 )
@@ -122,11 +135,16 @@ def test_a_line_that_could_not_be_parsed_has_no_values():
 
 
 def test_only_case_and_what_the_parser_adds_have_to_be_stored():
-    signals = [feature_signal(name, most=5) for name in ("relation", "tag", "subword", "morphology", "case", "lemma")]
+    signals = [
+        feature_signal(name, most=5)
+        for name in ("relation", "tag", "subword", "morphology", "case", "lemma")
+    ]
     assert needed_features(signals) == ("case", "lemma", "morphology")
 
 
-@pytest.mark.parametrize("name", ["relation", "tag", "fine_tag", "lemma", "morphology", "subword", "case"])
+@pytest.mark.parametrize(
+    "name", ["relation", "tag", "fine_tag", "lemma", "morphology", "subword", "case"]
+)
 def test_a_line_without_words_has_specials_only(name):
     nothing = Parse([], np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64), [])
     assert feature_signal(name, most=5).compute(nothing, np.array([-1, -1])).tolist() == [0, 0]
@@ -134,7 +152,14 @@ def test_a_line_without_words_has_specials_only(name):
 
 def test_features_are_columns_of_conllu():
     text = format_conllu(FEATURED, TEXT, 1)
-    assert text.splitlines()[4].split("\t")[:6] == ["3", "eats", "eat", "VERB", "VBZ", "Tense=Pres|VerbForm=Fin"]
+    assert text.splitlines()[4].split("\t")[:6] == [
+        "3",
+        "eats",
+        "eat",
+        "VERB",
+        "VBZ",
+        "Tense=Pres|VerbForm=Fin",
+    ]
     assert parse_in(text, TEXT, where="test") == FEATURED
     assert "\tmonkey\t_\t_\t_\t_\t3\t" in format_conllu(MONKEY, TEXT, 1)
 
@@ -163,19 +188,33 @@ def test_a_multi_word_token_has_the_features_of_its_leading_word():
 def test_stanza_s_words_give_features_and_later_sentences_follow():
     def sentence(start, *words):
         made = [
-            _Word(head=0 if not number else 1, deprel="dep", upos="X", lemma=word.lower(), xpos="T", feats=None)
+            _Word(
+                head=0 if not number else 1,
+                deprel="dep",
+                upos="X",
+                lemma=word.lower(),
+                xpos="T",
+                feats=None,
+            )
             for number, word in enumerate(words)
         ]
         ends = np.cumsum([len(word) + 1 for word in words]) - 1 + start
         tokens = [
-            _Word(start_char=end - len(word), end_char=end, words=[None]) for word, end in zip(words, ends, strict=True)
+            _Word(start_char=end - len(word), end_char=end, words=[None])
+            for word, end in zip(words, ends, strict=True)
         ]
         return _Word(words=made, tokens=tokens)
 
     line = "Go on . Stop"
-    [(parse, failure)] = parses_of([line], [sentence(0, "Go", "on", "."), sentence(8, "Stop")], None, FEATURES)
+    [(parse, failure)] = parses_of(
+        [line], [sentence(0, "Go", "on", "."), sentence(8, "Stop")], None, FEATURES
+    )
     assert failure == ""
-    assert parse.features == {"lemma": ["go", "on", ".", "stop"], "fine_tag": ["T"] * 4, "morphology": ["_"] * 4}
+    assert parse.features == {
+        "lemma": ["go", "on", ".", "stop"],
+        "fine_tag": ["T"] * 4,
+        "morphology": ["_"] * 4,
+    }
 
 
 class _Word:
@@ -200,7 +239,8 @@ def test_the_cache_keeps_features_and_reads_trees_stored_without():
 
 @pytest.fixture(scope="module")
 def annotated(tmp_path_factory):
-    """Annotate three lines, twice the monkey, with what three columns say of their words and with their case."""
+    """Annotate three lines, twice the monkey, with what three columns say of their words and with
+    their case."""
     from small import small_recipe
 
     from synmt.corpora.resolve import resolve
@@ -213,7 +253,8 @@ def annotated(tmp_path_factory):
         for language in ("en", "de"):
             write_lines(folder / f"{split}.{language}", texts)
         blocks = "".join(
-            format_conllu(tree, text, n) for n, (tree, text) in enumerate(zip(trees, texts, strict=True), 1)
+            format_conllu(tree, text, n)
+            for n, (tree, text) in enumerate(zip(trees, texts, strict=True), 1)
         )
         (folder / f"{split}.conllu").write_text(blocks)
     recipe = small_recipe(corpus={"folder": str(folder)}, vocabulary={"kind": "word", "size": 50})
@@ -227,7 +268,11 @@ def annotated(tmp_path_factory):
 
 
 def annotation(prepared, parser):
-    [name] = [name for name, facts in prepared.annotations().items() if facts["parser"]["parser"] == parser]
+    [name] = [
+        name
+        for name, facts in prepared.annotations().items()
+        if facts["parser"]["parser"] == parser
+    ]
     return name
 
 
@@ -237,7 +282,9 @@ def test_an_annotation_stores_the_features_that_it_is_asked_for(annotated):
     assert parse.features == {**FEATURED.features, "case": ["capital", *["lower"] * 4]}
     last = rows[2].trees["source"].parse.features
     assert last == {"case": ["lower"], **{name: ["_"] for name in FEATURES}}
-    assert CASE.compute(parse, np.arange(5)).tolist() == CASE.compute(FEATURED, np.arange(5)).tolist()
+    assert (
+        CASE.compute(parse, np.arange(5)).tolist() == CASE.compute(FEATURED, np.arange(5)).tolist()
+    )
     plain = annotated.split("train", {"source": annotation(annotated, "plain")}).rows([0])
     assert plain[0].trees["source"].parse.features == {}
 

@@ -1,4 +1,5 @@
-"""Figures keep all of their text inside of their edges, with long names and with a few groups or words."""
+"""Figures keep all of their text inside of their edges, with long names and with a few groups or
+words."""
 
 from __future__ import annotations
 
@@ -42,7 +43,10 @@ def heat_map(pieces, heads, content="weights", kind="cross"):
 @pytest.mark.parametrize("pieces", [2, 4, 9, 30])
 @pytest.mark.parametrize("system", ["pascal", LONG])
 def test_the_heading_of_one_heat_map_has_lines_that_fit(pieces, system):
-    figure = draw_maps(heat_map(pieces, [Head(1, 1, "structural_positions", about="nsubj")], "factor"), system=system)
+    figure = draw_maps(
+        heat_map(pieces, [Head(1, 1, "structural_positions", about="nsubj")], "factor"),
+        system=system,
+    )
     assert not cut_off(figure)
     heading, *_ = figure.texts
     said = f"{system},head1.1(structural_positions),nsubj:factorofattentiontothesource"
@@ -71,7 +75,9 @@ def test_the_agreement_of_a_single_layer_has_room_for_its_texts(system):
 
 def groups_of(names, about):
     base, *others = names
-    results = {name: {"score": GroupResult(22.0, [20.0, 24.0], comparison=BETWEEN)} for name in others}
+    results = {
+        name: {"score": GroupResult(22.0, [20.0, 24.0], comparison=BETWEEN)} for name in others
+    }
     systems = {base: {"score": GroupResult(21.0, [20.0, 22.0])}, **results}
     rows = [GroupRow(name, 20, 0.5, 20, 0.5, systems) for name in ("1-10", "11-20")]
     measures, sizes = (
@@ -81,7 +87,9 @@ def groups_of(names, about):
     return ResultTable("source length", "words", measures, sizes, rows, rows[0], 1000)
 
 
-@pytest.mark.parametrize("names", [[LONG], [LONG, "plain"], ["plain", LONG], [LONG, "b", "c"], ["a", LONG, "c", "d"]])
+@pytest.mark.parametrize(
+    "names", [[LONG], [LONG, "plain"], ["plain", LONG], [LONG, "b", "c"], ["a", LONG, "c", "d"]]
+)
 @pytest.mark.parametrize("about", ["", "lower is better"])
 def test_groups_of_systems_with_long_names_fit(names, about):
     figure = draw_results([groups_of(names, about)])
@@ -89,7 +97,9 @@ def test_groups_of_systems_with_long_names_fit(names, about):
     assert not overlapping(figure)
 
 
-@pytest.mark.parametrize("names", [["plain"], ["plain", "pascal"], ["plain", LONG, f"{LONG}-2", "d", "e"], [LONG, "b"]])
+@pytest.mark.parametrize(
+    "names", [["plain"], ["plain", "pascal"], ["plain", LONG, f"{LONG}-2", "d", "e"], [LONG, "b"]]
+)
 def test_words_of_systems_with_long_names_and_few_groups_fit(names):
     figure = draw_results([words_of(names)])
     assert not cut_off(figure)

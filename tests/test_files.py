@@ -21,7 +21,13 @@ from tiny import environment
 from synmt.corpora.archives import Packed
 from synmt.corpora.formats import read_side
 from synmt.errors import SynmtError, UsageError
-from synmt.files.reading import cache_folder, count_lines, open_binary, read_available_lines, read_lines
+from synmt.files.reading import (
+    cache_folder,
+    count_lines,
+    open_binary,
+    read_available_lines,
+    read_lines,
+)
 from synmt.files.writing import write_atomically, write_folder_atomically, write_output
 
 TEXT = "".join(f"line {number} of a text\n" for number in range(2000)).encode()
@@ -31,7 +37,9 @@ def flipped(packed):
     return packed[:40] + bytes([packed[40] ^ 255]) + packed[41:]
 
 
-@pytest.mark.parametrize("spoil", [lambda packed: packed[:-20], flipped, lambda packed: b"no gzip at all"])
+@pytest.mark.parametrize(
+    "spoil", [lambda packed: packed[:-20], flipped, lambda packed: b"no gzip at all"]
+)
 def test_a_spoilt_gzip_file_is_named(tmp_path, spoil):
     path = tmp_path / "text.gz"
     path.write_bytes(spoil(gzip.compress(TEXT)))
@@ -43,7 +51,9 @@ def test_a_spoilt_gzip_file_is_named(tmp_path, spoil):
 
 def test_a_text_that_is_not_utf8_comes_with_advice(tmp_path):
     (tmp_path / "text").write_bytes("ä\n".encode("latin1"))
-    with pytest.raises(SynmtError, match=r"text: line 1 is not UTF-8.* with `iconv -f latin1 -t utf-8`"):
+    with pytest.raises(
+        SynmtError, match=r"text: line 1 is not UTF-8.* with `iconv -f latin1 -t utf-8`"
+    ):
         list(read_lines(tmp_path / "text"))
 
 
@@ -69,18 +79,30 @@ _XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
         (f'{_XML}<dataset id="wmt21"><doc origlang="en">\n', "XML", "corpus.test"),
         ('<!doctype html>\n<html lang="en">\n<head>', "HTML", "one per line"),
         ("<html><body>", "HTML", "one per line"),
-        ("<url>http://ted.com/1</url>\n<keywords>talks</keywords>\n", "text with tags of IWSLT", "--docs corpora"),
-        (f"# sent_id = 1\n# text = The monkey.\n1\tThe{_ROW}2\tmonkey{_ROW}", "CoNLL-U", "--parses"),
+        (
+            "<url>http://ted.com/1</url>\n<keywords>talks</keywords>\n",
+            "text with tags of IWSLT",
+            "--docs corpora",
+        ),
+        (
+            f"# sent_id = 1\n# text = The monkey.\n1\tThe{_ROW}2\tmonkey{_ROW}",
+            "CoNLL-U",
+            "--parses",
+        ),
         (f"1-2\tdu{_ROW}1\tde{_ROW}", "CoNLL-U", "source_parses"),
         ('{"text": "The monkey."}\n{"text": "A banana."}\n', "JSON", "--jsonl"),
         ('[\n  {\n    "source": "The monkey."', "JSON", "--jsonl"),
         ('\ufeff["The monkey.", "A banana."]', "JSON", "--jsonl"),
     ],
 )
-def test_what_is_not_plain_text_is_recognized_by_its_beginning(tmp_path, monkeypatch, text, name, advice):
+def test_what_is_not_plain_text_is_recognized_by_its_beginning(
+    tmp_path, monkeypatch, text, name, advice
+):
     text = text if isinstance(text, bytes) else text.encode()
     (tmp_path / "text").write_bytes(text)
-    with pytest.raises(UsageError, match=f"text: this is {name}, not one sentence per line") as raised:
+    with pytest.raises(
+        UsageError, match=f"text: this is {name}, not one sentence per line"
+    ) as raised:
         list(read_lines(tmp_path / "text"))
     assert advice in str(raised.value)
     with open(tmp_path / "text") as stdin:
@@ -113,7 +135,9 @@ def test_plain_text_with_marks_at_its_beginning_is_read(tmp_path, text):
 
 
 def test_the_cache_is_where_the_platform_keeps_caches_unless_the_user_says_otherwise(monkeypatch):
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name, appauthor: f"C:/Caches/{name}/{appauthor}")
+    monkeypatch.setattr(
+        "platformdirs.user_cache_dir", lambda name, appauthor: f"C:/Caches/{name}/{appauthor}"
+    )
     monkeypatch.setenv("SYNMT_CACHE", "~/own")
     assert cache_folder() == Path.home() / "own"
     monkeypatch.delenv("SYNMT_CACHE")
@@ -170,9 +194,12 @@ def test_standard_output_has_names_too(tmp_path, name):
 
 @pytest.mark.journey
 @pytest.mark.parametrize(
-    ("redirected", "name"), [("> log", "/dev/stdout"), ("3> log", "/dev/fd/3"), ("2> log", "/dev/stderr")]
+    ("redirected", "name"),
+    [("> log", "/dev/stdout"), ("3> log", "/dev/fd/3"), ("2> log", "/dev/stderr")],
 )
-def test_a_stream_of_a_shell_keeps_its_place_for_what_other_commands_write(tmp_path, redirected, name):
+def test_a_stream_of_a_shell_keeps_its_place_for_what_other_commands_write(
+    tmp_path, redirected, name
+):
     stream = {"/dev/stdout": "1", "/dev/stderr": "2"}.get(name, "3")
     write = shlex.join([sys.executable, "-c", WRITE, name])
     script = f"{{ echo before >&{stream}; {write}; echo after >&{stream}; }} {redirected}"
@@ -180,7 +207,9 @@ def test_a_stream_of_a_shell_keeps_its_place_for_what_other_commands_write(tmp_p
     assert (tmp_path / "log").read_text() == "before\nnewafter\n"
 
 
-@pytest.mark.parametrize(("number", "why"), [(987, "Bad file descriptor"), (10**20, "No such file or directory")])
+@pytest.mark.parametrize(
+    ("number", "why"), [(987, "Bad file descriptor"), (10**20, "No such file or directory")]
+)
 def test_a_stream_that_is_not_open_is_named(number, why):
     message = f"/dev/fd/{number}: cannot write: {why}. Choose another output"
     with pytest.raises(SynmtError, match=message), write_atomically(f"/dev/fd/{number}"):
@@ -197,7 +226,11 @@ def write_slowly(path, begun):
 
 @pytest.mark.journey
 def test_an_output_takes_away_what_killed_commands_left_of_it_and_nothing_else(tmp_path):
-    out, begun, others = tmp_path / "out", tmp_path / "begun", {".out.settings", ".outer.abcdefgh.unfinished", "begun"}
+    out, begun, others = (
+        tmp_path / "out",
+        tmp_path / "begun",
+        {".out.settings", ".outer.abcdefgh.unfinished", "begun"},
+    )
     killed = Forked(write_slowly, out, begun, log=tmp_path / "log")
     wait_for(begun.exists)
     killed.kill()
@@ -227,7 +260,9 @@ def test_an_output_that_another_process_is_writing_is_left_to_it(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"out", "begun", "go", "log"}
 
 
-def test_a_file_that_another_process_removes_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+def test_a_file_that_another_process_removes_before_it_is_locked_is_made_again(
+    tmp_path, monkeypatch
+):
     plain, taken = fcntl.flock, []
 
     def take_the_first(handle, how):
@@ -272,7 +307,8 @@ def _lines_of_a_pipe(path):
 
 
 @pytest.mark.parametrize(
-    "read", [read_lines, count_lines, _lines_of_a_pipe, lambda path: read_side(Packed((path,)), "txt")]
+    "read",
+    [read_lines, count_lines, _lines_of_a_pipe, lambda path: read_side(Packed((path,)), "txt")],
 )
 def test_a_line_that_would_fill_the_memory_is_named(tmp_path, read):
     path = tmp_path / "text.gz"

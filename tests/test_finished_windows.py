@@ -24,7 +24,12 @@ _EMPTY = Translation(8)
 def _as_found(result):
     """Make what can be compared: arrays have no simple equality."""
     if isinstance(result, CounterfactualTranslation):
-        return CounterfactualTranslation, _as_found(result.own), _as_found(result.other), result.own_rescored
+        return (
+            CounterfactualTranslation,
+            _as_found(result.own),
+            _as_found(result.other),
+            result.own_rescored,
+        )
     aligned = result.alignment and (
         result.alignment.pairs,
         *(

@@ -1,4 +1,5 @@
-"""Forced decoding against the softmax of one target prefix after the other, from pieces and from raw text."""
+"""Forced decoding against the softmax of one target prefix after the other, from pieces and from
+raw text."""
 
 import math
 
@@ -27,7 +28,9 @@ TARGETS = [[6, 5], [9, 4, 8], []]
 
 def examples():
     targets = [np.array(target, dtype=np.int64) for target in TARGETS]
-    return [Example(line, np.array(source), targets[line], {}) for line, source in enumerate(SOURCES)]
+    return [
+        Example(line, np.array(source), targets[line], {}) for line, source in enumerate(SOURCES)
+    ]
 
 
 @pytest.mark.parametrize("architecture", ["transformer", "lstm"])
@@ -67,7 +70,10 @@ def test_several_targets_of_a_source_get_the_scores_that_each_gets_alone(archite
     batch = collate(examples())
     with torch.inference_mode():
         memory, _ = model.remember(batch.source, {})
-    rows, ids = [1, 0, 1, 2], [np.array(one, dtype=np.int32) for one in ([9, 4, 8], [6, 5], [7], [])]
+    rows, ids = (
+        [1, 0, 1, 2],
+        [np.array(one, dtype=np.int32) for one in ([9, 4, 8], [6, 5], [7], [])],
+    )
     for row, target, found in zip(rows, ids, force_targets(model, memory, rows, ids), strict=True):
         [alone] = force(model, collate([Example(0, np.array(SOURCES[row]), target, {})]))
         np.testing.assert_allclose(found, alone.log_probabilities, atol=1e-5)
@@ -80,7 +86,9 @@ def test_several_targets_read_the_annotations_of_their_source():
     with torch.inference_mode():
         memory, _ = model.remember(batch.source, {})
     assert memory.annotations is not None
-    found = force_targets(model, memory, [2, 1, 0], [example.target for example in examples()][::-1])
+    found = force_targets(
+        model, memory, [2, 1, 0], [example.target for example in examples()][::-1]
+    )
     for one, other in zip(found, expected[::-1], strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
@@ -93,7 +101,9 @@ RUNS = {
     "transformer": lambda place: make_run(place, parser=False),
     "lstm": lambda place: make_run(place, {"name": "latent_tree"}, parser=False, model=LSTM),
     "tasks": lambda place: make_run(place, parser=False, tasks={"parsing": "dependencies"}),
-    "learns": lambda place: make_run(place, {"name": "dbsa", "side": "target", "layers": [1]}, parser=False),
+    "learns": lambda place: make_run(
+        place, {"name": "dbsa", "side": "target", "layers": [1]}, parser=False
+    ),
 }
 
 
@@ -122,13 +132,17 @@ def test_pairs_come_out_in_order_with_the_probabilities_of_their_pieces(run):
     translator = Translator.load(run)
     scores = list(score_pairs(translator, LINES, TRANSLATIONS))
     assert [score.line for score in scores] == [1, 2, 3, 4, 5, 6]
-    assert [(score.source, score.target) for score in scores] == list(zip(LINES, TRANSLATIONS, strict=True))
+    assert [(score.source, score.target) for score in scores] == list(
+        zip(LINES, TRANSLATIONS, strict=True)
+    )
     for index in (0, 2, 4, 5):
         expected = slowly(translator, LINES[index], TRANSLATIONS[index])
         np.testing.assert_allclose(scores[index].log_probabilities, expected, atol=1e-4)
         assert scores[index].pieces == len(expected)
         assert scores[index].log_probability == pytest.approx(sum(expected), abs=1e-3)
-        assert scores[index].perplexity == pytest.approx(math.exp(-sum(expected) / len(expected)), rel=1e-3)
+        assert scores[index].perplexity == pytest.approx(
+            math.exp(-sum(expected) / len(expected)), rel=1e-3
+        )
 
 
 def test_an_empty_target_is_eos_and_a_source_without_text_is_not_scored(run):
@@ -143,8 +157,12 @@ def test_the_tokens_of_a_target_spell_it(run):
     for score in score_pairs(Translator.load(run), LINES, TRANSLATIONS):
         if score.pieces:
             assert "".join(token.text for token in score.tokens) == score.target
-            assert all(score.target[token.start : token.end] == token.text for token in score.tokens)
-            assert sum(token.log_probability for token in score.tokens) == pytest.approx(score.log_probability)
+            assert all(
+                score.target[token.start : token.end] == token.text for token in score.tokens
+            )
+            assert sum(token.log_probability for token in score.tokens) == pytest.approx(
+                score.log_probability
+            )
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 64])
@@ -169,10 +187,14 @@ def test_a_pair_that_is_too_long_is_scored_in_part(tmp_path):
     translator = Translator.load(make_run(tmp_path / "short", parser=False, max_pieces=6))
     for score in score_pairs(translator, ["A dog", TEXT[1]], [TEXT[4], "Ein Hund"]):
         pieces = [len(translator.source.encode_ids(text)) for text in (score.source, score.target)]
-        assert [score.source_dropped, score.target_dropped] == [max(0, count - 6) for count in pieces]
+        assert [score.source_dropped, score.target_dropped] == [
+            max(0, count - 6) for count in pieces
+        ]
     [cut, _] = score_pairs(translator, ["A dog", TEXT[1]], [TEXT[4], "Ein Hund"])
     # the beginning, without an end
-    np.testing.assert_allclose(cut.log_probabilities, slowly(translator, "A dog", TEXT[4])[:6], atol=1e-4)
+    np.testing.assert_allclose(
+        cut.log_probabilities, slowly(translator, "A dog", TEXT[4])[:6], atol=1e-4
+    )
     assert TEXT[4].startswith("".join(token.text for token in cut.tokens))
 
 
@@ -200,7 +222,9 @@ def test_trees_are_given_or_parsed(tmp_path):
         assert abs(one.log_probability - third.log_probability) > 1e-4
 
 
-@pytest.mark.parametrize(("trees", "message"), [(2, "there are 2 trees, and more"), (4, "more trees than lines")])
+@pytest.mark.parametrize(
+    ("trees", "message"), [(2, "there are 2 trees, and more"), (4, "more trees than lines")]
+)
 def test_there_must_be_one_tree_per_pair(tmp_path, trees, message):
     translator = Translator.load(make_run(tmp_path / f"uneven{trees}", PASCAL, parser=False))
     with pytest.raises(SynmtError, match=message):
@@ -224,7 +248,9 @@ def test_broken_weights_are_an_error(tmp_path):
 
 def test_no_pairs_and_an_infinite_perplexity_are_null_in_json():
     totals = Totals()
-    assert totals.as_json()["perplexity_by_word"] is totals.as_json()["mean_log_probability"] is None
+    assert (
+        totals.as_json()["perplexity_by_word"] is totals.as_json()["mean_log_probability"] is None
+    )
     # 1,600 nats over one word, as Chinese has no spaces, and its end
     totals.add(PairScore(1, "a", "x" * 98, np.full(100, -16.0), np.zeros((100, 2), np.int64)))
     assert totals.perplexity("word") == math.inf

@@ -71,7 +71,12 @@ def test_pieces_beyond_the_maximum_length_are_counted_on_both_sides(short, sourc
 def test_weights_of_attention_sum_to_one_and_the_target_sees_no_future(transformer):
     found = captured(transformer, SOURCES, TARGETS)
     for sentence, one, row in found.values():
-        assert sorted(one.captured.attention) == [("source", 1), ("source", 2), ("target", 1), ("target", 2)]
+        assert sorted(one.captured.attention) == [
+            ("source", 1),
+            ("source", 2),
+            ("target", 1),
+            ("target", 2),
+        ]
         assert one.captured.gates is None
         for (side, _), weights in one.captured.attention.items():
             length = len(getattr(sentence, side)) + 1
@@ -120,7 +125,9 @@ def test_gates_and_annotation_weights_of_an_lstm_without_self_attention_are_capt
 
 def test_capturing_ends_with_the_passes(transformer):
     list(run_forward(transformer, SOURCES, TARGETS))
-    layers = self_attention(transformer.model, "source") + self_attention(transformer.model, "target")
+    layers = self_attention(transformer.model, "source") + self_attention(
+        transformer.model, "target"
+    )
     assert len(layers) == 4
     assert not any(layer._forward_hooks for layer in layers)
 

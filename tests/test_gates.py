@@ -56,7 +56,9 @@ def drawn(seed, sentences=12):
         words = int(random.integers(1, 10))
         norms = random.integers(1, 6, words) / 10
         norms[random.random(words) < 0.1] = np.nan
-        made.append(gated(norms, random.choice(["DET", "NOUN", "VERB"], words, p=[0.3, 0.5, 0.2]), line))
+        made.append(
+            gated(norms, random.choice(["DET", "NOUN", "VERB"], words, p=[0.3, 0.5, 0.2]), line)
+        )
     return made
 
 
@@ -85,11 +87,15 @@ def test_a_word_has_the_mean_of_its_pieces():
 
 def test_words_without_a_piece_of_their_own_have_no_norm():
     # `monkey.` is one piece, and two words
-    norms = word_norms(np.array([0.3, 0.5]), np.array([[0, 3], [3, 11]]), np.array([[0, 3], [4, 10], [10, 11]]))
+    norms = word_norms(
+        np.array([0.3, 0.5]), np.array([[0, 3], [3, 11]]), np.array([[0, 3], [4, 10], [10, 11]])
+    )
     assert norms[:2].tolist() == [0.3, 0.5]
     assert np.isnan(norms[2])
     # a line without words
-    assert word_norms(np.array([0.3]), np.array([[0, 1]]), np.zeros((0, 2), dtype=int)).shape == (0,)
+    assert word_norms(np.array([0.3]), np.array([[0, 1]]), np.zeros((0, 2), dtype=int)).shape == (
+        0,
+    )
     assert word_norms(np.zeros(0), np.zeros((0, 2), dtype=int), np.array([[0, 3]])).shape == (1,)
 
 
@@ -112,7 +118,11 @@ def test_the_table_equals_one_counted_word_by_word(seed):
     sentences = drawn(seed)
     table = tabulate(sentences)
     tagged = [zip(one.tags, one.norms.tolist(), strict=True) for one in sentences]
-    kept = [words for one in tagged if (words := [(tag, norm) for tag, norm in one if not math.isnan(norm)])]
+    kept = [
+        words
+        for one in tagged
+        if (words := [(tag, norm) for tag, norm in one if not math.isnan(norm)])
+    ]
     for row in table:
         highest = chance = 0.0
         for words in kept:
@@ -151,7 +161,8 @@ def test_a_tag_with_few_words_is_last_and_has_no_interval():
 
 
 def test_the_table_has_a_row_for_each_tag():
-    # the verb is the highest in ten sentences of two words, the interjection in one sentence of one word
+    # the verb is the highest in ten sentences of two words, the interjection in one sentence of one
+    # word
     sentences = [gated([0.1, 0.2], ["NOUN", "VERB"], line) for line in range(1, MIN_WORDS + 1)]
     rows = tabulate([*sentences, gated([0.25], ["INTJ"], MIN_WORDS + 1)])
     verb, noun, interjection = gate_table(rows, ["a note"]).as_json()["rows"]
@@ -179,10 +190,18 @@ def test_the_table_of_a_large_test_set_fits_on_80_columns():
 
 
 def test_the_second_ratio_leaves_punctuation_out():
-    sentences = [gated([0.1, 0.3, 0.9], ["DET", "NOUN", "PUNCT"]), gated([0.2, 0.6, 0.4], ["DET", "PUNCT", "VERB"], 2)]
+    sentences = [
+        gated([0.1, 0.3, 0.9], ["DET", "NOUN", "PUNCT"]),
+        gated([0.2, 0.6, 0.4], ["DET", "PUNCT", "VERB"], 2),
+    ]
     sentences.append(gated([0.7], ["PUNCT"], 3))
     table = tabulate(sentences)
-    assert {row.tag: row.unpunctuated for row in table} == {"NOUN": 2, "VERB": 2, "DET": 0, "PUNCT": None}
+    assert {row.tag: row.unpunctuated for row in table} == {
+        "NOUN": 2,
+        "VERB": 2,
+        "DET": 0,
+        "PUNCT": None,
+    }
     assert row_of(table, "PUNCT").ratio == pytest.approx(3 / (1 / 3 + 1 / 3 + 1))
     assert tabulate([gated([0.1], ["PUNCT"])])[0].unpunctuated is None
 
@@ -221,7 +240,13 @@ def test_words_without_a_tag_are_unknown_and_a_parser_without_tags_is_refused():
 
 def translator(*variants, max_pieces=512, **model):
     """Make a small system of words, from German to English."""
-    sizes = {"architecture": "lstm", "size": "tiny", "model_dim": 8, "embedding_dim": 6, "initial_range": 1.0}
+    sizes = {
+        "architecture": "lstm",
+        "size": "tiny",
+        "model_dim": 8,
+        "embedding_dim": 6,
+        "initial_range": 1.0,
+    }
     recipe = check_recipe(
         {
             "name": "small",
@@ -241,7 +266,9 @@ def translator(*variants, max_pieces=512, **model):
     pieces = {"source_pieces": len(vocabulary), "target_pieces": len(vocabulary)}
     model = build(recipe.model, recipe.syntax, **pieces)
     reading = Reading(model.reads("source"))
-    return Translator([LoadedModel(model.eval(), recipe, vocabulary, vocabulary, torch.device("cpu"), reading)])
+    return Translator(
+        [LoadedModel(model.eval(), recipe, vocabulary, vocabulary, torch.device("cpu"), reading)]
+    )
 
 
 def text_of(sources, targets):
@@ -276,7 +303,9 @@ def test_each_word_has_the_gate_of_the_step_that_predicts_it(attention):
     assert ([one.line for one in found], too_long) == ([1, 2, 4], 0)
     for one in found:
         assert (one.source, one.target) == (sources[one.line - 1], targets[one.line - 1])
-        assert one.norms.tolist() == pytest.approx(norms_step_by_step(system, one.source, one.target), abs=1e-6)
+        assert one.norms.tolist() == pytest.approx(
+            norms_step_by_step(system, one.source, one.target), abs=1e-6
+        )
         assert len(set(one.norms.round(6))) == len(one.norms)
 
 
@@ -293,7 +322,8 @@ def test_a_pair_that_is_too_long_is_left_out_and_counted(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("variants", "model"), [([], {}), ([{"name": "latent_tree", "sets": 1}], {}), ([], {"size": "tiny"})]
+    ("variants", "model"),
+    [([], {}), ([{"name": "latent_tree", "sets": 1}], {}), ([], {"size": "tiny"})],
 )
 def test_an_lstm_with_one_set_and_a_transformer_have_no_gates(variants, model):
     with pytest.raises(UsageError, match=r"runs/one: this model has no gates.*latent_tree"):

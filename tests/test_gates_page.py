@@ -63,18 +63,26 @@ def test_hostile_text_stays_text():
     assert "i" not in Reader(page_of(sentence)).tags
 
 
-@pytest.mark.parametrize("target", ["Er  schläft .", " Hut, der", "猴子吃香蕉", "القرد يأكل 12 موزة"])
+@pytest.mark.parametrize(
+    "target", ["Er  schläft .", " Hut, der", "猴子吃香蕉", "القرد يأكل 12 موزة"]
+)
 def test_the_text_of_a_target_is_unchanged_on_the_page(target):
     # words of two characters, with any character between them
     spans = np.array([[start, start + 2] for start in range(1, len(target) - 2, 3)])
-    parse = Parse([target[a:b] for a, b in spans], spans, np.zeros(len(spans), int), ["dep"] * len(spans))
+    parse = Parse(
+        [target[a:b] for a, b in spans], spans, np.zeros(len(spans), int), ["dep"] * len(spans)
+    )
     read = Reader(page_of(gated(target, np.linspace(0.1, 0.9, len(spans)), parse=parse)))
     assert read.text["p", "target"] == [target]
 
 
 def test_latin_tags_do_not_change_the_direction_of_a_line():
     read = Reader(page_of(gated("12 القرد", [0.1, 0.2], source="القرد")))
-    lines = [attributes for tag, attributes in read.attributes if attributes.get("class") in ("source", "target")]
+    lines = [
+        attributes
+        for tag, attributes in read.attributes
+        if attributes.get("class") in ("source", "target")
+    ]
     assert [line["dir"] for line in lines] == ["auto", "auto"]
     assert {attributes["dir"] for tag, attributes in read.attributes if tag == "small"} == {"ltr"}
 
@@ -82,27 +90,43 @@ def test_latin_tags_do_not_change_the_direction_of_a_line():
 def test_each_word_shows_its_norm_and_the_highest_is_framed():
     page = page_of(gated("der Affe schläft", [0.25, 0.75, np.nan]))
     read = Reader(page)
-    assert [name for name in read.classes if "word" in name] == ["word n0", "word n6 top", "word none"]
-    assert 'title="verb, norm 0.750, the highest of the sentence">Affe<small dir="ltr" lang="en">VERB 0.750' in page
+    assert [name for name in read.classes if "word" in name] == [
+        "word n0",
+        "word n6 top",
+        "word none",
+    ]
+    assert (
+        'title="verb, norm 0.750, the highest of the sentence">Affe<small dir="ltr" '
+        'lang="en">VERB 0.750' in page
+    )
     assert 'title="noun, no separate piece">schläft' in page
     assert "line 1, norms 0.250 to 0.750" in page
 
 
 def test_the_page_has_the_first_sentences_in_order_and_their_number():
-    sentences = [gated("", [], line=2), *(gated(f"Satz{line}", [0.5], line=line) for line in (3, 4, 5))]
+    sentences = [
+        gated("", [], line=2),
+        *(gated(f"Satz{line}", [0.5], line=line) for line in (3, 4, 5)),
+    ]
     page = page_of(*sentences, shown=2)
     assert re.findall(r"line (\d)", page) == ["3", "4"]
     assert "The first 2 of 3 sentences, in the order of the test set." in page
 
 
 def punctuated():
-    """Make sentences with tags above chance, below chance, never the highest, and with few words."""
+    """Make sentences with tags above chance, below chance, never the highest, and with few
+    words."""
     made = [gated("Er schläft heute .", [0.3, 0.5, 0.1, 0.6], line=line) for line in range(12)]
-    made = [replace(one, parse=replace(one.parse, tags=["PRON", "VERB", "ADV", "PUNCT"])) for one in made]
+    made = [
+        replace(one, parse=replace(one.parse, tags=["PRON", "VERB", "ADV", "PUNCT"]))
+        for one in made
+    ]
     return [*made, gated("$oh$ weh", [0.9, 0.1], line=20)]
 
 
-@pytest.mark.parametrize(("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+@pytest.mark.parametrize(
+    ("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
+)
 def test_a_figure_is_drawn_in_each_format(tmp_path, ending, start):
     path = tmp_path / f"gates.{ending}"
     save_figure(lambda: draw_gates(tabulate(punctuated()), system="sa $1$"), path)
@@ -115,7 +139,13 @@ def test_the_figure_names_the_tags_the_shares_and_the_unit(tmp_path):
     text = (tmp_path / "one.svg").read_text(encoding="utf-8")
     assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")
     # 13 sentences, 12 of them with one full stop in four words
-    for wanted in ("PUNCT", "NOUN *", "92.3 (23.1)", "times as often as by chance", "without punctuation"):
+    for wanted in (
+        "PUNCT",
+        "NOUN *",
+        "92.3 (23.1)",
+        "times as often as by chance",
+        "without punctuation",
+    ):
         assert wanted in text
 
 

@@ -35,7 +35,8 @@ def number(relation):
 
 
 def slow_layer(layer, states, parse, word_of):
-    """Send one message at a time, from each piece of a word to each piece of the other: (T, D) -> (T, D)."""
+    """Send one message at a time, from each piece of a word to each piece of the other: (T, D) ->
+    (T, D)."""
     (up, down), (up_gate, down_gate) = layer.arcs.weight.chunk(2), layer.arc_gates.weight
     rows = []
     for i, state in enumerate(states):
@@ -74,7 +75,9 @@ def test_it_equals_a_loop_over_messages_on_random_trees_gradients_too(depth, res
         torch.testing.assert_close(found[row, : len(word_of)], expected)
         total = total + (expected * direction[row, : len(word_of)]).sum()
     leaves = [states, *variant.parameters()]
-    fast = torch.autograd.grad((found * direction * mask[:, 0, 0, :, None]).sum(), leaves, retain_graph=True)
+    fast = torch.autograd.grad(
+        (found * direction * mask[:, 0, 0, :, None]).sum(), leaves, retain_graph=True
+    )
     torch.testing.assert_close(fast, torch.autograd.grad(total, leaves))
 
 
@@ -82,27 +85,38 @@ def test_its_arithmetic_has_the_numerical_gradient():
     variant = gcn(depth=1)
     syntax, mask = read(variant, random_trees(3, (3, 4)))
     states = torch.randn(*mask[:, 0, 0].shape, WIDTH, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda s: variant.annotate(Memory(s, mask[:, 0, 0]), syntax).states, states)
+    assert torch.autograd.gradcheck(
+        lambda s: variant.annotate(Memory(s, mask[:, 0, 0]), syntax).states, states
+    )
 
 
 @pytest.mark.parametrize(
     ("residual", "expected"), [(False, [1.5, 3, 5, 4.5, 6, 0.5]), (True, [2.5, 5, 8, 8.5, 11, 1.5])]
 )
 def test_the_monkey_with_open_gates_at_one_half(residual, expected):
-    variant = gcn(Place("source", layer=1, heads=0, model_dim=1, head_dim=1), depth=1, residual=residual)
+    variant = gcn(
+        Place("source", layer=1, heads=0, model_dim=1, head_dim=1), depth=1, residual=residual
+    )
     for name, weight in variant.named_parameters():
-        torch.nn.init.constant_(weight, float(name in ("layers.0.loop.weight", "layers.0.arcs.weight")))
+        torch.nn.init.constant_(
+            weight, float(name in ("layers.0.loop.weight", "layers.0.arcs.weight"))
+        )
     # eats: ½ (3 + 2 + 5), its own state, monkey's and banana's; EOS, whose state is 1, has its loop
     syntax, mask = read(variant, [Tree(MONKEY, np.arange(5))])
     states = torch.tensor([1.0, 2, 3, 4, 5, 1], dtype=torch.float64)[None, :, None]
-    assert variant.annotate(Memory(states, mask[:, 0, 0]), syntax).states.flatten().tolist() == expected
+    assert (
+        variant.annotate(Memory(states, mask[:, 0, 0]), syntax).states.flatten().tolist()
+        == expected
+    )
 
 
 def test_the_pieces_of_a_word_share_its_message_and_the_root_hears_from_nobody_above():
     upward, downward = graph(MONKEY, np.append(MONKEY_WORD_OF, -1))
     # ▁The ▁mon key ▁eats ▁a ▁ban ana </s>
     assert upward[0].tolist() == [0, 0.5, 0.5, 0, 0, 0, 0, 0]
-    assert upward[1].tolist() == upward[2].tolist() == upward[5].tolist() == [0, 0, 0, 1, 0, 0, 0, 0]
+    assert (
+        upward[1].tolist() == upward[2].tolist() == upward[5].tolist() == [0, 0, 0, 1, 0, 0, 0, 0]
+    )
     assert downward[3].tolist() == [0, 0.5, 0.5, 0, 0, 0.5, 0.5, 0]
     assert not upward[3].any()
     specials = [table for both in (upward, downward) for table in (both[7], both[:, 7])]
@@ -141,9 +155,13 @@ def test_dropped_messages_are_made_up_for_in_the_mean():
     syntax, mask = read(variant, [Tree(MONKEY, np.arange(5))])
     states = torch.rand(1, 6, WIDTH, dtype=torch.float64)
     expected = variant.annotate(Memory(states, mask[:, 0, 0]), syntax).states
-    many = Syntax({name: signal.expand(4000, *signal.shape[1:]) for name, signal in syntax.signals.items()})
+    many = Syntax(
+        {name: signal.expand(4000, *signal.shape[1:]) for name, signal in syntax.signals.items()}
+    )
     torch.manual_seed(0)
-    drawn = variant.train().annotate(Memory(states.expand(4000, -1, -1), mask[:, 0, 0]), many).states
+    drawn = (
+        variant.train().annotate(Memory(states.expand(4000, -1, -1), mask[:, 0, 0]), many).states
+    )
     assert len({round(value, 9) for value in drawn[:, 2, 0].tolist()}) == 4
     torch.testing.assert_close(drawn.mean(0), expected[0], rtol=0.05, atol=0)
 
@@ -163,5 +181,8 @@ def test_a_plain_decoder_after_it_is_still_the_fast_one():
 
 def test_unknown_relations_share_a_bias_and_are_told_of():
     (warning,) = relation_warnings(Gcn, {"nsubj": 3, "SUJ": 2})
-    assert "1 relation (2 of 5 words) is unknown to gcn; these words share one bias: SUJ (2)" in warning
+    assert (
+        "1 relation (2 of 5 words) is unknown to gcn; these words share one bias: SUJ (2)"
+        in warning
+    )
     assert not relation_warnings(Gcn, {"nsubj:pass": 3})

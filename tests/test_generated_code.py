@@ -1,4 +1,5 @@
-"""oneDNN generates code for each shape of a product: a search meets the same shapes again, and keeps their code."""
+"""oneDNN generates code for each shape of a product: a search meets the same shapes again, and
+keeps their code."""
 
 import os
 import random
@@ -13,7 +14,9 @@ pytest.importorskip("synmt.fast")
 
 pytestmark = [
     pytest.mark.journey,
-    pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this build of torch has no oneDNN"),
+    pytest.mark.skipif(
+        not torch.backends.mkldnn.is_available(), reason="this build of torch has no oneDNN"
+    ),
 ]
 
 TRANSLATE = """

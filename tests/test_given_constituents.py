@@ -1,4 +1,5 @@
-"""Brackets next to the text: prepared, read in training and in translation, and refused where they do not fit."""
+"""Brackets next to the text: prepared, read in training and in translation, and refused where they
+do not fit."""
 
 import json
 
@@ -15,7 +16,9 @@ from synmt.training.trees.requirements import tree_requirements
 
 pytestmark = pytest.mark.journey
 
-DISTANCE = {"variants": [{"name": "distance_transformer", "layers": [1], "heads": 2, "temperature": 1}]}
+DISTANCE = {
+    "variants": [{"name": "distance_transformer", "layers": [1], "heads": 2, "temperature": 1}]
+}
 GIVEN = {"constituents": "given", "workers": 1, "device": "cpu"}
 BPE = {"kind": "bpe", "size": 320, "dropout": 0.1}
 
@@ -40,10 +43,18 @@ def bracketed(place):
     return place
 
 
-@pytest.mark.parametrize("vocabulary", [{"kind": "word", "size": 200}, BPE], ids=["words", "dropped merges"])
+@pytest.mark.parametrize(
+    "vocabulary", [{"kind": "word", "size": 200}, BPE], ids=["words", "dropped merges"]
+)
 def test_a_run_reads_brackets_in_training_and_for_its_test_set(bracketed, monkeypatch, vocabulary):
     monkeypatch.setattr("synmt.parsing.parser.StanzaParser.parse", None)
-    write_recipe(bracketed / "d.yaml", bracketed / "corpus", syntax=DISTANCE, parser=GIVEN, vocabulary=vocabulary)
+    write_recipe(
+        bracketed / "d.yaml",
+        bracketed / "corpus",
+        syntax=DISTANCE,
+        parser=GIVEN,
+        vocabulary=vocabulary,
+    )
     done = synmt("train", "d.yaml", cwd=bracketed)
     assert done.returncode == 0, done.stderr.decode()
     run = Run(bracketed / "runs/d")
@@ -51,7 +62,9 @@ def test_a_run_reads_brackets_in_training_and_for_its_test_set(bracketed, monkey
     again = synmt("translate", "--parses", trees, text=text.read_bytes(), cwd=bracketed)
     assert again.stdout == (run.folder / "tests/test/hypothesis.txt").read_bytes()
     without = synmt("translate", text=text.read_bytes(), cwd=bracketed)
-    assert "its run does not say which parser makes them" in " ".join(without.stderr.decode().split())
+    assert "its run does not say which parser makes them" in " ".join(
+        without.stderr.decode().split()
+    )
 
 
 def test_prepared_constituents_are_those_of_the_brackets(bracketed):
@@ -63,7 +76,9 @@ def test_prepared_constituents_are_those_of_the_brackets(bracketed):
     trees = list(read_parses(bracketed / "corpus/train.en.brackets", lines, brackets=True))
     for row in PreparedCorpus.open(folder).split("train", {"source": name}).rows(range(32)):
         # every word is a piece, so no word is merged
-        np.testing.assert_array_equal(row.trees["source"].parse.constituents, trees[row.line].constituents)
+        np.testing.assert_array_equal(
+            row.trees["source"].parse.constituents, trees[row.line].constituents
+        )
 
 
 def test_constituents_in_conllu_are_read_beside_its_dependencies(place):
@@ -71,7 +86,9 @@ def test_constituents_in_conllu_are_read_beside_its_dependencies(place):
         path = place / f"corpus/{split}.en.conllu"
         text, blocks = path.read_text(encoding="utf-8"), []
         for seed, block in enumerate(text.strip("\n").split("\n\n")):
-            words = " ".join(row.split("\t")[1] for row in block.split("\n") if not row.startswith("#"))
+            words = " ".join(
+                row.split("\t")[1] for row in block.split("\n") if not row.startswith("#")
+            )
             blocks.append(f"# constituency = {projective(words, seed)}\n{block}\n\n")
         path.write_text("".join(blocks), encoding="utf-8")
     both = {"variants": [*DISTANCE["variants"], {"name": "pascal", "layers": [1], "heads": 2}]}
@@ -81,7 +98,9 @@ def test_constituents_in_conllu_are_read_beside_its_dependencies(place):
         done = synmt("train", f"{name}.yaml", cwd=place)
         assert done.returncode == 0, done.stderr.decode()
         log = (Run(place / f"runs/{name}").folder / "log.jsonl").read_text().splitlines()
-        losses.append([record["loss"] for record in map(json.loads, log) if record["kind"] == "step"])
+        losses.append(
+            [record["loss"] for record in map(json.loads, log) if record["kind"] == "step"]
+        )
     assert losses[0] != losses[1]
 
 
@@ -115,23 +134,41 @@ def test_brackets_alone_are_refused_where_a_variant_reads_dependencies(bracketed
 
 def test_a_model_that_reads_dependencies_refuses_brackets_at_translation(bracketed, place):
     trees = bracketed / "corpus/train.en.brackets"
-    write_recipe(place / "p.yaml", place / "corpus", model=MODEL, parser={"workers": 1, "device": "cpu"})
+    write_recipe(
+        place / "p.yaml", place / "corpus", model=MODEL, parser={"workers": 1, "device": "cpu"}
+    )
     assert synmt("train", "p.yaml", cwd=place).returncode == 0
     text = (place / "corpus/train.en").read_bytes()
     done = synmt("translate", "--parses", trees, text=text, cwd=place)
     assert done.returncode
-    assert "comes as brackets, and the model reads dependencies" in " ".join(done.stderr.decode().split())
+    assert "comes as brackets, and the model reads dependencies" in " ".join(
+        done.stderr.decode().split()
+    )
 
 
 @pytest.mark.parametrize(
     ("parser", "syntax", "message"),
     [
-        (GIVEN, {"variants": [{"name": "pascal", "layers": [1], "heads": 2}]}, "nothing in this recipe reads const"),
-        ({**GIVEN, "control": "random"}, DISTANCE, "change dependencies, and `constituents: given` reads none"),
-        ({**GIVEN, "rewire": 0.5}, DISTANCE, "change dependencies, and `constituents: given` reads none"),
+        (
+            GIVEN,
+            {"variants": [{"name": "pascal", "layers": [1], "heads": 2}]},
+            "nothing in this recipe reads const",
+        ),
+        (
+            {**GIVEN, "control": "random"},
+            DISTANCE,
+            "change dependencies, and `constituents: given` reads none",
+        ),
+        (
+            {**GIVEN, "rewire": 0.5},
+            DISTANCE,
+            "change dependencies, and `constituents: given` reads none",
+        ),
     ],
 )
-def test_given_constituents_are_refused_where_they_change_nothing(tmp_path, parser, syntax, message):
+def test_given_constituents_are_refused_where_they_change_nothing(
+    tmp_path, parser, syntax, message
+):
     path = write_recipe(tmp_path / "d.yaml", tmp_path / "corpus", parser=parser, syntax=syntax)
     with pytest.raises(UsageError, match=message):
         tree_requirements(load_recipe(path))

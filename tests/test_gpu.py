@@ -39,13 +39,16 @@ def losses_and_gradients(model, batch, precision="float32"):
         losses = Objective(model, label_smoothing=0.1)(batch)
     sum(losses.values()).backward()
     gradients = {
-        name: weight.grad.cpu().clone() for name, weight in model.named_parameters() if weight.grad is not None
+        name: weight.grad.cpu().clone()
+        for name, weight in model.named_parameters()
+        if weight.grad is not None
     }
     return {name: value.detach().cpu() for name, value in losses.items()}, gradients
 
 
 def without_dropout(recipe):
-    """Make the model of a variant, in training, because cuDNN keeps what the gradient of an LSTM needs only then."""
+    """Make the model of a variant, in training, because cuDNN keeps what the gradient of an LSTM
+    needs only then."""
     options = inspect.signature(variant_class(recipe["name"])).parameters
     return made(recipe | {option: 0.0 for option in options if "dropout" in option}).train()
 
@@ -86,7 +89,9 @@ def test_half_precision_is_near(recipe):
 @pytest.mark.parametrize("options", SEARCHES)
 def test_a_recorded_search_finds_what_is_found_on_the_cpu(options, positions):
     model = sharp(positions=positions)
-    batch = batch_for(model, [random_example(words, np.random.default_rng(words)) for words in LENGTHS * 4])
+    batch = batch_for(
+        model, [random_example(words, np.random.default_rng(words)) for words in LENGTHS * 4]
+    )
     limits = torch.tensor([9, 14, 4, 12, 60, 6] * 4)
     expected = search(members_of(batch, model), SearchOptions(**options), limits=limits)
     member = Member(model.to(GPU), batch.to(GPU).source, {}, fast_decoder(model, recorded=True))
@@ -98,7 +103,9 @@ def test_a_recorded_search_finds_what_is_found_on_the_cpu(options, positions):
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 def test_recorded_steps_are_replayed(precision):
     def near(again, logits):
-        assert (again - logits).abs().max() < (1e-4 if precision == "float32" else 0.05 * logits.abs().max())
+        assert (again - logits).abs().max() < (
+            1e-4 if precision == "float32" else 0.05 * logits.abs().max()
+        )
 
     model = small_model().eval().to(GPU)
     state = run_steadily(model, fast_decoder(model, precision, recorded=True), near)
@@ -108,14 +115,19 @@ def test_recorded_steps_are_replayed(precision):
 
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize(
-    "variant", [(), (PASCAL,), ({"name": "relative", "side": "target"},), ({"name": "latent_tree"},)]
+    "variant",
+    [(), (PASCAL,), ({"name": "relative", "side": "target"},), ({"name": "latent_tree"},)],
 )
 def test_a_run_translates_as_on_the_cpu(variant, precision, tmp_path):
     more = {"model": LSTM} if variant and variant[0]["name"] == "latent_tree" else {}
     run = make_run(tmp_path / "run", *variant, **more)
-    on_cpu, on_gpu = (Translator.load(run, device=device, precision=precision) for device in ("cpu", "cuda"))
+    on_cpu, on_gpu = (
+        Translator.load(run, device=device, precision=precision) for device in ("cpu", "cuda")
+    )
     expected, found = (list(translator.translate(TEXT)) for translator in (on_cpu, on_gpu))
     scores = [one.best.score for one in found]
-    assert scores == pytest.approx([one.best.score for one in expected], abs=1e-3 if precision == "float32" else 0.3)
+    assert scores == pytest.approx(
+        [one.best.score for one in expected], abs=1e-3 if precision == "float32" else 0.3
+    )
     if precision == "float32":
         assert [one.text for one in found] == [one.text for one in expected]

@@ -19,7 +19,12 @@ def test_the_monkey_and_the_banana_have_a_determiner_and_the_verb_has_two_nouns(
     assert gold == {("NOUN", "DET"): 2, ("VERB", "NOUN"): 2}
     # The <- monkey -> eats -> a <- banana, and eats is a banana's: the root monkey has no parent
     other = count_rules([np.array([1, 1, 1, 2, 3])], [TAGGED])
-    assert other == {("NOUN", "DET"): 1, ("NOUN", "VERB"): 1, ("VERB", "DET"): 1, ("DET", "NOUN"): 1}
+    assert other == {
+        ("NOUN", "DET"): 1,
+        ("NOUN", "VERB"): 1,
+        ("VERB", "DET"): 1,
+        ("DET", "NOUN"): 1,
+    }
     assert [share_of_rule(("NOUN", "DET"), one) for one in (other, gold)] == [0.5, 1]
     assert share_of_rule(("DET", "NOUN"), gold) == 0
 
@@ -27,7 +32,10 @@ def test_the_monkey_and_the_banana_have_a_determiner_and_the_verb_has_two_nouns(
 def test_punctuation_and_words_without_a_parent_do_not_count_nor_do_trees_without_tags():
     comma = replace(TAGGED, tags=["DET", "NOUN", "VERB", "PUNCT", "NOUN"])
     assert count_rules([TAGGED.parents], [comma]) == {("NOUN", "DET"): 1, ("VERB", "NOUN"): 2}
-    assert count_rules([np.array([-1, 2, 2, 4, -1])], [TAGGED]) == {("VERB", "NOUN"): 1, ("NOUN", "DET"): 1}
+    assert count_rules([np.array([-1, 2, 2, 4, -1])], [TAGGED]) == {
+        ("VERB", "NOUN"): 1,
+        ("NOUN", "DET"): 1,
+    }
     assert not count_rules([MONKEY.parents], [MONKEY])
 
 
@@ -36,7 +44,9 @@ def test_shares_equal_a_count_word_by_word():
     gold, trees = [], []
     for seed in range(20):
         parse = random_tree(1 + seed % 7, random)
-        gold.append(replace(parse, tags=random.choice(["NOUN", "VERB", "PUNCT"], len(parse)).tolist()))
+        gold.append(
+            replace(parse, tags=random.choice(["NOUN", "VERB", "PUNCT"], len(parse)).tolist())
+        )
         trees.append(random_tree(len(parse), random).parents)
     found, seen = count_rules(trees, gold), Counter()
     for parents, parse in zip(trees, gold, strict=True):
@@ -61,7 +71,8 @@ REPORTED = {
     ("NOUN", "NOUN"): 18.4,
     ("NOUN", "ADJ"): 13.9,
 }
-"""Tran & Bisk (2018, in the version under review): gold shares of English, in percent, of other sentences."""
+"""Tran & Bisk (2018, in the version under review): gold shares of English, in percent, of other
+sentences."""
 
 
 def test_english_treebanks_have_about_the_shares_that_the_paper_reports(data_folder):
@@ -70,4 +81,6 @@ def test_english_treebanks_have_about_the_shares_that_the_paper_reports(data_fol
         pytest.skip(f"needs {path}")
     parses = [parse for _, parse in read_conllu(path)]
     found = count_rules([parse.parents for parse in parses], parses)
-    assert {rule: 100 * share_of_rule(rule, found) for rule in REPORTED} == pytest.approx(REPORTED, abs=2)
+    assert {rule: 100 * share_of_rule(rule, found) for rule in REPORTED} == pytest.approx(
+        REPORTED, abs=2
+    )

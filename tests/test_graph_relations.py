@@ -1,4 +1,5 @@
-"""Graph2Graph's vectors of arcs against a slow loop over their equation, and the numbers of arcs by hand."""
+"""Graph2Graph's vectors of arcs against a slow loop over their equation, and the numbers of arcs by
+hand."""
 
 import math
 from functools import cache
@@ -6,7 +7,14 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from attending import assert_same_with_gradients, random_terms, random_trees, read, slow_attend, with_eos
+from attending import (
+    assert_same_with_gradients,
+    random_terms,
+    random_trees,
+    read,
+    slow_attend,
+    with_eos,
+)
 from small import MONKEY, MONKEY_WORD_OF, make_variant, random_tree, relation_warnings, small_model
 
 from synmt.model.attention import attend
@@ -28,7 +36,8 @@ def made(**options):
 
 
 def number(relation):
-    """Number a relation of KNOWN from 1, without its subtype if the whole name is not there; 72 for others."""
+    """Number a relation of KNOWN from 1, without its subtype if the whole name is not there; 72 for
+    others."""
     for name in (relation, relation.split(":")[0]):
         if name in KNOWN:
             return 1 + KNOWN.index(name)
@@ -36,7 +45,8 @@ def number(relation):
 
 
 def slow_arc(parse, i, j, *, labelled):
-    """0 without an arc, the relation's number towards the parent, and that plus all relations towards the child."""
+    """0 without an arc, the relation's number towards the parent, and that plus all relations
+    towards the child."""
     relations = len(KNOWN) + 1 if labelled else 1
     if i == j or i < 0 or j < 0:
         return 0
@@ -76,7 +86,9 @@ def test_it_equals_loops_over_the_equation_gradients_too(labelled, values, norm)
     def value(b, h, i, j):
         return terms.v[b, h, j] + (vectors.value[row(b, i, j)] if values else 0)
 
-    expected = slow_attend(terms, score, value=value, lengths=[len(word_of) for _, word_of in sentences])
+    expected = slow_attend(
+        terms, score, value=value, lengths=[len(word_of) for _, word_of in sentences]
+    )
     leaves = (terms.q, terms.k, terms.v, *variant.parameters())
     assert_same_with_gradients(attend(variant.edit(terms, syntax)) * mask.mT, expected, leaves)
 
@@ -94,7 +106,10 @@ def test_it_stands_in_all_layers_and_heads_with_a_vector_for_each_direction_of_a
 
 def test_relations_that_no_scheme_has_are_named():
     found = relation_warnings(GraphRelations, {"nsubj": 4, "nsubj:odd": 2, "odd": 3})
-    warning = "1 relation (3 of 9 words) is unknown to graph_relations; these words share their vectors: odd (3)"
+    warning = (
+        "1 relation (3 of 9 words) is unknown to graph_relations; these words share their "
+        "vectors: odd (3)"
+    )
     assert found == [warning]
     assert not relation_warnings(GraphRelations, {"odd": 3}, labelled=False)
 
@@ -117,7 +132,13 @@ def test_arcs_of_the_monkey_without_relations():
 def test_arcs_of_the_monkey_with_relations():
     # nsubj 1, det 2, others 3; the other way 4, 5, 6
     found = arcs_of_pairs(MONKEY, np.arange(5), names=("nsubj", "det"))
-    assert found.tolist() == [[0, 2, 0, 0, 0], [5, 0, 1, 0, 0], [0, 4, 0, 0, 6], [0, 0, 0, 0, 2], [0, 0, 3, 5, 0]]
+    assert found.tolist() == [
+        [0, 2, 0, 0, 0],
+        [5, 0, 1, 0, 0],
+        [0, 4, 0, 0, 6],
+        [0, 0, 0, 0, 2],
+        [0, 0, 3, 5, 0],
+    ]
     assert edge_kinds(("nsubj", "det")) == 7
 
 
@@ -131,8 +152,13 @@ def test_all_pieces_have_the_arcs_of_their_words():
 @pytest.mark.parametrize("words", [1, 2, 9, 30])
 def test_arcs_equal_a_loop_on_random_trees(words, labelled):
     parse = random_tree(words, np.random.default_rng(words))
-    expected = [[slow_arc(parse, i, j, labelled=labelled) for j in range(words)] for i in range(words)]
-    assert arcs_of_pairs(parse, np.arange(words), names=KNOWN if labelled else None).tolist() == expected
+    expected = [
+        [slow_arc(parse, i, j, labelled=labelled) for j in range(words)] for i in range(words)
+    ]
+    assert (
+        arcs_of_pairs(parse, np.arange(words), names=KNOWN if labelled else None).tolist()
+        == expected
+    )
 
 
 def test_a_sentence_without_words_has_no_arcs():

@@ -1,7 +1,8 @@
-"""A step of the fast decoder can be recorded and replayed: it computes from memory that stays in place.
+"""A step of the fast decoder can be recorded and replayed: it computes from memory that stays in
+place.
 
-Here there is no GPU: `Recording` stands in for a CUDA graph. It keeps the operators of a step, and replays them with
-the same tensors.
+Here there is no GPU: `Recording` stands in for a CUDA graph. It keeps the operators of a step, and
+replays them with the same tensors.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from synmt.model.seq2seq import sinusoids
 
 
 class Recording(TorchDispatchMode):
-    """Records the operators of a function; calls after the first one replay them, without the function itself."""
+    """Records the operators of a function; calls after the first one replay them, without the
+    function itself."""
 
     made: list[Recording]
     active = False
@@ -49,7 +51,10 @@ class Recording(TorchDispatchMode):
         self.made.append(self)
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        assert function.overloadpacket._qualified_op_name not in ("aten::_local_scalar_dense", "aten::nonzero")
+        assert function.overloadpacket._qualified_op_name not in (
+            "aten::_local_scalar_dense",
+            "aten::nonzero",
+        )
         results = function(*args, **(kwargs or {}))
         self.operators.append((function, args, kwargs or {}, results))
         return results
@@ -76,10 +81,18 @@ def recordings(monkeypatch):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"norm": "pre"}, {"positions": "rotary"}, {"positions": "alibi"}, {"positions": "rotary", "norm": "pre"}],
+    [
+        {},
+        {"norm": "pre"},
+        {"positions": "rotary"},
+        {"positions": "alibi"},
+        {"positions": "rotary", "norm": "pre"},
+    ],
 )
 @pytest.mark.parametrize("is_packed", [True, False])
-def test_recorded_steps_compute_what_the_models_step_does(options, is_packed, recordings, monkeypatch):
+def test_recorded_steps_compute_what_the_models_step_does(
+    options, is_packed, recordings, monkeypatch
+):
     if not is_packed:
         monkeypatch.setattr(packed, "can_pack", lambda dtype: False)
     for slow, recorded in both_steps(small_model(**options).eval(), steps=30, recorded=True):
@@ -109,7 +122,9 @@ def test_a_step_is_recorded_once_while_nothing_changes(positions, recordings):
 
 
 @pytest.mark.parametrize("positions", ["sinusoid", "rotary"])
-def test_tables_of_positions_never_grow_while_a_step_is_recorded(positions, recordings, monkeypatch):
+def test_tables_of_positions_never_grow_while_a_step_is_recorded(
+    positions, recordings, monkeypatch
+):
     in_recording = []
 
     def watched(grow):
@@ -148,14 +163,18 @@ def test_a_search_finds_the_same_with_recorded_steps(options, recordings, monkey
     limits = torch.tensor([9, 24, 4, 12, 30, 6])
     slow = search(members_of(batch, model), SearchOptions(**options), limits=limits)
     found = search(
-        [Member(model, batch.source, {}, fast_decoder(model, recorded=True))], SearchOptions(**options), limits=limits
+        [Member(model, batch.source, {}, fast_decoder(model, recorded=True))],
+        SearchOptions(**options),
+        limits=limits,
     )
     assert recordings
     assert any(one.replays > 1 for one in recordings)
     assert_same_search(found, slow)
 
 
-def test_steps_that_cannot_be_recorded_run_as_they_are_and_a_warning_says_so_once(monkeypatch, caplog):
+def test_steps_that_cannot_be_recorded_run_as_they_are_and_a_warning_says_so_once(
+    monkeypatch, caplog
+):
     def fail(function, device):
         raise RuntimeError("operation not permitted when stream is capturing")
 
@@ -166,4 +185,7 @@ def test_steps_that_cannot_be_recorded_run_as_they_are_and_a_warning_says_so_onc
             for slow, fast_logits in both_steps(small_model().eval(), recorded=True):
                 torch.testing.assert_close(fast_logits, slow, atol=2e-5, rtol=1e-5)
     [record] = caplog.records
-    assert "cannot be recorded as CUDA graphs, so translation is slower: operation not permitted" in record.message
+    assert (
+        "cannot be recorded as CUDA graphs, so translation is slower: operation not permitted"
+        in record.message
+    )

@@ -1,4 +1,5 @@
-"""The runs of a grid: their names and order, what is refused before the first begins, and the systems in the tables."""
+"""The runs of a grid: their names and order, what is refused before the first begins, and the
+systems in the tables."""
 
 import re
 from functools import partial
@@ -66,7 +67,9 @@ def test_seeds_are_counted_from_the_own_one_or_named(name, own, seeds, names):
 
 
 def test_score_finds_the_seeds_of_each_system_whatever_its_name():
-    runs = grid_runs([recipe(name) for name in ("plain", "ignore0.3", "ignore0.4", "b-seed4")], seeds=2)
+    runs = grid_runs(
+        [recipe(name) for name in ("plain", "ignore0.3", "ignore0.4", "b-seed4")], seeds=2
+    )
     groups = group_by_seed([run.folder for run in runs])
     assert [[path.name for path in members] for _, members in groups] == [
         ["plain", "plain-seed2"],
@@ -89,7 +92,8 @@ def test_overrides_begin_at_the_first_equals_sign_that_is_no_file(here):
     assert split_overrides(given) == (given[:2], given[2:])
     assert split_overrides(["plain"]) == (["plain"], [])
     with pytest.raises(
-        UsageError, match=r"'pascal' is not an override. Write all recipes before the first `key=value`"
+        UsageError,
+        match=r"'pascal' is not an override. Write all recipes before the first `key=value`",
     ):
         split_overrides(["plain", "name=x", "pascal"])
 
@@ -106,7 +110,8 @@ def test_seeds_that_are_none_are_refused(seeds):
 def test_a_seed_that_is_given_as_their_number_is_told_from_it():
     said = refused(recipe("a"), seeds=20261122)
     assert said == (
-        "seeds: 20261122 seeds are too many. At most 1000. For one run with the seed 20261122, write "
+        "seeds: 20261122 seeds are too many. At most 1000. For one run with the seed "
+        "20261122, write "
         "`--seeds 20261122,` or, in Python, `seeds=[20261122]`"
     )
     assert names_of(grid_runs([recipe("a")], seeds=[20261122])) == ["a-seed20261122"]
@@ -122,14 +127,20 @@ def test_a_recipe_that_is_given_twice_is_named(here):
     assert refused("plain", "pascal", "plain") == (
         "plain is given twice. Leave one out; `--seeds 3` trains three seeds of each recipe."
     )
-    assert "plain and plain.yaml are the same recipe. Leave one out" in refused("plain", "plain.yaml")
+    assert "plain and plain.yaml are the same recipe. Leave one out" in refused(
+        "plain", "plain.yaml"
+    )
 
 
 def test_two_recipes_of_one_name_are_named(here):
     write_recipe(Path("other/plain.yaml"), Path("text"))
     said = refused("plain", "other/plain.yaml")
-    assert said.startswith("plain and other/plain.yaml would both train runs/plain. Give one of them another `name:`")
-    assert "the override name=… names all of them alike" in refused("plain", "pascal", overrides=["name=x"])
+    assert said.startswith(
+        "plain and other/plain.yaml would both train runs/plain. Give one of them another `name:`"
+    )
+    assert "the override name=… names all of them alike" in refused(
+        "plain", "pascal", overrides=["name=x"]
+    )
     write_recipe(Path("plain-seed2.yaml"), Path("text"), training={"seed": 5})
     said = refused("plain-seed2.yaml", "plain", seeds=2)
     assert said.startswith("plain-seed2.yaml and plain would both train runs/plain-seed2. ")
@@ -141,7 +152,11 @@ def test_what_is_wrong_with_all_recipes_is_one_message(here):
     write_recipe(Path("odd.yaml"), Path("text"), odd=1)
     said = refused("plain", "odd.yaml", "nowhere.yaml", overrides=["model.model_dim=x"])
     assert len(said.splitlines()) == 4
-    for part in ("plain: model.model_dim: ", "odd.yaml: model.model_dim: ", "odd.yaml: a recipe has no key 'odd'"):
+    for part in (
+        "plain: model.model_dim: ",
+        "odd.yaml: model.model_dim: ",
+        "odd.yaml: a recipe has no key 'odd'",
+    ):
         assert part in said
     assert "nowhere.yaml: file not found" in said
 
@@ -184,11 +199,22 @@ def test_a_run_that_needs_the_weights_of_another_one_waits_for_it(here):
 def test_a_plan_lists_what_runs_share_once(here):
     write_recipe(Path("random.yaml"), Path("text"), parser={"control": "random"})
     write_recipe(Path("parsed.yaml"), Path("text"), parser={})
-    steps = [re.sub(r"data/\S*/", "", step.what) for step in plan_grid(["plain", "parsed", "random"], seeds=2)]
+    steps = [
+        re.sub(r"data/\S*/", "", step.what)
+        for step in plan_grid(["plain", "parsed", "random"], seeds=2)
+    ]
     prepare = next(step for step in steps if step.startswith("prepare"))
     parsed = ["parse train.en", "parse valid.en", "add trees to the source"]
     tested = "translate and score test"
-    first = ["find the text: text", prepare, "train runs/plain", tested, *parsed, "train runs/parsed", tested]
+    first = [
+        "find the text: text",
+        prepare,
+        "train runs/plain",
+        tested,
+        *parsed,
+        "train runs/parsed",
+        tested,
+    ]
     runs = ["random", "plain-seed2", "parsed-seed2", "random-seed2"]
     assert steps == [*first, *(step for name in runs for step in (f"train runs/{name}", tested))]
 
@@ -198,7 +224,9 @@ def test_a_text_is_planned_once_for_all_runs_that_read_it(here, monkeypatch):
     write_recipe(Path("third.yaml"), Path("other"))
     found = []
     find = TextStage.find
-    monkeypatch.setattr(TextStage, "find", lambda stage: found.append(stage.where[0].folder.name) or find(stage))
+    monkeypatch.setattr(
+        TextStage, "find", lambda stage: found.append(stage.where[0].folder.name) or find(stage)
+    )
     steps = plan_grid(["plain", "pascal", "third"], seeds=3)
     assert found == ["text", "other"]
     assert [step.what for step in steps].count("find the text: text") == 1
@@ -209,8 +237,11 @@ def test_a_text_is_planned_once_for_all_runs_that_read_it(here, monkeypatch):
 
 @pytest.fixture
 def tested(tmp_path, monkeypatch):
-    """Make runs with the translations of some test sets, given as name=references; tables are small."""
-    monkeypatch.setattr(grid, "compare_systems", partial(grid.compare_systems, metrics=["bleu"], samples=10))
+    """Make runs with the translations of some test sets, given as name=references; tables are
+    small."""
+    monkeypatch.setattr(
+        grid, "compare_systems", partial(grid.compare_systems, metrics=["bleu"], samples=10)
+    )
     lines = [f"Der Affe {number} isst ." for number in range(4)]
 
     def make(name, *seeds, **tests):
@@ -227,7 +258,9 @@ def systems_of(comparisons):
     return {test: [system.name for system in one.systems] for test, one in comparisons.items()}
 
 
-def test_every_test_set_that_systems_share_has_a_table_and_the_log_names_who_lacks_it(tested, caplog):
+def test_every_test_set_that_systems_share_has_a_table_and_the_log_names_who_lacks_it(
+    tested, caplog
+):
     a, b = tested("a", "", "-seed2", one=[], two=[], own=[]), tested("b", one=[], two=[])
     c, d = tested("c", two=[]), tested("d")
     # the order of training: the first seed of all comes first
@@ -235,7 +268,11 @@ def test_every_test_set_that_systems_share_has_a_table_and_the_log_names_who_lac
     assert [Path(name).name for name in systems_of(comparisons)["one"]] == ["a", "b"]
     assert systems_of(comparisons) == {"one": ["a", "b"], "two": ["a", "b", "c"]}
     assert [len(system.seeds) for system in comparisons["one"].systems] == [2, 1]
-    for said in ("one is missing from c, d", "two is missing from d", "own is missing from b, c, d"):
+    for said in (
+        "one is missing from c, d",
+        "two is missing from d",
+        "own is missing from b, c, d",
+    ):
         assert f"test set {said}" in caplog.text
 
 
@@ -259,5 +296,8 @@ def test_test_sets_of_one_name_with_other_references_have_no_table(tested, caplo
 
 
 def test_a_reason_that_runs_share_is_said_once():
-    failed = [FailedRun(Path(name), reason) for name, reason in (("a", "no text"), ("b", "no room"), ("c", "no text"))]
+    failed = [
+        FailedRun(Path(name), reason)
+        for name, reason in (("a", "no text"), ("b", "no room"), ("c", "no text"))
+    ]
     assert GridRecord("finished", [], failed, {}).reasons() == ["a, c: no text", "b: no room"]

@@ -1,4 +1,5 @@
-"""The runs of a grid side by side on a cluster: what is trained there is what is trained here, bit for bit."""
+"""The runs of a grid side by side on a cluster: what is trained there is what is trained here, bit
+for bit."""
 
 import json
 import shutil
@@ -30,8 +31,19 @@ from synmt.training import pipeline
 from synmt.training.grid import ClusterStarted, FailedRun, GridRecord, NextRun, train_grid
 from synmt.training.records import RunRecord, StartRecord
 
-pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline"), pytest.mark.filterwarnings("ignore")]
-SHORT = {**TRAINING, "max_steps": 24, "validate_every": 12, "validation_beam_size": 1, "log_every": 4, "save_every": 2}
+pytestmark = [
+    pytest.mark.journey,
+    pytest.mark.usefixtures("offline"),
+    pytest.mark.filterwarnings("ignore"),
+]
+SHORT = {
+    **TRAINING,
+    "max_steps": 24,
+    "validate_every": 12,
+    "validation_beam_size": 1,
+    "log_every": 4,
+    "save_every": 2,
+}
 GREEDY = {"beam_size": 1, "max_length_ratio": 0.1, "max_length_extra": 4}
 
 
@@ -48,7 +60,8 @@ def scratch(cluster):
     """Name the folder in which the workers train."""
     folder = cluster.folder / "caches" / "workers" / "runs"
     yield folder
-    # a worker keeps a run that is no longer needed: one that was given to it just before the driver had it from another
+    # a worker keeps a run that is no longer needed: one that was given to it just before the driver
+    # had it from another
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -66,12 +79,16 @@ def place(tmp_path_factory):
 
 
 def write(folder, name, **sections):
-    return write_recipe(folder / f"{name}.yaml", folder / "text", training=SHORT, decoding=GREEDY, **sections)
+    return write_recipe(
+        folder / f"{name}.yaml", folder / "text", training=SHORT, decoding=GREEDY, **sections
+    )
 
 
 @pytest.fixture
 def small_tables(monkeypatch):
-    monkeypatch.setattr(comparison, "SignificancePlan", partial(comparison.SignificancePlan, resamples=10, swaps=10))
+    monkeypatch.setattr(
+        comparison, "SignificancePlan", partial(comparison.SignificancePlan, resamples=10, swaps=10)
+    )
 
 
 def steps_of(place, runs, *names, **options):
@@ -96,7 +113,14 @@ def once(condition, act):
 @pytest.mark.usefixtures("small_tables")
 def test_runs_are_the_same_if_a_worker_is_killed_and_a_failed_one_is_named(cluster, place, scratch):
     command = ["train", *(place / f"{name}.yaml" for name in ("plain", "broken", "pascal"))]
-    command += ["--runs", place / "there", "--data", place / "data", "--cluster", cluster.complete(2)]
+    command += [
+        "--runs",
+        place / "there",
+        "--data",
+        place / "data",
+        "--cluster",
+        cluster.complete(2),
+    ]
     killed = []
 
     def kill():
@@ -115,7 +139,8 @@ def test_runs_are_the_same_if_a_worker_is_killed_and_a_failed_one_is_named(clust
         assert_same_run(place / "there" / name, place / "here" / name)
         assert Run(place / "there" / name).info().keys() == Run(place / "here" / name).info().keys()
         there, here = (
-            json.loads((place / at / name / "tests/test/made_from.json").read_text()) for at in ("there", "here")
+            json.loads((place / at / name / "tests/test/made_from.json").read_text())
+            for at in ("there", "here")
         )
         assert there == here
         assert {"source", "target"} <= set(here)
@@ -133,7 +158,9 @@ def test_a_grid_that_is_stopped_comes_back_and_goes_on_anywhere(cluster, place, 
         begun = lambda: any(scratch.glob("*/*/checkpoints/step-00000004"))  # noqa: E731
         with once(begun, stop.set):
             *records, last = steps_of(place, "stopped", "plain", "pascal", stop=stop)
-    assert [type(record) for record in records if isinstance(record, NextRun | ClusterStarted)][-1] is ClusterStarted
+    assert [type(record) for record in records if isinstance(record, NextRun | ClusterStarted)][
+        -1
+    ] is ClusterStarted
     assert last == GridRecord("interrupted", [], [], {})
     assert not list(scratch.iterdir())
     reached = Run(place / "stopped" / "plain").checkpoints()[-1].name
@@ -141,7 +168,9 @@ def test_a_grid_that_is_stopped_comes_back_and_goes_on_anywhere(cluster, place, 
     assert not Run(place / "stopped" / "pascal").checkpoints()
     # one goes on here, the other one on the cluster
     here = list(steps_of(place, "stopped", "plain"))
-    assert [record.step for record in here if isinstance(record, StartRecord)] == [int(reached[-8:])]
+    assert [record.step for record in here if isinstance(record, StartRecord)] == [
+        int(reached[-8:])
+    ]
     with using_cluster(cluster.complete(1)):
         *_, last = steps_of(place, "stopped", "plain", "pascal")
     assert [run.name for run in last.finished] == ["plain", "pascal"]
@@ -149,9 +178,15 @@ def test_a_grid_that_is_stopped_comes_back_and_goes_on_anywhere(cluster, place, 
         assert_same_run(place / "stopped" / name, place / "here" / name)
 
 
-def test_a_command_that_ends_at_once_frees_the_worker_and_the_next_one_goes_on(cluster, place, scratch):
+def test_a_command_that_ends_at_once_frees_the_worker_and_the_next_one_goes_on(
+    cluster, place, scratch
+):
     begun = lambda: any(scratch.glob("*/plain/checkpoints/step-00000004"))  # noqa: E731
-    with using_cluster(cluster.complete(1)), pytest.raises(KeyboardInterrupt), once(begun, interrupt_main):
+    with (
+        using_cluster(cluster.complete(1)),
+        pytest.raises(KeyboardInterrupt),
+        once(begun, interrupt_main),
+    ):
         list(steps_of(place, "left", "plain"))
     with using_cluster(cluster.complete(1)):
         *_, last = steps_of(place, "left", "plain")
@@ -162,7 +197,8 @@ def test_a_command_that_ends_at_once_frees_the_worker_and_the_next_one_goes_on(c
 
 @pytest.fixture
 def gone(monkeypatch, tmp_path):
-    """Let this process be the cluster, and the first driver go away; list the steps at which a worker has begun."""
+    """Let this process be the cluster, and the first driver go away; list the steps at which a
+    worker has begun."""
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     events, waits, begun = iter([StopAfter(5), threading.Event()]), iter([False, True]), []
 
@@ -190,7 +226,9 @@ def gone(monkeypatch, tmp_path):
     return begun
 
 
-def test_what_was_trained_for_a_driver_that_is_gone_is_there_for_the_next_one(place, gone, tmp_path):
+def test_what_was_trained_for_a_driver_that_is_gone_is_there_for_the_next_one(
+    place, gone, tmp_path
+):
     with pytest.raises(KeyboardInterrupt):
         list(steps_of(place, "gone", "plain"))
     assert not Run(place / "gone" / "plain").checkpoints()
@@ -241,7 +279,9 @@ def test_a_run_that_failed_on_a_cluster_is_not_begun_anew_by_what_its_error_advi
     monkeypatch.setattr(trainings, "train_prepared", failing)
     *_, last = steps_of(place, tmp_path / "lost", "plain", "pascal", overwrite=overwrite)
     more = " Leave out --overwrite to resume the run instead of restarting it." * overwrite
-    assert [failed.reason for failed in last.failed] == [f"gone. Run the same command again.{more}"] * 2
+    assert [failed.reason for failed in last.failed] == [
+        f"gone. Run the same command again.{more}"
+    ] * 2
 
 
 def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_path):
@@ -250,7 +290,10 @@ def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_pa
     away.mkdir()
     shutil.copytree(place / "text", away / "text")
     write(away, "plain", syntax={})
-    model = {**load_recipe(away / "plain.yaml").model.model_dump(mode="json"), "init": str(away / "runs" / "plain")}
+    model = {
+        **load_recipe(away / "plain.yaml").model.model_dump(mode="json"),
+        "init": str(away / "runs" / "plain"),
+    }
     # it parses the test set with a copy of the parser
     write(away, "tuned", vocabulary={}, model=model, parser={"workers": 1, "device": "cpu"})
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
@@ -258,7 +301,9 @@ def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_pa
     class RemoteTranslator:
         def run(self, work, state, items, *, where, long):
             kit, files = Kit.pack(work, state), state.files()
-            assert list(kit.hashes.items()) == sorted((name, stored_sha256(path)) for name, path in files.items())
+            assert list(kit.hashes.items()) == sorted(
+                (name, stored_sha256(path)) for name, path in files.items()
+            )
             for name, path in files.items():
                 (kit.folder() / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, kit.folder() / name)
@@ -291,14 +336,24 @@ def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_pa
     assert [Path(model).parent.parent for model in loaded] == [tmp_path / "cache" / "workers"]
     assert Run(away / "runs" / "tuned").info()["init"]["run"] == str(away / "runs" / "plain")
     weights = "model.safetensors"
-    assert (away / "runs" / "plain" / weights).read_bytes() == (place / "here" / "plain" / weights).read_bytes()
+    assert (away / "runs" / "plain" / weights).read_bytes() == (
+        place / "here" / "plain" / weights
+    ).read_bytes()
 
 
 def test_the_content_of_a_run_folder_is_written_as_it_is_and_others_are_removed(place, tmp_path):
     whole = pack(Run(place / "here" / "plain"))
     assert newest_step(whole) == "step-00000024"
     other = Run(tmp_path / "plain")
-    unpack(other, {"lock": b"", "checkpoints/step-00000002/state.json": b"{}", "tests/old/x": b"", "run.json": b"{}"})
+    unpack(
+        other,
+        {
+            "lock": b"",
+            "checkpoints/step-00000002/state.json": b"{}",
+            "tests/old/x": b"",
+            "run.json": b"{}",
+        },
+    )
     unpack(other, whole)
     assert {name: data for name, data in snapshot(other.folder).items() if name != "lock"} == whole
     assert not (other.folder / "tests" / "old").exists()
@@ -331,14 +386,21 @@ def test_a_worker_writes_no_file_outside_the_run_folder(tmp_path, name):
     assert not list(tmp_path.iterdir())
 
 
-def test_workers_have_the_code_of_a_variant_that_is_allowed_here(cluster, place, tmp_path, monkeypatch):
+def test_workers_have_the_code_of_a_variant_that_is_allowed_here(
+    cluster, place, tmp_path, monkeypatch
+):
     (tmp_path / "mylab").mkdir()
-    text = "from synmt.model.variants.pascal import Pascal as Base\n\n\nclass Pascal(Base):\n    pass\n"
+    text = (
+        "from synmt.model.variants.pascal import Pascal as Base\n\n\nclass Pascal(Base):\n   "
+        " pass\n"
+    )
     (tmp_path / "mylab" / "pascal.py").write_text(text)
     monkeypatch.chdir(tmp_path)
     variant = {"variants": [{"name": "mylab.pascal", "layers": [1], "heads": 2}]}
     short = {**SHORT, "max_steps": 2}
-    recipe = write_recipe(tmp_path / "own.yaml", place / "text", training=short, decoding=GREEDY, syntax=variant)
+    recipe = write_recipe(
+        tmp_path / "own.yaml", place / "text", training=short, decoding=GREEDY, syntax=variant
+    )
     there = ("--cluster", cluster.complete(1))
     train = ["train", recipe, "--seeds", "1,2", "--data", place / "data", *there]
     assert b"--allow-code" in synmt(*train).stderr

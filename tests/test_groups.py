@@ -1,4 +1,5 @@
-"""Groups of sentences are scored from kept statistics, whatever they are made by, for any number of systems."""
+"""Groups of sentences are scored from kept statistics, whatever they are made by, for any number of
+systems."""
 
 from itertools import pairwise
 
@@ -8,8 +9,21 @@ import pytest
 from synmt.analysis.groups import trees
 from synmt.analysis.groups.grouping import PAPERS, Grouping, by_length, count_units
 from synmt.analysis.groups.labels import by_label
-from synmt.analysis.groups.results import FEW_SENTENCES, SentenceScores, collect, results_table, tabulate
-from synmt.analysis.groups.trees import DEPTH, LONGEST_DISTANCE, MEAN_DISTANCE, by_measure, by_relation, without_rare
+from synmt.analysis.groups.results import (
+    FEW_SENTENCES,
+    SentenceScores,
+    collect,
+    results_table,
+    tabulate,
+)
+from synmt.analysis.groups.trees import (
+    DEPTH,
+    LONGEST_DISTANCE,
+    MEAN_DISTANCE,
+    by_measure,
+    by_relation,
+    without_rare,
+)
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.evaluation.bootstrap import resamples
 from synmt.evaluation.metrics import make_metric, score, score_system
@@ -20,8 +34,18 @@ from synmt.recipe.data import VocabularyRecipe
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import random_tree
 
-REFERENCES = ["Der Affe isst eine Banane.", "Er schläft.", "Die Frauen sehen den Mann im Park.", "Ja."]
-HYPOTHESES = ["Der Affe isst eine  Banane.", "Er schlief.", "Die Frauen sieht den Mann im Park.", "Ja."]
+REFERENCES = [
+    "Der Affe isst eine Banane.",
+    "Er schläft.",
+    "Die Frauen sehen den Mann im Park.",
+    "Ja.",
+]
+HYPOTHESES = [
+    "Der Affe isst eine  Banane.",
+    "Er schlief.",
+    "Die Frauen sieht den Mann im Park.",
+    "Ja.",
+]
 BASELINE = ["Der Affe isst Banane.", "Er schläft.", "Die Frauen sieht der Mann im Park.", "Nein."]
 SOURCE = ["The monkey eats a banana.", "He sleeps.", "The women see the man in the park.", "Yes."]
 LENGTHS = count_units(SOURCE, "words")
@@ -35,7 +59,9 @@ def evidence(lines, references=REFERENCES, metric="bleu", **options):
 
 def table(grouping, metric="bleu"):
     texts = {"plain": BASELINE, "pascal": HYPOTHESES}
-    return tabulate(grouping, {name: [evidence(lines, metric=metric)] for name, lines in texts.items()})
+    return tabulate(
+        grouping, {name: [evidence(lines, metric=metric)] for name, lines in texts.items()}
+    )
 
 
 def of(row, measure="score", system="pascal"):
@@ -61,7 +87,9 @@ def random_parses(seed, sentences=40):
     random = np.random.default_rng(seed)
     names = np.array(["nsubj", "nsubj:pass", "obj", "punct", "acl:relcl"])
     sizes = random.integers(0, 12, size=sentences)
-    return [tree(random_tree(int(size), random), random.choice(names, size).tolist()) for size in sizes]
+    return [
+        tree(random_tree(int(size), random), random.choice(names, size).tolist()) for size in sizes
+    ]
 
 
 def some_systems(seeds, sentences=24):
@@ -73,7 +101,9 @@ def some_systems(seeds, sentences=24):
     def translate(share):
         wrong = random.random((sentences, 7)) < share
         lines = np.where(wrong, random.choice(WORDS, size=(sentences, 7)), references)
-        return SentenceScores(score(METRIC, [" ".join(line) for line in lines], texts), np.zeros(sentences, bool))
+        return SentenceScores(
+            score(METRIC, [" ".join(line) for line in lines], texts), np.zeros(sentences, bool)
+        )
 
     shares = np.linspace(0.5, 0.1, len(seeds))
     return {
@@ -89,11 +119,16 @@ def halves(few=0):
 def test_each_group_scores_as_a_separate_corpus():
     found = table(by_length(LENGTHS, edges=(2, 5)))
     # lengths 5, 2, 8 and 1 of 16 words
-    assert [(row.sentences, row.text_share) for row in found.rows] == [(2, 3 / 16), (1, 5 / 16), (1, 8 / 16)]
+    assert [(row.sentences, row.text_share) for row in found.rows] == [
+        (2, 3 / 16),
+        (1, 5 / 16),
+        (1, 8 / 16),
+    ]
     for row, group in zip(found.rows, [[1, 3], [0], [2]], strict=True):
         references = [REFERENCES[n] for n in group]
         alone, base = (
-            score_system([lines[n] for n in group], references)["bleu"].value for lines in (HYPOTHESES, BASELINE)
+            score_system([lines[n] for n in group], references)["bleu"].value
+            for lines in (HYPOTHESES, BASELINE)
         )
         assert (of(row).value, of(row).difference) == (alone, alone - base)
     assert found.total.text_share == 1
@@ -128,7 +163,9 @@ def test_the_statistics_of_a_partition_sum_to_those_of_the_corpus(seed):
 
 def test_the_interval_is_the_one_of_the_groups_sentences_alone():
     systems = some_systems([1, 1])
-    for row, chosen in zip(tabulate(halves(few=1), systems).rows, (slice(11), slice(11, None)), strict=True):
+    for row, chosen in zip(
+        tabulate(halves(few=1), systems).rows, (slice(11), slice(11, None)), strict=True
+    ):
         one, other = (seed.score.statistics[chosen] for [seed] in systems.values())
         compared = of(row, system="s1").comparison
         assert compared == paired_bootstrap(one, other, METRIC.aggregate)
@@ -136,7 +173,9 @@ def test_the_interval_is_the_one_of_the_groups_sentences_alone():
 
 
 def test_systems_of_one_seed_are_compared_as_in_pairs():
-    base, *others = ([one.score.statistics for one in seeds] for seeds in some_systems([1, 1, 1]).values())
+    base, *others = (
+        [one.score.statistics for one in seeds] for seeds in some_systems([1, 1, 1]).values()
+    )
     found = compare_on_resamples([base, *others], METRIC.aggregate)
     assert found == [paired_bootstrap(base[0], other[0], METRIC.aggregate) for other in others]
 
@@ -145,7 +184,8 @@ def test_seeds_are_resampled_with_the_sentences():
     systems = [[one.score.statistics for one in seeds] for seeds in some_systems([2, 3]).values()]
     [times] = resamples(24, samples=50)
     base, other = (
-        np.array([[METRIC.aggregate(chosen @ one) for one in seeds] for chosen in times]) for seeds in systems
+        np.array([[METRIC.aggregate(chosen @ one) for one in seeds] for chosen in times])
+        for seeds in systems
     )
     means = [np.mean([METRIC.aggregate(one.sum(0)) for one in seeds]) for seeds in systems]
     [found] = compare_on_resamples(systems, METRIC.aggregate, samples=50)
@@ -167,15 +207,21 @@ def test_a_group_of_several_systems_has_means_deviations_and_differences(counts)
         assert one.difference == one.value - base.value == pytest.approx(one.comparison.difference)
     # the order of the other systems does not matter
     swapped = {name: systems[name] for name in ("s0", "s2", "s1")}
-    assert tabulate(halves(), swapped).rows[1].systems == tabulate(halves(), systems).rows[1].systems
+    assert (
+        tabulate(halves(), swapped).rows[1].systems == tabulate(halves(), systems).rows[1].systems
+    )
 
 
 def test_p_values_are_corrected_for_all_comparisons_of_the_table():
     found = tabulate(halves(few=4), some_systems([1, 2, 1, 1]))
     # the first group is too small for an interval: three systems in the second and in all sentences
     assert (found.rows[0].few, found.comparisons("score"), found.samples) == (True, 6, 1000)
-    results = [of(row, system=name) for row in (*found.rows, found.total) for name in ("s1", "s2", "s3")]
-    tested = sorted((one for one in results if one.comparison), key=lambda one: one.comparison.p_value)
+    results = [
+        of(row, system=name) for row in (*found.rows, found.total) for name in ("s1", "s2", "s3")
+    ]
+    tested = sorted(
+        (one for one in results if one.comparison), key=lambda one: one.comparison.p_value
+    )
     highest = 0.0
     for rank, one in enumerate(tested):
         highest = max(highest, min(1, (6 - rank) * one.comparison.p_value))
@@ -245,7 +291,11 @@ def test_lengths_count_words_characters_or_pieces():
 
 def test_the_side_and_the_unit_are_named():
     grouping = by_length(LENGTHS, side="target", unit="pieces", edges=PAPERS["ldd"].edges)
-    assert (grouping.by, grouping.unit, grouping.counted) == ("reference length", "pieces", "pieces")
+    assert (grouping.by, grouping.unit, grouping.counted) == (
+        "reference length",
+        "pieces",
+        "pieces",
+    )
     assert grouping.names == ["1-10", "11-20", "21-30", "31-40", "41-50", ">50"]
 
 
@@ -253,7 +303,9 @@ def test_depths_and_distances_have_the_buckets_given():
     parses = random_parses(1)
     grouping = by_measure(DEPTH, parses, edges=(0, 2))
     assert grouping.names == ["0", "1-2", ">2"]
-    assert members(grouping) == [0 if trees.depth(p) == 0 else 1 if trees.depth(p) <= 2 else 2 for p in parses]
+    assert members(grouping) == [
+        0 if trees.depth(p) == 0 else 1 if trees.depth(p) <= 2 else 2 for p in parses
+    ]
     for measure in (MEAN_DISTANCE, LONGEST_DISTANCE):
         found = by_measure(measure, parses, side="target", edges=(1.5, 3))
         values = [measure.measure(parse) for parse in parses]
@@ -271,7 +323,11 @@ def test_a_relation_has_the_sentences_of_its_subtypes_and_the_most_frequent_come
     ]
     grouping = by_relation(parses)
     assert grouping.names == ["nsubj", "nsubj:pass", "obj"]
-    assert grouping.members.astype(int).tolist() == [[1, 1, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0]]
+    assert grouping.members.astype(int).tolist() == [
+        [1, 1, 0, 0, 0],
+        [0, 1, 0, 0, 0],
+        [0, 0, 1, 0, 0],
+    ]
     assert grouping.sizes.tolist() == [3, 2, 2, 1, 0]
 
 
@@ -280,7 +336,9 @@ def test_the_sentences_of_a_relation_are_those_in_which_it_is_found(seed):
     parses = random_parses(seed)
     grouping = by_relation(parses)
     for name, chosen in zip(grouping.names, grouping.members, strict=True):
-        found = [any(r == name or r.startswith(f"{name}:") for r in parse.relations) for parse in parses]
+        found = [
+            any(r == name or r.startswith(f"{name}:") for r in parse.relations) for parse in parses
+        ]
         assert chosen.tolist() == found
     counts = grouping.members.sum(1).tolist()
     assert all(one >= other for one, other in pairwise(counts))
@@ -290,7 +348,10 @@ def test_rare_relations_are_left_out_and_named_unless_all_are_rare(caplog):
     caplog.set_level("INFO", logger="synmt")
     parses = [tree([0, 0], ["root", "obj"])] * 3 + [tree([0, 0], ["root", "iobj"])]
     grouping = without_rare(by_relation(parses), fewest=2)
-    assert (grouping.names, caplog.messages) == (["obj"], ["relations in fewer than 2 sentences are left out: iobj"])
+    assert (grouping.names, caplog.messages) == (
+        ["obj"],
+        ["relations in fewer than 2 sentences are left out: iobj"],
+    )
     assert grouping.members.tolist() == [[True, True, True, False]]
     assert without_rare(by_relation(parses), fewest=5).names == ["obj", "iobj"]
     assert len(caplog.messages) == 1
@@ -304,7 +365,15 @@ def shown(seeds):
 
 def test_the_table_of_several_systems_has_a_line_for_each_group_and_system():
     titles, rows, legend = shown([3, 3, 1])
-    assert titles[4:] == ["system", "exact match", "BLEU", "±", "difference", "95 % interval", "p (Holm)"]
+    assert titles[4:] == [
+        "system",
+        "exact match",
+        "BLEU",
+        "±",
+        "difference",
+        "95 % interval",
+        "p (Holm)",
+    ]
     assert [(row[0].value, row[0].mark, *row[1:5]) for row in rows[:3]] == [
         ("a", "*", 8, 8 / 24, 8 / 24, name) for name in ("s0", "s1", "s2")
     ]
@@ -320,8 +389,10 @@ def test_the_table_of_several_systems_has_a_line_for_each_group_and_system():
         "share of words: share of their text",
         "±: standard deviation over the seeds of a system; its values are means over them",
         "difference: from s0",
-        "95 % interval: bootstrap of the sentences and of the seeds (Koehn, 2004), 1,000 resamples, seed 12345",
-        "p (Holm): two-sided, of the same resamples, corrected for the 4 comparisons of the table (Holm, 1979); "
+        "95 % interval: bootstrap of the sentences and of the seeds (Koehn, 2004), 1,000 "
+        "resamples, seed 12345",
+        "p (Holm): two-sided, of the same resamples, corrected for the 4 comparisons of the table "
+        "(Holm, 1979); "
         "intervals are not corrected",
         FEW_SEEDS,
         "*: fewer than 10 sentences, too few for an interval",
@@ -335,26 +406,44 @@ def test_a_table_has_the_columns_that_its_systems_need():
     found = table(by_length(LENGTHS))
     pair, total = results_table(found, ""), found.total
     assert [column.title for column in pair.columns][-3:] == ["plain", "pascal", "difference"]
-    assert pair.rows[-1][-3:] == [of(total, system="plain").value, of(total).value, of(total).difference]
+    assert pair.rows[-1][-3:] == [
+        of(total, system="plain").value,
+        of(total).value,
+        of(total).difference,
+    ]
     errors = results_table(table(by_length(LENGTHS), metric="ter"), "")
     assert "TER: lower is better" in errors.explanations()
 
 
 def test_json_has_both_shares_every_seed_and_every_comparison():
     values = tabulate(halves(few=4), some_systems([2, 1])).as_json()
-    assert (values["by"], values["unit"], values["comparisons"]) == ("half", "", {"accuracy": 0, "score": 2})
+    assert (values["by"], values["unit"], values["comparisons"]) == (
+        "half",
+        "",
+        {"accuracy": 0, "score": 2},
+    )
     row = values["rows"][1]
-    assert (row["group"], row["sentences"], row["share"], row["text_share"]) == ("b", 16, 16 / 24, 16 / 24)
+    assert (row["group"], row["sentences"], row["share"], row["text_share"]) == (
+        "b",
+        16,
+        16 / 24,
+        16 / 24,
+    )
     base, other = (row["systems"][name]["score"] for name in ("s0", "s1"))
     assert base["value"] == np.mean(base["seeds"])
     assert other["comparison"].keys() == {"difference", "low", "high", "p_value"}
-    assert (base["comparison"], values["rows"][0]["systems"]["s1"]["score"]["comparison"]) == (None, None)
+    assert (base["comparison"], values["rows"][0]["systems"]["s1"]["score"]["comparison"]) == (
+        None,
+        None,
+    )
 
 
 def test_the_differences_of_pascal_grow_with_length(nc11):
     names = ("src.tok", "truth", "transformer.preds", "transformer_pascal.preds")
     source, truth, *texts = (list(read_lines(nc11(name))) for name in names)
-    systems = {name: [evidence(text, truth)] for name, text in zip(("plain", "pascal"), texts, strict=True)}
+    systems = {
+        name: [evidence(text, truth)] for name, text in zip(("plain", "pascal"), texts, strict=True)
+    }
     found = tabulate(by_length(count_units(source, "words")), systems)
     # the paper's scores
     assert [round(of(found.total, system=name).value, 1) for name in systems] == [25.0, 25.9]
@@ -364,4 +453,11 @@ def test_the_differences_of_pascal_grow_with_length(nc11):
     assert differences == [-1.0, 1.0, 0.2, 2.0, 1.4, 2.8]
     assert np.polyfit(range(6), differences, 1)[0] > 0.3
     # where the intervals leave out zero
-    assert [of(row).comparison.low > 0 for row in found.rows] == [False, True, False, True, False, True]
+    assert [of(row).comparison.low > 0 for row in found.rows] == [
+        False,
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]

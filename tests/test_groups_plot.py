@@ -25,7 +25,10 @@ def row(name, score, baseline=None, *, count=20, interval=None):
     if baseline is not None:
         compared = Comparison(score - baseline, *interval, 0.04) if interval else None
         base = GroupResult(baseline, [baseline])
-        systems = {"plain": {"score": base}, "pascal": {"score": GroupResult(score, [score]).above(base, compared)}}
+        systems = {
+            "plain": {"score": base},
+            "pascal": {"score": GroupResult(score, [score]).above(base, compared)},
+        }
     return GroupRow(name, count, count / 100, count, count / 100, systems)
 
 
@@ -34,7 +37,13 @@ def table(rows, *, by="source length", unit="words", total=None, about=""):
         Column(title="BLEU", name="score", about=about)
     ]
     return ResultTable(
-        by, unit, measures, [Column(title="sentences"), Column(title="share")], rows, total or rows[0], 1000
+        by,
+        unit,
+        measures,
+        [Column(title="sentences"), Column(title="share")],
+        rows,
+        total or rows[0],
+        1000,
     )
 
 
@@ -52,7 +61,9 @@ def notes(axes):
 
 
 def bars_of(axes):
-    return [[(x, low, high) for (x, low), (_, high) in bar.get_segments()] for bar in axes.collections]
+    return [
+        [(x, low, high) for (x, low), (_, high) in bar.get_segments()] for bar in axes.collections
+    ]
 
 
 def test_differences_have_their_intervals_and_small_groups_none():
@@ -62,7 +73,10 @@ def test_differences_have_their_intervals_and_small_groups_none():
     assert (list(hollow.get_xdata()), list(hollow.get_ydata())) == ([2.07], [1.0])
     assert (notes(values), notes(above)) == ([], ["-1.0", "+2.0", "+1.0"])
     assert [text.get_text() for text in values.get_legend().get_texts()] == ["plain", "pascal"]
-    assert above.get_ylabel() == "Δ BLEU (points)\nfrom plain\n95 % interval\nhollow: fewer than 10 sentences"
+    assert (
+        above.get_ylabel()
+        == "Δ BLEU (points)\nfrom plain\n95 % interval\nhollow: fewer than 10 sentences"
+    )
     assert [bar.get_height() for bar in below.patches] == [20, 60, 4, 0]
     assert (below.get_ylabel(), below.get_xlabel()) == ("Sentences (%)", "Source length (words)")
 
@@ -75,7 +89,9 @@ def test_an_interval_on_one_side_of_the_difference_is_drawn_up_to_it():
 
 def test_a_plot_of_one_system_shows_its_scores():
     rows = [row("a", 20.0), row("b", 30.0), EMPTY]
-    above, below = draw_results([table(rows, by="kind of $", unit="", about="lower is better")]).axes
+    above, below = draw_results(
+        [table(rows, by="kind of $", unit="", about="lower is better")]
+    ).axes
     assert notes(above) == ["20.0", "30.0"]
     assert all(len(line.get_xdata()) == 1 for line in above.get_lines())  # labels have no order
     assert above.get_ylabel() == "BLEU (points, lower is better)"
@@ -90,7 +106,9 @@ def test_several_tables_are_drawn_one_below_the_other():
 
 def test_few_groups_are_no_wider_next_to_a_table_of_many():
     many = table([row(str(number), 20.0) for number in range(30)])
-    alone, beside = (draw_results(tables) for tables in ([table(COMPARED)], [table(COMPARED), many]))
+    alone, beside = (
+        draw_results(tables) for tables in ([table(COMPARED)], [table(COMPARED), many])
+    )
     assert beside.get_figwidth() > 3 * alone.get_figwidth()
     for figure in (alone, beside):
         figure.draw_without_rendering()
@@ -101,8 +119,14 @@ def test_few_groups_are_no_wider_next_to_a_table_of_many():
 def test_tables_without_groups_can_be_drawn(tmp_path):
     empty = [table([], total=TOTAL)]
     _, above, below = draw_results(empty).axes
-    assert (notes(above), list(below.patches), below.get_xlabel()) == ([], [], "Source length (words)")
-    figure = draw_results([table([EMPTY], total=row("all", 20.0)), table([], total=row("all", 20.0))])
+    assert (notes(above), list(below.patches), below.get_xlabel()) == (
+        [],
+        [],
+        "Source length (words)",
+    )
+    figure = draw_results(
+        [table([EMPTY], total=row("all", 20.0)), table([], total=row("all", 20.0))]
+    )
     assert [[bar.get_height() for bar in axes.patches] for axes in figure.axes[1::2]] == [[0], []]
     assert [label.get_text() for label in figure.axes[1].get_xticklabels()] == ["41-50"]
     assert [notes(axes) for axes in figure.axes[::2]] == [[], []]
@@ -112,7 +136,13 @@ def test_tables_without_groups_can_be_drawn(tmp_path):
 
 
 def test_plots_have_the_format_of_their_ending_and_are_reproducible(tmp_path):
-    tables = [table([row("a$b$", 20.0, 19.0, interval=(0.5, 1.5)), row("_b", 30.0, 31.0)], by="costs $1", unit="")]
+    tables = [
+        table(
+            [row("a$b$", 20.0, 19.0, interval=(0.5, 1.5)), row("_b", 30.0, 31.0)],
+            by="costs $1",
+            unit="",
+        )
+    ]
     for name in ("one.svg", "two.svg", "one.png", "one.pdf"):
         save_figure(lambda: draw_results(tables), tmp_path / name)
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
@@ -147,7 +177,8 @@ def test_no_two_of_many_systems_have_the_same_mark():
 def test_a_figure_has_room_for_each_line_of_names():
     assert names_height(["plain", "pascal"], 4.8) == 0
     heights = [
-        names_height([f"a-system-with-a-long-name-{number}" for number in range(count)], 4.8) for count in (2, 3, 23)
+        names_height([f"a-system-with-a-long-name-{number}" for number in range(count)], 4.8)
+        for count in (2, 3, 23)
     ]
     assert heights == pytest.approx([0, 0.19, 21 * 0.19])
     # as many columns as fit
@@ -159,7 +190,9 @@ def test_several_systems_have_lines_and_bars_of_seeds_and_intervals():
     scores, differences, shares = draw_results([found]).axes
     lines = [line for line in scores.get_lines() if len(line.get_ydata()) == 2]
     for name, line in zip(found.names, lines, strict=True):
-        assert line.get_ydata() == pytest.approx([row.systems[name]["score"].value for row in found.rows])
+        assert line.get_ydata() == pytest.approx(
+            [row.systems[name]["score"].value for row in found.rows]
+        )
     # two groups of each of the two systems that have several seeds
     first = found.rows[0].systems["s0"]["score"]
     bars = [bar for [bar] in bars_of(scores)]
@@ -170,24 +203,36 @@ def test_several_systems_have_lines_and_bars_of_seeds_and_intervals():
     assert [text.get_text() for text in scores.get_legend().get_texts()] == found.names
     # the small group has marks without intervals
     assert len(differences.collections) == 2
-    assert differences.get_ylabel() == "Δ BLEU (points)\nfrom s0\n95 % interval\nhollow: fewer than 10 sentences"
+    assert (
+        differences.get_ylabel()
+        == "Δ BLEU (points)\nfrom s0\n95 % interval\nhollow: fewer than 10 sentences"
+    )
     assert scores.get_ylabel() == "BLEU (points)\nbar: standard deviation of seeds"
     assert [bar.get_height() for bar in shares.patches] == pytest.approx([100 / 6, 500 / 6])
 
 
 def test_words_have_intervals_of_their_values_and_shares_of_words():
     words = Column(title="words", name="text"), Column(title="share", name="text_share")
-    results = {name: {"f1": GroupResult(50.0, [50.0], low=40.0, high=55.0)} for name in ("plain", "pascal")}
+    results = {
+        name: {"f1": GroupResult(50.0, [50.0], low=40.0, high=55.0)} for name in ("plain", "pascal")
+    }
     rows = [GroupRow("NOUN", 20, 0.5, 30, 0.25, results)]
-    found = ResultTable("part of speech", "", [Column(title="F1", name="f1")], words, rows, rows[0], 1000)
+    found = ResultTable(
+        "part of speech", "", [Column(title="F1", name="f1")], words, rows, rows[0], 1000
+    )
     values, _, shares = draw_results([found]).axes
     assert [bar for [bar] in bars_of(values)] == [(-0.07, 40, 55), (0.07, 40, 55)]
     assert values.get_ylabel() == "F1 (points)\n95 % interval"
-    assert (shares.get_ylabel(), [bar.get_height() for bar in shares.patches]) == ("Words (%)", [25])
+    assert (shares.get_ylabel(), [bar.get_height() for bar in shares.patches]) == (
+        "Words (%)",
+        [25],
+    )
 
 
 def test_labels_of_several_systems_are_not_joined_by_lines():
     scores, _, _ = draw_results([tabulate(halves(), some_systems([1, 2, 1]))]).axes
     # the ends of bars are lines, too
-    places = [line.get_xdata()[0] for line in scores.get_lines() if line.get_marker() in tuple("os^")]
+    places = [
+        line.get_xdata()[0] for line in scores.get_lines() if line.get_marker() in tuple("os^")
+    ]
     assert places == pytest.approx([-0.14, 0.86, 0, 1, 0.14, 1.14])

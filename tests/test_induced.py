@@ -1,4 +1,5 @@
-"""Trees induced from attention: which heads, which sentences, and how pieces are collapsed to words."""
+"""Trees induced from attention: which heads, which sentences, and how pieces are collapsed to
+words."""
 
 import re
 from types import SimpleNamespace
@@ -41,7 +42,8 @@ def chosen(signal, *, before=0, after=0):
 
 
 def read_off(weights, monkeypatch, side="source", task="", spans=SPANS, **sentence):
-    """Induce trees of LINE from one head with these weights: (T, T) with EOS, or BOS on the target."""
+    """Induce trees of LINE from one head with these weights: (T, T) with EOS, or BOS on the
+    target."""
     captured = Activations({(side, 1): torch.as_tensor(weights, dtype=torch.float32)[None, None]})
     passed = ForwardPass([SentencePass(0, spans, spans, **sentence)], SimpleNamespace(), captured)
     monkeypatch.setattr(induced, "run_with_progress", lambda *given: iter([passed]))
@@ -124,7 +126,9 @@ def test_heads_that_learn_trees_are_found_after_those_of_other_variants():
 
 
 def test_flat_annotations_are_read_and_called_flat():
-    [head] = tree_heads(small_model({"name": "latent_tree", "normalize": "flat"}, **LATENT), "source")
+    [head] = tree_heads(
+        small_model({"name": "latent_tree", "normalize": "flat"}, **LATENT), "source"
+    )
     assert (head.name, head.file_name) == ("flat attention (latent_tree)", "flat")
 
 
@@ -151,11 +155,17 @@ def test_a_missing_head_is_refused(head):
 
 
 def test_a_model_without_trees_is_refused_with_advice():
-    named = "Variants that learn them: dbsa, latent_graph, latent_tree, lisa, tree_attention, tree_planting"
+    named = (
+        "Variants that learn them: dbsa, latent_graph, latent_tree, lisa, tree_attention, "
+        "tree_planting"
+    )
     said = rf"nothing in this model has learned trees of the source\. {named}.*--head LAYER\.HEAD"
     with pytest.raises(UsageError, match=said):
         tree_heads(small_model({"name": "pascal"}), "source")
-    with pytest.raises(UsageError, match="You can see the trees of its target with `--side target`, or read any head"):
+    with pytest.raises(
+        UsageError,
+        match="You can see the trees of its target with `--side target`, or read any head",
+    ):
         tree_heads(small_model({"name": "dbsa", "layers": [1], "side": "target"}), "source")
     with pytest.raises(UsageError, match="an LSTM has no attention heads"):
         tree_heads(small_model({"name": "latent_tree"}, **LATENT), "source", "1.1")
@@ -168,10 +178,15 @@ def test_a_model_without_trees_is_refused_with_advice():
 
 def test_only_variants_for_the_side_are_suggested():
     with pytest.raises(
-        UsageError, match=r"has learned trees of the target\. .* them: dbsa, tree_planting\. You can read any head"
+        UsageError,
+        match=r"has learned trees of the target\. .* them: dbsa, tree_planting\. You can read "
+        r"any head",
     ):
         tree_heads(small_model(), "target")
-    with pytest.raises(UsageError, match="You can see the trees of its source with `--side source`, or choose a run"):
+    with pytest.raises(
+        UsageError,
+        match="You can see the trees of its source with `--side source`, or choose a run",
+    ):
         tree_heads(small_model({"name": "latent_tree"}, **LATENT), "target")
 
 
@@ -181,7 +196,9 @@ def folder(tmp_path_factory):
 
 
 def test_every_head_of_a_run_gives_the_tree_of_its_weights(folder):
-    translator = Translator.load(make_run(folder / "both", {"name": "dbsa", "layers": [1], "side": "target"}))
+    translator = Translator.load(
+        make_run(folder / "both", {"name": "dbsa", "layers": [1], "side": "target"})
+    )
     sources = ["A dog sees the two cats.", "", "The boy", TEXT[0]]
     targets = ["Ein Hund sieht die Katzen.", "Ein", "  ", TEXT[3]]
     for side, lines in (("source", sources), ("target", targets)):
@@ -197,13 +214,17 @@ def test_every_head_of_a_run_gives_the_tree_of_its_weights(folder):
                 owners = word_of(spans, texts.gold[sentence.index].spans)
                 first = 0 if side == "source" else 1
                 for head, one in zip(heads, found.by_head, strict=True):
-                    weights = passed.captured.attention[side, head.layer][row, head.number - 1].numpy()
+                    weights = passed.captured.attention[side, head.layer][
+                        row, head.number - 1
+                    ].numpy()
                     part = weights[first : first + len(owners), first : first + len(owners)]
                     words = collapse(part.astype(float), owners, len(texts.gold[sentence.index]))
                     place = found.lines.index(sentence.index)
                     assert one.head == head
                     assert one.trees[place].tolist() == maximum_spanning_tree(words).tolist()
-                    assert one.choices[place].tolist() == [int(row.argmax()) if row.any() else -1 for row in words]
+                    assert one.choices[place].tolist() == [
+                        int(row.argmax()) if row.any() else -1 for row in words
+                    ]
 
 
 def test_trees_do_not_depend_on_other_sentences(folder):
@@ -229,12 +250,24 @@ def test_long_and_empty_sentences_do_not_change_the_numbers_of_others(folder):
 
 def test_a_model_that_reads_trees_reads_the_given_ones(folder):
     translator = Translator.load(make_run(folder / "pascal", PASCAL, parser=False))
-    gold = Parse(MONKEY.words, MONKEY.spans, MONKEY.parents, MONKEY.relations, ["X"] * 5, certain_arcs(MONKEY))
+    gold = Parse(
+        MONKEY.words,
+        MONKEY.spans,
+        MONKEY.parents,
+        MONKEY.relations,
+        ["X"] * 5,
+        certain_arcs(MONKEY),
+    )
     other = Parse(gold.words, gold.spans, np.array([4, 4, 4, 4, 4]), gold.relations, gold.tags)
     texts = ParsedText("source", [LINE], None, [gold], [gold])
     heads = tree_heads(translator.model, "source", "all")
     captured = [
-        torch.cat([passed.captured.attention["source", 1] for passed in run_forward(translator, [LINE], None, [tree])])
+        torch.cat(
+            [
+                passed.captured.attention["source", 1]
+                for passed in run_forward(translator, [LINE], None, [tree])
+            ]
+        )
         for tree in (gold, other)
     ]
     assert not torch.allclose(captured[0], captured[1])

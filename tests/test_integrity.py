@@ -1,4 +1,5 @@
-"""Files of a run and of its prepared corpus that change after they were written, and links that someone put there."""
+"""Files of a run and of its prepared corpus that change after they were written, and links that
+someone put there."""
 
 from __future__ import annotations
 
@@ -16,10 +17,20 @@ from synmt.files.checksums import RECORD
 pytestmark = pytest.mark.journey
 
 FILES = (
-    *("run.json", "source.words", "target.words", "log.jsonl", "model.safetensors", "average.safetensors"),
+    *(
+        "run.json",
+        "source.words",
+        "target.words",
+        "log.jsonl",
+        "model.safetensors",
+        "average.safetensors",
+    ),
     *(f"tests/test/{name}" for name in ("source.txt", "reference.txt", "hypothesis.txt")),
     *(f"tests/test/{name}" for name in ("scores.json", "made_from.json")),
-    *(f"checkpoints/step-00000008/{name}" for name in ("model.safetensors", "optimizer.safetensors", "state.json")),
+    *(
+        f"checkpoints/step-00000008/{name}"
+        for name in ("model.safetensors", "optimizer.safetensors", "state.json")
+    ),
 )
 SHARDS = ("train-00000.arrow", "valid-00000.arrow", "kept.arrow", "vocabulary.words", "corpus.json")
 
@@ -32,7 +43,9 @@ def trained(tmp_path_factory):
         patch.setenv("SYNMT_CACHE", str(folder / "cache"))
         patch.setenv("SYNMT_OFFLINE", "1")
         text = write_corpus(folder / "text")
-        write_recipe(folder / "tiny.yaml", text, parser={}, syntax={}, training={**TRAINING, "keep": 1})
+        write_recipe(
+            folder / "tiny.yaml", text, parser={}, syntax={}, training={**TRAINING, "keep": 1}
+        )
         done = synmt("train", "tiny.yaml", cwd=folder)
         assert done.returncode == 0, done.stderr.decode()
         yield folder
@@ -65,7 +78,11 @@ def go_on(place, *, code):
 
 def test_all_files_of_a_run_are_verified_when_asked(place):
     assert "broken" not in said_by(place, "score", "runs/tiny", "--verify", code=0)
-    recorded = {path.parent / line[66:] for path in place.rglob(RECORD) for line in path.read_text().splitlines()}
+    recorded = {
+        path.parent / line[66:]
+        for path in place.rglob(RECORD)
+        for line in path.read_text().splitlines()
+    }
     run = place / "runs" / "tiny"
     assert {run / name for name in FILES} - recorded == {run / "run.json"}
 
@@ -98,7 +115,9 @@ def test_small_weights_are_verified_always_and_an_edited_recipe_is_used(place):
     recipe.write_text(recipe.read_text().replace("beam_size: 2", "beam_size: 3"))
     assert "recipe.yaml has changed since" in said_by(place, "score", "runs/tiny", code=0)
     flip(run / "model.safetensors")
-    assert "broken: its content has changed" in said_by(place, "translate", "tiny.yaml", "--run", "runs/tiny", code=1)
+    assert "broken: its content has changed" in said_by(
+        place, "translate", "tiny.yaml", "--run", "runs/tiny", code=1
+    )
 
 
 def test_what_has_no_checksums_is_accepted(place):
@@ -140,7 +159,11 @@ def test_every_weight_is_checked(place, change):
 def check_tensors(place, file, name, change):
     path = without_checksums(place) / file
     tensors = load_file(path)
-    name = name if name in tensors else next(one for one in tensors if one.endswith(name.rpartition("/")[2]))
+    name = (
+        name
+        if name in tensors
+        else next(one for one in tensors if one.endswith(name.rpartition("/")[2]))
+    )
     changed = CHANGES[change](tensors.pop(name))
     save_file({**tensors, **({} if changed is None else {name: changed})}, path)
     assert f"{file}: the run folder is broken" in (said := go_on(place, code=1))
@@ -186,7 +209,11 @@ def test_every_value_of_the_state_is_checked(place, key, value):
 @pytest.mark.parametrize("key", ["step", "epoch", "batch", "best_step", "best_value", "waited"])
 def test_a_state_without_a_position_is_not_the_beginning(place, key):
     path = without_checksums(place) / "state.json"
-    path.write_text(json.dumps({name: value for name, value in json.loads(path.read_text()).items() if name != key}))
+    path.write_text(
+        json.dumps(
+            {name: value for name, value in json.loads(path.read_text()).items() if name != key}
+        )
+    )
     assert f"broken: state.json has no {key}" in go_on(place, code=1)
 
 
@@ -204,7 +231,9 @@ def outside(tmp_path_factory):
 
 
 def content(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
 
 
 def link(path, target, *, hard=False):
@@ -221,7 +250,10 @@ def link(path, target, *, hard=False):
     [
         *("run.json", "log.jsonl", "lock", "recipe.yaml", "source.words", RECORD),
         *("model.safetensors", "average.safetensors", ".run.json.x.unfinished"),
-        *(f"tests/test/{name}" for name in ("hypothesis.txt", "scores.json", "cost.json", "made_from.json", RECORD)),
+        *(
+            f"tests/test/{name}"
+            for name in ("hypothesis.txt", "scores.json", "cost.json", "made_from.json", RECORD)
+        ),
     ],
 )
 def test_a_link_to_a_file_is_replaced_and_what_it_leads_to_stays(place, outside, name, hard):
@@ -264,7 +296,9 @@ def test_a_link_to_a_folder_is_not_followed(place, outside, name, overwrite):
         said_by(place, "train", "tiny.yaml", "--overwrite", code=0)
         assert not path.is_symlink()
     else:
-        assert f"tiny/{name}: is a link, and nothing is written through links inside" in go_on(place, code=1)
+        assert f"tiny/{name}: is a link, and nothing is written through links inside" in go_on(
+            place, code=1
+        )
     assert content(outside) == before
 
 

@@ -25,7 +25,8 @@ ODD_LINES = [
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """Train PASCAL from raw text with the parser that ships, by the command, and leave its messages."""
+    """Train PASCAL from raw text with the parser that ships, by the command, and leave its
+    messages."""
     folder = tmp_path_factory.mktemp("project")
     text = write_corpus(folder / "text")
     for trees in text.glob("*.conllu"):
@@ -41,8 +42,17 @@ def project(tmp_path_factory):
 def test_training_leaves_all_that_a_run_needs(project):
     run = project / "runs" / "tiny"
     names = {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()}
-    assert {"run.json", "recipe.yaml", "log.jsonl", "model.safetensors", "average.safetensors"} <= names
-    assert {f"tests/test/{name}" for name in ("source.txt", "reference.txt", "hypothesis.txt", "scores.json")} <= names
+    assert {
+        "run.json",
+        "recipe.yaml",
+        "log.jsonl",
+        "model.safetensors",
+        "average.safetensors",
+    } <= names
+    assert {
+        f"tests/test/{name}"
+        for name in ("source.txt", "reference.txt", "hypothesis.txt", "scores.json")
+    } <= names
     assert "checkpoints/step-00000008/optimizer.safetensors" in names
     assert "checkpoints/step-00000006/optimizer.safetensors" not in names
     info = json.loads((run / "run.json").read_text())
@@ -167,17 +177,24 @@ def test_a_run_that_has_not_finished_is_not_taken_unasked(project, plain):
     Run(plain).write_info(status="training")
     (plain / "model.safetensors").unlink()
     newest = synmt("translate", text="A dog.\n", cwd=project)
-    assert newest.stdout == synmt("translate", "--run", "runs/tiny", text="A dog.\n", cwd=project).stdout
+    assert (
+        newest.stdout
+        == synmt("translate", "--run", "runs/tiny", text="A dog.\n", cwd=project).stdout
+    )
     errors = fail(1, "translate", "--run", "runs/plain", text="A dog.\n", cwd=project)
     assert "the run has not finished" in errors
     assert "--checkpoint last" in errors
-    last = succeed("translate", "--run", "runs/plain", "--checkpoint", "last", text="A dog.\n", cwd=project)
+    last = succeed(
+        "translate", "--run", "runs/plain", "--checkpoint", "last", text="A dog.\n", cwd=project
+    )
     assert len(lines_of(last)) == 1
 
 
 def test_training_stops_early_and_then_has_finished(project):
     values = {"patience": 1, "max_steps": 400, "validate_every": 2, "learning_rate": 1e-12}
-    recipe = write_recipe(project / "patient.yaml", project / "text", syntax={}, training=TRAINING | values)
+    recipe = write_recipe(
+        project / "patient.yaml", project / "text", syntax={}, training=TRAINING | values
+    )
     assert b"(training.patience)" in succeed("train", recipe, cwd=project).stderr
     again = synmt("train", recipe, cwd=project)
     assert b"runs/patient has finished already" in again.stderr

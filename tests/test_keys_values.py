@@ -1,4 +1,5 @@
-"""Keys and values are stored, selected and copied like rows of a tensor, and attended as the equation says."""
+"""Keys and values are stored, selected and copied like rows of a tensor, and attended as the
+equation says."""
 
 from __future__ import annotations
 
@@ -32,7 +33,10 @@ def written_out(query, keys_values, mask):
             here = slice(head * size, (head + 1) * size)
             k, v = row[:, here], row[:, WIDTH:][:, here]
             for number, q in enumerate(query[sentence, :, here].double()):
-                scores = torch.stack([q @ one for one in k]) / math.sqrt(size) + mask[sentence, 0, number].double()
+                scores = (
+                    torch.stack([q @ one for one in k]) / math.sqrt(size)
+                    + mask[sentence, 0, number].double()
+                )
                 output[sentence, number, here] = scores.softmax(0) @ v
     return output.flatten(0, 1)
 
@@ -64,9 +68,14 @@ def test_a_target_grows_shrinks_and_forgets(kind, tolerance):
         slow = torch.cat((slow, new), 1)
 
     def check(seed):
-        query, mask = draw(len(slow), 2, WIDTH, seed=seed), masks(len(slow), 1, 2, slow.size(1), seed=seed)
+        query, mask = (
+            draw(len(slow), 2, WIDTH, seed=seed),
+            masks(len(slow), 1, 2, slow.size(1), seed=seed),
+        )
         expected = written_out(query, slow, mask)
-        torch.testing.assert_close(stored.attend(query, mask).double(), expected, atol=tolerance, rtol=0)
+        torch.testing.assert_close(
+            stored.attend(query, mask).double(), expected, atol=tolerance, rtol=0
+        )
 
     fill(1, 1)
     check(2)
@@ -93,4 +102,6 @@ def test_bf16_is_stored_where_the_processor_multiplies_it(fast_bf16, monkeypatch
         decoder = fast.fast_decoder(model, precision)
         memory, _ = model.remember(collate_source([np.arange(4, 8)]), {})
         reduced = fast_bf16 and precision == "bf16"
-        assert type(decoder.start(memory).source[0]) is (ReducedKeysValues if reduced else KeysValues)
+        assert type(decoder.start(memory).source[0]) is (
+            ReducedKeysValues if reduced else KeysValues
+        )

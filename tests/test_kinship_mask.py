@@ -1,11 +1,20 @@
-"""Mixtures of masks against loops over the kin of each word, and kinds of kinship against their definitions."""
+"""Mixtures of masks against loops over the kin of each word, and kinds of kinship against their
+definitions."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
-from attending import alike_terms, assert_same_with_gradients, random_terms, random_trees, read, slow_attend, with_eos
+from attending import (
+    alike_terms,
+    assert_same_with_gradients,
+    random_terms,
+    random_trees,
+    read,
+    slow_attend,
+    with_eos,
+)
 from small import MONKEY, MONKEY_WORD_OF, all_trees, random_batch, random_tree, small_model
 
 from synmt.data.corpus import Tree
@@ -46,7 +55,9 @@ def in_mask(name, parents, i, j):
     }[name]
 
 
-@pytest.mark.parametrize("masks", [("all",), ("all", "self", "parent", "children", "siblings"), EVERY[::-1]], ids=str)
+@pytest.mark.parametrize(
+    "masks", [("all",), ("all", "self", "parent", "children", "siblings"), EVERY[::-1]], ids=str
+)
 def test_it_equals_loops_over_the_kin_of_each_word_gradients_too(masks):
     trees = random_trees(len(masks), words=(1, 4, 7))
     torch.manual_seed(2)
@@ -58,7 +69,11 @@ def test_it_equals_loops_over_the_kin_of_each_word_gradients_too(masks):
     def score(b, h, i, j):
         (parse, word_of), shares = sentences[b], variant.mixture[h].softmax(0)
         parents, (one, other) = parse.parents.tolist(), word_of[[i, j]]
-        mixed = sum(share for share, name in zip(shares, masks, strict=True) if in_mask(name, parents, one, other))
+        mixed = sum(
+            share
+            for share, name in zip(shares, masks, strict=True)
+            if in_mask(name, parents, one, other)
+        )
         return terms.q[b, h, i] @ terms.k[b, h, j] / math.sqrt(4) + torch.log(mixed)
 
     expected = slow_attend(terms, score, lengths=[len(word_of) for _, word_of in sentences])
@@ -75,7 +90,9 @@ def test_the_gradient_of_the_mixture_is_that_of_finite_differences():
         with torch.nn.utils.stateless._reparametrize_module(variant, {"mixture": mixture}):
             return attend(variant.edit(terms, syntax)) * mask.mT
 
-    assert torch.autograd.gradcheck(output, torch.randn(2, 7, dtype=torch.float64, requires_grad=True))
+    assert torch.autograd.gradcheck(
+        output, torch.randn(2, 7, dtype=torch.float64, requires_grad=True)
+    )
 
 
 def test_equal_shares_of_the_monkey():
@@ -90,7 +107,9 @@ def test_equal_shares_of_the_monkey():
 def test_the_mask_of_all_alone_is_plain_attention():
     torch.manual_seed(0)
     terms = alike_terms(torch.randn(1, 2, 8, 4))
-    edited = KinshipMask(PLACE, masks=("all",)).edit(terms, Syntax({"kinship": torch.zeros(1, 8, 8, dtype=torch.long)}))
+    edited = KinshipMask(PLACE, masks=("all",)).edit(
+        terms, Syntax({"kinship": torch.zeros(1, 8, 8, dtype=torch.long)})
+    )
     torch.testing.assert_close(attend(edited), attend(terms))
 
 
@@ -107,7 +126,10 @@ def test_far_shares_stay_finite():
 
 def test_it_stands_on_all_heads_and_layers_with_a_mixture_for_each_head():
     model = small_model({"name": "kinship_mask"})
-    assert [(v.place.layer, v.mixture.shape) for v in model.variants["source"]] == [(1, (4, 5)), (2, (4, 5))]
+    assert [(v.place.layer, v.mixture.shape) for v in model.variants["source"]] == [
+        (1, (4, 5)),
+        (2, (4, 5)),
+    ]
     assert model.reads("source") == (KINSHIP,)
     _, batch = random_batch(model, [3, 5])
     assert batch.source_signals["kinship"].shape == (2, *batch.source.ids.shape[1:] * 2)
@@ -140,7 +162,9 @@ def test_kinds_of_the_monkey():
 
 def test_pieces_have_the_kinship_of_their_words():
     by_word = kinship(MONKEY, np.arange(5))
-    assert (kinship(MONKEY, MONKEY_WORD_OF) == by_word[np.ix_(MONKEY_WORD_OF, MONKEY_WORD_OF)]).all()
+    assert (
+        kinship(MONKEY, MONKEY_WORD_OF) == by_word[np.ix_(MONKEY_WORD_OF, MONKEY_WORD_OF)]
+    ).all()
 
 
 @pytest.mark.parametrize("words", range(1, 5))
@@ -148,7 +172,9 @@ def test_kinds_equal_walks_through_every_tree_of_few_words(words):
     for parents in all_trees(words):
         parse = Parse([""] * words, np.zeros((words, 2), int), parents, ["dep"] * words)
         expected = [[slow_kind(parents.tolist(), i, j) for j in range(words)] for i in range(words)]
-        assert [[KINDS[kind] for kind in row] for row in kinship(parse, np.arange(words))] == expected
+        assert [
+            [KINDS[kind] for kind in row] for row in kinship(parse, np.arange(words))
+        ] == expected
 
 
 def test_kinds_equal_walks_through_a_large_tree():

@@ -1,4 +1,5 @@
-"""Every known corpus is built from small archives that have the names, folders and formats of the public ones."""
+"""Every known corpus is built from small archives that have the names, folders and formats of the
+public ones."""
 
 import dataclasses
 import gzip
@@ -47,7 +48,8 @@ NC11 = "data.statmt.org/wmt16/translation-task/training-parallel-nc-v11.tgz"
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    """Replace all public servers; the cache is empty, and mtdata is not installed: known corpora do not need it."""
+    """Replace all public servers; the cache is empty, and mtdata is not installed: known corpora do
+    not need it."""
     monkeypatch.setitem(sys.modules, "mtdata", None)
     with standing_in(monkeypatch, tmp_path / "cache") as server:
         yield server
@@ -73,7 +75,9 @@ def moses(*texts):
 def prepared(*texts):
     """Give the same pairs as statmt.org prepares them."""
     pairs = moses(*texts)
-    return lambda first, second: list(zip(*map(cased, zip(*pairs(first, second), strict=True)), strict=True))
+    return lambda first, second: list(
+        zip(*map(cased, zip(*pairs(first, second), strict=True)), strict=True)
+    )
 
 
 NEWSTEST = {year: moses((start, 20)) for year, start in YEARS.items()}
@@ -84,23 +88,37 @@ EXPECTED = {
     "un-ruar": {"train": moses((2, 36)), "dev": moses((5, 12)), "test": moses((9, 12))},
     "wat-enja": {"train": moses((8, 24)), "dev": moses((3, 6)), "test": moses((7, 6))},
     "aspec-jaen": {"train": moses((8, 16)), "dev": moses((3, 6)), "test": moses((7, 6))},
-    "nc11": {"train": moses((COMMENTARY, 30)), "newstest2015": NEWSTEST[2015], "newstest2016": NEWSTEST[2016]},
+    "nc11": {
+        "train": moses((COMMENTARY, 30)),
+        "newstest2015": NEWSTEST[2015],
+        "newstest2016": NEWSTEST[2016],
+    },
     "wmt16-ende": {
         "train": moses((EUROPARL, 28), (CRAWL, 26), (COMMENTARY, 30)),
         "newstest2015": NEWSTEST[2015],
         "newstest2016": NEWSTEST[2016],
     },
-    "wmt17-ende": {"train": prepared((0, 40)), "newstest2016": PREPARED[2016], "newstest2017": PREPARED[2017]},
+    "wmt17-ende": {
+        "train": prepared((0, 40)),
+        "newstest2016": PREPARED[2016],
+        "newstest2017": PREPARED[2017],
+    },
     "wmt17-ende-2015": {
         "train": prepared((0, 40)),
         **{f"newstest{year}": PREPARED[year] for year in (2015, 2016, 2017)},
     },
     "wmt17-enru": {
-        "train": moses((CRAWL, 25), (COMMENTARY, 27), *((YANDEX_START + part, 4) for part in range(1, 11))),
+        "train": moses(
+            (CRAWL, 25), (COMMENTARY, 27), *((YANDEX_START + part, 4) for part in range(1, 11))
+        ),
         "newstest2016": NEWSTEST[2016],
         "newstest2017": NEWSTEST[2017],
     },
-    "wmt18-entr": {"train": prepared((COMMENTARY, 30)), "newstest2016": PREPARED[2016], "newstest2017": PREPARED[2017]},
+    "wmt18-entr": {
+        "train": prepared((COMMENTARY, 30)),
+        "newstest2016": PREPARED[2016],
+        "newstest2017": PREPARED[2017],
+    },
     "iwslt15-enzh": {"train": moses((TALKS, 30)), "valid": moses((2, 7)), "test": moses((3, 9))},
     "iwslt17-ende": {"train": moses((TALKS, 32)), "valid": moses((2, 8)), "test": moses((3, 10))},
     "iwslt17-enit": {"train": moses((TALKS, 26)), "valid": moses((2, 6)), "test": moses((3, 7))},
@@ -156,34 +174,49 @@ def test_iwslt14_has_the_splits_of_fairseqs_script(server):
 def test_both_directions_and_other_languages_share_the_files_of_a_corpus(server, tmp_path):
     built("multi30k", "en", "de")
     asked = sum(server.requests.values())
-    there, back = (resolve(CorpusRecipe(name="multi30k"), *pair) for pair in (("en", "de"), ("de", "en")))
+    there, back = (
+        resolve(CorpusRecipe(name="multi30k"), *pair) for pair in (("en", "de"), ("de", "en"))
+    )
     assert (there.train.source, there.train.target) == (back.train.target, back.train.source)
     assert sum(server.requests.values()) == asked
     assert built("multi30k", "fr", "en")["val.fr"] == lines("fr", 6, 1)
     assert sum(server.requests.values()) == asked + 3
     names = {path.name for path in (tmp_path / "cache" / "corpora" / "multi30k").iterdir()}
-    assert names == {f"{split}.{language}" for split in EXPECTED["multi30k"] for language in ("en", "de", "fr")}
+    assert names == {
+        f"{split}.{language}" for split in EXPECTED["multi30k"] for language in ("en", "de", "fr")
+    }
 
 
 def test_the_files_of_a_person_win_over_the_public_ones(server, tmp_path, monkeypatch):
     own, cache = tmp_path / "data" / "nc11", tmp_path / "cache" / "corpora" / "nc11"
-    for folder, name in ((own, "newstest2015.en"), (own, "newstest2015.de.gz"), (cache, "newstest2016.en")):
+    for folder, name in (
+        (own, "newstest2015.en"),
+        (own, "newstest2015.de.gz"),
+        (cache, "newstest2016.en"),
+    ):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("mine\n")
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path / "data"))
     corpus = resolve(CorpusRecipe(name="nc11"), "en", "de")
-    assert (corpus.valid.source, corpus.valid.target) == (own / "newstest2015.en", own / "newstest2015.de.gz")
+    assert (corpus.valid.source, corpus.valid.target) == (
+        own / "newstest2015.en",
+        own / "newstest2015.de.gz",
+    )
     assert corpus.test["newstest2016"].source.read_text() == "mine\n"
     assert len(corpus.test["newstest2016"].target.read_text().splitlines()) == 20
     assert server.requests.keys() == {NC11, "data.statmt.org/wmt16/translation-task/test.tgz"}
 
 
-def test_the_files_that_a_corpus_needs_are_known_before_anything_is_fetched(server, tmp_path, monkeypatch):
+def test_the_files_that_a_corpus_needs_are_known_before_anything_is_fetched(
+    server, tmp_path, monkeypatch
+):
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
     (tmp_path / "wmt16-ende").mkdir()
     for language in ("en", "de"):
         (tmp_path / "wmt16-ende" / f"newstest2015.{language}").touch()
-    downloads = known_text("wmt16-ende", ("de", "en"), KNOWN_CORPORA["wmt16-ende"].splits).downloads()
+    downloads = known_text(
+        "wmt16-ende", ("de", "en"), KNOWN_CORPORA["wmt16-ende"].splits
+    ).downloads()
     assert [file.address.rpartition("/")[2] for file in downloads] == [
         "training-parallel-europarl-v7.tgz",
         "training-parallel-commoncrawl.tgz",
@@ -209,11 +242,17 @@ def test_a_corpus_is_held_against_the_counts_of_its_paper(server, caplog, monkey
     counts = {"train": 238_843, "newstest2015": 20, "newstest2016": 2_999}
     monkeypatch.setitem(KNOWN_CORPORA, "nc11", dataclasses.replace(known, counts=counts))
     built("nc11")
-    said = {record.message: record.levelname for record in caplog.records if "sentence pairs" in record.message}
+    said = {
+        record.message: record.levelname
+        for record in caplog.records
+        if "sentence pairs" in record.message
+    }
     assert said == {
-        "nc11/train has 30 sentence pairs, Bugliarello & Okazaki (2020) states 238,843: the paper counts what its "
+        "nc11/train has 30 sentence pairs, Bugliarello & Okazaki (2020) states 238,843: the paper "
+        "counts what its "
         "filter of 80 words leaves": "INFO",
-        "nc11/newstest2016 has 20 sentence pairs, Bugliarello & Okazaki (2020) states 2,999": "WARNING",
+        "nc11/newstest2016 has 20 sentence pairs, Bugliarello & Okazaki (2020) "
+        "states 2,999": "WARNING",
     }
 
 
@@ -227,7 +266,9 @@ def failure(name):
     return str(caught.value)
 
 
-def test_without_a_network_one_message_lists_everything_that_is_missing(server, tmp_path, monkeypatch):
+def test_without_a_network_one_message_lists_everything_that_is_missing(
+    server, tmp_path, monkeypatch
+):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     monkeypatch.delenv("SYNMT_MIRROR")
     message = failure("nc11")
@@ -236,17 +277,27 @@ def test_without_a_network_one_message_lists_everything_that_is_missing(server, 
         "https://statmt.org/wmt15/test.tgz",
         "https://data.statmt.org/wmt16/translation-task/test.tgz",
     ):
-        assert f"{address}\n    -> {tmp_path / 'cache' / 'downloads' / address.partition('://')[2]}" in message
+        assert (
+            f"{address}\n    -> {tmp_path / 'cache' / 'downloads' / address.partition('://')[2]}"
+            in message
+        )
     assert "3 files of the corpus nc11 cannot be downloaded (SYNMT_OFFLINE is set)" in message
     assert "or unset SYNMT_OFFLINE" in message
-    assert "your own train.en, train.de, newstest2015.en, newstest2015.de, newstest2016.en, newstest2016.de" in message
+    assert (
+        "your own train.en, train.de, newstest2015.en, newstest2015.de, newstest2016.en, "
+        "newstest2016.de" in message
+    )
     assert str(tmp_path / "cache" / "corpora" / "nc11") in message
     assert not server.requests
 
 
-def test_files_that_a_person_put_into_the_downloads_are_used_without_a_network(server, tmp_path, monkeypatch):
+def test_files_that_a_person_put_into_the_downloads_are_used_without_a_network(
+    server, tmp_path, monkeypatch
+):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
-    for file in known_text("iwslt17-ende", ("en", "de"), KNOWN_CORPORA["iwslt17-ende"].splits).downloads():
+    for file in known_text(
+        "iwslt17-ende", ("en", "de"), KNOWN_CORPORA["iwslt17-ende"].splits
+    ).downloads():
         local_path(file).parent.mkdir(parents=True)
         local_path(file).write_bytes(server.content(served(file.address)))
     assert len(built("iwslt17-ende")["train.en"]) == 32
@@ -276,7 +327,9 @@ def test_a_hostile_archive_is_refused_and_writes_nothing(kind, server, tmp_path)
     server.files[NC11] = hostile(kind)
     FILES[f"http://{NC11}"] = describe(server, f"http://{NC11}")
     assert re.search("the archive is not trusted: .*(leads out of it|is a link)", failure("nc11"))
-    written = [path for path in tmp_path.rglob("*") if path.is_file() and "downloads" not in path.parts]
+    written = [
+        path for path in tmp_path.rglob("*") if path.is_file() and "downloads" not in path.parts
+    ]
     assert [path for path in written if path.suffix != ".lock"] == []
 
 
@@ -290,14 +343,19 @@ def test_a_text_without_sentences_is_refused(server, tmp_path):
 
 def test_texts_of_different_length_are_refused(server):
     name = "data.statmt.org/wmt17/translation-task/preprocessed/de-en/corpus.tc.de.gz"
-    server.files[name] = gzip.compress(gzip.decompress(server.content(name))[:-1].rpartition(b"\n")[0])
+    server.files[name] = gzip.compress(
+        gzip.decompress(server.content(name))[:-1].rpartition(b"\n")[0]
+    )
     assert "the sides differ in length" in failure("wmt17-ende")
 
 
 def test_aspec_is_asked_for_with_the_places_where_it_can_lie(server, tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path / "data"))
     message = failure("wat-enja")
-    assert "ASPEC-JE/train/train-1.txt, ASPEC-JE/train/train-2.txt, ASPEC-JE/train/train-3.txt" in message
+    assert (
+        "ASPEC-JE/train/train-1.txt, ASPEC-JE/train/train-2.txt, ASPEC-JE/train/train-3.txt"
+        in message
+    )
     assert "https://jipsti.jst.go.jp/aspec/" in message
     assert f"{tmp_path / 'data' / 'aspec'} or {tmp_path / 'cache' / 'corpora' / 'aspec'}" in message
     assert "SYNMT_ASPEC" in message
@@ -339,7 +397,9 @@ def test_prepare_builds_a_corpus_by_its_name(server, tmp_path, monkeypatch):
 
 def test_the_sums_of_multi30k_are_those_of_the_real_files(data_folder):
     files = [file for file in FILES.values() if "/multi30k/" in file.address]
-    assert len(files) == len(KNOWN_CORPORA["multi30k"].splits) * len(KNOWN_CORPORA["multi30k"].languages)
+    assert len(files) == len(KNOWN_CORPORA["multi30k"].splits) * len(
+        KNOWN_CORPORA["multi30k"].languages
+    )
     for file in files:
         path = data_folder / "multi30k" / file.address.rpartition("/")[2]
         assert hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256
@@ -347,9 +407,16 @@ def test_the_sums_of_multi30k_are_those_of_the_real_files(data_folder):
 
 def test_the_page_of_corpora_has_every_known_corpus_with_its_count_and_splits():
     text = (ROOT / "docs" / "corpora.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(.+?)` \| (.+?) \| .+? \| ([\d,]+) \| (.+?) \|(.*?)\|$", text, flags=re.MULTILINE)
+    rows = re.findall(
+        r"^\| `(.+?)` \| (.+?) \| .+? \| ([\d,]+) \| (.+?) \|(.*?)\|$", text, flags=re.MULTILINE
+    )
     built = {
-        name: (", ".join(known.languages), f"{known.counts['train']:,}", known.valid, ", ".join(known.test))
+        name: (
+            ", ".join(known.languages),
+            f"{known.counts['train']:,}",
+            known.valid,
+            ", ".join(known.test),
+        )
         for name, known in KNOWN_CORPORA.items()
         if known.plans
     }

@@ -17,7 +17,9 @@ def test_labels_are_columns_by_their_names(tmp_path):
     labels = read_labels(path, 2)
     assert labels == {"phenomenon": ["agreement", ""], "attractors": ["1", "0"]}
     assert list(choose_labels(labels, ["attractors"])) == ["attractors"]
-    with pytest.raises(UsageError, match=r"no label 'atractors'.*phenomenon, attractors.*'attractors'\?"):
+    with pytest.raises(
+        UsageError, match=r"no label 'atractors'.*phenomenon, attractors.*'attractors'\?"
+    ):
         choose_labels(labels, ["atractors"])
 
 
@@ -46,7 +48,8 @@ def test_sentences_are_chosen_by_all_conditions_on_their_labels(conditions, expe
         (["splt!=length"], r"no label 'splt'\. Labels: split, attractors\. Did you mean 'split'\?"),
         (
             ["split=lenght"],
-            r"label 'split' has no value 'lenght'\. .* \(empty\), length, seen\. Did you mean 'length'\?",
+            r"label 'split' has no value 'lenght'\. .* \(empty\), length, seen\. Did you mean "
+            r"'length'\?",
         ),
         (["attractors=3"], r"label 'attractors' has no value '3'\. Its values: 0, 1, 2\.$"),
         (["split=length", "attractors=2"], "no test sentence has split=length and attractors=2"),

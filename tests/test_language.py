@@ -1,4 +1,5 @@
-"""A text in another language than its own gives one warning; mark-up and one file for both sides are refused."""
+"""A text in another language than its own gives one warning; mark-up and one file for both sides
+are refused."""
 
 import gzip
 import io
@@ -21,11 +22,23 @@ from synmt.recipe.corpus import CorpusRecipe
 from synmt.syntax.parse import flat_parse
 from synmt.training.pipeline import prepare
 
-ENGLISH = ["The boy sees the dog in the garden.", "The old woman has given a book to her neighbour."] * 30
-GERMAN = ["Der Junge sieht den Hund im Garten.", "Die alte Frau hat ihrem Nachbarn ein Buch gegeben."] * 30
-DANISH = ["Drengen ser hunden i haven.", "Den gamle kvinde har givet sin nabo en bog om kongens historie."] * 30
+ENGLISH = [
+    "The boy sees the dog in the garden.",
+    "The old woman has given a book to her neighbour.",
+] * 30
+GERMAN = [
+    "Der Junge sieht den Hund im Garten.",
+    "Die alte Frau hat ihrem Nachbarn ein Buch gegeben.",
+] * 30
+DANISH = [
+    "Drengen ser hunden i haven.",
+    "Den gamle kvinde har givet sin nabo en bog om kongens historie.",
+] * 30
 CZECH = ["Chlapec vidí psa na zahradě.", "Stará žena dala svému sousedovi knihu o králi."] * 30
-PORTUGUESE = ["O menino vê o cachorro no jardim.", "A velha senhora deu um livro ao seu vizinho."] * 30
+PORTUGUESE = [
+    "O menino vê o cachorro no jardim.",
+    "A velha senhora deu um livro ao seu vizinho.",
+] * 30
 
 
 def warnings_for(tmp_path, caplog, lines, language, **options):
@@ -37,12 +50,18 @@ def warnings_for(tmp_path, caplog, lines, language, **options):
 @pytest.mark.parametrize(
     ("lines", "language", "other", "warned"),
     [
-        (GERMAN, "en", "", "60 of 60 sampled lines look like language 'de', not 'en'; is this the right text?"),
+        (
+            GERMAN,
+            "en",
+            "",
+            "60 of 60 sampled lines look like language 'de', not 'en'; is this the right text?",
+        ),
         (
             ENGLISH,
             "de",
             "en",
-            "60 of 60 sampled lines look like language 'en', not 'de'; are source and target swapped?",
+            "60 of 60 sampled lines look like language 'en', not 'de'; are source and target "
+            "swapped?",
         ),
         (DANISH, "en", "nb", "look like language 'da', not 'en'; are source and target swapped?"),
         (GERMAN[:8], "zh-hans", "", "8 of 8 sampled lines look like language 'de', not 'zh'"),
@@ -50,7 +69,9 @@ def warnings_for(tmp_path, caplog, lines, language, **options):
         (GERMAN * 20, "en", "", "150 of 150"),
     ],
 )
-def test_a_text_in_another_language_is_named_with_counts(tmp_path, caplog, lines, language, other, warned):
+def test_a_text_in_another_language_is_named_with_counts(
+    tmp_path, caplog, lines, language, other, warned
+):
     [message] = warnings_for(tmp_path, caplog, lines, language, other=other)
     assert message.startswith("text.gz: ")
     assert warned in message
@@ -70,7 +91,9 @@ def test_a_text_in_another_language_is_named_with_counts(tmp_path, caplog, lines
         (["12 345", "...", "", "OK"] * 30, "en"),
     ],
 )
-def test_the_right_language_a_related_one_and_text_that_is_short_or_mixed_stay_quiet(tmp_path, caplog, lines, language):
+def test_the_right_language_a_related_one_and_text_that_is_short_or_mixed_stay_quiet(
+    tmp_path, caplog, lines, language
+):
     assert warnings_for(tmp_path, caplog, lines, language) == []
 
 
@@ -80,7 +103,9 @@ def test_a_stream_is_passed_on_at_once_and_warned_of_once(caplog):
         assert line == (GERMAN * 10)[number - 1]
         # the check comes after the 200th line, not before
         assert len(caplog.messages) == (number > 200)
-    assert caplog.messages[0].startswith("standard input: 200 of 200 sampled lines look like language 'de'")
+    assert caplog.messages[0].startswith(
+        "standard input: 200 of 200 sampled lines look like language 'de'"
+    )
 
 
 def test_a_sentence_is_judged_without_loading_the_detector():
@@ -101,9 +126,16 @@ def test_swapped_sides_are_named_once_when_a_corpus_is_prepared(tmp_path, caplog
         (corpus / f"{name}.en").write_text("\n".join(GERMAN) + "\n", encoding="utf-8")
         (corpus / f"{name}.de").write_text("\n".join(ENGLISH) + "\n", encoding="utf-8")
     recipe = tmp_path / "recipe.yaml"
-    recipe.write_text(f"source: en\ntarget: de\ncorpus: {{folder: {corpus}}}\nvocabulary: {{kind: word, size: 200}}\n")
+    recipe.write_text(
+        f"source: en\ntarget: de\ncorpus: {{folder: {corpus}}}\nvocabulary: "
+        f"{{kind: word, size: 200}}\n"
+    )
     for _ in range(2):
-        folders = [Path(one.folder) for one in prepare(recipe, data=tmp_path / "data") if hasattr(one, "folder")]
+        folders = [
+            Path(one.folder)
+            for one in prepare(recipe, data=tmp_path / "data")
+            if hasattr(one, "folder")
+        ]
         assert is_complete(folders[-1])
     said = [message for message in caplog.messages if "are source and target swapped?" in message]
     assert [message.split(":")[0].removeprefix(f"{corpus}/") for message in said] == [
@@ -115,11 +147,14 @@ def test_swapped_sides_are_named_once_when_a_corpus_is_prepared(tmp_path, caplog
 
 
 def test_records_and_lines_to_parse_are_watched(caplog):
-    parser = SimpleNamespace(identity={"language": "en"}, parse=lambda lines, on_failure: map(flat_parse, lines))
+    parser = SimpleNamespace(
+        identity={"language": "en"}, parse=lambda lines, on_failure: map(flat_parse, lines)
+    )
     assert len(list(parse_stream(io.BytesIO("\n".join(GERMAN).encode()), parser))) > 0
     assert len(list(checked_language(read_text([GERMAN]), "en", where="text"))) == 1
     assert [message.split(";")[0] for message in caplog.messages] == [
-        f"{where}: 60 of 60 sampled lines look like language 'de', not 'en'" for where in ("standard input", "text")
+        f"{where}: 60 of 60 sampled lines look like language 'de', not 'en'"
+        for where in ("standard input", "text")
     ]
 
 
@@ -129,7 +164,8 @@ def test_mark_up_and_one_file_for_both_sides_are_refused_together(tmp_path):
     text.write_text("The monkey eats.\n")
     link.symlink_to(text)
     recipe = CorpusRecipe.model_validate(
-        {"train": [{"source": tmx, "target": tmx}], "valid": {"source": text, "target": link}}, strict=False
+        {"train": [{"source": tmx, "target": tmx}], "valid": {"source": text, "target": link}},
+        strict=False,
     )
     with pytest.raises(UsageError) as raised:
         resolve(recipe, "en", "de")

@@ -23,13 +23,19 @@ def with_graphs(**options):
 
 
 def slow_graph(variant, states):
-    """Follow the equation for one sentence: p(j | i) with the root last, log p(label | i), the annotations."""
+    """Follow the equation for one sentence: p(j | i) with the root last, log p(label | i), the
+    annotations."""
     parents, labels, annotations = [], [], []
     for i, state in enumerate(states):
-        scores = {j: state @ (variant.query.weight.T @ other) for j, other in enumerate(states) if j != i}
+        scores = {
+            j: state @ (variant.query.weight.T @ other) for j, other in enumerate(states) if j != i
+        }
         scores[len(states)] = state @ (variant.query.weight.T @ variant.root)
         total = sum(score.exp() for score in scores.values())
-        row = [scores[j].exp() / total if j in scores else torch.zeros_like(total) for j in range(len(states) + 1)]
+        row = [
+            scores[j].exp() / total if j in scores else torch.zeros_like(total)
+            for j in range(len(states) + 1)
+        ]
         mean = sum(p * place for p, place in zip(row, [*states, variant.root], strict=True))
         both = torch.cat((state, mean))
         likely = torch.softmax(variant.label.weight @ both + variant.label.bias, 0)
@@ -48,14 +54,17 @@ def test_it_equals_a_loop_over_pieces_and_their_parents():
     for row, length in enumerate(plain.mask.sum(1).tolist()):
         parents, _, annotations = slow_graph(variant, plain.states[row, :length])
         torch.testing.assert_close(memory.annotations[row, :length], annotations)
-        torch.testing.assert_close(memory.weights[row, :length, :length], parents[:, :-1] + torch.diag(parents[:, -1]))
+        torch.testing.assert_close(
+            memory.weights[row, :length, :length], parents[:, :-1] + torch.diag(parents[:, -1])
+        )
         assert not memory.weights[row, length:].any()
         assert not memory.weights[row, :, length:].any()
         assert torch.equal(memory.states, plain.states)
 
 
 def slow_loss(variant, states, parse, word_of):
-    """Sum -log p of parents and relations, piece by piece; the parent is the first piece of the parent's word."""
+    """Sum -log p of parents and relations, piece by piece; the parent is the first piece of the
+    parent's word."""
     parents, labels, _ = slow_graph(variant, states)
     total = states.new_zeros(())
     for i, word in enumerate(word_of.tolist()):
@@ -76,7 +85,8 @@ def test_its_loss_equals_a_loop_over_random_trees_gradients_too(seed):
     # piece 3 of the last sentence belongs to no word
     trees = random_trees(seed)
     examples = [
-        Example(line, np.full(len(tree.word_of), 9), np.array([9]), {"source": tree}) for line, tree in enumerate(trees)
+        Example(line, np.full(len(tree.word_of), 9), np.array([9]), {"source": tree})
+        for line, tree in enumerate(trees)
     ]
     batch = collate(examples, Reading(model.learns("source")))
     plain = model.encode(batch.source)
@@ -85,7 +95,8 @@ def test_its_loss_equals_a_loop_over_random_trees_gradients_too(seed):
     variant.annotate(plain.edit(states=states), syntax)
     (found,) = syntax.losses.values()
     expected = 0.5 * sum(
-        slow_loss(variant, states[row, : len(tree.word_of)], tree.parse, tree.word_of) for row, tree in enumerate(trees)
+        slow_loss(variant, states[row, : len(tree.word_of)], tree.parse, tree.word_of)
+        for row, tree in enumerate(trees)
     )
     torch.testing.assert_close(found, expected)
     leaves = [states, variant.query.weight, variant.root, variant.label.weight]
@@ -122,7 +133,9 @@ def test_the_state_that_the_monkey_s_article_expects_above_it():
 
 def test_the_parents_that_it_learns_are_first_pieces_and_of_the_root_the_root():
     model, variant = with_graphs(supervised=True)
-    example = Example(0, MONKEY_WORD_OF + 9, MONKEY_WORD_OF + 9, {"source": Tree(MONKEY, MONKEY_WORD_OF)})
+    example = Example(
+        0, MONKEY_WORD_OF + 9, MONKEY_WORD_OF + 9, {"source": Tree(MONKEY, MONKEY_WORD_OF)}
+    )
     batch = collate([example], Reading(model.learns("source")))
     wanted = torch.full((1, 8, 9), -30.0, dtype=torch.float64)
     labels = torch.full((1, 8, LABELS), -30.0, dtype=torch.float64)
@@ -150,7 +163,11 @@ def test_a_sentence_alone_equals_the_sentence_in_a_batch(supervised):
 def test_it_learns_from_trees_only_if_told_and_reads_none():
     plain, supervised = with_graphs()[0], with_graphs(supervised=True)[0]
     assert plain.learns("source") == plain.reads("source") == supervised.reads("source") == ()
-    assert {signal.name for signal in supervised.learns("source")} == {"parent_first", "word", "relation"}
+    assert {signal.name for signal in supervised.learns("source")} == {
+        "parent_first",
+        "word",
+        "relation",
+    }
     assert [head.name for head in tree_heads(plain, "source")] == ["latent trees (latent_graph)"]
     assert relation_warnings(LatentGraph, {"SUJ": 2}, supervised=True)
     assert not relation_warnings(LatentGraph, {"SUJ": 2})

@@ -33,7 +33,9 @@ OPTIONS = [
 
 
 def with_latent_trees(architecture="lstm", **options):
-    model = small_model({"name": "latent_tree", **options}, architecture=architecture).double().eval()
+    model = (
+        small_model({"name": "latent_tree", **options}, architecture=architecture).double().eval()
+    )
     return model, model.variants["source"][0]
 
 
@@ -50,7 +52,9 @@ def slow_weights(variant, states, ids):
     if variant.root is None:
         powers = torch.exp(scores) * torch.tensor(may)
         return powers / powers.sum(1, keepdim=True)
-    roots = torch.stack([variant.root @ (variant.key.weight @ state) / math.sqrt(width) for state in states])
+    roots = torch.stack(
+        [variant.root @ (variant.key.weight @ state) / math.sqrt(width) for state in states]
+    )
     return enumerated(scores, roots, torch.tensor(may))[0].detach()
 
 
@@ -104,8 +108,12 @@ def check_annotations(variant, memory, row, states, weights):
     for place, state in enumerate(states):
         chosen = weights[place]
         if variant.hard:
-            chosen = torch.tensor([float(other == weights[place].argmax()) for other in range(len(states))])
-        value = sum(w * (variant.value.weight @ s) for w, s in zip(chosen.tolist(), states, strict=True))
+            chosen = torch.tensor(
+                [float(other == weights[place].argmax()) for other in range(len(states))]
+            )
+        value = sum(
+            w * (variant.value.weight @ s) for w, s in zip(chosen.tolist(), states, strict=True)
+        )
         if variant.gate is None:
             torch.testing.assert_close(memory.annotations[row, place], value)
         else:
@@ -150,7 +158,10 @@ def test_a_model_in_training_and_one_that_translates_give_the_same():
 
 def test_a_recipe_finds_the_punctuation_in_its_vocabulary():
     values = {"name": "sa", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
-    parts = {"model": {"architecture": "lstm", **LSTM_SIZE}, "syntax": {"variants": [{"name": "latent_tree"}]}}
+    parts = {
+        "model": {"architecture": "lstm", **LSTM_SIZE},
+        "syntax": {"variants": [{"name": "latent_tree"}]},
+    }
     recipe = check_recipe({**values, **parts}, where="test")
     words = Words(["monkey", ",", "eats", "."])
     model = build_for(recipe, words, words)
@@ -175,7 +186,9 @@ def test_with_one_set_the_gate_has_no_bias_and_weights_with_one_are_refused_by_n
 def test_with_one_set_the_decoder_is_the_plain_one():
     plain = small_model(architecture="lstm")
     model, _ = with_latent_trees(sets=1)
-    assert [p.shape for p in plain.decoder.parameters()] == [p.shape for p in model.decoder.parameters()]
+    assert [p.shape for p in plain.decoder.parameters()] == [
+        p.shape for p in model.decoder.parameters()
+    ]
 
 
 # of three and five pieces, some of them punctuation; EOS is 3
@@ -192,7 +205,10 @@ def test_a_tree_head_of_a_transformer_attends_by_the_marginals(options):
     for row, head in itertools.product(range(2), range(2)):
         length = int(mask[row].sum()) - 1
         scores = slow_scores(attention, x[row, :length], head)
-        may = [options.get("punctuation", piece not in PUNCTUATION) for piece in ids[row, :length].tolist()]
+        may = [
+            options.get("punctuation", piece not in PUNCTUATION)
+            for piece in ids[row, :length].tolist()
+        ]
         expected, _ = enumerated(scores, scores.diagonal(), torch.tensor(may))
         if "hard" in options:
             expected = torch.nn.functional.one_hot(expected.argmax(-1), length).double()

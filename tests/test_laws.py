@@ -1,4 +1,5 @@
-"""The laws of the wings: without `synmt.fast`, all works, slower; without `synmt.cluster`, all that is local works."""
+"""The laws of the wings: without `synmt.fast`, all works, slower; without `synmt.cluster`, all that
+is local works."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ MODELS = {
         {"name": "localness", "layers": [1]},
         {"positions": "rotary", "norm_kind": "rms", "feed_forward": "swiglu"},
     ),
-    "alibi": ({"name": "relative", "side": "target"}, {"positions": "alibi", "feed_forward": "gelu"}),
+    "alibi": (
+        {"name": "relative", "side": "target"},
+        {"positions": "alibi", "feed_forward": "gelu"},
+    ),
     "paths": ({"name": "path_relations"}, {}),
     "lstm": ({"name": "latent_tree", "attention": "separate"}, {"architecture": "lstm"}),
     "graph": ({"name": "gcn"}, {"architecture": "lstm"}),
@@ -63,7 +67,9 @@ def test_losses_and_gradients_are_the_same_without_the_wing(name, without_wing):
 
 def test_dropout_of_a_model_without_the_wing_is_that_of_torch(without_wing):
     without_wing()
-    model = small_model({"name": "gcn"}, dropout=0.5, attention_dropout=0.5, activation_dropout=0.5).train()
+    model = small_model(
+        {"name": "gcn"}, dropout=0.5, attention_dropout=0.5, activation_dropout=0.5
+    ).train()
     _, batch = random_batch(model, [4, 7])
     states = [model(batch).states for _ in range(2)]
     assert not torch.equal(*states)
@@ -73,13 +79,17 @@ def test_dropout_of_a_model_without_the_wing_is_that_of_torch(without_wing):
 @pytest.mark.journey
 @pytest.mark.parametrize("beam", [{"beam_size": 1}, {"beam_size": 4, "n_best": 2}])
 @pytest.mark.parametrize("variants", [[PASCAL], [{"name": "gcn"}]])
-def test_a_run_parses_and_translates_the_same_without_the_wing(variants, beam, tmp_path, without_wing):
+def test_a_run_parses_and_translates_the_same_without_the_wing(
+    variants, beam, tmp_path, without_wing
+):
     run = make_run(tmp_path / "run", *variants, **({"model": LSTM} if variants != [PASCAL] else {}))
     found = []
     for leave_out in (lambda: None, without_wing):
         leave_out()
         found.append(list(Translator.load(run, device="cpu", **beam).translate(TEXT)))
-    fast, plain = ([(each.text, each.score) for one in of for each in one.candidates] for of in found)
+    fast, plain = (
+        [(each.text, each.score) for one in of for each in one.candidates] for of in found
+    )
     assert [text for text, _ in fast] == [text for text, _ in plain]
     assert [score for _, score in fast] == pytest.approx([score for _, score in plain], abs=1e-4)
 
@@ -89,16 +99,29 @@ def test_lower_precisions_need_the_wing_and_a_warning_says_so(tmp_path, without_
     run = make_run(tmp_path / "run")
     without_wing()
     translations = [
-        [one.text for one in Translator.load(run, device="cpu", precision=precision).translate(TEXT)]
+        [
+            one.text
+            for one in Translator.load(run, device="cpu", precision=precision).translate(TEXT)
+        ]
         for precision in ("float32", "int8")
     ]
     assert translations[0] == translations[1]
-    assert "without synmt.fast there is no int8, so everything is computed in float32" in caplog.text
+    assert (
+        "without synmt.fast there is no int8, so everything is computed in float32" in caplog.text
+    )
 
 
 JOURNEYS = {
     "fast": ("journey", "cli_train", "cli_translate", "translator", "pipeline"),
-    "cluster": ("journey", "cli_parse", "cli_prepare", "cli_train", "cli_translate", "cli_grid", "translate_processes"),
+    "cluster": (
+        "journey",
+        "cli_parse",
+        "cli_prepare",
+        "cli_train",
+        "cli_translate",
+        "cli_grid",
+        "translate_processes",
+    ),
 }
 
 
@@ -117,8 +140,20 @@ def test_unit_tests_and_journeys_pass_in_a_project_without_a_wing(wing, tmp_path
     # an editable installation finds the folder in the project itself
     (place / "sitecustomize.py").write_text(f'import sys\nsys.modules["synmt.{wing}"] = None\n')
     environment = {**os.environ, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
-    for chosen in (["-m", "unit"], ["-m", "journey", *(f"tests/test_{name}.py" for name in JOURNEYS[wing])]):
-        command = [sys.executable, "-m", "pytest", "--numprocesses", "2", "--dist", "worksteal", *chosen]
+    for chosen in (
+        ["-m", "unit"],
+        ["-m", "journey", *(f"tests/test_{name}.py" for name in JOURNEYS[wing])],
+    ):
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--numprocesses",
+            "2",
+            "--dist",
+            "worksteal",
+            *chosen,
+        ]
         done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout
         assert int(re.findall(r"(\d+) passed", done.stdout)[0]) > 50

@@ -9,11 +9,16 @@ import pytest
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import METRICS, MetricOptions, make_metric, score, score_system
 
-HYPOTHESES, REFERENCES, SOURCES = ["ein Affe", "Bananen"], ["der Affe", "Bananen"], ["the monkey", "bananas"]
+HYPOTHESES, REFERENCES, SOURCES = (
+    ["ein Affe", "Bananen"],
+    ["der Affe", "Bananen"],
+    ["the monkey", "bananas"],
+)
 
 
 class StandIn(ModuleType):
-    """What COMET's package offers, as its release 2.2.7 does; a sentence scores its share of right words."""
+    """What COMET's package offers, as its release 2.2.7 does; a sentence scores its share of right
+    words."""
 
     __version__ = "2.2.7"
 
@@ -28,7 +33,9 @@ class StandIn(ModuleType):
             raise KeyError(f"Model '{model}' not supported by COMET.")
         return "/hub/model.ckpt"
 
-    def load_from_checkpoint(self, checkpoint_path, reload_hparams=False, strict=False, local_files_only=False):
+    def load_from_checkpoint(
+        self, checkpoint_path, reload_hparams=False, strict=False, local_files_only=False
+    ):
         self.asked.append((checkpoint_path, local_files_only))
         return self
 
@@ -73,7 +80,9 @@ def test_comet_obeys_offline(package, monkeypatch):
     score(make_metric("comet"), HYPOTHESES, REFERENCES, SOURCES)
     assert package.asked == [("Unbabel/wmt22-comet-da", True), ("/hub/model.ckpt", True)]
     legacy = make_metric("comet", MetricOptions(comet_model="wmt20-comet-da"))
-    with pytest.raises(SynmtError, match=r"only models of the hub.*SYNMT_OFFLINE forbids the network"):
+    with pytest.raises(
+        SynmtError, match=r"only models of the hub.*SYNMT_OFFLINE forbids the network"
+    ):
         score(legacy, HYPOTHESES, REFERENCES, SOURCES)
     assert len(package.asked) == 2
 
@@ -94,7 +103,9 @@ def test_a_checkpoint_is_identified_by_its_content(package, tmp_path):
 
 def test_comet_needs_the_source_and_a_known_model(package):
     metric = make_metric("comet", MetricOptions(comet_model="Unbabel/none"))
-    with pytest.raises(SynmtError, match=r"cannot load COMET's model 'Unbabel/none' .*huggingface.co/Unbabel"):
+    with pytest.raises(
+        SynmtError, match=r"cannot load COMET's model 'Unbabel/none' .*huggingface.co/Unbabel"
+    ):
         score(metric, HYPOTHESES, REFERENCES, SOURCES)
     with pytest.raises(UsageError, match=r"COMET needs the source.*--source"):
         score_system(HYPOTHESES, REFERENCES, ["comet"])
@@ -171,13 +182,22 @@ def test_beer_is_found_by_beer_home_and_identified_by_its_archive(beer, tmp_path
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("#!/bin/sh\necho 'best beer     : 0.3'\n", r"scores for 0 sentences, not for 2; its first line is 'best beer"),
+        (
+            "#!/bin/sh\necho 'best beer     : 0.3'\n",
+            r"scores for 0 sentences, not for 2; its first line is 'best beer",
+        ),
         ("#!/bin/sh\necho sent 1 score is 0.3\n", r"scores for 1 sentences, not for 2"),
         ("#!/bin/sh\n", r"its first line is ''"),
         ("#!/bin/sh\necho out of memory >&2; exit 3\n", r"failed with code 3: out of memory"),
         ("#!/bin/sh\nexit 3\n", r"failed with code 3: no message"),
-        ("#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is NaN\\n'", "scores for 1 sentences"),
-        ("#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is much\\n'", "scores for 1 sentences"),
+        (
+            "#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is NaN\\n'",
+            "scores for 1 sentences",
+        ),
+        (
+            "#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is much\\n'",
+            "scores for 1 sentences",
+        ),
         ("#!/no/such/shell\n", r"cannot be started \(No such file"),
     ],
 )

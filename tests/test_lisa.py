@@ -30,10 +30,13 @@ def place(heads=2):
 
 
 def slow_first(parse, word_of):
-    """The first piece of the parent's word, and for the root that of the root; specials have themselves."""
+    """The first piece of the parent's word, and for the root that of the root; specials have
+    themselves."""
     gold = []
     for position, word in enumerate(word_of):
-        pieces = [j for j, other in enumerate(word_of) if word >= 0 and other == parse.parents[word]]
+        pieces = [
+            j for j, other in enumerate(word_of) if word >= 0 and other == parse.parents[word]
+        ]
         gold.append(min(pieces, default=position))
     return gold
 
@@ -44,7 +47,9 @@ def random_sentences(seed):
 
 def padded(sentences):
     """Put the two signals side by side, computed by our own loop; padding is not a word."""
-    first = pad_sequence([torch.tensor(slow_first(*sentence)) for sentence in sentences], batch_first=True)
+    first = pad_sequence(
+        [torch.tensor(slow_first(*sentence)) for sentence in sentences], batch_first=True
+    )
     words = [torch.from_numpy(word_of) for _, word_of in sentences]
     return {"parent_first": first, "word": pad_sequence(words, batch_first=True, padding_value=-1)}
 
@@ -57,7 +62,9 @@ def random_variant(heads):
 
 
 def leaky(values):
-    return torch.stack([value if value > 0 else 0.01 * value for value in values.flatten()]).view_as(values)
+    return torch.stack(
+        [value if value > 0 else 0.01 * value for value in values.flatten()]
+    ).view_as(values)
 
 
 def slow_lisa(signals, terms, weight, bias, bilinear, key_bias):
@@ -85,7 +92,12 @@ def test_lisa_equals_loops_over_the_equation_on_random_trees_gradients_too(heads
     # the ordinary queries and keys are not used
     terms = Terms(x, torch.full_like(v, math.nan), torch.full_like(v, math.nan), v, mask)
     output = attend(lisa.edit(terms, syntax))
-    parameters = lisa.project.weight, lisa.project.bias, lisa.biaffine.weight, lisa.biaffine.key_bias
+    parameters = (
+        lisa.project.weight,
+        lisa.project.bias,
+        lisa.biaffine.weight,
+        lisa.biaffine.key_bias,
+    )
     slow_output, loss = slow_lisa(signals, terms, *parameters)
     fast = torch.cat(((output * mask.mT).flatten(), syntax.losses["lisa.source.1"][None]))
     slow = torch.cat(((slow_output * mask.mT).flatten(), loss[None]))
@@ -108,9 +120,13 @@ def test_the_first_pieces_of_the_monkeys_parents():
 def test_the_monkey_teaches_every_piece_but_eos_and_padding():
     lisa = Lisa(place(heads=1))
     # two places of padding, so that equal scores are shared by 8 of 10
-    signals = {name: torch.nn.functional.pad(s, (0, 2), value=-1) for name, s in monkey_signals().items()}
+    signals = {
+        name: torch.nn.functional.pad(s, (0, 2), value=-1) for name, s in monkey_signals().items()
+    }
     syntax, v = Syntax(signals), torch.zeros(1, 1, 10, 3)
-    lisa.edit(Terms(torch.zeros(1, 10, 6), v, v, v, torch.arange(10).lt(8)[None, None, None]), syntax)
+    lisa.edit(
+        Terms(torch.zeros(1, 10, 6), v, v, v, torch.arange(10).lt(8)[None, None, None]), syntax
+    )
     assert syntax.losses["lisa.source.1"].item() == pytest.approx(7 * math.log(8))
 
 
@@ -156,7 +172,9 @@ def test_lisa_reads_no_parse_to_translate():
 
 def test_by_default_it_is_the_first_head_of_the_first_layer():
     lisas = small_model({"name": "lisa"}).variants["source"]
-    assert [(lisa.place.layer, lisa.place.first_head, lisa.place.heads) for lisa in lisas] == [(1, 0, 1)]
+    assert [(lisa.place.layer, lisa.place.first_head, lisa.place.heads) for lisa in lisas] == [
+        (1, 0, 1)
+    ]
     assert lisas[0].loss_weight == 1.0
 
 

@@ -1,10 +1,17 @@
-"""Localness against a slow loop written from the paper's equation, by hand, and against the published sizes."""
+"""Localness against a slow loop written from the paper's equation, by hand, and against the
+published sizes."""
 
 import math
 
 import pytest
 import torch
-from attending import alike_terms, assert_same_with_gradients, padding_mask, random_terms, slow_attend
+from attending import (
+    alike_terms,
+    assert_same_with_gradients,
+    padding_mask,
+    random_terms,
+    slow_attend,
+)
 from small import random_batch, small_model
 
 from synmt.model.attention import attend
@@ -19,7 +26,12 @@ TERMS = random_terms(3, 2, max(LENGTHS), 4, padding_mask(*LENGTHS), seed=1)
 
 def terms_as(dtype):
     """Copy the terms, as leaves of another type."""
-    return TERMS.edit(**{name: getattr(TERMS, name).detach().to(dtype).requires_grad_() for name in ("q", "k", "v")})
+    return TERMS.edit(
+        **{
+            name: getattr(TERMS, name).detach().to(dtype).requires_grad_()
+            for name in ("q", "k", "v")
+        }
+    )
 
 
 def made(window, fill=torch.nn.init.zeros_, **options):
@@ -37,8 +49,16 @@ def drawn(window, **options):
 
 def slow_share(x, inner, outer):
     """Sigmoid of (U tanh(W x + b) + c) for one vector, sums written out."""
-    hidden = [torch.tanh((row * x).sum() + bias) for row, bias in zip(inner.weight, inner.bias, strict=True)]
-    return 1 / (1 + torch.exp(-sum(u * h for u, h in zip(outer.weight[0], hidden, strict=True)) - outer.bias[0]))
+    hidden = [
+        torch.tanh((row * x).sum() + bias)
+        for row, bias in zip(inner.weight, inner.bias, strict=True)
+    ]
+    return 1 / (
+        1
+        + torch.exp(
+            -sum(u * h for u, h in zip(outer.weight[0], hidden, strict=True)) - outer.bias[0]
+        )
+    )
 
 
 def slow_localness(terms, variant):
@@ -83,7 +103,8 @@ def test_a_fixed_window_of_10_pieces_has_a_deviation_of_5():
 
 @pytest.mark.parametrize(("window", "weights"), [("fixed", 4225), ("layer", 8450), ("query", 4290)])
 def test_a_layer_of_the_base_size_has_as_many_weights_as_published(window, weights):
-    # Deps-SAN, table 1: 74.87, 74.88 and 74.87 million with three such layers, cut after two digits; without, 74.858
+    # Deps-SAN, table 1: 74.87, 74.88 and 74.87 million with three such layers, cut after two
+    # digits; without, 74.858
     place = Place("source", layer=1, heads=8, model_dim=512, head_dim=64)
     variant = Localness(place, window=window)
     assert sum(parameter.numel() for parameter in variant.parameters()) == weights
@@ -140,7 +161,10 @@ def test_autocast_does_not_round_centres_and_windows(window):
 
 def test_it_stands_on_all_heads_of_the_first_three_layers_and_reads_no_parse():
     model = small_model({"name": "localness"}, encoder_layers=4)
-    owned = [[variant.place.heads for variant in layer.self_attention.variants] for layer in model.encoder]
+    owned = [
+        [variant.place.heads for variant in layer.self_attention.variants]
+        for layer in model.encoder
+    ]
     assert owned == [[4], [4], [4], []]
     assert model.reads("source") == model.learns("source") == ()
 

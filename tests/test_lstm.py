@@ -1,4 +1,5 @@
-"""The LSTM against a slow one that follows the equations sentence by sentence, and the laws that hold for any size."""
+"""The LSTM against a slow one that follows the equations sentence by sentence, and the laws that
+hold for any size."""
 
 import itertools
 
@@ -41,14 +42,17 @@ def slow_cell(weight_x, weight_h, bias, x, h, c, order):
 
 
 def slow_encoder(model, ids):
-    """Read one sentence of pieces without EOS, word by word in both directions: states (T, D), ends of each layer."""
+    """Read one sentence of pieces without EOS, word by word in both directions: states (T, D), ends
+    of each layer."""
     inputs = [model.source_embedding.table.weight[piece] for piece in ids]
     ends = []
     for layer in range(model.encoder.num_layers):
         outputs = {}
         for suffix, order in (("", range(len(ids))), ("_reverse", reversed(range(len(ids))))):
             names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-            w_x, w_h, b_x, b_h = (getattr(model.encoder, f"{name}_l{layer}{suffix}") for name in names)
+            w_x, w_h, b_x, b_h = (
+                getattr(model.encoder, f"{name}_l{layer}{suffix}") for name in names
+            )
             h = c = torch.zeros(model.encoder.hidden_size, dtype=w_x.dtype)
             found = {}
             for place in order:
@@ -77,10 +81,14 @@ def slow_decoder(model, states, ends, annotations, target):
         x = model.target_embedding.table.weight[piece]
         w_fed, w_h = decoder.first_gates.weight.split((len(fed), states.size(1)), 1)
         w_x = torch.cat((decoder.piece_gates.weight, w_fed), 1)
-        layers[0] = slow_cell(w_x, w_h, decoder.piece_gates.bias, torch.cat((x, fed)), *layers[0], "ifog")
+        layers[0] = slow_cell(
+            w_x, w_h, decoder.piece_gates.bias, torch.cat((x, fed)), *layers[0], "ifog"
+        )
         for number, layer in enumerate(decoder.upper_gates, start=1):
             w_x, w_h = layer.weight.chunk(2, 1)
-            layers[number] = slow_cell(w_x, w_h, layer.bias, layers[number - 1][0], *layers[number], "ifog")
+            layers[number] = slow_cell(
+                w_x, w_h, layer.bias, layers[number - 1][0], *layers[number], "ifog"
+            )
         h = layers[-1][0]
         read = [slow_attention(decoder.keys.weight, h, states, states), h]
         if annotations is not None:
@@ -123,7 +131,10 @@ def test_step_by_step_equals_all_at_once_with_input_feeding(annotation):
     _, batch = random_batch(model, [4, 7])
     memory, _ = model.remember(batch.source, {})
     state = model.start(memory)
-    steps = [model.step(state, batch.target_input[:, [place]]) for place in range(batch.target_input.size(1))]
+    steps = [
+        model.step(state, batch.target_input[:, [place]])
+        for place in range(batch.target_input.size(1))
+    ]
     torch.testing.assert_close(torch.cat(steps, 1), model(batch).states)
 
 
@@ -143,7 +154,9 @@ def test_beams_carry_their_state_where_they_go(annotation):
         for row, beams in enumerate(histories):
             for place, history in enumerate(beams):
                 own = [sentences[row]]
-                source = Sequences(batch.source.ids[own], batch.source.mask[own], batch.source.lengths[own])
+                source = Sequences(
+                    batch.source.ids[own], batch.source.mask[own], batch.source.lengths[own]
+                )
                 once = model.decode(model.remember(source, {})[0], torch.tensor([history]))
                 torch.testing.assert_close(states[row, place], once[0, -1])
         beams = torch.randint(newest.size(1), (len(sentences), 2), generator=random)
@@ -216,13 +229,17 @@ def test_between_the_layers_stands_dropout():
     states = [model.start(memory) for _ in range(2)]
     for state in states:
         model.step(state, batch.target_input[:, :1])
-    firsts, seconds = zip(*([h for h, _ in state.recurrence.layers] for state in states), strict=True)
+    firsts, seconds = zip(
+        *([h for h, _ in state.recurrence.layers] for state in states), strict=True
+    )
     torch.testing.assert_close(*firsts)
     assert not torch.allclose(*seconds)
 
 
 def test_all_weights_are_drawn_from_the_range():
-    model = small_model({"name": "latent_tree"}, architecture="lstm", model_dim=64, initial_range=0.04)
+    model = small_model(
+        {"name": "latent_tree"}, architecture="lstm", model_dim=64, initial_range=0.04
+    )
     for name, parameter in model.named_parameters():
         assert parameter.abs().max() <= 0.04, name
         assert parameter.std() > 0.015, name
@@ -238,7 +255,11 @@ def test_padding_is_zero_in_every_table():
 @pytest.mark.parametrize(("embeddings", "tables"), [("shared", 1), ("tied", 2), ("separate", 3)])
 def test_tables_are_shared_as_asked_for(embeddings, tables):
     model = small_model(architecture="lstm", embeddings=embeddings)
-    found = (model.source_embedding.table.weight, model.target_embedding.table.weight, model.output_weight)
+    found = (
+        model.source_embedding.table.weight,
+        model.target_embedding.table.weight,
+        model.output_weight,
+    )
     assert len({id(table) for table in found}) == tables
 
 
@@ -278,8 +299,15 @@ def test_what_belongs_to_the_other_architecture_is_refused(options, words):
 @pytest.mark.parametrize(
     ("variant", "options", "message"),
     [
-        *(({"name": name}, {}, "an LSTM has none") for name in ("pascal", "lisa", "relative", "tree_attention")),
-        ({"name": "tag_embedding", "size": 12}, {"embedding_dim": 10}, "1 to 10, the width of an embedding"),
+        *(
+            ({"name": name}, {}, "an LSTM has none")
+            for name in ("pascal", "lisa", "relative", "tree_attention")
+        ),
+        (
+            {"name": "tag_embedding", "size": 12},
+            {"embedding_dim": 10},
+            "1 to 10, the width of an embedding",
+        ),
         ({"name": "latent_tree"}, {"architecture": "transformer"}, "tree_attention"),
     ],
 )
@@ -299,14 +327,20 @@ def test_a_variant_that_does_not_fit_the_architecture_is_refused(variant, option
 def test_training_that_an_lstm_cannot_do_is_refused(training, message):
     values = {"name": "x", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
     with pytest.raises(UsageError, match=message):
-        check_values(check_recipe({**values, "model": {"architecture": "lstm"}, "training": training}, where="test"))
+        check_values(
+            check_recipe(
+                {**values, "model": {"architecture": "lstm"}, "training": training}, where="test"
+            )
+        )
 
 
 def test_two_variants_that_annotate_the_source_are_refused(monkeypatch):
     class Other(LatentTree):
         pass
 
-    monkeypatch.setattr("synmt.model.build.variant_class", lambda name, *_: {"other": Other}.get(name, LatentTree))
+    monkeypatch.setattr(
+        "synmt.model.build.variant_class", lambda name, *_: {"other": Other}.get(name, LatentTree)
+    )
     with pytest.raises(UsageError, match="both annotate the source"):
         small_model({"name": "latent_tree"}, {"name": "other"}, architecture="lstm")
     # the annotation of one that edits the states is made from the edited states
@@ -321,10 +355,16 @@ def test_tag_embeddings_stand_in_an_lstm():
     assert not torch.allclose(model(batch).states, before)
 
 
-@pytest.mark.parametrize(("size", "layers", "width"), [("tiny", 1, 128), ("small", 2, 256), ("big", 2, 1024)])
+@pytest.mark.parametrize(
+    ("size", "layers", "width"), [("tiny", 1, 128), ("small", 2, 256), ("big", 2, 1024)]
+)
 def test_sizes_fill_in_layers_and_width(size, layers, width):
     recipe = ModelRecipe.model_validate({"architecture": "lstm", "size": size})
-    assert (recipe.encoder_layers, recipe.decoder_layers, recipe.model_dim) == (layers, layers, width)
+    assert (recipe.encoder_layers, recipe.decoder_layers, recipe.model_dim) == (
+        layers,
+        layers,
+        width,
+    )
 
 
 def test_punctuation_of_the_vocabulary_is_never_a_parent():
@@ -332,6 +372,8 @@ def test_punctuation_of_the_vocabulary_is_never_a_parent():
     _, batch = random_batch(model, [6])
     batch.source.ids[0, 2] = PUNCTUATION[0]
     memory, _ = model.remember(batch.source, {})
-    chosen = [place for place, piece in enumerate(batch.source.ids[0].tolist()) if piece in PUNCTUATION]
+    chosen = [
+        place for place, piece in enumerate(batch.source.ids[0].tolist()) if piece in PUNCTUATION
+    ]
     for child, parent in itertools.product(range(batch.source.ids.size(1) - 1), chosen):
         assert memory.weights[0, child, parent] == 0

@@ -16,11 +16,16 @@ WORST = 200  # words
 
 
 def exact(scores, roots):
-    """Koo et al., one root, in fractions: weight · (inverse_mm - inverse_mh), the first row being the roots'."""
+    """Koo et al., one root, in fractions: weight · (inverse_mm - inverse_mh), the first row being
+    the roots'."""
     words = range(len(roots))
-    weights = [[Fraction(math.exp(scores[m, h])) if m != h else Fraction(0) for m in words] for h in words]
+    weights = [
+        [Fraction(math.exp(scores[m, h])) if m != h else Fraction(0) for m in words] for h in words
+    ]
     leave = [Fraction(math.exp(root)) for root in roots]
-    matrix = [[sum(row[m] for row in weights) * (h == m) - weights[h][m] for m in words] for h in words]
+    matrix = [
+        [sum(row[m] for row in weights) * (h == m) - weights[h][m] for m in words] for h in words
+    ]
     inverse = inverse_of_fractions([leave, *matrix[1:]])
     marginals = torch.zeros(len(roots), len(roots), dtype=torch.float64)
     for m, h in product(words, words):
@@ -33,7 +38,8 @@ def exact(scores, roots):
 
 
 def tree_log_partition(scores, roots):
-    """Compute log Z as synmt.model.blocks.matrix_tree writes it, in logarithms, so that autograd finds its slope."""
+    """Compute log Z as synmt.model.blocks.matrix_tree writes it, in logarithms, so that autograd
+    finds its slope."""
     total = torch.zeros((), dtype=scores.dtype)
     for k in range(len(roots) - 1, 0, -1):
         to_k = scores[:k, k]  # (k,)
@@ -54,7 +60,9 @@ def inverse_of_fractions(matrix):
         rows[column] = [value / rows[column][column] for value in rows[column]]
         for i in range(size):
             if i != column:
-                rows[i] = [a - rows[i][column] * b for a, b in zip(rows[i], rows[column], strict=True)]
+                rows[i] = [
+                    a - rows[i][column] * b for a, b in zip(rows[i], rows[column], strict=True)
+                ]
     return [row[size:] for row in rows]
 
 
@@ -69,11 +77,16 @@ def drawn(seed, *size, scale=1.0):
 def problem(seed, words, *leading, scale=1.0):
     """Draw scores and roots, all of them words."""
     scores = drawn(seed, *leading, words, words, scale=scale)
-    return scores, drawn(seed + 1000, *leading, words, scale=scale), torch.ones(*leading, words, dtype=torch.bool)
+    return (
+        scores,
+        drawn(seed + 1000, *leading, words, scale=scale),
+        torch.ones(*leading, words, dtype=torch.bool),
+    )
 
 
 def nested_cycles(words):
-    """Let neighbours prefer each other by 100 nats: every group of words is a nearly closed cycle."""
+    """Let neighbours prefer each other by 100 nats: every group of words is a nearly closed
+    cycle."""
     scores = torch.full((words, words), -HARD, dtype=torch.float64)
     for word in range(words - 1):
         scores[word, word + 1] = scores[word + 1, word] = HARD
@@ -111,8 +124,9 @@ def test_gradients_are_those_of_all_trees_written_down(words, scale):
 
 
 def test_two_words_that_prefer_each_other_are_exact():
-    # words 1 and 2 choose each other by e^50, so that one is the parent of the other in all trees that count: the root
-    # is 1 or 2, with word 0 below either of them, or it is 0, with either of them below it, 2 + 2 + 2 trees
+    # words 1 and 2 choose each other by e^50, so that one is the parent of the other in all trees
+    # that count: the root is 1 or 2, with word 0 below either of them, or it is 0, with either of
+    # them below it, 2 + 2 + 2 trees
     scores = torch.zeros(3, 3, dtype=torch.float64)
     scores[1, 2] = scores[2, 1] = HARD
     roots = torch.zeros(3, dtype=torch.float64)
@@ -125,13 +139,20 @@ def test_two_words_that_prefer_each_other_are_exact():
 def test_nearly_closed_cycles_are_exact_in_fractions(seed):
     roots = drawn(seed, 8, scale=HARD)
     mask = torch.ones(8, dtype=torch.bool)
-    for scores in (nested_cycles(8), drawn(seed, 8, 8, scale=HARD), drawn(seed, 8, 8, scale=HARD).sign() * HARD):
+    for scores in (
+        nested_cycles(8),
+        drawn(seed, 8, 8, scale=HARD),
+        drawn(seed, 8, 8, scale=HARD).sign() * HARD,
+    ):
         assert close(tree_marginals(scores, roots, mask), exact(scores, roots), 1e-13)
 
 
 @pytest.mark.parametrize("words", [1, 2, 3, 30, 200])
 def test_in_alike_trees_every_word_is_as_probable(words):
-    scores, roots = torch.zeros(words, words, dtype=torch.float64), torch.zeros(words, dtype=torch.float64)
+    scores, roots = (
+        torch.zeros(words, words, dtype=torch.float64),
+        torch.zeros(words, dtype=torch.float64),
+    )
     mask = torch.ones(words, dtype=torch.bool)
     assert close(tree_marginals(scores, roots, mask), 1 / words, 1e-13)
 
@@ -174,7 +195,11 @@ def test_padding_and_punctuation_stand_anywhere(seed):
     mask = torch.zeros(7, dtype=torch.bool)
     mask[place] = True
     may_be_parent = torch.rand(7, generator=generator) < 0.6
-    heads = may_be_parent[place] if may_be_parent[place].any() else torch.ones(len(place), dtype=torch.bool)
+    heads = (
+        may_be_parent[place]
+        if may_be_parent[place].any()
+        else torch.ones(len(place), dtype=torch.bool)
+    )
     marginals, _ = enumerated(scores[place][:, place], roots[place], heads)
     expected = torch.zeros(7, 7, dtype=torch.float64)
     expected[place[:, None], place] = marginals
@@ -204,7 +229,9 @@ def test_only_word_that_may_be_parent_is_the_root_of_all():
 def test_in_a_sentence_of_punctuation_all_may_be_parent():
     scores, roots, mask = problem(0, 5, 2)
     mask[0, 3:] = False
-    may_be_parent = torch.tensor([[False, False, False, True, True], [False, True, False, False, False]])
+    may_be_parent = torch.tensor(
+        [[False, False, False, True, True], [False, True, False, False, False]]
+    )
     marginals = tree_marginals(scores, roots, mask, may_be_parent)
     assert torch.equal(marginals[0], tree_marginals(scores[0], roots[0], mask[0]))
     assert (marginals[1, :, 1] == 1).all()
@@ -234,7 +261,11 @@ def test_sentence_alone_equals_the_sentence_in_a_batch():
     together = tree_marginals(scores, roots, mask)
     for sentence, head in product(range(2), range(3)):
         length = int(lengths[sentence])
-        alone = scores[sentence, head, :length, :length], roots[sentence, head, :length], mask[sentence, 0, :length]
+        alone = (
+            scores[sentence, head, :length, :length],
+            roots[sentence, head, :length],
+            mask[sentence, 0, :length],
+        )
         assert close(together[sentence, head, :length, :length], tree_marginals(*alone), 1e-14)
 
 
@@ -257,7 +288,9 @@ def test_constant_for_all_parents_of_a_child_changes_nothing(seed):
 def test_gradients_pass_the_check_with_padding_and_punctuation(seed):
     scores, roots, _ = problem(seed, 5, 2)
     mask = torch.tensor([[True] * 5, [False, True, True, False, True]])
-    may_be_parent = torch.tensor([[True, True, False, True, True], [False, False, True, True, True]])
+    may_be_parent = torch.tensor(
+        [[True, True, False, True, True], [False, False, True, True, True]]
+    )
     inputs = scores.requires_grad_(), roots.requires_grad_()
     assert torch.autograd.gradcheck(lambda s, r: tree_marginals(s, r, mask, may_be_parent), inputs)
 
@@ -287,12 +320,16 @@ def test_gradient_that_is_no_number_makes_its_sentence_nan(value):
 def test_marginals_are_differentiated_once():
     scores, roots, mask = problem(0, 4)
     scores.requires_grad_()
-    (gradient,) = torch.autograd.grad(tree_marginals(scores, roots, mask)[0, 1], scores, create_graph=True)
+    (gradient,) = torch.autograd.grad(
+        tree_marginals(scores, roots, mask)[0, 1], scores, create_graph=True
+    )
     with pytest.raises(RuntimeError, match="no autograd formula"):
         gradient.sum().backward()
 
 
-@pytest.mark.parametrize("value", [1e4, -1e4, -1e30, 1e30, -math.inf, 3.4028234663852886e38, -3.4028234663852886e38])
+@pytest.mark.parametrize(
+    "value", [1e4, -1e4, -1e30, 1e30, -math.inf, 3.4028234663852886e38, -3.4028234663852886e38]
+)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_extreme_scores_stay_finite(value, seed):
     scores, roots, mask = (x.float() if x.is_floating_point() else x for x in problem(seed, 12, 2))
@@ -354,7 +391,9 @@ def test_low_precision_comes_back_as_float32():
         low = scores.to(dtype).requires_grad_(), roots.to(dtype)
         marginals = tree_marginals(*low, mask)
         assert marginals.dtype == torch.float32
-        assert torch.equal(marginals, tree_marginals(low[0].double(), low[1].double(), mask).float())
+        assert torch.equal(
+            marginals, tree_marginals(low[0].double(), low[1].double(), mask).float()
+        )
         assert torch.autograd.grad(marginals[0, 0, 1], low[0])[0].dtype == dtype
 
 
@@ -380,7 +419,11 @@ def test_model_around_it_compiles():
 
     compiled = torch.compile(model, fullgraph=True, backend="aot_eager", dynamic=True)
     for words in (4, 6):
-        x, roots, mask = drawn(0, 2, 3, words, 5).requires_grad_(), drawn(1, 2, 3, words), torch.rand(2, words) < 0.7
+        x, roots, mask = (
+            drawn(0, 2, 3, words, 5).requires_grad_(),
+            drawn(1, 2, 3, words),
+            torch.rand(2, words) < 0.7,
+        )
         expected, found = model(x, roots, mask), compiled(x, roots, mask)
         assert close(found, expected)
         assert close(torch.autograd.grad(found, x)[0], torch.autograd.grad(expected, x)[0])
@@ -394,5 +437,6 @@ def test_operators_keep_the_rules_of_torch():
     arguments = scores.requires_grad_(), mask, mask
     torch.library.opcheck(torch.ops.synmt.tree_marginals.default, arguments)
     torch.library.opcheck(
-        torch.ops.synmt.tree_marginals_change.default, (drawn(1, 2, 4, 4), scores.detach(), mask, mask)
+        torch.ops.synmt.tree_marginals_change.default,
+        (drawn(1, 2, 4, 4), scores.detach(), mask, mask),
     )

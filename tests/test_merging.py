@@ -14,11 +14,14 @@ from synmt.syntax.trees import random_tree
 
 
 def parse_of(parents, spans=None):
-    """Make a tree with three characters for each word, or words at the spans, that can be told apart."""
+    """Make a tree with three characters for each word, or words at the spans, that can be told
+    apart."""
     count = len(parents)
     spans = [(3 * word, 3 * word + 2) for word in range(count)] if spans is None else spans
     relations = ["root" if parent == word else f"r{word}" for word, parent in enumerate(parents)]
-    return Parse([f"w{word}" for word in range(count)], np.array(spans), np.array(parents), relations)
+    return Parse(
+        [f"w{word}" for word in range(count)], np.array(spans), np.array(parents), relations
+    )
 
 
 def drawn_parse(words, random):
@@ -29,16 +32,42 @@ def drawn_parse(words, random):
 SPLIT, SPACED = [(0, 3), (3, 6), (7, 9)], [(0, 1), (2, 3), (4, 5)]
 MERGED = {
     # "cannot go": can <- go, not <- go, go root; the piece ▁cannot has both words
-    "a word that shares a piece": ([2, 2, 2], SPLIT, [(0, 6), (6, 9)], None, [0, 2], [1, 1], [0, 1]),
-    # w1 is the root and has no piece; w0, its child, shares one with it and becomes the root; w2 follows
-    "a child that takes in its parent": ([1, 1, 1], SPLIT, [(0, 6), (6, 9)], None, [0, 2], [0, 0], [0, 1]),
-    # 2 -> 1 -> 0 -> 3 (root); 1 owns the piece that it shares with 2 (unowned), 2's child 0 stays below
+    "a word that shares a piece": (
+        [2, 2, 2],
+        SPLIT,
+        [(0, 6), (6, 9)],
+        None,
+        [0, 2],
+        [1, 1],
+        [0, 1],
+    ),
+    # w1 is the root and has no piece; w0, its child, shares one with it and becomes the root; w2
+    # follows
+    "a child that takes in its parent": (
+        [1, 1, 1],
+        SPLIT,
+        [(0, 6), (6, 9)],
+        None,
+        [0, 2],
+        [0, 0],
+        [0, 1],
+    ),
+    # 2 -> 1 -> 0 -> 3 (root); 1 owns the piece that it shares with 2 (unowned), 2's child 0 stays
+    # below
     "a grandchild that takes in its grandparent": (
         *([3, 0, 1, 3], [(6, 9), (0, 2), (2, 4), (12, 14)]),
         *([(0, 3), (3, 4), (5, 9), (11, 14)], [1, 1, 0, 3], [0, 1, 3], [2, 0, 2], [1, 1, 0, 2]),
     ),
     # "a \u200b b": w1 has no piece; w0 hangs on w1, w1 on w2
-    "a word whose characters are lost": ([1, 2, 2], SPACED, [(0, 1), (3, 5)], None, [0, 2], [1, 1], [0, 1]),
+    "a word whose characters are lost": (
+        [1, 2, 2],
+        SPACED,
+        [(0, 1), (3, 5)],
+        None,
+        [0, 2],
+        [1, 1],
+        [0, 1],
+    ),
     "a lost root": ([1, 1, 1], SPACED, [(0, 1), (3, 5)], None, [0, 2], [0, 0], [0, 1]),
     # a chain 0 <- 1 <- 2 <- 3 <- 4 (root 0) in which 2 is lost: 3 hangs on 1
     "a lost word of a chain": (
@@ -49,15 +78,21 @@ MERGED = {
 
 
 @pytest.mark.parametrize(
-    ("parents", "words", "pieces", "owners", "kept", "merged_parents", "merged_owners"), MERGED.values(), ids=MERGED
+    ("parents", "words", "pieces", "owners", "kept", "merged_parents", "merged_owners"),
+    MERGED.values(),
+    ids=MERGED,
 )
-def test_words_without_a_piece_pass_on_their_arcs(parents, words, pieces, owners, kept, merged_parents, merged_owners):
+def test_words_without_a_piece_pass_on_their_arcs(
+    parents, words, pieces, owners, kept, merged_parents, merged_owners
+):
     parse, pieces = parse_of(parents, words), np.array(pieces)
     owners = word_of(pieces, parse.spans) if owners is None else np.array(owners)
     merged, after = merge_unowned(parse, pieces, owners)
     assert merged.words == [f"w{word}" for word in kept]
     assert merged.parents.tolist() == merged_parents
-    assert merged.relations == ["root" if merged_parents[i] == i else f"r{word}" for i, word in enumerate(kept)]
+    assert merged.relations == [
+        "root" if merged_parents[i] == i else f"r{word}" for i, word in enumerate(kept)
+    ]
     assert after.tolist() == merged_owners
 
 
@@ -67,13 +102,20 @@ def test_merging_leaves_a_tree_in_which_every_word_owns_a_piece():
         lengths = random.integers(1, 4, random.integers(1, 10))
         ends = np.cumsum(lengths)
         parse = parse_of(random_tree(len(ends), random), np.stack([ends - lengths, ends], 1))
-        cuts = sorted({0, int(ends[-1]), *random.integers(0, ends[-1] + 1, random.integers(0, 5)).tolist()})
-        spans = np.array([span for span in itertools.pairwise(cuts) if random.random() < 0.8]).reshape(-1, 2)
+        cuts = sorted(
+            {0, int(ends[-1]), *random.integers(0, ends[-1] + 1, random.integers(0, 5)).tolist()}
+        )
+        spans = np.array(
+            [span for span in itertools.pairwise(cuts) if random.random() < 0.8]
+        ).reshape(-1, 2)
         owners = word_of(spans, parse.spans)
         merged, after = merge_unowned(parse, spans, owners)
         assert is_tree(merged.parents)
         assert merged.relations.count("root") == 1
-        assert merged.relations[int(np.flatnonzero(merged.parents == np.arange(len(merged)))[0])] == "root"
+        assert (
+            merged.relations[int(np.flatnonzero(merged.parents == np.arange(len(merged)))[0])]
+            == "root"
+        )
         if len(spans):
             assert set(after.tolist()) == set(range(len(merged)))
             assert [merged.words[w] for w in after] == [parse.words[w] for w in owners]
@@ -82,13 +124,16 @@ def test_merging_leaves_a_tree_in_which_every_word_owns_a_piece():
 def table_of(arcs, words):
     """Spread arcs out: (W, W, relations)."""
     table = np.zeros((words, words, len(arcs.names)))
-    for word, parent, relation, value in zip(arcs.words, arcs.parents, arcs.relations, arcs.probabilities, strict=True):
+    for word, parent, relation, value in zip(
+        arcs.words, arcs.parents, arcs.relations, arcs.probabilities, strict=True
+    ):
         table[word, parent, relation] += value
     return table
 
 
 def test_two_words_in_one_piece_become_one_with_the_row_of_the_upper_one():
-    # a b c: the parent of b is c, that of a is b; a and b share a piece that belongs to a, so b is merged into a
+    # a b c: the parent of b is c, that of a is b; a and b share a piece that belongs to a, so b is
+    # merged into a
     arcs = Arcs(
         words=np.array([0, 0, 1, 1, 2, 2, 2]),
         parents=np.array([1, 2, 2, 0, 2, 0, 1]),
@@ -101,7 +146,8 @@ def test_two_words_in_one_piece_become_one_with_the_row_of_the_upper_one():
     merged, owners = merge_unowned(parse, np.array([[0, 2], [2, 4]]), np.array([0, 2]))
     assert owners.tolist() == [0, 1]
     assert (merged.parents.tolist(), merged.relations) == ([1, 1], ["y", "root"])
-    # b's row is left: what it gave to a (0.25) is inside the merged word, so c gets all; c's mass on a and b is on both
+    # b's row is left: what it gave to a (0.25) is inside the merged word, so c gets all; c's mass
+    # on a and b is on both
     expected = np.zeros((2, 2, 3))
     expected[0, 1, 2] = 1.0
     expected[1, 1, 0], expected[1, 0, 1] = 0.5, 0.5

@@ -46,23 +46,35 @@ def with_counts(values):
 
 @pytest.fixture(scope="module")
 def texts(nc11):
-    return [list(read_lines(nc11(name))) for name in ("truth", "transformer.preds", "transformer_pascal.preds")]
+    return [
+        list(read_lines(nc11(name)))
+        for name in ("truth", "transformer.preds", "transformer_pascal.preds")
+    ]
 
 
 def test_bleu_and_ter_of_a_sentence_counted_by_hand():
     # words 5/6, pairs 3/5, triples 2/4, quadruples 1/3, equal length: (1/12) ** (1/4)
-    found = score_system(["The monkey eats a banana today"], ["The monkey eats a ripe banana"])["bleu"]
+    found = score_system(["The monkey eats a banana today"], ["The monkey eats a ripe banana"])[
+        "bleu"
+    ]
     assert found.statistics.tolist() == [[6, 6, 5, 3, 2, 1, 6, 5, 4, 3]]
     assert found.value == pytest.approx(100 * (1 / 12) ** 0.25)
     # one substitution in five words
-    assert score_system(["the monkey eats a nut"], ["the monkey eats a banana"], ["ter"])["ter"].value == 20
+    assert (
+        score_system(["the monkey eats a nut"], ["the monkey eats a banana"], ["ter"])["ter"].value
+        == 20
+    )
 
 
 @pytest.mark.parametrize("lowercase", [False, True])
 @pytest.mark.parametrize("tokenize", ["13a", "none", "intl", "zh", "char"])
 def test_bleu_equals_sacrebleu(tokenize, lowercase):
-    expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize=tokenize, lowercase=lowercase, force=True)
-    found = score_system(HYPOTHESES, REFERENCES, ["bleu"], tokenize=tokenize, lowercase=lowercase)["bleu"]
+    expected = sacrebleu.corpus_bleu(
+        HYPOTHESES, [REFERENCES], tokenize=tokenize, lowercase=lowercase, force=True
+    )
+    found = score_system(HYPOTHESES, REFERENCES, ["bleu"], tokenize=tokenize, lowercase=lowercase)[
+        "bleu"
+    ]
     assert found.value == expected.score
 
 
@@ -72,35 +84,51 @@ def test_bleu_of_a_lower_order_equals_sacrebleu_and_says_so(order):
     found = score_system(HYPOTHESES, REFERENCES, [f"bleu{order}"])[f"bleu{order}"]
     assert found.value == own.corpus_score(HYPOTHESES, [REFERENCES]).score
     assert found.metric.title == f"BLEU-{order}"
-    assert found.signature == str(own.get_signature()).replace("|version", f"|order:{order}|version")
+    assert found.signature == str(own.get_signature()).replace(
+        "|version", f"|order:{order}|version"
+    )
 
 
 def test_bleu_of_single_words_and_a_smoothed_precision_counted_by_hand():
     # 4 of 5 words, where the reference has 6: exp(1 - 6/5) · 4/5
-    found = score_system(["the monkey eats a nut"], ["the monkey eats a ripe banana"], ["bleu1"])["bleu1"]
+    found = score_system(["the monkey eats a nut"], ["the monkey eats a ripe banana"], ["bleu1"])[
+        "bleu1"
+    ]
     assert found.value == pytest.approx(80 * np.exp(-0.2))
-    assert found.details == pytest.approx({"precision_1": 80, "brevity_penalty": np.exp(-0.2), "length_ratio": 5 / 6})
+    assert found.details == pytest.approx(
+        {"precision_1": 80, "brevity_penalty": np.exp(-0.2), "length_ratio": 5 / 6}
+    )
     # one pair of two matches no triple: half of one in one (Lin & Och's exponential smoothing)
     details = score_system(["a b c"], ["a b d"])["bleu"].details
     assert [details[f"precision_{n}"] for n in (1, 2, 3, 4)] == pytest.approx([200 / 3, 50, 50, 0])
 
 
-@pytest.mark.parametrize("hypotheses", [HYPOTHESES, ["no word of it"] * 5, ["die Kinder"] * 5, [""] * 5])
+@pytest.mark.parametrize(
+    "hypotheses", [HYPOTHESES, ["no word of it"] * 5, ["die Kinder"] * 5, [""] * 5]
+)
 def test_details_of_bleu_are_those_that_sacrebleu_prints(hypotheses):
     own = sacrebleu.corpus_bleu(hypotheses, [REFERENCES], force=True)
     details = score_system(hypotheses, REFERENCES)["bleu"].details
     assert [details[f"precision_{n}"] for n in (1, 2, 3, 4)] == own.precisions
-    assert (details["brevity_penalty"], details["length_ratio"]) == (own.bp, own.sys_len / own.ref_len)
+    assert (details["brevity_penalty"], details["length_ratio"]) == (
+        own.bp,
+        own.sys_len / own.ref_len,
+    )
     assert len(details) == 6
 
 
 def test_a_segment_s_own_bleu_is_sacrebleus_sentence_bleu():
     metric = make_metric("bleu")
     found = metric.segment_scores(metric.statistics(HYPOTHESES, REFERENCES))
-    expected = [sacrebleu.sentence_bleu(one, [other]).score for one, other in zip(HYPOTHESES, REFERENCES, strict=True)]
+    expected = [
+        sacrebleu.sentence_bleu(one, [other]).score
+        for one, other in zip(HYPOTHESES, REFERENCES, strict=True)
+    ]
     assert found.tolist() == expected
     # a word of one that is right: there are no pairs to find
-    assert metric.segment_scores(metric.statistics(["Ja!", "Ja"], ["Ja!", "Ja"])).tolist() == pytest.approx([100, 100])
+    assert metric.segment_scores(
+        metric.statistics(["Ja!", "Ja"], ["Ja!", "Ja"])
+    ).tolist() == pytest.approx([100, 100])
 
 
 @pytest.mark.parametrize("name", ["chrf", "chrf++", "ter", "ribes"])
@@ -108,14 +136,19 @@ def test_a_segment_s_own_score_is_that_of_a_text_of_one_segment_and_has_no_detai
     assert score_system(HYPOTHESES, REFERENCES, [name])[name].details == {}
     metric = make_metric(name)
     found = metric.segment_scores(metric.statistics(HYPOTHESES, REFERENCES))
-    alone = [score(metric, [one], [other]).value for one, other in zip(HYPOTHESES, REFERENCES, strict=True)]
+    alone = [
+        score(metric, [one], [other]).value
+        for one, other in zip(HYPOTHESES, REFERENCES, strict=True)
+    ]
     assert found.shape == (5,)
     assert found.tolist() == alone
 
 
 def test_chrf_and_ter_equal_sacrebleu():
     found = score_system(HYPOTHESES, REFERENCES, ["chrf", "chrf++", "ter"])
-    assert found["chrf++"].value == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES], word_order=2).score
+    assert (
+        found["chrf++"].value == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES], word_order=2).score
+    )
     assert found["chrf"].value == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
     assert found["ter"].value == sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score
 
@@ -164,7 +197,8 @@ def test_a_system_equals_itself():
 
 
 def test_two_segments_give_the_distribution_written_out():
-    # differences 0 and 2: a resample has mean 0, 1, 2 with probability 1/4, 1/2, 1/4; 0 and 2 are as far as 0
+    # differences 0 and 2: a resample has mean 0, 1, 2 with probability 1/4, 1/2, 1/4; 0 and 2 are
+    # as far as 0
     found = paired_bootstrap(with_counts([0, 0]), with_counts([0, 2]), mean, samples=20_000)
     assert (found.difference, found.low, found.high) == (1, 0, 2)
     assert found.p_value == pytest.approx(0.5, abs=0.02)
@@ -190,7 +224,9 @@ def test_resamples_drawn_in_parts_equal_those_drawn_at_once():
 def test_names_of_metrics_may_be_in_upper_case_and_unknown_names_get_the_nearest():
     assert make_metric("BLEU").title == "BLEU"
     assert make_metric(" chrF++").title == "chrF2++"
-    with pytest.raises(UsageError, match=r"no metric 'blue'.*bleu, bleu1, .*beer.*Did you mean 'bleu'"):
+    with pytest.raises(
+        UsageError, match=r"no metric 'blue'.*bleu, bleu1, .*beer.*Did you mean 'bleu'"
+    ):
         make_metric("blue")
     with pytest.raises(UsageError, match=r"no tokenization 'ja-mekab'.*Did you mean 'ja-mecab'"):
         make_metric("bleu", MetricOptions("ja-mekab"))
@@ -213,7 +249,9 @@ def test_texts_of_different_length_are_refused_with_their_numbers_of_lines(tmp_p
     (tmp_path / "a").write_text("1\n2\n3\n")
     (tmp_path / "b").write_text("1\n2\n")
     (tmp_path / "c").write_text("1\n2\n3\n4")
-    with pytest.raises(SynmtError, match=r"b: 2 lines, but .*a has 3.*\n.*c: 4 lines, but .*a has 3"):
+    with pytest.raises(
+        SynmtError, match=r"b: 2 lines, but .*a has 3.*\n.*c: 4 lines, but .*a has 3"
+    ):
         read_aligned([tmp_path / "a", tmp_path / "b", tmp_path / "c"])
     with pytest.raises(SynmtError, match="2 translations cannot be scored against 1 reference"):
         score_system(["a", "b"], ["a"])
@@ -227,7 +265,11 @@ def test_an_empty_file_and_two_standard_inputs_are_refused(tmp_path):
         read_aligned(["-", "-"])
 
 
-_JAPANESE, _CHINESE, _SOUTH = "ja-mecab or char", "zh or char", "char, or flores200, which downloads a model"
+_JAPANESE, _CHINESE, _SOUTH = (
+    "ja-mecab or char",
+    "zh or char",
+    "char, or flores200, which downloads a model",
+)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +280,14 @@ _JAPANESE, _CHINESE, _SOUTH = "ja-mecab or char", "zh or char", "char, or flores
         (["猫", "はい", "そうですか"], _JAPANESE),
         (["こんにちは\u3000世界の皆さん", "PyTorch 2.0をリリースしました"], _JAPANESE),
         (["TransformerモデルをGPU A100で学習する"], _JAPANESE),
-        (["我昨天在北京看见了一只猴子。", "北京 奥运会开幕式在哪里举行？", "他今天睡了很长时间，是吗？"], _CHINESE),
+        (
+            [
+                "我昨天在北京看见了一只猴子。",
+                "北京 奥运会开幕式在哪里举行？",
+                "他今天睡了很长时间，是吗？",
+            ],
+            _CHINESE,
+        ),
         (["เด็กผู้ชายเห็นสุนัข", "ฉันเป็นนักเรียน"], _SOUTH),
         (["ຂ້ອຍເປັນນັກຮຽນ"], _SOUTH),
         (["ខ្ញុំជាសិស្ស"], _SOUTH),
@@ -246,7 +295,9 @@ _JAPANESE, _CHINESE, _SOUTH = "ja-mecab or char", "zh or char", "char, or flores
         (["བཀྲ་ཤིས་བདེ་ལེགས།"], _SOUTH),
     ],
 )
-def test_a_script_without_spaces_is_recognized_in_any_amount_and_the_advice_finds_words(lines, advice, caplog):
+def test_a_script_without_spaces_is_recognized_in_any_amount_and_the_advice_finds_words(
+    lines, advice, caplog
+):
     assert looks_unspaced(lines)
     warn_of_unspaced("text", lines, ["bleu", "chrf", "ter"], "13a")
     assert [message.rpartition("; ")[2] for message in caplog.messages] == [
@@ -254,14 +305,19 @@ def test_a_script_without_spaces_is_recognized_in_any_amount_and_the_advice_find
         "ter would need them",
     ]
     caplog.clear()
-    for name in ("char", *(["ja-mecab"] if advice == _JAPANESE else ["zh"] if advice == _CHINESE else [])):
+    for name in (
+        "char",
+        *(["ja-mecab"] if advice == _JAPANESE else ["zh"] if advice == _CHINESE else []),
+    ):
         warn_of_unspaced("text", lines, ["bleu"], name)
     assert not caplog.messages
 
 
 def test_a_tokenization_for_another_script_gives_the_warning(caplog):
     warn_of_unspaced("text", ["เด็กผู้ชายเห็นสุนัข"], ["bleu"], "zh", option="`evaluation.tokenize`")
-    assert caplog.messages == [f"text has no spaces between words; BLEU needs `evaluation.tokenize` {_SOUTH}"]
+    assert caplog.messages == [
+        f"text has no spaces between words; BLEU needs `evaluation.tokenize` {_SOUTH}"
+    ]
 
 
 @pytest.mark.parametrize(

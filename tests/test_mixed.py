@@ -1,4 +1,5 @@
-"""Mixed encoder and parse2seq: linearised trees as sources, what a too long one loses, translating with and without."""
+"""Mixed encoder and parse2seq: linearised trees as sources, what a too long one loses, translating
+with and without."""
 
 import json
 import logging
@@ -15,7 +16,13 @@ from synmt.analysis.robustness.conditions import check_translator
 from synmt.corpora.resolve import resolve
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.prepare import prepare
-from synmt.data.task_corpus import bracket_units, describe_dropped, with_bracketings, with_trees, without_filters
+from synmt.data.task_corpus import (
+    bracket_units,
+    describe_dropped,
+    with_bracketings,
+    with_trees,
+    without_filters,
+)
 from synmt.data.vocabulary import word_of
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.alignment import whitespace_words
@@ -57,7 +64,10 @@ def test_a_word_stands_between_its_left_and_right_dependents():
     expected = "(root (nsubj (det The ) monkey ) eats (obj (det a ) banana ) )"
     assert linearise_with_words(MONKEY).text == expected == recursive(MONKEY, 2)
     nothing = Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])
-    assert (linearise_with_words(nothing).text, linearise_with_words(nothing).spans.shape) == ("", (0, 2))
+    assert (linearise_with_words(nothing).text, linearise_with_words(nothing).spans.shape) == (
+        "",
+        (0, 2),
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -70,7 +80,9 @@ def test_random_trees_are_written_as_defined(seed):
 def monkey_line(parse=MONKEY):
     line = "The monkey eats a banana"
     text = [linearise_with_words(MONKEY).text, line, "monkey banana eats The a"] * 3
-    vocabulary = train_vocabulary(text, VocabularyRecipe(size=300), [f"({r}" for r in sorted({*MONKEY.relations})])
+    vocabulary = train_vocabulary(
+        text, VocabularyRecipe(size=300), [f"({r}" for r in sorted({*MONKEY.relations})]
+    )
     return line, vocabulary, segment_tree(0, line, parse, vocabulary, 100, UNCHANGED)
 
 
@@ -91,8 +103,12 @@ def test_a_crossing_tree_covers_each_word_where_it_stands():
     line, vocabulary, source = monkey_line(crossing)
     pieces = vocabulary.pieces(source.example.source.tolist())
     words = [piece.replace("▁", "") for piece in pieces if "(" not in piece and ")" not in piece]
-    assert [line[start:end] for start, end in source.spans.tolist() if start < end] == [word for word in words if word]
-    assert linearise_with_words(crossing).text.index("The") > linearise_with_words(crossing).text.index("monkey")
+    assert [line[start:end] for start, end in source.spans.tolist() if start < end] == [
+        word for word in words if word
+    ]
+    assert linearise_with_words(crossing).text.index("The") > linearise_with_words(
+        crossing
+    ).text.index("monkey")
 
 
 def test_a_long_tree_is_truncated_and_a_line_without_a_tree_is_read_as_it_is():
@@ -104,7 +120,8 @@ def test_a_long_tree_is_truncated_and_a_line_without_a_tree_is_read_as_it_is():
     nothing = Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])
     for tree in (None, nothing):
         assert np.array_equal(
-            segment_tree(0, line, tree, vocabulary, 100, UNCHANGED).example.source, plain.example.source
+            segment_tree(0, line, tree, vocabulary, 100, UNCHANGED).example.source,
+            plain.example.source,
         )
 
 
@@ -135,7 +152,9 @@ def test_parse2seq_has_linearised_sources_only(tmp_path):
     assert (lines(made.valid.source), made.valid.target) == (TWINS[:1], corpus.valid.target)
     both = with_trees(recipe_of(tmp_path, tasks=MIXED), corpus, *paths[:2])
     assert both.train.source != made.train.source
-    (tmp_path / "valid.conllu").write_text(trees.replace("det", "obj").split("\n\n")[0] + "\n\n", encoding="utf-8")
+    (tmp_path / "valid.conllu").write_text(
+        trees.replace("det", "obj").split("\n\n")[0] + "\n\n", encoding="utf-8"
+    )
     other = with_trees(recipe_of(tmp_path, tasks=ONLY), corpus, *paths)
     assert lines(other.valid.source) == [TWINS[0].replace("det", "obj")]
 
@@ -166,7 +185,9 @@ def test_brackets_are_units_of_the_source_vocabulary(joint, tmp_path):
     corpus_of(tmp_path)
     # `(det` is there three times, but no other vocabulary would have it in one piece
     vocabulary = {"kind": "bpe", "size": 290, "joint": joint}
-    recipe = recipe_of(tmp_path, tasks=MIXED, vocabulary=vocabulary, model={"embeddings": "separate"})
+    recipe = recipe_of(
+        tmp_path, tasks=MIXED, vocabulary=vocabulary, model={"embeddings": "separate"}
+    )
     corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
     made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
     prepare(without_filters(recipe), made, tmp_path / "prepared")
@@ -180,7 +201,9 @@ def test_brackets_are_units_of_the_source_vocabulary(joint, tmp_path):
 def test_given_bracketings_are_sources_as_they_are(tmp_path):
     corpus_of(tmp_path)
     given = ["(ROOT (S (NP the boy ) (VP sleeps ) ) )", "", "(ROOT a b )"]
-    (tmp_path / "train.en.brackets").write_text("".join(f"{line}\n" for line in given), encoding="utf-8")
+    (tmp_path / "train.en.brackets").write_text(
+        "".join(f"{line}\n" for line in given), encoding="utf-8"
+    )
     corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
     recipe = recipe_of(tmp_path, tasks={"mixed": "bracketings"})
     made = with_bracketings(recipe, corpus, tmp_path / "made")
@@ -189,7 +212,9 @@ def test_given_bracketings_are_sources_as_they_are(tmp_path):
     assert bracket_units(recipe, made) == ("(NP", "(ROOT", "(S", "(VP")
     (tmp_path / "train.en.brackets").unlink()
     with pytest.raises(UsageError, match=r"no bracketings, but tasks\.mixed needs them"):
-        with_bracketings(recipe, resolve(CorpusRecipe(folder=tmp_path), "en", "de"), tmp_path / "made")
+        with_bracketings(
+            recipe, resolve(CorpusRecipe(folder=tmp_path), "en", "de"), tmp_path / "made"
+        )
 
 
 @pytest.mark.parametrize(
@@ -207,9 +232,13 @@ def test_tasks_that_exclude_each_other_are_refused(tasks, message):
 
 def test_a_weighted_text_and_a_variant_that_wants_trees_are_refused(tmp_path):
     with pytest.raises(UsageError, match=r"`tasks\.mixed` needs a training text without weights"):
-        small_recipe(tasks=MIXED, corpus={"train": [{"id": "multi30k", "weight": 2}], "valid": "multi30k"})
+        small_recipe(
+            tasks=MIXED, corpus={"train": [{"id": "multi30k", "weight": 2}], "valid": "multi30k"}
+        )
     recipe = small_recipe(tasks=MIXED, syntax={"variants": [{"name": "pascal"}]})
-    with pytest.raises(UsageError, match=r"tasks\.mixed puts trees as sources, so pascal finds no trees"):
+    with pytest.raises(
+        UsageError, match=r"tasks\.mixed puts trees as sources, so pascal finds no trees"
+    ):
         tree_requirements(recipe)
     assert not tree_requirements(small_recipe(tasks=MIXED))["source"].to_run
     only = tree_requirements(small_recipe(tasks=ONLY, parser={"control": "random"}))["source"]
@@ -235,18 +264,25 @@ def test_it_trains_and_translates_raw_text(tasks, tmp_path, monkeypatch, caplog)
     expected = (run.folder / "tests/test/hypothesis.txt").read_text(encoding="utf-8").splitlines()
     translator = Translator.load(run, parse_cache=False, device="cpu")
     assert translator.reads_trees == ("mixed_only" in tasks)
-    assert (json.loads((run.folder / "run.json").read_text())["parser"] is not None) == translator.reads_trees
+    assert (
+        json.loads((run.folder / "run.json").read_text())["parser"] is not None
+    ) == translator.reads_trees
     if not translator.reads_trees:
         monkeypatch.setattr("synmt.parsing.parser.StanzaParser.parse", None)
     with caplog.at_level(logging.WARNING, "synmt"):
         assert [one.text for one in translator.translate(text)] == expected
     assert "parser is not the one" not in caplog.text
     if translator.reads_trees:
-        ids = next(translator.source_batches(text[:1], translator.trees(text[:1])))[0].example.source
+        ids = next(translator.source_batches(text[:1], translator.trees(text[:1])))[
+            0
+        ].example.source
         assert translator.source.decode(ids.tolist()).startswith("(root ")
         with pytest.raises(UsageError, match="this model reads linearised trees"):
             next(run_forward(translator, text[:1]))
-        for check in (lambda: check_translator(translator, "x"), lambda: check_override(translator)):
+        for check in (
+            lambda: check_translator(translator, "x"),
+            lambda: check_override(translator),
+        ):
             with pytest.raises(UsageError, match="this model reads linearised trees"):
                 check()
         other = replace(translator.models[0], parser={"model": "another"})

@@ -1,4 +1,5 @@
-"""Rotary positions, ALiBi, RMSNorm, GELU and SwiGLU: against loops over their equations, and with every variant."""
+"""Rotary positions, ALiBi, RMSNorm, GELU and SwiGLU: against loops over their equations, and with
+every variant."""
 
 import cmath
 import math
@@ -34,7 +35,12 @@ MODERN = {"positions": "rotary", "norm": "pre", "norm_kind": "rms", "feed_forwar
 
 
 def chosen(positions, norm, norm_kind, feed_forward):
-    return {"positions": positions, "norm": norm, "norm_kind": norm_kind, "feed_forward": feed_forward}
+    return {
+        "positions": positions,
+        "norm": norm,
+        "norm_kind": norm_kind,
+        "feed_forward": feed_forward,
+    }
 
 
 # the equations, in loops
@@ -59,7 +65,10 @@ def slow_self_attention(module, x, keep, positions):
     width, rows = x.size(1) // module.heads, []
     q, k, v = (module.project.weight @ x.T + module.project.bias[:, None]).T.chunk(3, 1)
     if positions == "rotary":
-        q, k = (torch.stack([slow_turns(row, t, width) for t, row in enumerate(rows)]) for rows in (q, k))
+        q, k = (
+            torch.stack([slow_turns(row, t, width) for t, row in enumerate(rows)])
+            for rows in (q, k)
+        )
     for t in range(len(x)):
         heads = []
         for head in range(module.heads):
@@ -68,7 +77,11 @@ def slow_self_attention(module, x, keep, positions):
             for j in range(len(x)):
                 if keep[t, j]:
                     query, key = q[t, own], k[j, own]
-                    penalty = 2 ** (-8 * (head + 1) / module.heads) * abs(t - j) if positions == "alibi" else 0.0
+                    penalty = (
+                        2 ** (-8 * (head + 1) / module.heads) * abs(t - j)
+                        if positions == "alibi"
+                        else 0.0
+                    )
                     scores.append((query * key).sum() / math.sqrt(width) - penalty)
                     values.append(v[j, own])
             weights = torch.stack(scores).softmax(0)
@@ -93,13 +106,17 @@ def slow_feed_forward(module, kind, x):
         z = x @ w.T
         return (z / (1 + torch.exp(-z)) * (x @ v.T)) @ module.output.weight.T
     z = x @ module.inner.weight.T + module.inner.bias
-    inner = torch.where(z > 0, z, 0.0) if kind == "relu" else z * (1 + torch.erf(z / math.sqrt(2))) / 2
+    inner = (
+        torch.where(z > 0, z, 0.0) if kind == "relu" else z * (1 + torch.erf(z / math.sqrt(2))) / 2
+    )
     return inner @ module.output.weight.T + module.output.bias
 
 
 def slow_side(model, layers, ids, keep, recipe, cross=None):
     """Run one side over one sentence: ids (T,), keep (T, T)."""
-    x = model.source_embedding.table.weight[ids] * math.sqrt(model.source_embedding.table.embedding_dim)
+    x = model.source_embedding.table.weight[ids] * math.sqrt(
+        model.source_embedding.table.embedding_dim
+    )
     if recipe["positions"] == "sinusoid":
         x = x + torch.stack([slow_position(place, x.size(1)) for place in range(len(ids))])
 
@@ -110,10 +127,16 @@ def slow_side(model, layers, ids, keep, recipe, cross=None):
 
     for layer in layers:
         first, *middle, last = layer.residuals
-        x = residual(first, x, lambda x: slow_self_attention(layer.self_attention, x, keep, recipe["positions"]))  # noqa: B023
+        x = residual(
+            first,
+            x,
+            lambda x: slow_self_attention(layer.self_attention, x, keep, recipe["positions"]),
+        )
         if cross is not None:
-            x = residual(middle[0], x, lambda x: cross(layer.cross_attention, x))  # noqa: B023
-        x = residual(last, x, lambda x: slow_feed_forward(layer.feed_forward, recipe["feed_forward"], x))  # noqa: B023
+            x = residual(middle[0], x, lambda x: cross(layer.cross_attention, x))
+        x = residual(
+            last, x, lambda x: slow_feed_forward(layer.feed_forward, recipe["feed_forward"], x)
+        )
     return x
 
 
@@ -124,12 +147,16 @@ def slow_states(model, recipe, source, target):
         return slow_norm(norm, recipe["norm_kind"], x) if recipe["norm"] == "pre" else x
 
     length = len(source)
-    memory = slow_side(model, model.encoder, source, torch.ones(length, length, dtype=torch.bool), recipe)
+    memory = slow_side(
+        model, model.encoder, source, torch.ones(length, length, dtype=torch.bool), recipe
+    )
     memory = finish(model.encoder_norm, memory)
 
     def cross(attention, x):
         parts = [attention.query]
-        for weight, bias in zip(attention.key_value.weight.chunk(2), attention.key_value.bias.chunk(2), strict=True):
+        for weight, bias in zip(
+            attention.key_value.weight.chunk(2), attention.key_value.bias.chunk(2), strict=True
+        ):
             part = torch.nn.Linear(weight.size(1), weight.size(0))
             part.weight, part.bias = torch.nn.Parameter(weight), torch.nn.Parameter(bias)
             parts.append(part)
@@ -167,7 +194,9 @@ def test_gradients_of_the_whole_model_equal_those_of_a_slow_one(positions):
         (states * torch.arange(states.numel()).view_as(states)).sum().backward()
         # of the weights of attention to the source, the slow model has copies
         named = model.named_parameters()
-        gradients.append([p.grad.clone() for name, p in named if p.grad is not None and "cross" not in name])
+        gradients.append(
+            [p.grad.clone() for name, p in named if p.grad is not None and "cross" not in name]
+        )
     torch.testing.assert_close(*gradients, atol=1e-2, rtol=1e-4)
 
 
@@ -189,7 +218,10 @@ def test_padding_and_neighbours_change_nothing(positions):
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_only_an_encoder_without_positions_is_blind_to_the_order(positions):
     model = shaken(positions=positions)
-    source, order = collate_source([np.arange(4, 11)]), torch.cat((torch.randperm(7), torch.tensor([7])))
+    source, order = (
+        collate_source([np.arange(4, 11)]),
+        torch.cat((torch.randperm(7), torch.tensor([7]))),
+    )
     with torch.no_grad():
         states = model.encode(source).states
         shuffled = model.encode(replace(source, ids=source.ids[:, order])).states
@@ -212,16 +244,22 @@ def test_the_slopes_are_the_published_ones():
     assert alibi_slopes(8).tolist() == [1 / 2**h for h in range(1, 9)]
     torch.testing.assert_close(alibi_slopes(16)[:2], torch.tensor([2**-0.5, 0.5]))
     assert alibi(1, 3, torch.tensor([0.5])).tolist() == [[[-1.0, -0.5, 0.0]]]
-    assert alibi(3, 3, torch.tensor([1.0])).tolist() == [[[0.0, -1.0, -2.0], [-1.0, 0.0, -1.0], [-2.0, -1.0, 0.0]]]
+    assert alibi(3, 3, torch.tensor([1.0])).tolist() == [
+        [[0.0, -1.0, -2.0], [-1.0, 0.0, -1.0], [-2.0, -1.0, 0.0]]
+    ]
 
 
 @pytest.mark.parametrize("function", [lambda x: rotate(x, Rotary(4).at(3, 6).double()), gated])
 def test_gradients_agree_with_differences(function):
-    assert torch.autograd.gradcheck(function, torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True))
+    assert torch.autograd.gradcheck(
+        function, torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    )
 
 
 def test_an_element_of_swiglu_is_a_gate_times_a_value():
-    assert gated(torch.tensor([1.0, 0.0, 3.0, 5.0])).tolist() == pytest.approx([3 / (1 + math.exp(-1)), 0.0])
+    assert gated(torch.tensor([1.0, 0.0, 3.0, 5.0])).tolist() == pytest.approx(
+        [3 / (1 + math.exp(-1)), 0.0]
+    )
 
 
 def test_swiglu_of_two_thirds_has_as_many_products_as_relu():
@@ -237,7 +275,9 @@ def test_swiglu_of_two_thirds_has_as_many_products_as_relu():
 
 def with_positions(recipe, positions):
     model = made({**recipe, "layers": [1]}, layers=1, positions=positions)
-    assert any(type(layer.self_attention) is not SelfAttention for layer in model.encoder) == (positions != "none")
+    assert any(type(layer.self_attention) is not SelfAttention for layer in model.encoder) == (
+        positions != "none"
+    )
     return model
 
 
@@ -257,10 +297,15 @@ def test_a_variant_keeps_its_laws_beside_other_positions(recipe, positions, monk
 def test_alibi_adds_to_the_scores_of_every_variant(recipe):
     model = with_positions(recipe, "alibi")
     _, batch = random_batch(model, [5, 8])
-    side, layers = ("source", model.encoder) if recipe["side"] == "source" else ("target", model.decoder)
+    side, layers = (
+        ("source", model.encoder) if recipe["side"] == "source" else ("target", model.decoder)
+    )
     signals = batch.source_signals if side == "source" else batch.target_signals
     mask = batch.source.mask[:, None, None]
-    x = torch.randn(*(batch.source.ids if side == "source" else batch.target_input).shape, model.output_weight.size(1))
+    x = torch.randn(
+        *(batch.source.ids if side == "source" else batch.target_input).shape,
+        model.output_weight.size(1),
+    )
     attention = layers[0].self_attention
     weights_are_given = recipe["name"] == "dependency_distribution" and recipe.get("kind") == "lda"
 
@@ -274,7 +319,9 @@ def test_alibi_adds_to_the_scores_of_every_variant(recipe):
     seen = ~plain.isneginf()
     heads, length = plain.shape[1], plain.size(-1)
     steps = torch.tensor([[abs(t - j) for j in range(length)] for t in range(length)])
-    expected = torch.stack([-(2 ** (-8 * (head + 1) / heads)) * steps for head in range(heads)]).expand_as(plain)
+    expected = torch.stack(
+        [-(2 ** (-8 * (head + 1) / heads)) * steps for head in range(heads)]
+    ).expand_as(plain)
     difference = (placed - plain)[seen]
     if weights_are_given and not recipe.get("softmax"):
         expected = expected.clone()
@@ -298,8 +345,12 @@ def test_a_variant_gets_turned_queries_and_keys():
     q, k, v = (attention.project.weight @ x[0].T + attention.project.bias[:, None]).T.chunk(3, 1)
     for t, head in product(range(5), range(2)):
         own = slice(4 * head, 4 * head + 4)
-        torch.testing.assert_close(watching.seen.q[0, head, t], slow_turn(q[t, own], t), atol=1e-5, rtol=1e-5)
-        torch.testing.assert_close(watching.seen.k[0, head, t], slow_turn(k[t, own], t), atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            watching.seen.q[0, head, t], slow_turn(q[t, own], t), atol=1e-5, rtol=1e-5
+        )
+        torch.testing.assert_close(
+            watching.seen.k[0, head, t], slow_turn(k[t, own], t), atol=1e-5, rtol=1e-5
+        )
         torch.testing.assert_close(watching.seen.v[0, head, t], v[t, own], atol=1e-5, rtol=1e-5)
 
 
@@ -308,7 +359,9 @@ def test_a_variant_gets_turned_queries_and_keys():
 
 def test_defaults_written_out_are_the_same_model_bit_for_bit():
     plain = small_model(seed=3)
-    written = small_model(seed=3, positions="sinusoid", norm="post", norm_kind="layer", feed_forward="relu")
+    written = small_model(
+        seed=3, positions="sinusoid", norm="post", norm_kind="layer", feed_forward="relu"
+    )
     assert [*plain.state_dict()] == [*written.state_dict()]
     batch = batch_for(plain, random_batch(plain, [4, 9])[0])
     assert torch.equal(plain(batch).states, written(batch).states)
@@ -325,18 +378,27 @@ def test_heads_of_odd_width_have_no_planes_to_turn():
     with pytest.raises(UsageError, match=r"heads of width 3 .*rotary turns pairs"):
         small_recipe(model={"model_dim": 12, "heads": 4, "positions": "rotary"})
     with pytest.raises(UsageError, match=r"heads of width 1 "):
-        small_recipe(model={"model_dim": 16, "heads": 4, "encoder_heads": [16] * 6, "positions": "rotary"})
-    assert small_recipe(model={"model_dim": 9, "heads": 3, "positions": "alibi"}).model.positions == "alibi"
+        small_recipe(
+            model={"model_dim": 16, "heads": 4, "encoder_heads": [16] * 6, "positions": "rotary"}
+        )
+    assert (
+        small_recipe(model={"model_dim": 9, "heads": 3, "positions": "alibi"}).model.positions
+        == "alibi"
+    )
 
 
 def test_an_unknown_choice_is_named_with_those_that_there_are():
-    with pytest.raises(UsageError, match=r"model\.positions: .*'sinusoid', 'rotary', 'alibi' or 'none'"):
+    with pytest.raises(
+        UsageError, match=r"model\.positions: .*'sinusoid', 'rotary', 'alibi' or 'none'"
+    ):
         small_recipe(model={"positions": "learned"})
 
 
 @pytest.mark.journey
 def test_it_compiles_as_one_graph():
-    model = small_model({"name": "pascal", "heads": 2}, **MODERN, encoder_layers=1, decoder_layers=1)
+    model = small_model(
+        {"name": "pascal", "heads": 2}, **MODERN, encoder_layers=1, decoder_layers=1
+    )
     _, batch = random_batch(model, [4, 2])
     torch.compiler.reset()
     # torch 2.6 compiles it in parts

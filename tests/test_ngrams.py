@@ -1,4 +1,5 @@
-"""N-grams that one system gets right and another gets wrong: scores and counts are those of compare-mt 0.2.10."""
+"""N-grams that one system gets right and another gets wrong: scores and counts are those of
+compare-mt 0.2.10."""
 
 from collections import Counter
 
@@ -43,7 +44,10 @@ def test_the_ngrams_of_a_small_text_are_those_of_compare_mt():
         ("die", 0.4, 1, 2),
     ]
     assert next(one for one in more if one.text == "der").reference == 2
-    assert [one.text for one in compare([A], [B], REFERENCE, top=2)[0]] == ["der Hund sieht", "der Mann"]
+    assert [one.text for one in compare([A], [B], REFERENCE, top=2)[0]] == [
+        "der Hund sieht",
+        "der Mann",
+    ]
 
 
 def right_in_one_sentence(hypothesis, reference, ngram):
@@ -70,7 +74,10 @@ def test_counts_are_those_of_every_sentence_and_means_over_seeds(seed):
         means = [
             np.mean(
                 [
-                    sum(right_in_one_sentence(*pair, ngram) for pair in zip(text, reference, strict=True))
+                    sum(
+                        right_in_one_sentence(*pair, ngram)
+                        for pair in zip(text, reference, strict=True)
+                    )
                     for text in seeds
                 ]
             )
@@ -86,16 +93,25 @@ def test_counts_are_those_of_every_sentence_and_means_over_seeds(seed):
 
 
 def test_ngrams_do_not_cross_sentences():
-    assert count_ngrams([["a", "b"], ["c"]]) == Counter({("a",): 1, ("b",): 1, ("c",): 1, ("a", "b"): 1})
+    assert count_ngrams([["a", "b"], ["c"]]) == Counter(
+        {("a",): 1, ("b",): 1, ("c",): 1, ("a", "b"): 1}
+    )
 
 
 def test_the_ngrams_of_the_pascal_paper_are_those_of_compare_mt(nc11):
     reference, plain, pascal = (
-        list(read_lines(nc11(name))) for name in ("truth", "transformer.preds", "transformer_pascal.preds")
+        list(read_lines(nc11(name)))
+        for name in ("truth", "transformer.preds", "transformer_pascal.preds")
     )
     more, less = compare([pascal], [plain], reference, top=10)
-    expected = {"sagten,": (6, 0, 0.875), "bisschen": (5, 0, 0.857143), "vergangenen": (4, 0, 0.833333)}
+    expected = {
+        "sagten,": (6, 0, 0.875),
+        "bisschen": (5, 0, 0.857143),
+        "vergangenen": (4, 0, 0.833333),
+    }
     found = {one.text: (one.system, one.baseline, round(one.score, 6)) for one in more}
     assert found.items() >= expected.items()
     expected = {name: (0, 3, 0.2) for name in ("zu diskutieren.", "diskutieren.", "hauptsächlich")}
-    assert {one.text: (one.system, one.baseline, round(one.score, 6)) for one in less}.items() >= expected.items()
+    assert {
+        one.text: (one.system, one.baseline, round(one.score, 6)) for one in less
+    }.items() >= expected.items()

@@ -1,4 +1,5 @@
-"""Stanza's official models are downloaded when they are needed, from a server on this machine in Stanza's layout."""
+"""Stanza's official models are downloaded when they are needed, from a server on this machine in
+Stanza's layout."""
 
 import hashlib
 import json
@@ -31,7 +32,12 @@ def entry(package, **more):
     """Describe a language as resources.json does."""
     hashes = {part: {package: {"md5": hashlib.md5(CONTENT[part]).hexdigest()}} for part in PARTS}
     default = {**dict.fromkeys(PARTS, package), "lemma": "identity"}
-    return {**hashes, "packages": {"default": default, package: default}, "default_md5": "0" * 32, **more}
+    return {
+        **hashes,
+        "packages": {"default": default, package: default},
+        "default_md5": "0" * 32,
+        **more,
+    }
 
 
 def published():
@@ -40,14 +46,19 @@ def published():
         "de": entry("gsd", lang_name="German"),
         "en": entry("combined", lang_name="English"),
         "german": {"alias": "de"},
-        "my": {"tokenize": {"ucsy": {"md5": "1" * 32}}, "packages": {"default": {"tokenize": "ucsy"}}},
+        "my": {
+            "tokenize": {"ucsy": {"md5": "1" * 32}},
+            "packages": {"default": {"tokenize": "ucsy"}},
+        },
         "zh": {"alias": "zh-hans"},
         "zh-hans": entry("gsdsimp", lang_name="Simplified_Chinese"),
         "url": "https://huggingface.co/stanfordnlp/stanza-{lang}/resolve/v{resources_version}/models/{filename}",
     }
     packages = {"de": "gsd", "en": "combined", "zh-hans": "gsdsimp"}
     models = {
-        f"{MODELS.format(code)}/{part}/{name}.pt": CONTENT[part] for code, name in packages.items() for part in PARTS
+        f"{MODELS.format(code)}/{part}/{name}.pt": CONTENT[part]
+        for code, name in packages.items()
+        for part in PARTS
     }
     return {LIST: json.dumps(resources).encode(), **models}
 
@@ -76,8 +87,9 @@ def test_a_language_alone_suffices_and_the_network_is_asked_once(server, folder,
     compact = succeed("parse", "--lang", "en", text=TEXT)
     done = succeed("parse", "--lang", "de", text=TEXT)
     assert lines_of(done) == lines_of(compact)
-    assert f"downloading the Stanza model for 'de' (package default): 3 files, {MEGABYTES:.1f} MB, to {folder}" in (
-        done.stderr.decode()
+    assert (
+        f"downloading the Stanza model for 'de' (package default): 3 files, {MEGABYTES:.1f} MB, to "
+        f"{folder}" in (done.stderr.decode())
     )
     asked = server.requests.copy()
     assert asked == {LIST: 1, **{of(part): 1 for part in PARTS}}
@@ -87,7 +99,11 @@ def test_a_language_alone_suffices_and_the_network_is_asked_once(server, folder,
     monkeypatch.delenv("SYNMT_MIRROR")
     assert succeed("parse", "--lang", "de", text=TEXT).stdout == done.stdout
     # no second copy stays in the cache
-    assert not [path for path in (folder.parent / "cache" / "downloads").rglob("*") if path.suffix in (".pt", ".json")]
+    assert not [
+        path
+        for path in (folder.parent / "cache" / "downloads").rglob("*")
+        if path.suffix in (".pt", ".json")
+    ]
 
 
 @pytest.fixture
@@ -101,11 +117,15 @@ def project(server, tmp_path):
     return tmp_path
 
 
-def test_training_fetches_the_parser_pins_it_in_the_run_and_notices_another_one(project, server, folder):
+def test_training_fetches_the_parser_pins_it_in_the_run_and_notices_another_one(
+    project, server, folder
+):
     done = succeed("train", "system.yaml", "training.max_steps=4", cwd=project)
     assert "downloading the Stanza model for 'en'" in done.stderr.decode()
     pinned = Run(project / "runs" / "system").info()["parser"]
-    expected = {f"en/{part}/combined.pt": hashlib.sha256(CONTENT[part]).hexdigest() for part in PARTS}
+    expected = {
+        f"en/{part}/combined.pt": hashlib.sha256(CONTENT[part]).hexdigest() for part in PARTS
+    }
     assert pinned["files"] == expected
     pins = {"backend": "stanza", "model": "official", "language": "en", "package": "default"}
     assert {**pins, "stanza": "1.15.0", "resources": "1.15.0"}.items() <= pinned.items()
@@ -120,10 +140,15 @@ def test_training_fetches_the_parser_pins_it_in_the_run_and_notices_another_one(
 
     (folder / "en" / "pos" / "combined.pt").write_bytes(CONTENT["pos"] + b"\0")
     said = fail(2, "train", "system.yaml", "training.max_steps=8", cwd=project)
-    assert "have changed since this run was started: parser of the source (en/pos/combined.pt)" in said
+    assert (
+        "have changed since this run was started: parser of the source (en/pos/combined.pt)" in said
+    )
     changed = "other model files (en/pos/combined.pt)"
     done = succeed("translate", "--run", "runs/system", cwd=project, text="The monkey eats.\n")
-    assert f"the parser is not the one that the model was trained with: {changed}" in done.stderr.decode()
+    assert (
+        f"the parser is not the one that the model was trained with: {changed}"
+        in done.stderr.decode()
+    )
 
 
 def test_given_trees_need_no_parser(project, server):
@@ -152,7 +177,10 @@ def test_the_tokenizer_of_a_side_without_trees_is_fetched(project, server):
     words = ("target_text={tokenizer: stanza}", target, "evaluation.metrics=[bleu]")
     command = ("prepare", "system.yaml", "text={tokenizer: stanza}", *words)
     planned = succeed(*command, "--dry-run", cwd=project).stdout.decode()
-    assert [planned.count(f"download the parser: Stanza's official model for '{one}'") for one in ("en", "de")] == [
+    assert [
+        planned.count(f"download the parser: Stanza's official model for '{one}'")
+        for one in ("en", "de")
+    ] == [
         1,
         1,
     ]
@@ -179,7 +207,9 @@ def test_a_download_that_breaks_off_continues(server, folder):
 
 def test_after_a_failure_the_next_command_fetches_only_what_is_missing(server, folder):
     server.faults[of("depparse")] = Fault(status=404)
-    with pytest.raises(SynmtError, match=r"1 file of the Stanza model for 'de' cannot be downloaded .*404"):
+    with pytest.raises(
+        SynmtError, match=r"1 file of the Stanza model for 'de' cannot be downloaded .*404"
+    ):
         fetch("de", "default")
     assert not (folder / "resources.json").exists()
     server.faults.clear()
@@ -188,7 +218,9 @@ def test_after_a_failure_the_next_command_fetches_only_what_is_missing(server, f
     assert is_complete("de", "default")
 
 
-@pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: b"\0" + content[1:]])
+@pytest.mark.parametrize(
+    "damage", [lambda content: content[:-1], lambda content: b"\0" + content[1:]]
+)
 def test_a_model_that_is_not_the_one_of_the_list_is_refused(server, folder, damage):
     server.files[of("pos")] = damage(CONTENT["pos"])
     with pytest.raises(SynmtError, match=r"the file has changed: it has MD5 .*Expected: MD5"):
@@ -216,7 +248,10 @@ def test_languages_that_are_there_keep_their_entry_in_the_list(server, folder):
     fetch("de", "default")
     assert is_complete("en", "default")
     assert is_complete("de", "default")
-    assert json.loads((folder / "resources.json").read_text())["en"]["packages"]["default"]["pos"] == "combined"
+    assert (
+        json.loads((folder / "resources.json").read_text())["en"]["packages"]["default"]["pos"]
+        == "combined"
+    )
 
 
 def test_a_list_that_cannot_be_read_is_replaced(server, folder):
@@ -230,7 +265,9 @@ def test_two_processes_at_once_download_every_file_once(server, folder):
     for part in PARTS:
         server.faults[of(part)] = Fault(pause=0.02)
     script = "from synmt.parsing.official import fetch; fetch('de', 'default')"
-    running = [subprocess.Popen([sys.executable, "-c", script], env=environment()) for _ in range(2)]
+    running = [
+        subprocess.Popen([sys.executable, "-c", script], env=environment()) for _ in range(2)
+    ]
     assert [process.wait() for process in running] == [0, 0]
     assert set(server.requests.values()) == {1}
     assert is_complete("de", "default")
@@ -260,14 +297,20 @@ def test_an_unknown_language_lists_those_that_there_are(server, language, said):
 
 def test_an_unknown_package_lists_those_that_there_are(server):
     said = fail(2, "parse", "--lang", "de", "--package", "gds", text=TEXT)
-    assert "Stanza has no package 'gds' for the language 'de'. Packages: default, gsd. Did you mean 'gsd'?" in said
+    assert (
+        "Stanza has no package 'gds' for the language 'de'. Packages: default, gsd. Did you "
+        "mean 'gsd'?" in said
+    )
 
 
 def test_without_a_network_there_is_one_message(server, folder, monkeypatch):
     monkeypatch.setenv("SYNMT_MIRROR", "http://127.0.0.1:9")
     copied = f"copy resources.json and the folder de from there to {folder}"
     said = fail(1, "parse", "--lang", "de", text=TEXT)
-    assert "Stanza's list of models, for 'de': 1 file cannot be downloaded (http://127.0.0.1:9/raw.github" in said
+    assert (
+        "Stanza's list of models, for 'de': 1 file cannot be downloaded "
+        "(http://127.0.0.1:9/raw.github" in said
+    )
     assert copied in said
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     said = fail(1, "parse", "--lang", "de", text=TEXT)
@@ -297,9 +340,14 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(server, folder, name):
 def test_what_a_model_depends_on_is_fetched_too(server, folder):
     resources = json.loads(server.files[LIST])
     vectors = b"vectors"
-    resources["de"]["depparse"]["gsd"]["dependencies"] = [{"model": "pretrain", "package": "fasttext"}]
+    resources["de"]["depparse"]["gsd"]["dependencies"] = [
+        {"model": "pretrain", "package": "fasttext"}
+    ]
     resources["de"]["pretrain"] = {"fasttext": {"md5": hashlib.md5(vectors).hexdigest()}}
-    server.files |= {LIST: json.dumps(resources).encode(), of("pretrain", package="fasttext"): vectors}
+    server.files |= {
+        LIST: json.dumps(resources).encode(),
+        of("pretrain", package="fasttext"): vectors,
+    }
     fetch("de", "default")
     assert (folder / "de" / "pretrain" / "fasttext.pt").read_bytes() == vectors
     files = StanzaParser("de", model="official").identity["files"]
@@ -310,7 +358,10 @@ def test_the_model_of_python_is_downloaded_only_if_allowed(server):
     with pytest.raises(SynmtError, match="not found"):
         StanzaParser("de", model="official")
     assert not server.requests
-    assert len(StanzaParser("de", model="official", download=True, device="cpu").parse(["a b"])[0]) == 2
+    assert (
+        len(StanzaParser("de", model="official", download=True, device="cpu").parse(["a b"])[0])
+        == 2
+    )
 
 
 def test_a_package_that_is_missing_beside_another_is_fetched(server, folder):

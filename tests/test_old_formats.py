@@ -1,4 +1,5 @@
-"""A run folder and a prepared corpus written by synmt 0.1.0, before the modules moved, still serve every command."""
+"""A run folder and a prepared corpus written by synmt 0.1.0, before the modules moved, still serve
+every command."""
 
 from __future__ import annotations
 
@@ -34,8 +35,13 @@ def test_an_old_run_goes_on_from_its_checkpoint_with_its_prepared_corpus(old):
     prepared = old / "data" / "prepared"
     assert [path.name for path in prepared.iterdir()] == ["corpus-en-de-5c7f7b38cdf9"]
     assert "continuing from step 8" in done.stderr.decode()
-    records = [json.loads(line) for line in (old / "runs" / "pascal" / "log.jsonl").read_text().splitlines()]
-    losses = {record["step"]: record["loss"] for record in records if record["kind"] == "validation"}
+    records = [
+        json.loads(line)
+        for line in (old / "runs" / "pascal" / "log.jsonl").read_text().splitlines()
+    ]
+    losses = {
+        record["step"]: record["loss"] for record in records if record["kind"] == "validation"
+    }
     # as synmt 0.1.0 went on with the same run
     assert losses[12] == pytest.approx(3.547979581153999, abs=1e-4)
 

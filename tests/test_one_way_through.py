@@ -19,7 +19,16 @@ pytestmark = pytest.mark.journey
 
 WAITS = tuple(
     f"aten.{name}"
-    for name in ("_local_scalar_dense", "item", "nonzero", "masked_select", "equal", "is_nonzero", "unique", "_unique")
+    for name in (
+        "_local_scalar_dense",
+        "item",
+        "nonzero",
+        "masked_select",
+        "equal",
+        "is_nonzero",
+        "unique",
+        "_unique",
+    )
 )
 """Operations whose result the processor waits for."""
 
@@ -29,8 +38,13 @@ class Trees(CopyTask):
 
     def rows(self, indices):
         random = np.random.default_rng(1)
-        trees = ((i, Tree(random_tree(len(self.texts[i]), random), np.arange(len(self.texts[i])))) for i in indices)
-        return [Example(int(i), self.texts[i], self.texts[i], {"source": tree}) for i, tree in trees]
+        trees = (
+            (i, Tree(random_tree(len(self.texts[i]), random), np.arange(len(self.texts[i]))))
+            for i in indices
+        )
+        return [
+            Example(int(i), self.texts[i], self.texts[i], {"source": tree}) for i, tree in trees
+        ]
 
 
 class Recorded(TorchDispatchMode):
@@ -57,7 +71,13 @@ SYSTEMS = {
     "localness": [{"name": "localness", "window": "query", "layers": [1]}],
     "context": [{"name": "context", "kind": "deep_global"}],
     "tags": [{"name": "tag_embedding"}],
-    "features": [{"name": "tag_embedding", "features": {"lemma": 3, "tag": 2, "subword": 1}, "combine": "sum"}],
+    "features": [
+        {
+            "name": "tag_embedding",
+            "features": {"lemma": 3, "tag": 2, "subword": 1},
+            "combine": "sum",
+        }
+    ],
     "infused": [{"name": "syntax_infused", "features": ["tag", "relation", "subword"]}],
     "labels": [{"name": "dependency_distribution", "kind": "ldd", "layers": [1]}],
     "relative": [{"name": "relative", "side": side} for side in ("source", "target")],
@@ -73,7 +93,9 @@ SYSTEMS = {
     "tree_regularization": [{"name": "tree_regularization", "side": "target", "layers": [1, 2]}],
     "tree_lstm": [{"name": "tree_lstm"}],
     "gcn": [{"name": "gcn"}],
-    "tree_planting": [{"name": "tree_planting", "side": side, "layers": [1]} for side in ("source", "target")],
+    "tree_planting": [
+        {"name": "tree_planting", "side": side, "layers": [1]} for side in ("source", "target")
+    ],
     "tree_attention": [{"name": "tree_attention", "hard": True}],
     "rotary": [{"name": "pascal", "heads": 2}],
     "alibi": [{"name": "relative", "side": side, "heads": 2} for side in ("source", "target")],
@@ -87,12 +109,18 @@ def test_training_steps_read_nothing_from_the_device_until_their_record(name, pr
     wide = {"model_dim": 32, "encoder_heads": [16, 4]} if name == "labels" else {}
     modern = {**MODERN, "positions": name} if name in ("rotary", "alibi") else {}
     rates = {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1}
-    recipe = make_recipe({**SIZE, **rates, **wide, **modern}, SYSTEMS[name], precision=precision, clip_norm=1.0)
+    recipe = make_recipe(
+        {**SIZE, **rates, **wide, **modern}, SYSTEMS[name], precision=precision, clip_norm=1.0
+    )
     sizes = {"source_pieces": PIECES, "target_pieces": PIECES}
-    model = build(recipe.model, recipe.syntax, **sizes, punctuation={"source": (5,), "target": (5,)})
+    model = build(
+        recipe.model, recipe.syntax, **sizes, punctuation={"source": (5,), "target": (5,)}
+    )
     batches = [random_batch(model, [4, 3, 6], seed)[1] for seed in range(2)]
     reader = Reader(Trees(), recipe.training, {})
-    trainer = Trainer(Run(tmp_path), recipe, model, train=reader, valid=reader, device=torch.device("cpu"))
+    trainer = Trainer(
+        Run(tmp_path), recipe, model, train=reader, valid=reader, device=torch.device("cpu")
+    )
     with Recorded() as recorded:
         for _ in range(3):
             trainer._meter.add(trainer.update(batches))

@@ -33,7 +33,11 @@ def lab(tmp_path, monkeypatch):
     """Work in a folder with a module of a user's own, which nothing allows."""
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("SYNMT_ALLOW_CODE", raising=False)
-    for name, text in {"pascal.py": MODULE, "parts/helper.py": "WORD = 'a'", "../beside.py": "SIGN = '!'"}.items():
+    for name, text in {
+        "pascal.py": MODULE,
+        "parts/helper.py": "WORD = 'a'",
+        "../beside.py": "SIGN = '!'",
+    }.items():
         path = tmp_path / "here" / "mylab" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -44,7 +48,8 @@ def lab(tmp_path, monkeypatch):
 def test_a_module_is_imported_only_if_it_is_allowed_and_as_long_as_it_stays_the_same(lab):
     for _ in range(2):
         with pytest.raises(
-            UsageError, match=r"mylab\.pascal is not part of synmt: mylab/pascal\.py in /.*--allow-code"
+            UsageError,
+            match=r"mylab\.pascal is not part of synmt: mylab/pascal\.py in /.*--allow-code",
         ):
             variant_class("mylab.pascal")
         assert not (lab / "has-run").exists()
@@ -65,7 +70,9 @@ def test_a_module_is_imported_only_if_it_is_allowed_and_as_long_as_it_stays_the_
         assert variant_class("mylab.pascal").word == "a?"
 
 
-@pytest.mark.parametrize("name", ["idlelib.idle", "this.variant", "../mylab.pascal", "mylab..pascal", "/mylab/pascal"])
+@pytest.mark.parametrize(
+    "name", ["idlelib.idle", "this.variant", "../mylab.pascal", "mylab..pascal", "/mylab/pascal"]
+)
 def test_no_name_imports_what_is_not_allowed(lab, name):
     before = set(sys.modules)
     with pytest.raises(UsageError, match=r"--allow-code|there is no variant"):
@@ -77,11 +84,20 @@ def test_no_name_imports_what_is_not_allowed(lab, name):
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("import not_installed", r"cannot be imported \(ModuleNotFoundError: No module named 'not_installed'\)"),
-        ("import mylab.gone", r"cannot be imported \(ModuleNotFoundError: No module named 'mylab.gone'\)"),
+        (
+            "import not_installed",
+            r"cannot be imported \(ModuleNotFoundError: No module named 'not_installed'\)",
+        ),
+        (
+            "import mylab.gone",
+            r"cannot be imported \(ModuleNotFoundError: No module named 'mylab.gone'\)",
+        ),
         ("def (", r"cannot be imported \(SyntaxError: "),
         ("1 / 0", r"cannot be imported \(ZeroDivisionError: "),
-        (None, r"there is no variant 'mylab\.pascal'\. Folders searched: .*/here and the packages of"),
+        (
+            None,
+            r"there is no variant 'mylab\.pascal'\. Folders searched: .*/here and the packages of",
+        ),
     ],
 )
 def test_a_missing_module_is_told_from_one_that_cannot_be_imported(lab, source, said):
@@ -107,11 +123,23 @@ def test_a_run_travels_with_its_code_and_runs_it_only_if_it_is_allowed(lab, tmp_
     variants = [{"name": "mylab.pascal", "layers": [1], "heads": 2}]
     recipe = write_recipe(lab / "own.yaml", text, syntax={"variants": variants})
     for command in (["train"], ["train", "--dry-run"], ["prepare"]):
-        assert "own.yaml: syntax.variants.0: mylab.pascal is not part of synmt" in fail(2, *command, recipe)
+        assert "own.yaml: syntax.variants.0: mylab.pascal is not part of synmt" in fail(
+            2, *command, recipe
+        )
     assert not (lab / "has-run").exists()
     trained = succeed("train", recipe, "--allow-code").stderr.decode()
-    assert "allowed until it changes: mylab/parts/helper.py, mylab/pascal.py and beside.py\n" in trained
-    translate = ["translate", text / "test.en", "--parses", text / "test.en.conllu", "--run", "runs/own"]
+    assert (
+        "allowed until it changes: mylab/parts/helper.py, mylab/pascal.py and beside.py\n"
+        in trained
+    )
+    translate = [
+        "translate",
+        text / "test.en",
+        "--parses",
+        text / "test.en.conllu",
+        "--run",
+        "runs/own",
+    ]
     expected = succeed(*translate).stdout
 
     # the module changes
@@ -119,7 +147,9 @@ def test_a_run_travels_with_its_code_and_runs_it_only_if_it_is_allowed(lab, tmp_
     done = succeed(*translate)
     assert done.stdout == expected
     assert b"its own copy in runs/own/code is used" in done.stderr
-    assert "the code of mylab has changed since this run was started" in fail(2, "train", recipe, "--allow-code")
+    assert "the code of mylab has changed since this run was started" in fail(
+        2, "train", recipe, "--allow-code"
+    )
 
     # another machine
     (tmp_path / "there").mkdir()
@@ -128,7 +158,15 @@ def test_a_run_travels_with_its_code_and_runs_it_only_if_it_is_allowed(lab, tmp_
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "there" / "cache"))
     for command in (translate, ["analyze", "--attention", "--run", "runs/own"]):
         assert "mylab/pascal.py in runs/own/code would be imported" in fail(2, *command)
-    scoring = ["score", "--model", "runs/own", "--source", text / "test.en", "--target", text / "test.de"]
+    scoring = [
+        "score",
+        "--model",
+        "runs/own",
+        "--source",
+        text / "test.en",
+        "--target",
+        text / "test.de",
+    ]
     assert "mylab/pascal.py in runs/own/code would be imported" in fail(2, *scoring)
     assert not Path("has-run").exists()
     succeed("score", "runs/own")
@@ -141,10 +179,15 @@ def test_a_run_travels_with_its_code_and_runs_it_only_if_it_is_allowed(lab, tmp_
     assert len(hashes) == 64
     with open("runs/own/code/beside.py", "a") as out:
         out.write("#")
-    assert "runs/own/code/mylab: the run folder is broken: the code has changed" in fail(1, *translate)
+    assert "runs/own/code/mylab: the run folder is broken: the code has changed" in fail(
+        1, *translate
+    )
     shutil.rmtree("runs/own/code")
     said = fail(2, *translate, "--allow-code")
-    assert "runs/own/recipe.yaml: syntax.variants.0: there is no variant 'mylab.pascal'. Folders searched: " in said
+    assert (
+        "runs/own/recipe.yaml: syntax.variants.0: there is no variant 'mylab.pascal'. Folders "
+        "searched: " in said
+    )
 
 
 def test_an_unreadable_record_of_hashes_is_an_error(lab):
@@ -163,13 +206,23 @@ def test_no_file_of_the_working_folder_replaces_a_module_of_python(tmp_path):
     # the installed command, and one of its worker processes
     script.write_text(
         "from multiprocessing import get_context\nfrom synmt import __main__ as command\n\n"
-        "if __name__ == '__main__':\n    try:\n        command.main()\n    except SystemExit:\n        pass\n"
-        "    worker = get_context('spawn').Process(target=print)\n    worker.start()\n    worker.join()\n"
+        "if __name__ == '__main__':\n    try:\n        command.main()\n    except SystemExit:\n    "
+        "    pass\n"
+        "    worker = get_context('spawn').Process(target=print)\n    worker.start()\n    "
+        "worker.join()\n"
     )
-    subprocess.run([sys.executable, script, "train", "--list", "multi30k"], cwd=folder, env=environment(), check=True)
+    subprocess.run(
+        [sys.executable, script, "train", "--list", "multi30k"],
+        cwd=folder,
+        env=environment(),
+        check=True,
+    )
     # Python itself imports pickle before synmt begins
     (folder / "pickle.py").unlink(missing_ok=True)
     subprocess.run(
-        [sys.executable, "-m", "synmt", "train", "--list", "multi30k"], cwd=folder, env=environment(), check=True
+        [sys.executable, "-m", "synmt", "train", "--list", "multi30k"],
+        cwd=folder,
+        env=environment(),
+        check=True,
     )
     assert not (folder / "has-run").exists()

@@ -1,4 +1,5 @@
-"""Compressing in threads: what comes out again, the same bytes with any number of threads, and errors."""
+"""Compressing in threads: what comes out again, the same bytes with any number of threads, and
+errors."""
 
 import gzip
 import io
@@ -32,7 +33,12 @@ def test_what_is_packed_comes_out_again(size, tmp_path):
     text = some_text(size)
     (tmp_path / "text.gz").write_bytes(packed(text, each=70_000))
     assert gzip.decompress((tmp_path / "text.gz").read_bytes()) == text
-    assert subprocess.run(["gzip", "-dc", tmp_path / "text.gz"], capture_output=True, check=True).stdout == text
+    assert (
+        subprocess.run(
+            ["gzip", "-dc", tmp_path / "text.gz"], capture_output=True, check=True
+        ).stdout
+        == text
+    )
 
 
 def test_the_bytes_depend_on_the_text_only(monkeypatch):

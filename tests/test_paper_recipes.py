@@ -1,5 +1,6 @@
-"""The recipes of the papers: each holds what its paper prints, says where it comes from, and differs from its base in
-nothing but the experiment. The tables here are typed from the papers, not from the recipes.
+"""The recipes of the papers: each holds what its paper prints, says where it comes from, and
+differs from its base in nothing but the experiment. The tables here are typed from the papers, not
+from the recipes.
 """
 
 import re
@@ -18,7 +19,13 @@ from synmt.training.optimizer import learning_rate
 
 pytestmark = pytest.mark.journey
 
-WITHOUT_PAPER = {"quickstart", "controlled-base", "controlled-pascal", "multi30k-tiny", "tanaka-enja-base"}
+WITHOUT_PAPER = {
+    "quickstart",
+    "controlled-base",
+    "controlled-pascal",
+    "multi30k-tiny",
+    "tanaka-enja-base",
+}
 LDD_KINDS = ("ldd", "lda", "ldp", "udp", "uldd", "uudd")
 
 
@@ -52,7 +59,9 @@ def test_the_table_of_recipes_has_every_recipe_of_the_papers_once_with_the_figur
     rows = re.findall(r"^\| \[`(.+?)`\]\((.+?)\) \|.*\| (.*?) \|$", text, flags=re.MULTILINE)
     pages = {path.stem for path in (ROOT / "docs" / "systems").glob("*.md")}
     # a variant without a page is new, and its recipes need no row
-    listed = [name for name in PATHS if {v["name"].replace("_", "-") for v in variants(name)} <= pages]
+    listed = [
+        name for name in PATHS if {v["name"].replace("_", "-") for v in variants(name)} <= pages
+    ]
     assert sorted(name for name, _, _ in rows) == sorted(listed)
     for name, link, reported in rows:
         assert (ROOT / "docs" / link).resolve() == PATHS[name]
@@ -77,8 +86,8 @@ LOCALNESS = {"name": "localness", "layers": (1, 2, 3)}
 CONTEXT = {"name": "context", "layers": "all"}
 RELATIVE = {"name": "relative", "layers": "all", "reach": 16, "shared": True}
 STEPS = {"name": "deps_san", "layers": (1, 2, 3), "variance": 1}
-# reported on both corpora, and millions of weights, which the paper truncates after the second decimal; options of each
-# variant
+# reported on both corpora, and millions of weights, which the paper truncates after the second
+# decimal; options of each variant
 DEPS_SAN = {
     "base": ((29.88, 27.48, 74.85), []),
     "pascal": ((29.75, 27.55, 74.85), [PASCAL]),
@@ -110,10 +119,27 @@ def test_the_bases_of_the_deps_san_paper_have_its_settings():
     for corpus, steps in {"iwslt14-deen": 80_000, "wmt16-deen": 200_000}.items():
         base = recipe(f"{corpus}-base")
         settings = base.training
-        assert (base.source, base.target, base.filters.max_words, settings.max_steps) == ("de", "en", 80, steps)
-        assert (base.vocabulary.kind, base.vocabulary.size, base.model.dropout) == ("word", 60_000, 0.1)
-        assert (settings.learning_rate, settings.warmup, settings.betas) == (7e-4, 8000, (0.9, 0.98))
-        assert (settings.epsilon, settings.label_smoothing, settings.batch_tokens) == (1e-8, 0.1, 4096)
+        assert (base.source, base.target, base.filters.max_words, settings.max_steps) == (
+            "de",
+            "en",
+            80,
+            steps,
+        )
+        assert (base.vocabulary.kind, base.vocabulary.size, base.model.dropout) == (
+            "word",
+            60_000,
+            0.1,
+        )
+        assert (settings.learning_rate, settings.warmup, settings.betas) == (
+            7e-4,
+            8000,
+            (0.9, 0.98),
+        )
+        assert (settings.epsilon, settings.label_smoothing, settings.batch_tokens) == (
+            1e-8,
+            0.1,
+            4096,
+        )
         assert (settings.schedule, settings.use, settings.best) == ("inverse_sqrt", "best", "loss")
         assert (base.decoding.beam_size, base.decoding.length_penalty) == (5, 0.6)
 
@@ -125,8 +151,12 @@ WEIGHTS = {f"iwslt14-deen-{system}": figures[2] for system, (figures, _) in DEPS
 def test_the_systems_of_the_deps_san_paper_have_its_number_of_weights(name, millions):
     size = recipe(name).vocabulary.size
     with torch.device("meta"):
-        model = build(recipe(name).model, recipe(name).syntax, source_pieces=size, target_pieces=size)
-    assert sum(parameter.numel() for parameter in model.parameters()) // 10_000 == round(100 * millions)
+        model = build(
+            recipe(name).model, recipe(name).syntax, source_pieces=size, target_pieces=size
+        )
+    assert sum(parameter.numel() for parameter in model.parameters()) // 10_000 == round(
+        100 * millions
+    )
 
 
 LAYERS_AND_VARIANCES = {
@@ -144,7 +174,11 @@ LAYERS_AND_VARIANCES = {
 
 
 def test_the_ablations_of_deps_san_change_one_option_each():
-    found = {name.removeprefix("iwslt14-deen-deps-san-") for name in ABLATIONS if name.startswith("iwslt14")}
+    found = {
+        name.removeprefix("iwslt14-deen-deps-san-")
+        for name in ABLATIONS
+        if name.startswith("iwslt14")
+    }
     assert found == LAYERS_AND_VARIANCES.keys()
     for suffix, (change, figure) in LAYERS_AND_VARIANCES.items():
         name = f"iwslt14-deen-deps-san-{suffix}"
@@ -180,13 +214,23 @@ def test_dependency_based_self_attention_stands_in_layer_4_of_each_side(suffix, 
 def test_aspec_is_trained_as_in_the_paper():
     base = recipe("aspec-jaen-base")
     settings = base.training
-    assert (base.source, base.target, base.vocabulary.size, base.vocabulary.joint) == ("ja", "en", 100_000, True)
+    assert (base.source, base.target, base.vocabulary.size, base.vocabulary.joint) == (
+        "ja",
+        "en",
+        100_000,
+        True,
+    )
     assert (base.filters.max_pieces, settings.label_smoothing) == (250, 0.1)
     assert settings.max_steps == round(20 * ceil(1_198_149 / 224), -3)
     assert settings.max_steps == 20 * settings.validate_every
     assert settings.batch_tokens >= settings.batch_sentences * (base.filters.max_pieces + 1)
     assert learning_rate(4000, settings, 512) == pytest.approx(512**-0.5 * 4000**-0.5)
-    assert (settings.betas, settings.epsilon, settings.best, settings.use) == ((0.9, 0.98), 1e-9, "bleu", "best")
+    assert (settings.betas, settings.epsilon, settings.best, settings.use) == (
+        (0.9, 0.98),
+        1e-9,
+        "bleu",
+        "best",
+    )
     assert (base.decoding.beam_size, base.decoding.length_penalty) == (4, 0.6)
     words = recipe("aspec-jaen-words-base").vocabulary
     # every line is counted: a word seen 5 times may be in any of them
@@ -195,10 +239,22 @@ def test_aspec_is_trained_as_in_the_paper():
 
 
 LDD = {  # pairs to train on, sentences of a batch, warm-up, layers; BL, then LDD_KINDS
-    "multi30k-words": ((29_000, 256, 400, 4), ("30.14", "31.29", "30.49", "30.71", "31.05", "27.80", "29.09")),
-    "iwslt17-ende": ((206_112, 512, 4000, 6), ("26.13", "27.78", "26.16", "26.38", "26.39", "25.10", "25.41")),
-    "iwslt17-enit": ((231_619, 512, 4000, 6), ("27.11", "29.34", "26.13", "25.65", "28.13", "25.23", "25.23")),
-    "iwslt15-enzh": ((107_860, 512, 4000, 6), ("18.31", "20.25", "18.25", "18.85", "19.71", "17.89", "18.05")),
+    "multi30k-words": (
+        (29_000, 256, 400, 4),
+        ("30.14", "31.29", "30.49", "30.71", "31.05", "27.80", "29.09"),
+    ),
+    "iwslt17-ende": (
+        (206_112, 512, 4000, 6),
+        ("26.13", "27.78", "26.16", "26.38", "26.39", "25.10", "25.41"),
+    ),
+    "iwslt17-enit": (
+        (231_619, 512, 4000, 6),
+        ("27.11", "29.34", "26.13", "25.65", "28.13", "25.23", "25.23"),
+    ),
+    "iwslt15-enzh": (
+        (107_860, 512, 4000, 6),
+        ("18.31", "20.25", "18.25", "18.85", "19.71", "17.89", "18.05"),
+    ),
 }
 
 
@@ -209,7 +265,9 @@ def test_labelled_distributions_have_16_heads_in_layer_1_and_8_in_the_others(cor
     assert recipe(f"{corpus}-base").model.heads_of("source") == (8,) * layers
     for kind, figure in zip(LDD_KINDS, reported, strict=True):
         name = f"{corpus}-{kind}"
-        assert variants(name) == [{"name": "dependency_distribution", "kind": kind, "layers": (1,), "heads": 16}]
+        assert variants(name) == [
+            {"name": "dependency_distribution", "kind": kind, "layers": (1,), "heads": 16}
+        ]
         assert recipe(name).model.heads_of("source") == (16, *[8] * (layers - 1))
         assert recipe(name).model.heads_of("target") == (8,) * layers
         assert differences(name, f"{corpus}-base") == {"syntax.variants", "model.encoder_heads"}
@@ -221,10 +279,22 @@ def test_labelled_distributions_are_trained_for_50_epochs_of_the_papers_batches(
     (pairs, sentences, warmup, layers), _ = LDD[corpus]
     base, settings = recipe(f"{corpus}-base"), recipe(f"{corpus}-base").training
     epoch = ceil(pairs / sentences)
-    assert (settings.batch_sentences, settings.max_steps, settings.validate_every) == (sentences, 50 * epoch, epoch)
+    assert (settings.batch_sentences, settings.max_steps, settings.validate_every) == (
+        sentences,
+        50 * epoch,
+        epoch,
+    )
     assert settings.batch_tokens >= sentences * (base.filters.max_pieces + 1)
-    assert (base.model.encoder_layers, base.model.decoder_layers, base.model.dropout) == (layers, layers, 0.1)
-    assert (base.vocabulary.kind, base.vocabulary.min_frequency, base.filters.max_words) == ("word", 2, 256)
+    assert (base.model.encoder_layers, base.model.decoder_layers, base.model.dropout) == (
+        layers,
+        layers,
+        0.1,
+    )
+    assert (base.vocabulary.kind, base.vocabulary.min_frequency, base.filters.max_words) == (
+        "word",
+        2,
+        256,
+    )
     assert (settings.schedule, settings.warmup, settings.best) == ("noam", warmup, "bleu")
     peak = learning_rate(warmup, settings, base.model.model_dim)
     assert peak == pytest.approx(2.2e-3 if warmup == 400 else 7e-4, rel=0.02)
@@ -236,13 +306,19 @@ def test_labelled_distributions_are_trained_for_50_epochs_of_the_papers_batches(
 def test_the_systems_on_multi30k_differ_from_the_plain_model_in_syntax_alone():
     lstms = {name for name in PATHS if recipe(name).model.architecture == "lstm"}
     names = [name for name in PATHS.keys() - lstms if re.match(r"multi30k-(?!words|modern)", name)]
-    # PASCAL and 5 controls; LISA, tags, multi-task; 3 Deps-SAN, 6 of Yang et al., relative; 3 DBSA; 7 LDD; structured
-    # attention; a mixture; distance and kinship masks, and other positions in the tree; a graph network; 3 that read
-    # constituents; UDISCAL; the mixed encoder and parse2seq; 2 with planted trees; 2 diagonals;
-    # 3 with features of words; paths of relations
+    # PASCAL and 5 controls; LISA, tags, multi-task; 3 Deps-SAN, 6 of Yang et al., relative; 3 DBSA;
+    # 7 LDD; structured attention; a mixture; distance and kinship masks, and other positions in the
+    # tree; a graph network; 3 that read constituents; UDISCAL; the mixed encoder and parse2seq; 2
+    # with planted trees; 2 diagonals; 3 with features of words; paths of relations
     assert len(names) == 1 + 6 + 3 + 10 + 3 + 7 + 1 + 1 + 6 + 1 + 3 + 1 + 2 + 2 + 2 + 3 + 1
     for name in names:
-        free = {"syntax.variants", "tasks.parsing", "tasks.mixed", "tasks.mixed_only", "target_parser.model"}
+        free = {
+            "syntax.variants",
+            "tasks.parsing",
+            "tasks.mixed",
+            "tasks.mixed_only",
+            "target_parser.model",
+        }
         if name.startswith(("multi30k-pascal-", "multi30k-lisa-")):
             free |= {"parser.control", "parser.rewire"}
         if name.rpartition("-")[2] in (*LDD_KINDS, "udd"):
@@ -256,7 +332,9 @@ def test_the_systems_on_multi30k_differ_from_the_plain_model_in_syntax_alone():
 
 def test_a_recipe_with_a_supervised_decoder_names_a_parser_of_the_target():
     supervised = [
-        name for name in PATHS if any((v.name, v.side) == ("dbsa", "target") for v in recipe(name).syntax.variants)
+        name
+        for name in PATHS
+        if any((v.name, v.side) == ("dbsa", "target") for v in recipe(name).syntax.variants)
     ]
     assert len(supervised) == 3 + 3
     assert all(recipe(name).target_parser.model == "official" for name in supervised)
@@ -277,7 +355,11 @@ def test_a_control_of_pascal_differs_in_its_trees_alone(control, key, value):
 def test_a_corpus_without_a_test_set_is_judged_by_the_bleu_of_its_validations():
     for name in ("tanaka-enja-base", "tanaka-enja-pascal"):
         settings = recipe(name).training
-        assert (settings.best, settings.use, recipe(name).evaluation.tokenize) == ("bleu", "best", "none")
+        assert (settings.best, settings.use, recipe(name).evaluation.tokenize) == (
+            "bleu",
+            "best",
+            "none",
+        )
     assert differences("tanaka-enja-pascal", "tanaka-enja-base") == {"syntax.variants"}
 
 
@@ -312,11 +394,17 @@ def test_a_paper_that_trained_on_words_is_tokenized_from_raw_text_and_scored_on_
 
 def test_a_recipe_that_scores_without_a_tokenizer_says_that_it_scores_tokens():
     for name in PATHS:
-        assert (recipe(name).evaluation.tokenize == "none") == (recipe(name).evaluation.on == "tokens"), name
+        assert (recipe(name).evaluation.tokenize == "none") == (
+            recipe(name).evaluation.on == "tokens"
+        ), name
     # statmt's preprocessed text: trained on as it comes, scored as text
     for name in ("wmt17-ende-base", "wmt18-entr-base"):
         found = recipe(name)
-        assert (found.text.already_cut, found.text.escape, found.evaluation.on) == (True, True, "text")
+        assert (found.text.already_cut, found.text.escape, found.evaluation.on) == (
+            True,
+            True,
+            "text",
+        )
 
 
 @pytest.mark.parametrize("corpus", ["multi30k", "controlled"])
@@ -328,11 +416,15 @@ def test_the_modern_transformers_differ_in_the_parts_of_the_network_alone(corpus
     assert differences(pascal, base) == {"syntax.variants"}
     assert variants(pascal) == variants(f"{corpus}-pascal")
     # the products of both sub-layers have nearly as many weights
-    assert 3 * recipe(base).model.feedforward_dim == pytest.approx(2 * recipe(plain).model.feedforward_dim, rel=0.02)
+    assert 3 * recipe(base).model.feedforward_dim == pytest.approx(
+        2 * recipe(plain).model.feedforward_dim, rel=0.02
+    )
 
 
 def test_the_mixed_encoder_differs_from_its_base_in_its_text_alone():
     for name in (name for name in PATHS if name.endswith(("-mixed", "-parse2seq"))):
         corpus = name.rpartition("-")[0]
         base = f"{corpus}-tiny" if corpus == "multi30k" else f"{corpus}-base"
-        assert differences(name, base) == {"tasks.mixed"} | ({"tasks.mixed_only"} if "parse2seq" in name else set())
+        assert differences(name, base) == {"tasks.mixed"} | (
+            {"tasks.mixed_only"} if "parse2seq" in name else set()
+        )

@@ -1,9 +1,10 @@
 """The systems are as large as table 1 of the Deps-SAN paper says (Peng et al., 2022; IWSLT14).
 
-Its counts, in millions and cut off after two decimals, follow from these assumptions: size `base`; 60,000 joint pieces;
-one table for source, target and output; localness in encoder layers 1 to 3, its vectors of head size with biases and
-shared by the heads; context in all six encoder layers, without biases; relative positions on both sides with
-reach 16 and one table for scores and values, shared by the heads.
+Its counts, in millions and cut off after two decimals, follow from these assumptions: size `base`;
+60,000 joint pieces; one table for source, target and output; localness in encoder layers 1 to 3,
+its vectors of head size with biases and shared by the heads; context in all six encoder layers,
+without biases; relative positions on both sides with reach 16 and one table for scores and values,
+shared by the heads.
 """
 
 import pytest
@@ -24,7 +25,10 @@ PUBLISHED = {
     "context global": ([{"name": "context", "kind": "global"}], 74.90),
     "context deep": ([{"name": "context", "kind": "deep"}], 74.98),
     "context deep_global": ([{"name": "context", "kind": "deep_global"}], 75.03),
-    "relative": ([{"name": "relative", "side": side, "shared": True} for side in ("source", "target")], 74.88),
+    "relative": (
+        [{"name": "relative", "side": side, "shared": True} for side in ("source", "target")],
+        74.88,
+    ),
 }
 """Variants of the recipe, and millions of parameters."""
 

@@ -18,7 +18,13 @@ from synmt.syntax.parse import Arcs, Parse, flat_parse
 
 pytestmark = pytest.mark.journey
 
-LINES = ["The monkey eats a banana.", "", "A dog \u2028 sees 🙈 שלום. It can't.", "\t", "The monkey eats a banana."]
+LINES = [
+    "The monkey eats a banana.",
+    "",
+    "A dog \u2028 sees 🙈 שלום. It can't.",
+    "\t",
+    "The monkey eats a banana.",
+]
 
 
 class Counting:
@@ -79,7 +85,9 @@ def test_trees_with_and_without_arcs_have_different_files():
 
 def test_a_cached_line_is_not_parsed_again_except_by_another_parser():
     parser = Counting()
-    assert CachedParser(parser).parse(["a b", "c", "a b"]) == [flat_parse(line) for line in ("a b", "c", "a b")]
+    assert CachedParser(parser).parse(["a b", "c", "a b"]) == [
+        flat_parse(line) for line in ("a b", "c", "a b")
+    ]
     CachedParser(parser).parse(["c", "d", "a b"])
     assert parser.asked == ["a b", "c", "d"]
     other = Counting("other")
@@ -90,7 +98,9 @@ def test_a_cached_line_is_not_parsed_again_except_by_another_parser():
 def test_a_failed_line_is_parsed_and_reported_again():
     parser, reported = Counting(), []
     for _ in range(2):
-        CachedParser(parser).parse(["x", "odd", "y", "odd"], on_failure=lambda *args: reported.append(args))
+        CachedParser(parser).parse(
+            ["x", "odd", "y", "odd"], on_failure=lambda *args: reported.append(args)
+        )
     assert reported == [(1, "odd: odd"), (3, "odd: odd")] * 2
     assert parser.asked == ["x", "odd", "y", "odd"]
 
@@ -111,9 +121,15 @@ def trees(seed):
     line = " ".join("abcdefgh"[:words])
     flat = flat_parse(line)
     count = int(random.integers(1, 20))
-    columns = np.sort(random.integers(0, words, count)), random.integers(0, words, count), random.integers(0, 3, count)
+    columns = (
+        np.sort(random.integers(0, words, count)),
+        random.integers(0, words, count),
+        random.integers(0, 3, count),
+    )
     arcs = Arcs(*columns, random.random(count, dtype=np.float32), ("nsubj", "a:b", "ü"))
-    return line, Parse(flat.words, flat.spans, random.integers(0, words, words), ["x"] * words, ["_"] * words, arcs)
+    return line, Parse(
+        flat.words, flat.spans, random.integers(0, words, words), ["x"] * words, ["_"] * words, arcs
+    )
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -129,7 +145,9 @@ def test_damaged_bytes_are_not_a_tree(seed):
     tree = encode_parse(parse, line)
     random = np.random.default_rng(seed)
     place = int(random.integers(len(tree)))
-    damaged = tree[:place] + bytes([tree[place] ^ (1 << int(random.integers(8)))]) + tree[place + 1 :]
+    damaged = (
+        tree[:place] + bytes([tree[place] ^ (1 << int(random.integers(8)))]) + tree[place + 1 :]
+    )
     assert decode_parse(damaged, line) in (None, parse)
     assert decode_parse(tree[:place], line) is None
 
@@ -153,13 +171,17 @@ def test_a_damaged_entry_is_parsed_again():
 
 def test_the_oldest_trees_are_deleted_first():
     parser = Counting()
-    lines = [f"{number} " + " ".join(f"w{number * 7 + k}" for k in range(200)) for number in range(300)]
+    lines = [
+        f"{number} " + " ".join(f"w{number * 7 + k}" for k in range(200)) for number in range(300)
+    ]
     largest = 40 << 10
     for first in range(0, 300, 20):
         CachedParser(parser, max_bytes=largest).parse(lines[first : first + 20])
     cached = CachedParser(parser, max_bytes=largest)
     with sqlite3.connect(cached.path) as database:
-        size, pages = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "page_count"))
+        size, pages = (
+            database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "page_count")
+        )
     database.close()
     assert size * pages < 3 * largest
     parser.asked.clear()
@@ -171,7 +193,9 @@ def test_the_oldest_trees_are_deleted_first():
 NOT_A_DATABASE = b"not a database, and long enough to be detected" * 30
 
 
-@pytest.mark.parametrize("make", [lambda path: path.write_bytes(NOT_A_DATABASE), Path.mkdir], ids=["broken", "folder"])
+@pytest.mark.parametrize(
+    "make", [lambda path: path.write_bytes(NOT_A_DATABASE), Path.mkdir], ids=["broken", "folder"]
+)
 def test_a_cache_that_cannot_be_used_is_logged_once_and_changes_nothing(make, caplog):
     parser = Counting()
     cached = CachedParser(parser)
@@ -223,7 +247,9 @@ for first in range(0, 60, 3):
 
 def test_processes_write_at_once():
     running = [python(WRITER) for _ in range(3)]
-    assert [(process.communicate(timeout=60)[0], process.returncode) for process in running] == [(b"", 0)] * 3
+    assert [(process.communicate(timeout=60)[0], process.returncode) for process in running] == [
+        (b"", 0)
+    ] * 3
     parser = Counting()
     CachedParser(parser).parse([f"line {number}" for number in range(60)])
     assert parser.asked == []

@@ -42,7 +42,9 @@ def with_failures(parser, lines):
 
 def assert_is_a_tree(parse, line):
     assert [line[start:end] for start, end in parse.spans] == parse.words
-    assert [word for word, parent in enumerate(parse.parents) if word == parent] == [parse.relations.index("root")]
+    assert [word for word, parent in enumerate(parse.parents) if word == parent] == [
+        parse.relations.index("root")
+    ]
     assert is_tree(parse.parents)
     assert len(parse.relations) == len(parse.tags) == len(parse.words)
 
@@ -87,7 +89,13 @@ def test_one_line_gives_one_tree_on_its_own_characters(parser, line):
 
 
 def test_lines_of_whitespace_have_no_words(parser):
-    assert [len(parse) for parse in parser.parse(["", "   ", "\t\u2028\x85", "\x00\x07", "a"])] == [0, 0, 0, 0, 1]
+    assert [len(parse) for parse in parser.parse(["", "   ", "\t\u2028\x85", "\x00\x07", "a"])] == [
+        0,
+        0,
+        0,
+        0,
+        1,
+    ]
     assert parser.parse([]) == []
 
 
@@ -122,7 +130,9 @@ def test_a_long_run_without_whitespace_gets_a_flat_tree_and_a_reason(parser):
     assert failures == [(0, "1,000 or more characters without whitespace")]
 
 
-@pytest.mark.parametrize("error", [MemoryError("none left"), RuntimeError("CUDA out of memory"), ValueError("odd")])
+@pytest.mark.parametrize(
+    "error", [MemoryError("none left"), RuntimeError("CUDA out of memory"), ValueError("odd")]
+)
 def test_a_failing_batch_is_halved_until_one_line_is_left_and_that_one_is_flat(monkeypatch, error):
     sizes = []
 
@@ -135,7 +145,13 @@ def test_a_failing_batch_is_halved_until_one_line_is_left_and_that_one_is_flat(m
     parser = StanzaParser("en", device="cpu")
     monkeypatch.setattr(parser, "_run", analyse)
     parses, failures = with_failures(parser, ["a", "b", "poison line", "c", "poison line"])
-    assert [parse.words for parse in parses] == [["a"], ["b"], ["poison", "line"], ["c"], ["poison", "line"]]
+    assert [parse.words for parse in parses] == [
+        ["a"],
+        ["b"],
+        ["poison", "line"],
+        ["c"],
+        ["poison", "line"],
+    ]
     assert sizes[0] == 4
     assert [index for index, _ in failures] == [2, 4]
     assert str(error) in failures[0][1]
@@ -186,7 +202,8 @@ def test_batches_have_lines_of_similar_length_and_long_lines_are_alone():
 
 
 def test_the_faster_search_finds_the_best_tree_with_one_root():
-    # all 4 ** 3 = 64 trees of four words with one root, each scored; peaked and flat scores, so that every path is used
+    # all 4 ** 3 = 64 trees of four words with one root, each scored; peaked and flat scores, so
+    # that every path is used
     from stanza.models.common.chuliu_edmonds import chuliu_edmonds_one_root
 
     generator = np.random.default_rng(0)
@@ -198,7 +215,10 @@ def test_the_faster_search_finds_the_best_tree_with_one_root():
         heads = best_tree(scores)
         assert np.array_equal(scores, before)
         assert heads.tolist() == chuliu_edmonds_one_root(scores.copy()).tolist()
-        best = max(trees, key=lambda tree: sum(scores[word, head] for word, head in enumerate(tree, start=1)))
+        best = max(
+            trees,
+            key=lambda tree: sum(scores[word, head] for word, head in enumerate(tree, start=1)),
+        )
         assert heads[1:].tolist() == best
     tables[:, np.arange(5), np.arange(5)] = -np.inf
     _, is_tree = greedy_trees(tables, np.ones((200, 5), dtype=bool))
@@ -214,7 +234,9 @@ def test_the_greedy_trees_of_sentences_do_not_depend_on_their_padding():
     scores[~np.broadcast_to(real[:, None], scores.shape)] = -np.inf
     heads, is_tree = greedy_trees(scores, real)
     for row, tree, found, length in zip(scores, is_tree, heads, lengths, strict=True):
-        [alone], [alone_is_tree] = greedy_trees(row[None, :length, :length], np.ones((1, length), dtype=bool))
+        [alone], [alone_is_tree] = greedy_trees(
+            row[None, :length, :length], np.ones((1, length), dtype=bool)
+        )
         assert (found[:length].tolist(), tree) == (alone.tolist(), alone_is_tree)
 
 
@@ -250,7 +272,9 @@ def test_the_identity_has_the_hashes_of_files_and_does_not_depend_on_their_folde
     elsewhere = StanzaParser("en", model=str(tmp_path / "copy"), device="cpu")
     assert elsewhere.fingerprint == parser.fingerprint
     assert len(parser.fingerprint) == 12
-    assert set(parser.identity["files"]) == {f"en/{part}/compact.pt" for part in ("tokenize", "pos", "depparse")}
+    assert set(parser.identity["files"]) == {
+        f"en/{part}/compact.pt" for part in ("tokenize", "pos", "depparse")
+    }
     again = StanzaParser.from_identity(json.loads(json.dumps(elsewhere.identity)), device="cpu")
     assert (again.fingerprint, again.model) == (parser.fingerprint, str(tmp_path / "copy"))
     shutil.rmtree(tmp_path / "copy")
@@ -264,16 +288,35 @@ def test_the_identity_is_that_of_the_loaded_files_and_needs_no_loading(parser, m
     parser.parse(["a"])
     loaded = {value for key, value in parser._pipeline.config.items() if key.endswith("_path")}
     assert loaded == {str(stanza_models.COMPACT / name) for name in parser.identity["files"]}
-    monkeypatch.setattr(stanza, "Pipeline", lambda *args, **options: pytest.fail("loaded the models"))
+    monkeypatch.setattr(
+        stanza, "Pipeline", lambda *args, **options: pytest.fail("loaded the models")
+    )
     assert StanzaParser("en", device="cpu").fingerprint == parser.fingerprint
 
 
 def test_the_identity_has_the_files_that_models_of_an_alias_depend_on(tmp_path):
     model = {"best": {"dependencies": [{"model": "pretrain", "package": "words"}]}}
-    packages = {"default": {"tokenize": "best", "mwt": "best", "pos": "best", "depparse": "best", "lemma": "identity"}}
-    german = {"tokenize": {"best": {}}, "mwt": {"best": {}}, "pos": model, "depparse": model, "packages": packages}
+    packages = {
+        "default": {
+            "tokenize": "best",
+            "mwt": "best",
+            "pos": "best",
+            "depparse": "best",
+            "lemma": "identity",
+        }
+    }
+    german = {
+        "tokenize": {"best": {}},
+        "mwt": {"best": {}},
+        "pos": model,
+        "depparse": model,
+        "packages": packages,
+    }
     (tmp_path / "resources.json").write_text(json.dumps({"de": german, "german": {"alias": "de"}}))
-    names = [f"de/{part}.pt" for part in ("depparse/best", "mwt/best", "pos/best", "pretrain/words", "tokenize/best")]
+    names = [
+        f"de/{part}.pt"
+        for part in ("depparse/best", "mwt/best", "pos/best", "pretrain/words", "tokenize/best")
+    ]
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("weights")
@@ -284,7 +327,10 @@ def test_the_identity_has_the_files_that_models_of_an_alias_depend_on(tmp_path):
         _ = StanzaParser("de", model=str(tmp_path)).identity
     # `best` is the name of some models, but not of a lemmatizer
     for package in ("nosuch", "best"):
-        with pytest.raises(UsageError, match=rf"has no package '{package}' for the language 'de'\. Packages: default"):
+        with pytest.raises(
+            UsageError,
+            match=rf"has no package '{package}' for the language 'de'\. Packages: default",
+        ):
             _ = StanzaParser("de", model=str(tmp_path), package=package).identity
 
 
@@ -294,20 +340,27 @@ def test_a_stanza_with_other_internals_is_refused(monkeypatch, version):
 
     monkeypatch.setattr(stanza, "__version__", version)
     for use in (lambda parser: parser.fingerprint, lambda parser: parser.parse(["a"])):
-        with pytest.raises(SynmtError, match=rf"Stanza {version} is not supported.*Stanza 1\.15.*pip install"):
+        with pytest.raises(
+            SynmtError, match=rf"Stanza {version} is not supported.*Stanza 1\.15.*pip install"
+        ):
             use(StanzaParser("en", device="cpu"))
 
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("stanza.models.depparse.model", "chuliu_edmonds_one_root"), ("stanza.pipeline.depparse_processor", "DataLoader")],
+    [
+        ("stanza.models.depparse.model", "chuliu_edmonds_one_root"),
+        ("stanza.pipeline.depparse_processor", "DataLoader"),
+    ],
 )
 def test_a_stanza_without_a_part_that_synmt_replaces_is_refused(monkeypatch, module, name):
     parser = StanzaParser("en", device="cpu", arcs=True)
     parser._direct = None
     parser.parse(["a"])
     monkeypatch.delattr(f"{module}.{name}")
-    with pytest.raises(SynmtError, match=rf"Stanza 1\.15.* is not supported: {module} has no '{name}'"):
+    with pytest.raises(
+        SynmtError, match=rf"Stanza 1\.15.* is not supported: {module} has no '{name}'"
+    ):
         parser.parse(["a"])
 
 
@@ -324,22 +377,34 @@ def test_an_unknown_parser_is_refused():
 
 
 def test_a_language_without_compact_model_is_refused_with_the_languages_that_have_one():
-    with pytest.raises(UsageError, match=r"'xx'.*ship with synmt: en.*--parser official.*parser.model=official"):
+    with pytest.raises(
+        UsageError, match=r"'xx'.*ship with synmt: en.*--parser official.*parser.model=official"
+    ):
         StanzaParser("xx", model="compact")
 
 
 @pytest.mark.parametrize("model", ["compact", "official"])
-@pytest.mark.parametrize(("name", "code"), [("english", "en"), ("German", "de"), ("ancient greek", "grc")])
-def test_the_error_for_the_name_of_a_language_suggests_its_code(monkeypatch, tmp_path, model, name, code):
+@pytest.mark.parametrize(
+    ("name", "code"), [("english", "en"), ("German", "de"), ("ancient greek", "grc")]
+)
+def test_the_error_for_the_name_of_a_language_suggests_its_code(
+    monkeypatch, tmp_path, model, name, code
+):
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
-    with pytest.raises(UsageError, match=f"'{name}' is the name of a language, not its code. Did you mean '{code}'"):
+    with pytest.raises(
+        UsageError, match=f"'{name}' is the name of a language, not its code. Did you mean '{code}'"
+    ):
         StanzaParser(name, model=model)
 
 
-def test_offline_nothing_is_downloaded_and_a_missing_model_says_how_to_get_it(monkeypatch, tmp_path):
+def test_offline_nothing_is_downloaded_and_a_missing_model_says_how_to_get_it(
+    monkeypatch, tmp_path
+):
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
-    monkeypatch.setattr("urllib.request.urlopen", lambda *args, **options: pytest.fail("went to the network"))
+    monkeypatch.setattr(
+        "urllib.request.urlopen", lambda *args, **options: pytest.fail("went to the network")
+    )
     with pytest.raises(SynmtError, match=r"SYNMT_OFFLINE forbids the network") as error:
         StanzaParser("fr", model="official", download=True)
     copied = f"copy resources.json and the folder fr from there to {tmp_path}"
@@ -366,7 +431,12 @@ def test_trees_are_those_of_a_plain_pipeline_called_line_by_line(parser, data_fo
 
     lines = list(read_lines(data_folder / "multi30k" / "val.en.gz"))[:100]
     with isolated():
-        options = {"download_method": None, "tokenize_no_ssplit": True, "device": "cpu", "verbose": False}
+        options = {
+            "download_method": None,
+            "tokenize_no_ssplit": True,
+            "device": "cpu",
+            "verbose": False,
+        }
         pipeline = stanza.Pipeline("en", dir=str(stanza_models.COMPACT), **options)
         documents = [pipeline(line) for line in lines]
     same = total = 0

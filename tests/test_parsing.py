@@ -1,4 +1,5 @@
-"""Files of trees: whole or not at all, resumed after any interruption, the same with any number of workers."""
+"""Files of trees: whole or not at all, resumed after any interruption, the same with any number of
+workers."""
 
 import gzip
 import io
@@ -57,7 +58,14 @@ class FlatParser:
         return [flat_parse(line) for line in lines]
 
 
-LINES = [f"line {number % 7} of {number}" for number in range(23)] + ["", "dup", "x\u2028y\x85z", "dup", "poison", " "]
+LINES = [f"line {number % 7} of {number}" for number in range(23)] + [
+    "",
+    "dup",
+    "x\u2028y\x85z",
+    "dup",
+    "poison",
+    " ",
+]
 LINES += ["dup", "poison", "line 0 of 0", "the end"]
 
 
@@ -69,7 +77,11 @@ def source(tmp_path):
 
 
 def run(source, target, parser=None, **options):
-    return list(parse_file(source, target, parser or FlatParser(), **{"shard_lines": 4, "workers": 1, **options}))
+    return list(
+        parse_file(
+            source, target, parser or FlatParser(), **{"shard_lines": 4, "workers": 1, **options}
+        )
+    )
 
 
 def assert_refused(message, *arguments, **options):
@@ -86,7 +98,11 @@ def interrupt(source, target, shards):
 
 
 def everything(folder, name):
-    return {path.name.removeprefix(name): path.read_bytes() for path in folder.iterdir() if path.name.startswith(name)}
+    return {
+        path.name.removeprefix(name): path.read_bytes()
+        for path in folder.iterdir()
+        if path.name.startswith(name)
+    }
 
 
 def test_every_line_has_its_tree_in_its_place(source, tmp_path):
@@ -95,14 +111,19 @@ def test_every_line_has_its_tree_in_its_place(source, tmp_path):
     assert [step.state for step in steps] == ["parsed"] * 9 + ["finished"]
     assert sum(step.lines for step in steps[:-1]) == steps[-1].lines == len(LINES) == 33
     text = (tmp_path / "a.conllu").read_text(encoding="utf-8")
-    assert [line for line in text.split("\n") if line.startswith("# line")] == [f"# line = {n}" for n in range(1, 34)]
+    assert [line for line in text.split("\n") if line.startswith("# line")] == [
+        f"# line = {n}" for n in range(1, 34)
+    ]
 
 
 def test_the_summary_says_what_was_made_from_what(source, tmp_path):
     run(source, tmp_path / "a.conllu")
     summary = read_summary(tmp_path / "a.conllu")
     assert summary is not None
-    assert (summary.parser, summary.fingerprint) == ({"backend": "flat", "name": "flat"}, "00000000flat")
+    assert (summary.parser, summary.fingerprint) == (
+        {"backend": "flat", "name": "flat"},
+        "00000000flat",
+    )
     assert (summary.lines, summary.failures) == (33, 2)
     assert summary.words == sum(len(flat_parse(line)) for line in LINES)
     failures = (tmp_path / "a.conllu.failures.jsonl").read_text().splitlines()
@@ -137,12 +158,19 @@ def test_repeated_lines_have_the_arcs_of_the_first_time(source, tmp_path, worker
 def test_recent_lines_are_dropped_in_the_same_order_when_shards_are_joined(monkeypatch, tmp_path):
     # a memory of three lines, lines that come again after 1 to 6 others
     monkeypatch.setattr("synmt.parsing.shards._RECENT_LINES", 3)
-    lines = [f"line {number * number % 11 % 5 + number // 30}" for number in range(120)] + ["", " ", "", " "]
+    lines = [f"line {number * number % 11 % 5 + number // 30}" for number in range(120)] + [
+        "",
+        " ",
+        "",
+        " ",
+    ]
     shards = list(shards_of(lines, 7))
     assert sum(sum(shard.repeated) for shard in shards) not in (0, len(lines))
     for shard in shards:
         parse_shard(FlatParser(), shard).write(tmp_path)
-    (tmp_path / "all.conllu").write_text("".join(block.text for block in join_shards(tmp_path, len(shards))))
+    (tmp_path / "all.conllu").write_text(
+        "".join(block.text for block in join_shards(tmp_path, len(shards)))
+    )
     assert list(read_parses(tmp_path / "all.conllu", lines)) == [flat_parse(line) for line in lines]
 
 
@@ -161,7 +189,9 @@ def test_gzipped_trees_do_not_depend_on_the_time(source, tmp_path):
     run(source, tmp_path / "a.conllu.gz")
     run(source, tmp_path / "b.conllu.gz")
     assert (tmp_path / "a.conllu.gz").read_bytes() == (tmp_path / "b.conllu.gz").read_bytes()
-    assert len(gzip.decompress((tmp_path / "a.conllu.gz").read_bytes()).decode().split("\n\n")) == 34
+    assert (
+        len(gzip.decompress((tmp_path / "a.conllu.gz").read_bytes()).decode().split("\n\n")) == 34
+    )
 
 
 def test_workers_give_the_same_files_as_one_process(source, tmp_path):
@@ -185,7 +215,10 @@ def test_ctrl_c_leaves_the_finished_shards(tmp_path):
     (tmp_path / "text").write_text("a\nb\nstop\n")
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "text", tmp_path / "out", shard_lines=1)
-    assert sorted(path.name for path in (tmp_path / "out.parts").glob("*.json")) == ["000001.json", "000002.json"]
+    assert sorted(path.name for path in (tmp_path / "out.parts").glob("*.json")) == [
+        "000001.json",
+        "000002.json",
+    ]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -199,7 +232,9 @@ def test_a_killed_run_continues_and_ends_with_the_same_files(source, tmp_path, w
     )
     (tmp_path / "go.py").write_text(script)
     started = [sys.executable, str(tmp_path / "go.py"), str(source), str(tmp_path / "killed")]
-    process = subprocess.Popen(started, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True)
+    process = subprocess.Popen(
+        started, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True
+    )
     wait_until(lambda: len(list((tmp_path / "killed.parts").glob("*.json"))) >= 2)
     process.kill()
     process.wait()
@@ -229,7 +264,11 @@ def group_lives(group):
 def test_a_worker_that_is_killed_is_a_message(tmp_path):
     (tmp_path / "text").write_text("a\nb\nkill\nc\n")
     assert_refused(
-        r"worker process was killed.*--workers 1", tmp_path / "text", tmp_path / "out", shard_lines=1, workers=2
+        r"worker process was killed.*--workers 1",
+        tmp_path / "text",
+        tmp_path / "out",
+        shard_lines=1,
+        workers=2,
     )
 
 
@@ -249,10 +288,14 @@ def test_a_finished_file_is_not_made_again(source, tmp_path):
     assert parser.asked == []
 
 
-def test_a_file_of_another_parser_another_text_or_another_program_is_overwritten_on_request_only(source, tmp_path):
+def test_a_file_of_another_parser_another_text_or_another_program_is_overwritten_on_request_only(
+    source, tmp_path
+):
     target = tmp_path / "a"
     run(source, target)
-    assert_refused(r"a: was made by another parser.*--overwrite", source, target, FlatParser("other"))
+    assert_refused(
+        r"a: was made by another parser.*--overwrite", source, target, FlatParser("other")
+    )
     run(source, target, FlatParser("other"), overwrite=True)
     assert read_summary(target).parser["name"] == "other"
     source.write_text("something else\n")
@@ -260,7 +303,12 @@ def test_a_file_of_another_parser_another_text_or_another_program_is_overwritten
     run(source, target, FlatParser("other"), overwrite=True)
     assert not (tmp_path / "a.failures.jsonl").exists()
     target.write_text("changed")
-    assert_refused(r"was changed after `synmt parse` made it.* or remove it, as", source, target, FlatParser("other"))
+    assert_refused(
+        r"was changed after `synmt parse` made it.* or remove it, as",
+        source,
+        target,
+        FlatParser("other"),
+    )
     (tmp_path / "mine").write_text("precious")
     assert_refused(r"is not a finished file of `synmt parse`", source, tmp_path / "mine")
     assert (tmp_path / "mine").read_text() == "precious"
@@ -269,7 +317,9 @@ def test_a_file_of_another_parser_another_text_or_another_program_is_overwritten
 def test_shards_of_two_parsers_are_never_mixed(source, tmp_path):
     interrupt(source, tmp_path / "a", 1)
     other = FlatParser("other")
-    assert_refused(r"a.parts: contains trees of another parser.*--overwrite", source, tmp_path / "a", other)
+    assert_refused(
+        r"a.parts: contains trees of another parser.*--overwrite", source, tmp_path / "a", other
+    )
     assert "kept" not in [step.state for step in run(source, tmp_path / "a", other, overwrite=True)]
 
 
@@ -295,7 +345,9 @@ def test_a_text_is_not_overwritten_by_its_trees(source):
 
 def test_what_is_not_of_synmt_stays_where_the_summary_and_the_shards_would_be(source, tmp_path):
     (tmp_path / "a.json").write_text("{}")
-    assert_refused(r"a\.json: exists, and is not a finished file.*--overwrite", source, tmp_path / "a")
+    assert_refused(
+        r"a\.json: exists, and is not a finished file.*--overwrite", source, tmp_path / "a"
+    )
     (tmp_path / "b.parts").mkdir()
     (tmp_path / "b.parts" / "000001").write_text("mine")
     for overwrite in (False, True):
@@ -315,16 +367,24 @@ def test_the_shards_of_a_run_that_was_killed_at_its_start_are_no_obstacle(source
 
 def test_a_pipe_in_place_of_the_output_is_refused(source, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    assert_refused(r"pipe: the output is not a file.*redirect standard output", source, tmp_path / "pipe")
+    assert_refused(
+        r"pipe: the output is not a file.*redirect standard output", source, tmp_path / "pipe"
+    )
 
 
 def test_an_output_with_another_compression_is_refused_before_any_work(source, tmp_path):
-    assert_refused("outputs are compressed with gzip only. Let the name end in .gz", source, tmp_path / "a.conllu.xz")
+    assert_refused(
+        "outputs are compressed with gzip only. Let the name end in .gz",
+        source,
+        tmp_path / "a.conllu.xz",
+    )
     assert not (tmp_path / "a.conllu.xz.parts").exists()
 
 
 @pytest.mark.parametrize("name", [".", "", "taken"])
-def test_a_folder_in_place_of_the_output_is_refused_before_any_work(source, tmp_path, monkeypatch, name):
+def test_a_folder_in_place_of_the_output_is_refused_before_any_work(
+    source, tmp_path, monkeypatch, name
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").mkdir()
     with pytest.raises(UsageError, match=r"the output is a folder, not a file\. Name a file in it"):
@@ -365,12 +425,16 @@ def test_a_stream_gives_the_first_tree_before_the_last_line_comes():
 
 def test_a_stream_names_failures_and_bytes_that_are_not_utf8_by_the_number_of_the_line(caplog):
     list(parse_stream(io.BufferedReader(io.BytesIO(b"a\npoison\n")), FlatParser()))
-    assert caplog.messages == ["line 2 could not be parsed in one piece; using a flat or joined tree: poisoned"]
+    assert caplog.messages == [
+        "line 2 could not be parsed in one piece; using a flat or joined tree: poisoned"
+    ]
     with pytest.raises(SynmtError, match=r"standard input: line 2 is not UTF-8"):
         list(parse_stream(io.BufferedReader(io.BytesIO(b"a\n\xff\n")), FlatParser()))
 
 
-@pytest.mark.parametrize(("lines", "asked", "used"), [(8, None, 1), (12, None, 2), (12, 5, 3), (8, 2, 2)])
+@pytest.mark.parametrize(
+    ("lines", "asked", "used"), [(8, None, 1), (12, None, 2), (12, 5, 3), (8, 2, 2)]
+)
 def test_the_end_of_parsing_tells_how_many_processes_parsed(lines, asked, used, tmp_path):
     source = tmp_path / "text"
     source.write_text("".join(f"{number} a\n" for number in range(lines)))

@@ -1,4 +1,5 @@
-"""PASCAL against a slow loop written from the paper's equation, and parent ignoring against its rate."""
+"""PASCAL against a slow loop written from the paper's equation, and parent ignoring against its
+rate."""
 
 import math
 
@@ -22,16 +23,20 @@ def parents_of_monkey():
 
 
 def slow_middles(parse, word_of):
-    """p_t: the mean position of the pieces of the parent of piece t's word; specials their own position."""
+    """p_t: the mean position of the pieces of the parent of piece t's word; specials their own
+    position."""
     middles = []
     for position, word in enumerate(word_of):
-        pieces = [j for j, owner in enumerate(word_of) if word >= 0 and owner == parse.parents[word]]
+        pieces = [
+            j for j, owner in enumerate(word_of) if word >= 0 and owner == parse.parents[word]
+        ]
         middles.append(sum(pieces) / len(pieces) if pieces else position)
     return middles
 
 
 def slow_pascal(terms, sentences, variance, combine, shape):
-    """N = (q · k / √d) · D with D_tj = exp(-(j - p_t)² / 2σ²) / √(2πσ²), softmax, values; without padding."""
+    """N = (q · k / √d) · D with D_tj = exp(-(j - p_t)² / 2σ²) / √(2πσ²), softmax, values; without
+    padding."""
     middles = [slow_middles(*sentence) for sentence in sentences]
 
     def score(b, h, t, j):
@@ -67,7 +72,8 @@ def test_parent_only_takes_both_pieces_around_a_middle():
 @pytest.mark.journey
 @pytest.mark.parametrize("variance", [1, 4, 25])
 @pytest.mark.parametrize(
-    ("combine", "shape"), [("multiply", "gaussian"), ("add", "gaussian"), ("multiply", "parent_only")]
+    ("combine", "shape"),
+    [("multiply", "gaussian"), ("add", "gaussian"), ("multiply", "parent_only")],
 )
 def test_pascal_equals_loops_over_the_equation_on_random_trees(variance, combine, shape):
     trees = random_trees(variance)
@@ -103,7 +109,9 @@ def test_parent_ignoring_has_its_rate_per_sentence_head_and_row():
     assert not torch.equal(ignored[:, 0], ignored[:, 1])
     assert not torch.equal(ignored[0], ignored[1])
     kept = factor[~ignored]  # (rows, T)
-    torch.testing.assert_close(kept, gaussian(signal["parent_middle"][:1], 1.0)[0, :1].expand(len(kept), -1))
+    torch.testing.assert_close(
+        kept, gaussian(signal["parent_middle"][:1], 1.0)[0, :1].expand(len(kept), -1)
+    )
 
 
 def ignoring_all(**options):
@@ -128,7 +136,10 @@ def test_heads_beyond_those_of_pascal_are_plain():
     attention, other = scaled.encoder[0].self_attention, plain.encoder[0].self_attention
     x = torch.randn(2, batch.source.ids.size(1), 16)
     seen = {}
-    for name, module, syntax in (("plain", other, None), ("pascal", attention, Syntax(batch.source_signals))):
+    for name, module, syntax in (
+        ("plain", other, None),
+        ("pascal", attention, Syntax(batch.source_signals)),
+    ):
         module.output = torch.nn.Identity()
         seen[name] = module(x, batch.source.mask[:, None, None], syntax)
     torch.testing.assert_close(seen["plain"][..., 8:], seen["pascal"][..., 8:])

@@ -1,11 +1,19 @@
-"""Relations along paths (Cai & Lam, 2020) against loops over the equation and torch's GRU; label paths by hand."""
+"""Relations along paths (Cai & Lam, 2020) against loops over the equation and torch's GRU; label
+paths by hand."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
-from attending import assert_same_with_gradients, random_terms, random_trees, read, slow_attend, with_eos
+from attending import (
+    assert_same_with_gradients,
+    random_terms,
+    random_trees,
+    read,
+    slow_attend,
+    with_eos,
+)
 from small import (
     MONKEY,
     MONKEY_WORD_OF,
@@ -36,7 +44,8 @@ ITSELF, FAR, NONE = (DOWN + len(KNOWN) + 1 + number for number in range(3))
 
 
 def number(relation):
-    """Number a relation of KNOWN from 0, without its subtype if the whole name is not there; 71 for others."""
+    """Number a relation of KNOWN from 0, without its subtype if the whole name is not there; 71 for
+    others."""
     for name in (relation, relation.split(":")[0]):
         if name in KNOWN:
             return KNOWN.index(name)
@@ -54,7 +63,9 @@ def slow_path(parse, key, query, longest=8):
         ways.append([word])
         while parse.parents[ways[-1][-1]] != ways[-1][-1]:
             ways[-1].append(int(parse.parents[ways[-1][-1]]))
-    rising, sinking = ([word for word in way if word not in other] for way, other in (ways, ways[::-1]))
+    rising, sinking = (
+        [word for word in way if word not in other] for way, other in (ways, ways[::-1])
+    )
     path = [UP + number(parse.relations[word]) for word in rising]
     path += [DOWN + number(parse.relations[word]) for word in reversed(sinking)]
     return path if len(path) <= longest else [FAR]
@@ -139,11 +150,15 @@ def test_paths_are_read_as_by_the_gru_of_torch(layers, dropout):
     paths[0, :3] = paths[1, :3]
     paths[3, 1:5] = paths[4, 1:5]
     embedded = torch.nn.functional.embedding(paths, encoder.symbols)
-    packed = torch.nn.utils.rnn.pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(
+        embedded, lengths, batch_first=True, enforce_sorted=False
+    )
     gru = torch_gru(encoder)
     _, final = gru(packed)
     expected = encoder.output(torch.cat((final[-2], final[-1]), -1))
-    found = encoded(encoder, [path[:length] for path, length in zip(paths.tolist(), lengths, strict=True)])
+    found = encoded(
+        encoder, [path[:length] for path, length in zip(paths.tolist(), lengths, strict=True)]
+    )
     assert_same_with_gradients(found, expected, (encoder.symbols, *encoder.output.parameters()))
 
 
@@ -151,12 +166,16 @@ def test_paths_are_read_as_by_the_gru_of_torch(layers, dropout):
 def test_gradients_of_the_weights_of_paths_are_right(layers, shared):
     torch.manual_seed(layers)
     encoder = PathEncoder(8, 2, 2, 3, layers=layers, dropout=1e-9).double().train(not shared)
-    _, levels = path_levels(np.array([number_of(path) for path in ([1, 2, 3, 4], [1, 2], [5], [2, 3, 7])]), longest=5)
+    _, levels = path_levels(
+        np.array([number_of(path) for path in ([1, 2, 3, 4], [1, 2], [5], [2, 3, 7])]), longest=5
+    )
     levels = [torch.from_numpy(level) for level in levels]
     names, weights = zip(*encoder.named_parameters(), strict=True)
 
     def compute(*weights):
-        return torch.func.functional_call(encoder, dict(zip(names, weights, strict=True)), (levels,))
+        return torch.func.functional_call(
+            encoder, dict(zip(names, weights, strict=True)), (levels,)
+        )
 
     assert torch.autograd.gradcheck(compute, weights)
 
@@ -191,7 +210,9 @@ def test_a_compiled_model_is_not_compiled_again_for_each_batch():
         compiled.append(module)
         return module.forward
 
-    scaled = torch.compile(lambda levels: encoder(levels).mul(2).tanh(), backend=count, dynamic=True)
+    scaled = torch.compile(
+        lambda levels: encoder(levels).mul(2).tanh(), backend=count, dynamic=True
+    )
     for paths in ([[1, 2], [3]], [[4], [5, 6, 7], [1, 2]], [[1] * 8, [2]], [[3, 4, 5]]):
         levels = path_levels(np.array([number_of(path) for path in paths]), longest=8)[1]
         levels = [torch.from_numpy(level) for level in levels]
@@ -200,10 +221,17 @@ def test_a_compiled_model_is_not_compiled_again_for_each_batch():
 
 
 def test_the_layers_read_paths_that_the_first_of_them_computes():
-    model = small_model({"name": "path_relations", "heads": 2}, {"name": "path_relations", "layers": [2], "heads": 1})
+    model = small_model(
+        {"name": "path_relations", "heads": 2},
+        {"name": "path_relations", "layers": [2], "heads": 1},
+    )
     found = [(v.place.layer, v.place.entry, v.paths is not None) for v in model.variants["source"]]
     assert found == [(1, 0, True), (2, 0, False), (2, 1, True)]
-    assert [v.relation.weight.shape for v in model.variants["source"]] == [(16, 16), (16, 16), (8, 16)]
+    assert [v.relation.weight.shape for v in model.variants["source"]] == [
+        (16, 16),
+        (16, 16),
+        (8, 16),
+    ]
     calls = []
     model.variants["source"][0].paths.register_forward_hook(lambda *_: calls.append(1))
     _, batch = random_batch(model, [3, 5])
@@ -219,13 +247,18 @@ def test_they_stand_in_all_layers_and_heads():
 
 def test_relations_that_no_scheme_has_are_named():
     found = relation_warnings(PathRelations, {"nsubj": 4, "nsubj:odd": 2, "odd": 3})
-    assert found == ["1 relation (3 of 9 words) is unknown to path_relations; these words share one label: odd (3)"]
+    assert found == [
+        "1 relation (3 of 9 words) is unknown to path_relations; these words share one label: "
+        "odd (3)"
+    ]
 
 
 # scores of pairs
 
 
-@pytest.mark.parametrize("room", [1, 100, 1 << 22], ids=["one query at a time", "some", "all at once"])
+@pytest.mark.parametrize(
+    "room", [1, 100, 1 << 22], ids=["one query at a time", "some", "all at once"]
+)
 def test_scores_of_pairs_equal_a_loop_gradients_too(room, monkeypatch):
     monkeypatch.setattr(pair_scores_module, "ROOM", room)
     torch.manual_seed(3)
@@ -240,17 +273,23 @@ def test_scores_of_pairs_equal_a_loop_gradients_too(room, monkeypatch):
     expected = [slow(*at) for at in np.ndindex(2, 3, 4, 5)]
     expected = torch.stack(expected).view(2, 3, 4, 5)
     assert_same_with_gradients(pair_scores(q, k, table, index), expected, (q, k, table))
-    assert torch.autograd.gradcheck(lambda q, k, table: pair_scores(q, k, table, index), (q, k, table))
+    assert torch.autograd.gradcheck(
+        lambda q, k, table: pair_scores(q, k, table, index), (q, k, table)
+    )
 
 
 def test_a_row_without_pairs_has_no_gradient():
-    q, k, table = (torch.randn(shape, requires_grad=True) for shape in ((1, 2, 3, 4), (1, 2, 3, 4), (9, 2, 2, 4)))
+    q, k, table = (
+        torch.randn(shape, requires_grad=True)
+        for shape in ((1, 2, 3, 4), (1, 2, 3, 4), (9, 2, 2, 4))
+    )
     pair_scores(q, k, table, torch.tensor([[[2, 5, 5], [5, 2, 7], [7, 7, 2]]])).sum().backward()
     assert [row for row, slope in enumerate(table.grad) if slope.any()] == [2, 5, 7]
 
 
 @pytest.mark.parametrize(
-    ("room", "expected"), [(1, (1, 1)), (4000, (1, 2)), (100_000, (1, 40)), (200_000, (2, 40)), (1 << 22, (5, 40))]
+    ("room", "expected"),
+    [(1, (1, 1)), (4000, (1, 2)), (100_000, (1, 40)), (200_000, (2, 40)), (1 << 22, (5, 40))],
 )
 def test_scores_of_pairs_never_hold_a_vector_for_each_pair(room, expected, monkeypatch):
     monkeypatch.setattr(pair_scores_module, "ROOM", room)
@@ -260,11 +299,16 @@ def test_scores_of_pairs_never_hold_a_vector_for_each_pair(room, expected, monke
     for part in parts:
         looked_up[part] += 1
     assert looked_up.eq(1).all()
-    assert tuple(max(sizes) for sizes in zip(*(looked_up[part].shape for part in parts), strict=True)) == expected
+    assert (
+        tuple(max(sizes) for sizes in zip(*(looked_up[part].shape for part in parts), strict=True))
+        == expected
+    )
     kept: list[int] = []
     q, k = (torch.randn(2, 3, 40, 8, requires_grad=True) for _ in range(2))
     table = torch.randn(100, 2, 3, 8, requires_grad=True)
-    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor.numel()), lambda tensor: tensor):
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda tensor: kept.append(tensor.numel()), lambda tensor: tensor
+    ):
         pair_scores(q, k, table, torch.randint(100, (2, 40, 40)))
     assert max(kept) < 2 * 40 * 40 * 8
 
@@ -319,16 +363,25 @@ def test_every_symbol_fits_a_byte():
 
 
 def test_a_batch_has_each_path_once():
-    trees = [Tree(MONKEY, MONKEY_WORD_OF), Tree(random_tree(3, np.random.default_rng(0)), np.arange(3))]
+    trees = [
+        Tree(MONKEY, MONKEY_WORD_OF),
+        Tree(random_tree(3, np.random.default_rng(0)), np.arange(3)),
+    ]
     examples = [
-        Example(n, np.full(len(tree.word_of), 5), np.array([7]), {"source": tree}) for n, tree in enumerate(trees)
+        Example(n, np.full(len(tree.word_of), 5), np.array([7]), {"source": tree})
+        for n, tree in enumerate(trees)
     ]
     signal = path_signal(8)
     signals = collate(examples, Reading((signal,))).source_signals
-    index, levels = signals[signal.name].numpy(), [signals[signal.table_name(n)].numpy() for n in range(9)]
+    index, levels = (
+        signals[signal.name].numpy(),
+        [signals[signal.table_name(n)].numpy() for n in range(9)],
+    )
     assert index.shape == (2, 8, 8)
     paths = spelt_out(levels)
-    assert len(set(paths)) == len(paths) == len(np.unique(index)) + 1  # the path without symbols is never looked up
+    assert (
+        len(set(paths)) == len(paths) == len(np.unique(index)) + 1
+    )  # the path without symbols is never looked up
     for sentence, tree in zip(index, trees, strict=True):
         word_of = np.append(tree.word_of, -1)
         expected = read_paths(label_paths(tree.parse, word_of, longest=8).flatten())
@@ -339,14 +392,17 @@ def test_a_batch_has_each_path_once():
 
 
 def spelt_out(levels):
-    """Spell each path of some levels, once by the symbols that end it and once by those that begin it."""
+    """Spell each path of some levels, once by the symbols that end it and once by those that begin
+    it."""
     rows = np.concatenate(levels).tolist()
     by_last, by_first = [()], [()]
     for last, first, without_last, without_first in rows[1:]:
         by_last.append((*by_last[without_last], last))
         by_first.append((first, *by_first[without_first]))
     assert by_last == by_first
-    assert [len(path) for path in by_last] == [length for length, level in enumerate(levels) for _ in level]
+    assert [len(path) for path in by_last] == [
+        length for length, level in enumerate(levels) for _ in level
+    ]
     return by_last
 
 

@@ -26,12 +26,19 @@ from synmt.data.vocabulary import (
     straddles,
     word_of,
 )
-from synmt.data.vocabulary_training import add_counts, count_words, train_on_counts, train_vocabulary
+from synmt.data.vocabulary_training import (
+    add_counts,
+    count_words,
+    train_on_counts,
+    train_vocabulary,
+)
 from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
 from synmt.syntax.merging import merge_unowned
 
-NAMES = "monkey banana apple tree girl boy river stone bird house garden letter window farmer teacher"
+NAMES = (
+    "monkey banana apple tree girl boy river stone bird house garden letter window farmer teacher"
+)
 VERBS = "eats sees takes likes finds wants throws washes counts paints brings carries"
 SENTENCES = itertools.product(NAMES.split(), VERBS.split(), NAMES.split())
 LINES = [f"The {a} {verb} a {b}." for a, verb, b in SENTENCES if (a < b) == (len(verb) > 4)]
@@ -110,7 +117,11 @@ def test_the_ways_to_segment_agree(any_vocabulary):
     assert {text: any_vocabulary.encode_ids(text) for text in texts} == ids
     other = any_vocabulary.encode_ids("The monkey")
     for text in texts:
-        assert any_vocabulary.encode_batch([text, "The monkey", text]) == [ids[text], other, ids[text]], text
+        assert any_vocabulary.encode_batch([text, "The monkey", text]) == [
+            ids[text],
+            other,
+            ids[text],
+        ], text
 
 
 def test_spans_are_in_order_and_inside_the_text(any_vocabulary):
@@ -122,11 +133,17 @@ def test_spans_are_in_order_and_inside_the_text(any_vocabulary):
         assert spans.max() <= len(text), text
 
 
-def test_every_visible_character_is_in_a_piece_unless_the_vocabulary_normalises_it_away(any_vocabulary):
+def test_every_visible_character_is_in_a_piece_unless_the_vocabulary_normalises_it_away(
+    any_vocabulary,
+):
     for text in ODD_TEXTS:
         spans = any_vocabulary.encode(text).spans
         covered = {index for start, end in spans.tolist() for index in range(start, end)}
-        missing = {text[index] for index in range(len(text)) if index not in covered and not text[index].isspace()}
+        missing = {
+            text[index]
+            for index in range(len(text))
+            if index not in covered and not text[index].isspace()
+        }
         assert missing <= {"\x07", "\x00", "\u200b"}, text
 
 
@@ -158,7 +175,11 @@ def test_blanks_are_the_same_for_all_functions_of_the_word_vocabulary():
         # a lone blank belongs to the word that follows: "a" "▁" "b"
         ([(0, 1), (1, 2), (2, 3)], [(0, 1), (2, 3)], [0, 1, 1]),
         # four bytes of the character at 2
-        ([(0, 1), (1, 2), *[(2, 2)] * 3, (2, 3), (3, 5)], [(0, 1), (2, 3), (4, 5)], [0, *[1] * 5, 2]),
+        (
+            [(0, 1), (1, 2), *[(2, 2)] * 3, (2, 3), (3, 5)],
+            [(0, 1), (2, 3), (4, 5)],
+            [0, *[1] * 5, 2],
+        ),
         # do|n't cut as ▁don ' t: the first word of a piece has it
         ([(0, 3), (3, 4), (4, 5)], [(0, 2), (2, 5)], [0, 1, 1]),
         # text after the last word
@@ -183,7 +204,9 @@ def test_every_piece_is_owned_by_the_first_word_in_it_and_owners_never_go_back(a
         assert (owners >= 0).all(), text
         assert (np.diff(owners) >= 0).all(), text
         for (start, end), owner in zip(spans.tolist(), owners.tolist(), strict=True):
-            touched = [w for w, (first, last) in enumerate(words.tolist()) if first < end and start < last]
+            touched = [
+                w for w, (first, last) in enumerate(words.tolist()) if first < end and start < last
+            ]
             assert not touched or owner == touched[0], text
 
 
@@ -243,7 +266,9 @@ ODD_LINES = [
 @pytest.mark.parametrize("normalization", ["nmt_nfkc", "nfkc", "identity"])
 @pytest.mark.parametrize("symbols", [(), ("<TR>",)])
 def test_bpe_learns_from_words_what_sentencepiece_learns_from_lines(normalization, symbols):
-    lines = LINES[:300] + (ODD_LINES if "nmt" in normalization else [line.replace("\t", " ") for line in ODD_LINES])
+    lines = LINES[:300] + (
+        ODD_LINES if "nmt" in normalization else [line.replace("\t", " ") for line in ODD_LINES]
+    )
     settings = VocabularyRecipe(size=700, normalization=normalization, character_coverage=1.0)
     model = io.BytesIO()
     SentencePieceTrainer.Train(
@@ -272,7 +297,10 @@ def test_counts_of_parts_of_a_text_can_be_added(kind):
     settings = VocabularyRecipe(size=400, kind=kind)
     blocks = ("\n".join(LINES[first : first + 7]).encode() for first in range(0, len(LINES), 7))
     parts = (count_words(block, settings) for block in blocks)
-    assert train_on_counts(add_counts(parts), settings).to_bytes() == train_vocabulary(LINES, settings).to_bytes()
+    assert (
+        train_on_counts(add_counts(parts), settings).to_bytes()
+        == train_vocabulary(LINES, settings).to_bytes()
+    )
 
 
 @pytest.mark.parametrize(
@@ -298,7 +326,9 @@ def test_bpe_that_asks_for_too_many_pieces_is_told_the_most_and_that_works():
 
 
 def test_unigram_takes_what_there_is():
-    assert 260 < len(train_vocabulary(LINES[:20], VocabularyRecipe(size=8000, kind="unigram"))) < 8000
+    assert (
+        260 < len(train_vocabulary(LINES[:20], VocabularyRecipe(size=8000, kind="unigram"))) < 8000
+    )
 
 
 def test_rare_words_are_unknown():
@@ -311,7 +341,10 @@ def test_rare_words_are_unknown():
 @pytest.mark.parametrize("suffix", [".model", ".words"])
 def test_a_broken_vocabulary_is_named(tmp_path, suffix, stored):
     (tmp_path / f"shared{suffix}").write_bytes(stored)
-    with pytest.raises(SynmtError, match=r"shared.*Restore the folder from a copy, or remove it, and prepare or train"):
+    with pytest.raises(
+        SynmtError,
+        match=r"shared.*Restore the folder from a copy, or remove it, and prepare or train",
+    ):
         Vocabulary.load(tmp_path, "shared")
 
 
@@ -353,7 +386,15 @@ def test_captions_come_back_from_their_pieces(data_folder):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [(".", True), ("...", True), ("$", True), ("«", True), ("、", True), ("a.", False), ("", False)],
+    [
+        (".", True),
+        ("...", True),
+        ("$", True),
+        ("«", True),
+        ("、", True),
+        ("a.", False),
+        ("", False),
+    ],
 )
 def test_punctuation_is_all_punctuation_and_symbols(text, expected):
     assert is_punctuation(text) == expected
@@ -366,7 +407,11 @@ def test_punctuation_is_all_punctuation_and_symbols(text, expected):
         (["<0x3F>", "<0x41>", "<0xC3>", "▁"], ["<0x3F>", "▁"]),
         ([], []),
     ],
-    ids=["with and without a blank before them", "spelled in bytes or after a lone blank", "no specials"],
+    ids=[
+        "with and without a blank before them",
+        "spelled in bytes or after a lone blank",
+        "no specials",
+    ],
 )
 def test_the_pieces_of_punctuation_are_found(pieces, expected):
     words = Words(pieces)
@@ -374,6 +419,8 @@ def test_the_pieces_of_punctuation_are_found(pieces, expected):
 
 
 def test_pieces_are_not_learned_if_threads_cannot_start(monkeypatch):
-    monkeypatch.setattr("threading.Thread.start", Mock(side_effect=RuntimeError("can't start new thread")))
+    monkeypatch.setattr(
+        "threading.Thread.start", Mock(side_effect=RuntimeError("can't start new thread"))
+    )
     with pytest.raises(RuntimeError, match="can't start new thread"):
         train_vocabulary(LINES, VocabularyRecipe(size=400))

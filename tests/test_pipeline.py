@@ -15,7 +15,14 @@ from synmt.run import find_run
 from synmt.training import checks, pipeline
 from synmt.training.pipeline import check_values, plan_preparation, prepare, train
 from synmt.training.preparation import Prepared
-from synmt.training.records import EndRecord, RunRecord, ScoreRecord, StartRecord, StepRecord, ValidationRecord
+from synmt.training.records import (
+    EndRecord,
+    RunRecord,
+    ScoreRecord,
+    StartRecord,
+    StepRecord,
+    ValidationRecord,
+)
 
 pytestmark = pytest.mark.journey
 
@@ -27,12 +34,16 @@ def place(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SYNMT_CACHE", str(folder / "cache"))
         text = write_corpus(folder / "text")
-        write_recipe(folder / "tiny.yaml", text, parser={}, syntax={}, training={**TRAINING, "use": "last"})
+        write_recipe(
+            folder / "tiny.yaml", text, parser={}, syntax={}, training={**TRAINING, "use": "last"}
+        )
         yield folder
 
 
 def records_of(place, *overrides, **options):
-    return list(train(place / "tiny.yaml", overrides, runs=place / "runs", data=place / "data", **options))
+    return list(
+        train(place / "tiny.yaml", overrides, runs=place / "runs", data=place / "data", **options)
+    )
 
 
 def test_training_yields_data_steps_scores_and_the_run_folder_and_reports_progress(place, reported):
@@ -60,7 +71,9 @@ def test_a_request_to_stop_ends_in_a_run_that_continues(place):
     stop.set()
     records = records_of(place, "name=stopped", stop=stop)
     assert records[-1] == RunRecord(place / "runs" / "stopped", "interrupted", 0)
-    assert records_of(place, "name=stopped")[-1] == RunRecord(place / "runs" / "stopped", "finished", 8)
+    assert records_of(place, "name=stopped")[-1] == RunRecord(
+        place / "runs" / "stopped", "finished", 8
+    )
 
 
 def test_a_run_knows_the_devices_of_its_training(place, monkeypatch):
@@ -74,7 +87,9 @@ def test_a_run_knows_the_devices_of_its_training(place, monkeypatch):
 
 
 def test_training_that_is_abandoned_leaves_the_run_folder_unlocked(place):
-    for record in train(place / "tiny.yaml", ["name=left"], runs=place / "runs", data=place / "data"):
+    for record in train(
+        place / "tiny.yaml", ["name=left"], runs=place / "runs", data=place / "data"
+    ):
         if isinstance(record, StepRecord):
             break
     assert records_of(place, "name=left")[-1].status == "finished"
@@ -83,14 +98,19 @@ def test_training_that_is_abandoned_leaves_the_run_folder_unlocked(place):
 def test_preparing_ends_with_the_folder(place):
     [prepared] = prepare(place / "tiny.yaml", ["vocabulary.size=100"], data=place / "data")
     assert (prepared.folder / "corpus.json").is_file()
-    assert list(prepare(place / "tiny.yaml", ["vocabulary.size=100"], data=place / "data")) == [prepared]
+    assert list(prepare(place / "tiny.yaml", ["vocabulary.size=100"], data=place / "data")) == [
+        prepared
+    ]
 
 
 # two processes, each with half of the text, or this one
 @pytest.mark.parametrize(
-    ("system", "workers"), [("syntax.variants=[{name: pascal, heads: 2}]", 2), ("tasks.parsing=dependencies", 1)]
+    ("system", "workers"),
+    [("syntax.variants=[{name: pascal, heads: 2}]", 2), ("tasks.parsing=dependencies", 1)],
 )
-def test_what_it_took_to_parse_a_text_is_known_of_systems_and_of_tasks(place, tmp_path, system, workers):
+def test_what_it_took_to_parse_a_text_is_known_of_systems_and_of_tasks(
+    place, tmp_path, system, workers
+):
     given = [system, f"parser={{model: compact, workers: {workers}}}"]
     *_, prepared = prepare(place / "tiny.yaml", given, data=tmp_path)
     cost = prepared.parse_costs["source"]
@@ -107,15 +127,27 @@ def test_what_it_took_to_parse_a_text_is_known_of_systems_and_of_tasks(place, tm
 def test_trees_that_are_read_are_those_whose_cost_is_known(place, tmp_path):
     """Later, the same text is parsed again with probabilities of arcs."""
     plain = ["syntax.variants=[{name: pascal, heads: 2}]", "parser.model=compact"]
-    arcs = ["syntax.variants=[{name: dependency_distribution, kind: udd, layers: [1]}]", "parser.model=compact"]
-    costs = [list(prepare(place / "tiny.yaml", given, data=tmp_path))[-1].parse_costs for given in (plain, arcs, plain)]
+    arcs = [
+        "syntax.variants=[{name: dependency_distribution, kind: udd, layers: [1]}]",
+        "parser.model=compact",
+    ]
+    costs = [
+        list(prepare(place / "tiny.yaml", given, data=tmp_path))[-1].parse_costs
+        for given in (plain, arcs, plain)
+    ]
     assert costs[0] == costs[2] != costs[1]
 
 
-def test_trees_of_an_interrupted_run_of_an_old_version_took_an_unknown_time(place, tmp_path, monkeypatch):
+def test_trees_of_an_interrupted_run_of_an_old_version_took_an_unknown_time(
+    place, tmp_path, monkeypatch
+):
     def parse_some(*args, parse=parse_file, **options):
         for step in parse(*args, **options):
-            yield replace(step, processor_seconds=None, state="kept") if step.state == "parsed" else step
+            yield (
+                replace(step, processor_seconds=None, state="kept")
+                if step.state == "parsed"
+                else step
+            )
 
     monkeypatch.setattr("synmt.training.parse_text.parse_file", parse_some)
     given = ["syntax.variants=[{name: pascal, heads: 2}]", "parser.model=compact"]
@@ -154,11 +186,20 @@ def test_trees_next_to_those_of_a_task_are_refused_by_the_plan_too(place, tmp_pa
 
 
 @pytest.mark.parametrize("lacking", ["bf16", "fp16"])
-def test_a_precision_that_the_processor_does_not_multiply_in_is_warned_of_once(place, lacking, monkeypatch, caplog):
+def test_a_precision_that_the_processor_does_not_multiply_in_is_warned_of_once(
+    place, lacking, monkeypatch, caplog
+):
     checks._warn_of_slow_products.cache_clear()
     monkeypatch.setattr(checks, "multiplies", lambda precision: precision != lacking)
     with caplog.at_level(logging.WARNING, "synmt"):
         for precision in ("float32", "bf16", "fp16", "bf16", "fp16"):
-            check_values(load_recipe(place / "tiny.yaml", [f"training.precision={precision}", "training.device=cpu"]))
+            check_values(
+                load_recipe(
+                    place / "tiny.yaml", [f"training.precision={precision}", "training.device=cpu"]
+                )
+            )
     [record] = caplog.records
-    assert f"no instructions for {lacking}, so training takes up to ten times as long" in record.message
+    assert (
+        f"no instructions for {lacking}, so training takes up to ten times as long"
+        in record.message
+    )

@@ -81,7 +81,9 @@ def prepared(tmp_path: Path, corpus: Corpus | None = None, **sections) -> Prepar
 
 def tree_of(line: str) -> Parse:
     """Hang every word on the one before it."""
-    spans = np.array([match.span() for match in re.finditer(r"\w+|[^\w\s\x07]", line)]).reshape(-1, 2)
+    spans = np.array([match.span() for match in re.finditer(r"\w+|[^\w\s\x07]", line)]).reshape(
+        -1, 2
+    )
     count = len(spans)
     return Parse(
         words=[line[start:end] for start, end in spans.tolist()],
@@ -97,7 +99,9 @@ def trees_for(corpus: Corpus, folder: Path) -> dict[str, Path]:
     for split in ("train", "valid"):
         lines = corpus.splits()[split].source.read_bytes().decode().split("\n")[:-1]
         paths[split] = folder / f"{split}.trees.conllu"
-        blocks = (format_conllu(tree_of(line), line, number) for number, line in enumerate(lines, start=1))
+        blocks = (
+            format_conllu(tree_of(line), line, number) for number, line in enumerate(lines, start=1)
+        )
         paths[split].write_text("".join(blocks), encoding="utf-8")
     return paths
 
@@ -120,7 +124,9 @@ def rows_of(split: Split) -> list[Example]:
 def reasons(pairs, *, lines=0, **filters) -> list[str]:
     with tempfile.TemporaryDirectory() as name:
         files = corpus_of(Path(name), pairs).train
-        codes = list(judge_pairs(files, FilterRecipe(**filters), ("en", "de"), lines=lines, where=Path(name)))
+        codes = list(
+            judge_pairs(files, FilterRecipe(**filters), ("en", "de"), lines=lines, where=Path(name))
+        )
     return [REASONS[code] for code in np.concatenate(codes)]
 
 
@@ -142,7 +148,10 @@ def test_several_processes_judge_as_one_does(monkeypatch):
         ({}, {2: "empty", 8: "empty"}),
         ({"max_words": 5}, {2: "empty", 5: "too long (words)", 8: "empty"}),
         ({"max_words": 0}, {2: "empty", 8: "empty"}),
-        ({"max_words": 4}, {i: "too long (words)" for i in (0, 1, 4, 5, 9)} | {2: "empty", 8: "empty"}),
+        (
+            {"max_words": 4},
+            {i: "too long (words)" for i in (0, 1, 4, 5, 9)} | {2: "empty", 8: "empty"},
+        ),
         ({"max_ratio": 10.0}, {2: "empty", 8: "empty"}),
         ({"max_ratio": 9.9}, {2: "empty", 5: "ratio", 8: "empty"}),
         ({"duplicates": True}, {2: "empty", 4: "duplicate", 8: "empty"}),
@@ -158,7 +167,8 @@ def test_a_pair_is_dropped_for_its_first_reason(filters, expected):
     [
         ("the monkey , it eats", 1 / 5),
         ("monkey .", 1 / 2),
-        # an apostrophe alone is one, and so is the dollar, a symbol; a word that has a letter is none
+        # an apostrophe alone is one, and so is the dollar, a symbol; a word that has a letter is
+        # none
         ("the monkey 's banana $ 2 ' .", 3 / 8),
         ("« ¿ — … 。 ، ， ++ <>", 1),
         ("e-mail a.b 3.14 x- -x", 0),
@@ -179,7 +189,9 @@ def test_the_numbers_of_the_reasons_stay_as_they_are_stored():
 
 
 def test_a_filter_that_is_not_used_leaves_the_name_of_a_prepared_corpus_as_it_was():
-    before = '{"max_words":250,"max_pieces":512,"max_ratio":0.0,"duplicates":false,"language":false}'
+    before = (
+        '{"max_words":250,"max_pieces":512,"max_ratio":0.0,"duplicates":false,"language":false}'
+    )
     assert FilterRecipe().identity() == before
     assert '"max_punctuation":0.25' in FilterRecipe(max_punctuation=0.25).identity()
     assert FilterRecipe.model_validate_json(before) == FilterRecipe()
@@ -187,7 +199,9 @@ def test_a_filter_that_is_not_used_leaves_the_name_of_a_prepared_corpus_as_it_wa
 
 def test_pairs_with_too_much_punctuation_are_counted(tmp_path):
     corpus = corpus_of(tmp_path / "text", [*PAIRS, (". . a", "x")])
-    counts = prepared(tmp_path, corpus, filters={"max_punctuation": 0.25}).facts["splits"]["train"]["reasons"]
+    counts = prepared(tmp_path, corpus, filters={"max_punctuation": 0.25}).facts["splits"]["train"][
+        "reasons"
+    ]
     assert (counts["punctuation"], sum(counts.values())) == (1, len(PAIRS) + 1)
 
 
@@ -295,7 +309,9 @@ def test_training_pairs_with_too_many_pieces_are_dropped_and_counted(tmp_path):
 
 
 def test_a_line_that_normalises_to_nothing_counts_as_empty(tmp_path):
-    corpus = corpus_of(tmp_path / "text", train=[*PAIRS, ("\u200b", "Nichts.")], valid=[*VALID, ("a", "\u200b")])
+    corpus = corpus_of(
+        tmp_path / "text", train=[*PAIRS, ("\u200b", "Nichts.")], valid=[*VALID, ("a", "\u200b")]
+    )
     data = prepared(tmp_path, corpus)
     assert data.facts["splits"]["train"]["reasons"]["empty"] == 3
     assert data.facts["splits"]["valid"]["reasons"]["empty"] == 2
@@ -305,10 +321,14 @@ def test_a_line_that_normalises_to_nothing_counts_as_empty(tmp_path):
 def test_counts_add_up(tmp_path, shards, request):
     if shards == "many":
         request.getfixturevalue("small_shards")
-    train = prepared(tmp_path, filters={"duplicates": True, "max_words": 9}).facts["splits"]["train"]
+    train = prepared(tmp_path, filters={"duplicates": True, "max_words": 9}).facts["splits"][
+        "train"
+    ]
     assert train["lines"] == len(PAIRS) == sum(train["reasons"].values())
     counted = {"kept": 6, "empty": 2, "too long (words)": 1, "duplicate": 1}
-    assert train["reasons"] == counted | dict.fromkeys(("ratio", "language", "too long (pieces)", "punctuation"), 0)
+    assert train["reasons"] == counted | dict.fromkeys(
+        ("ratio", "language", "too long (pieces)", "punctuation"), 0
+    )
     # words between blanks of lines 0, 1, 3, 6, 7, 9; U+2028 is a blank
     assert train["words"] == [5 + 5 + 1 + 3 + 2 + 5, 5 + 5 + 1 + 3 + 2 + 5]
     assert train["shards"] == (3 if shards == "many" else 1)
@@ -340,12 +360,17 @@ def test_trees_stand_beside_their_rows(tmp_path, corpus, small_shards):
             assert tree.parse.parents.tolist() == expected.parents.tolist()
             assert (tree.parse.relations, tree.parse.tags) == (expected.relations, expected.tags)
     spelled = [piece.strip("▁") for piece in data.vocabularies[0].pieces(monkey.source)]
-    words = ["".join(np.array(spelled, dtype=object)[monkey.trees["source"].word_of == word]) for word in range(6)]
+    words = [
+        "".join(np.array(spelled, dtype=object)[monkey.trees["source"].word_of == word])
+        for word in range(6)
+    ]
     assert words == ["The", "monkey", "eats", "a", "banana", "."]
 
 
 def test_trees_of_a_truncated_side_have_no_words_after_its_end(tmp_path):
-    data, name = annotated(tmp_path, filters={"max_pieces": 3}, vocabulary={"size": 600, "kind": "word"})
+    data, name = annotated(
+        tmp_path, filters={"max_pieces": 3}, vocabulary={"size": 600, "kind": "word"}
+    )
     row = data.split("valid", {"source": name}).rows([0])[0]
     # "The girl eats." is three words between blanks; the full stop shares the last one
     assert row.trees["source"].word_of.tolist() == [0, 1, 2]
@@ -354,7 +379,10 @@ def test_trees_of_a_truncated_side_have_no_words_after_its_end(tmp_path):
 
 def test_trees_of_the_target_side(tmp_path, corpus):
     data = prepared(tmp_path, corpus)
-    backwards = (SplitFiles(source=files.target, target=files.source) for files in (corpus.train, corpus.valid))
+    backwards = (
+        SplitFiles(source=files.target, target=files.source)
+        for files in (corpus.train, corpus.valid)
+    )
     parses = trees_for(Corpus("x", "de", "en", *backwards, {}), tmp_path)
     annotate(data.folder, corpus, parses, parser=CHAIN, side="target")
     row = data.split("train", {"target": annotation_name("target", CHAIN)}).rows([0])[0]
@@ -369,7 +397,9 @@ def test_annotations_of_several_parsers_live_side_by_side(tmp_path, corpus):
     for parser in ({"parser": "a"}, {"parser": "b"}):
         annotate(data.folder, corpus, parses, parser=parser)
     assert len(data.annotations()) == 2
-    assert {name: content for name, content in snapshot(data.folder).items() if name in before} == before
+    assert {
+        name: content for name, content in snapshot(data.folder).items() if name in before
+    } == before
 
 
 def test_what_is_counted_of_trees(tmp_path):
@@ -377,7 +407,14 @@ def test_what_is_counted_of_trees(tmp_path):
     texts = {"train": [("don't a\u200b", "x")], "valid": [("don't", "x")]}
     data, name = annotated(tmp_path, **texts, vocabulary={"kind": "word"})
     counts = data.annotations()[name]["counts"]["train"]
-    assert counts == {"words": 5, "pieces": 2, "straddling": 2, "characters": 7, "unowned": 0, "merged": 3}
+    assert counts == {
+        "words": 5,
+        "pieces": 2,
+        "straddling": 2,
+        "characters": 7,
+        "unowned": 0,
+        "merged": 3,
+    }
 
 
 def test_characters_that_are_in_no_word_have_no_owner(tmp_path):
@@ -397,7 +434,9 @@ def test_the_table_shows_every_number(tmp_path):
     assert "dropped: ratio" not in table
     assert table["joint vocabulary, pieces"] == [f"{len(data.vocabularies[0]):,}", ""]
     split = data.facts["splits"]["train"]
-    assert table["source (en): pieces per word"][0] == f"{split['pieces'][0] / split['words'][0]:.2f}"
+    assert (
+        table["source (en): pieces per word"][0] == f"{split['pieces'][0] / split['words'][0]:.2f}"
+    )
     assert float(table["source trees: pieces per word of the tree"][0]) >= 1
 
 
@@ -410,10 +449,18 @@ def test_the_probability_of_the_stored_arcs_is_shown(tmp_path, corpus):
     annotate(data.folder, corpus, parses, parser=CHAIN)
     [name] = data.annotations()
     trees = [row.trees["source"].parse for row in rows_of(data.split("train", {"source": name}))]
-    mean = (0.999 * len(trees) + 0.9999 * sum(len(tree) - 1 for tree in trees)) / sum(map(len, trees))
-    assert data.annotations()[name]["arc_mass"] == {"train": pytest.approx(mean, abs=1e-6), "valid": None}
+    mean = (0.999 * len(trees) + 0.9999 * sum(len(tree) - 1 for tree in trees)) / sum(
+        map(len, trees)
+    )
+    assert data.annotations()[name]["arc_mass"] == {
+        "train": pytest.approx(mean, abs=1e-6),
+        "valid": None,
+    }
     shown = {row[0]: row[1:] for row in shown_rows(corpus_table(data, [name]))}
-    assert shown["source trees: probability that the stored arcs of a word sum to"] == [f"{100 * mean:.3f}%", ""]
+    assert shown["source trees: probability that the stored arcs of a word sum to"] == [
+        f"{100 * mean:.3f}%",
+        "",
+    ]
 
 
 # again, interrupted, changed
@@ -438,16 +485,21 @@ own.annotated(Path(sys.argv[1]))
 
 
 @pytest.mark.journey
-def test_a_run_that_is_killed_before_any_file_takes_its_name_ends_as_one_that_is_not(tmp_path, small_shards):
+def test_a_run_that_is_killed_before_any_file_takes_its_name_ends_as_one_that_is_not(
+    tmp_path, small_shards
+):
     whole = snapshot(annotated(tmp_path / "whole")[0].folder)
     names = [name for name in whole if not name.endswith("lock")]
-    # kept, vocabulary, 3 + 1 shards, checksums, corpus; 3 + 1 shards of trees, checksums, annotation
+    # kept, vocabulary, 3 + 1 shards, checksums, corpus; 3 + 1 shards of trees, checksums,
+    # annotation
     assert len(names) == 14
     for moment in range(len(names)):
         folder = tmp_path / f"killed-{moment}"
         command = [sys.executable, "-c", _KILLED, str(folder), str(moment)]
         paths = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-        killed = subprocess.run(command, env={"PYTHONPATH": ":".join(paths), "PATH": ""}, capture_output=True)
+        killed = subprocess.run(
+            command, env={"PYTHONPATH": ":".join(paths), "PATH": ""}, capture_output=True
+        )
         assert killed.returncode == -9, killed.stderr
         assert snapshot(folder / "prepared") != whole
         assert snapshot(annotated(folder)[0].folder) == whole
@@ -455,7 +507,9 @@ def test_a_run_that_is_killed_before_any_file_takes_its_name_ends_as_one_that_is
 
 def test_a_finished_corpus_is_not_made_again(tmp_path, corpus, reported):
     data = prepared(tmp_path, corpus)
-    assert [job[0] for job in reported] == [f"prepare: {what}" for what in ("filter", "vocabulary", "train", "valid")]
+    assert [job[0] for job in reported] == [
+        f"prepare: {what}" for what in ("filter", "vocabulary", "train", "valid")
+    ]
     assert all(sum(done) == total for _, total, _, *done in reported)
     reported.clear()
     before = snapshot(data.folder)
@@ -466,7 +520,10 @@ def test_a_finished_corpus_is_not_made_again(tmp_path, corpus, reported):
 def test_the_folder_changes_with_text_filters_and_vocabulary_only(tmp_path, corpus):
     name = prepared_folder(tmp_path, recipe_of(), corpus)
     assert name.name.startswith("text-en-de-")
-    assert prepared_folder(tmp_path, recipe_of(training={"max_steps": 3}, name="other"), corpus) == name
+    assert (
+        prepared_folder(tmp_path, recipe_of(training={"max_steps": 3}, name="other"), corpus)
+        == name
+    )
     assert prepared_folder(tmp_path, recipe_of(filters={"max_words": 9}), corpus) != name
     assert prepared_folder(tmp_path, recipe_of(vocabulary={"size": 9}), corpus) != name
     other = corpus_of(tmp_path / "other" / "text", train=PAIRS[:3])
@@ -509,7 +566,11 @@ def test_an_empty_test_set_is_told_before_training(corpus):
 @pytest.mark.parametrize(
     ("texts", "filters", "message"),
     [
-        ({"train": TOO_LONG}, {"max_words": 2}, r"remove the whole .*too long \(words\): 5.*empty: 2"),
+        (
+            {"train": TOO_LONG},
+            {"max_words": 2},
+            r"remove the whole .*too long \(words\): 5.*empty: 2",
+        ),
         ({}, {"max_pieces": 1}, r"remove the whole .*too long \(pieces\): 8"),
         ({"train": []}, {}, r"train\.en: the training text has no lines"),
         ({"valid": [("", "x")]}, {}, "no line of the validation text"),
@@ -531,13 +592,17 @@ def test_text_that_is_not_utf_8_is_named_by_file_and_line(tmp_path, corpus):
 def test_text_in_utf_16_is_named_before_its_number_of_lines(tmp_path, corpus):
     text = corpus.train.source.read_text(encoding="utf-8")
     corpus.train.source.write_text(text + "Ċ\n", encoding="utf-16")
-    with pytest.raises(SynmtError, match=r"train\.en: this is UTF-16, .* Convert it with `iconv -f utf-16"):
+    with pytest.raises(
+        SynmtError, match=r"train\.en: this is UTF-16, .* Convert it with `iconv -f utf-16"
+    ):
         prepare(recipe_of(), corpus, tmp_path / "prepared")
 
 
 def test_a_line_of_five_thousand_words_is_dropped(tmp_path):
     long = " ".join(["word"] * 5000)
-    data = prepared(tmp_path, corpus_of(tmp_path / "text", train=[*PAIRS, (long, "x"), ("x", long)]))
+    data = prepared(
+        tmp_path, corpus_of(tmp_path / "text", train=[*PAIRS, (long, "x"), ("x", long)])
+    )
     assert data.facts["splits"]["train"]["reasons"]["too long (words)"] == 2
 
 
@@ -552,13 +617,19 @@ def test_another_format_is_refused(tmp_path):
     data = prepared(tmp_path)
     path = data.folder / "corpus.json"
     path.write_text(json.dumps({**data.facts, "format": 99}))
-    with pytest.raises(SynmtError, match=f"prepared in format 99. This synmt reads format {FORMAT}"):
+    with pytest.raises(
+        SynmtError, match=f"prepared in format 99. This synmt reads format {FORMAT}"
+    ):
         PreparedCorpus.open(data.folder)
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
-    [(b"", ": not a complete file"), (b"ARROW1 but no more", ": .*Restore the folder from a copy"), (None, "")],
+    [
+        (b"", ": not a complete file"),
+        (b"ARROW1 but no more", ": .*Restore the folder from a copy"),
+        (None, ""),
+    ],
     ids=["empty", "cut off", "missing"],
 )
 def test_a_broken_shard_is_named(tmp_path, damage, message):
@@ -573,7 +644,9 @@ def test_a_broken_shard_is_named(tmp_path, damage, message):
 
 
 def test_parses_that_are_not_there_are_named(tmp_path):
-    with pytest.raises(SynmtError, match=r"prepared without the parses parse-source-123\. It has: none"):
+    with pytest.raises(
+        SynmtError, match=r"prepared without the parses parse-source-123\. It has: none"
+    ):
         prepared(tmp_path).split("train", {"source": "parse-source-123"})
 
 
@@ -583,7 +656,9 @@ def test_trees_for_other_lines_are_refused_each_time(tmp_path, corpus, change, s
     parses = trees_for(corpus, tmp_path)
     extra = format_conllu(tree_of("One more."), "One more.", 99)
     whole = parses["train"].read_text()
-    parses["train"].write_text(whole + extra if change == "too many" else whole[: whole.rindex("# line")])
+    parses["train"].write_text(
+        whole + extra if change == "too many" else whole[: whole.rindex("# line")]
+    )
     for _ in range(2):
         with pytest.raises(SynmtError, match=r"train\.trees\.conllu"):
             annotate(data.folder, corpus, parses, parser={})
@@ -592,7 +667,9 @@ def test_trees_for_other_lines_are_refused_each_time(tmp_path, corpus, change, s
 
 def test_text_that_changed_after_it_was_prepared_is_refused(tmp_path, corpus):
     data = prepared(tmp_path, corpus)
-    corpus = corpus_of(tmp_path / "text", train=[(f"Now {source}", target) for source, target in PAIRS])
+    corpus = corpus_of(
+        tmp_path / "text", train=[(f"Now {source}", target) for source, target in PAIRS]
+    )
     with pytest.raises(SynmtError, match="the text has changed since it was prepared"):
         annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser={})
 

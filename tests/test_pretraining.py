@@ -22,7 +22,14 @@ def trainer_of(folder, variants=({**LISA, "loss_steps": [2, 3]},), **training):
     recipe = make_recipe(variants=variants, **{"warmup": 0, "schedule": "constant", **training})
     torch.manual_seed(0)
     reader = Reader(CopyTask(), recipe.training, {})
-    return Trainer(Run(folder), recipe, make_model(recipe), train=reader, valid=reader, device=torch.device("cpu"))
+    return Trainer(
+        Run(folder),
+        recipe,
+        make_model(recipe),
+        train=reader,
+        valid=reader,
+        device=torch.device("cpu"),
+    )
 
 
 def weights_of(model):
@@ -42,11 +49,17 @@ def test_only_what_the_auxiliary_loss_reaches_is_trained_in_pretraining(tmp_path
     pretrained = weights_of(trainer.model)
     trained = changed(start, pretrained)
     assert "encoder.0.self_attention.variants.0.biaffine.weight" in trained
-    # the head is in the first layer: what comes after its scores learns nothing, and the decoder neither
-    assert all(name.startswith(("encoder.0.self_attention.", "source_embedding", "target_emb")) for name in trained)
+    # the head is in the first layer: what comes after its scores learns nothing, and the decoder
+    # neither
+    assert all(
+        name.startswith(("encoder.0.self_attention.", "source_embedding", "target_emb"))
+        for name in trained
+    )
     assert not [name for name in trained if name.startswith("decoder")]
     trainer.update([batch])
-    assert changed(pretrained, weights_of(trainer.model)) >= {name for name in start if name.startswith("decoder")}
+    assert changed(pretrained, weights_of(trainer.model)) >= {
+        name for name in start if name.startswith("decoder")
+    }
 
 
 def gradients(trainer, batch, step):
@@ -55,7 +68,13 @@ def gradients(trainer, batch, step):
     kept = {}
 
     def keep(*_):
-        kept.update({name: p.grad.clone() for name, p in trainer.model.named_parameters() if p.grad is not None})
+        kept.update(
+            {
+                name: p.grad.clone()
+                for name, p in trainer.model.named_parameters()
+                if p.grad is not None
+            }
+        )
         trainer.optimizer.zero_grad()
         return torch.zeros(())
 
@@ -93,7 +112,9 @@ def test_a_training_that_stops_within_its_pretraining_goes_on_bit_for_bit(tmp_pa
 
     def run(folder, steps):
         (tmp_path / folder).mkdir(exist_ok=True)
-        trainer = trainer_of(tmp_path / folder, variants, pretraining=3, max_steps=steps, save_every=2)
+        trainer = trainer_of(
+            tmp_path / folder, variants, pretraining=3, max_steps=steps, save_every=2
+        )
         trainer.train_reader = Parsed(trainer.model)
         trainer.resume()
         list(trainer.train())
@@ -120,7 +141,13 @@ class Parsed:
 
 def test_validations_of_pretraining_neither_end_training_nor_lower_the_rate(tmp_path):
     trainer = trainer_of(
-        tmp_path, [LISA], pretraining=4, validate_every=1, patience=2, schedule="plateau", max_decays=1
+        tmp_path,
+        [LISA],
+        pretraining=4,
+        validate_every=1,
+        patience=2,
+        schedule="plateau",
+        max_decays=1,
     )
     trainer.validate = lambda: 1.0
     for step in range(1, 7):
@@ -140,14 +167,18 @@ def test_validations_of_pretraining_neither_end_training_nor_lower_the_rate(tmp_
     ],
 )
 def test_pretraining_on_nothing_is_refused(variants, pretraining, message):
-    recipe = small_recipe(syntax={"variants": variants}, training={"pretraining": pretraining, "device": "cpu"})
+    recipe = small_recipe(
+        syntax={"variants": variants}, training={"pretraining": pretraining, "device": "cpu"}
+    )
     with pytest.raises(UsageError, match=message):
         check_values(recipe)
 
 
 def test_pretraining_on_losses_that_take_turns_is_accepted():
     turns = [{**LISA, "loss_steps": [1, 2]}, {"name": "dbsa", "layers": [2], "loss_steps": [3, 9]}]
-    check_values(small_recipe(syntax={"variants": turns}, training={"pretraining": 5, "device": "cpu"}))
+    check_values(
+        small_recipe(syntax={"variants": turns}, training={"pretraining": 5, "device": "cpu"})
+    )
 
 
 @pytest.mark.parametrize("steps", [[0, 3], [4, 3]])

@@ -1,4 +1,5 @@
-"""Linear maps in int8 compute their equation, one row at a time, and each row is rounded by at most half a step."""
+"""Linear maps in int8 compute their equation, one row at a time, and each row is rounded by at most
+half a step."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ pytest.importorskip("synmt.fast")
 from synmt.fast import quantized
 from synmt.fast.quantized import QuantizedLinear, multiplies_int8, quantize_rows
 
-needs_int8 = pytest.mark.skipif(not multiplies_int8(), reason="this processor has no instructions for int8")
+needs_int8 = pytest.mark.skipif(
+    not multiplies_int8(), reason="this processor has no instructions for int8"
+)
 HAS_VNNI = quantized._has_vnni()
 
 
@@ -34,7 +37,9 @@ def written_out(x, weight, bias, largest_weight):
         s = abs(row).max() / 127 or 1.0
         for n, column in enumerate(weight.double().numpy()):
             t = abs(column).max() / largest_weight or 1.0
-            total = sum(int(np.rint(a / s)) * int(np.rint(b / t)) for a, b in zip(row, column, strict=True))
+            total = sum(
+                int(np.rint(a / s)) * int(np.rint(b / t)) for a, b in zip(row, column, strict=True)
+            )
             output[m, n] = s * t * total + bias[n].item()
     return torch.from_numpy(output)
 
@@ -56,7 +61,9 @@ def test_it_computes_its_equation(rows, inner, outer, largest_weight):
     equal(layer(x), expected)
     equal(layer.relu(x), expected.relu())
     equal(layer.added_to(residual, x), residual.double() + expected)
-    equal(QuantizedLinear(weight, None)(x), written_out(x, weight, torch.zeros(outer), largest_weight))
+    equal(
+        QuantizedLinear(weight, None)(x), written_out(x, weight, torch.zeros(outer), largest_weight)
+    )
 
 
 @needs_int8
@@ -78,7 +85,9 @@ def test_the_largest_sums_are_exact(largest_weight):
     weight[1] = -1
     layer = QuantizedLinear(weight, None)
     for sign in (1.0, -1.0):
-        torch.testing.assert_close(layer(sign * torch.ones(3, 4096)), sign * torch.tensor([[4096.0, -4096.0]] * 3))
+        torch.testing.assert_close(
+            layer(sign * torch.ones(3, 4096)), sign * torch.tensor([[4096.0, -4096.0]] * 3)
+        )
 
 
 @needs_int8

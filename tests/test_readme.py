@@ -1,4 +1,5 @@
-"""The README and the page on architecture: the recipe is its file's text, the walk through a sentence true."""
+"""The README and the page on architecture: the recipe is its file's text, the walk through a
+sentence true."""
 
 import ast
 import re
@@ -28,12 +29,26 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_file_that_a_page_names_exists(page):
-    names = re.findall(r"`((?:synmt|tests|benchmarks|recipes|docs)/[\w/.-]+)`", page.read_text(encoding="utf-8"))
+    names = re.findall(
+        r"`((?:synmt|tests|benchmarks|recipes|docs)/[\w/.-]+)`", page.read_text(encoding="utf-8")
+    )
     assert not [name for name in names if "NAME" not in name and not (ROOT / name).exists()]
 
 
 def build_site(place, source):
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-n", "-c", ROOT / "docs", source, place]
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "-W",
+        "--keep-going",
+        "-n",
+        "-c",
+        ROOT / "docs",
+        source,
+        place,
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -42,7 +57,9 @@ def test_the_site_has_every_page_and_no_broken_link(tmp_path):
     pytest.importorskip("myst_parser")
     done = build_site(tmp_path / "site", ROOT)
     assert (done.returncode, done.stderr) == (0, "")
-    assert all((tmp_path / "site" / page.relative_to(ROOT).with_suffix(".html")).exists() for page in PAGES)
+    assert all(
+        (tmp_path / "site" / page.relative_to(ROOT).with_suffix(".html")).exists() for page in PAGES
+    )
     (tmp_path / "small").mkdir()
     for link in ("nowhere.md", "nowhere.py", "#nothing", "README.md#nothing"):
         (tmp_path / "small" / "README.md").write_text(f"# One\n\n[two]({link})\n")
@@ -52,13 +69,20 @@ def test_the_site_has_every_page_and_no_broken_link(tmp_path):
 
 
 def test_the_citation_names_this_version():
-    assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == __version__
+    assert (
+        yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"]
+        == __version__
+    )
 
 
 def test_every_file_that_the_architecture_names_exists():
     names = re.findall(r"`([a-z_]+/[\w/]*(?:\.\w+)?)`", ARCHITECTURE)
     assert len(names) > 50
-    assert not [name for name in names if not any((folder / name).exists() for folder in (ROOT, ROOT / "synmt"))]
+    assert not [
+        name
+        for name in names
+        if not any((folder / name).exists() for folder in (ROOT, ROOT / "synmt"))
+    ]
 
 
 def test_the_packages_are_those_whose_order_is_tested():
@@ -72,7 +96,9 @@ def test_the_recipe_on_the_page_is_the_text_of_its_file():
     assert block == (ROOT / "recipes" / "nc11-pascal.yaml").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("name", "path"), re.findall(r"\[`([\w.]+)`\]\((synmt/[\w/]+\.py)\)", README))
+@pytest.mark.parametrize(
+    ("name", "path"), re.findall(r"\[`([\w.]+)`\]\((synmt/[\w/]+\.py)\)", README)
+)
 def test_every_function_of_the_walk_is_in_its_file(name, path):
     body = ast.parse(Path(ROOT, path).read_text(encoding="utf-8")).body
     for part in name.split("."):

@@ -27,7 +27,9 @@ def sections(annotation):
 
 def fields(model, seen):
     """Count the fields of a model and of each model in it, once."""
-    inner = [section for field in model.model_fields.values() for section in sections(field.annotation)]
+    inner = [
+        section for field in model.model_fields.values() for section in sections(field.annotation)
+    ]
     new = [section for section in dict.fromkeys(inner) if section not in seen]
     seen.update(new)
     return len(model.model_fields) + sum(fields(section, seen) for section in new)
@@ -41,15 +43,24 @@ def test_every_key_is_listed_once_with_its_meaning():
 def test_a_default_as_an_override_changes_nothing():
     # this recipe keeps these sections as they are
     sections = ("text.", "filters.", "parser.", "tasks.", "evaluation.")
-    overrides = [f"{path}={key.default}" for path, key in KEYS.items() if key.default and path.startswith(sections)]
+    overrides = [
+        f"{path}={key.default}"
+        for path, key in KEYS.items()
+        if key.default and path.startswith(sections)
+    ]
     assert len(overrides) > 20
     assert load_recipe("multi30k-tiny", overrides) == load_recipe("multi30k-tiny")
 
 
 def test_every_option_of_a_variant_is_listed_with_its_meaning():
     listed = {key.path: key for key in list_options()}
-    names = {f"syntax.variants[{name}]": option_defaults(variant_class(name)) for name in variant_names()}
-    assert set(listed) == {*names, *(f"{path}.{option}" for path, options in names.items() for option in options)}
+    names = {
+        f"syntax.variants[{name}]": option_defaults(variant_class(name)) for name in variant_names()
+    }
+    assert set(listed) == {
+        *names,
+        *(f"{path}.{option}" for path, options in names.items() for option in options),
+    }
     assert not [key.path for key in listed.values() if not key.meaning]
     mask = listed["syntax.variants[distance_mask].reach"]
     assert mask.values == "list: whole number > 0"
@@ -79,9 +90,15 @@ def test_a_key_has_its_default_and_its_values(path, default, values):
 
 def test_the_command_lists_the_keys_that_contain_all_words():
     shown = succeed("train", "--keys", "DROPOUT", "attention", "weights").stdout.decode()
-    assert shown == "model.attention_dropout=0.0   number ≥ 0, < 1\n    transformer: dropout on attention weights.\n"
+    assert (
+        shown
+        == "model.attention_dropout=0.0   number ≥ 0, < 1\n    transformer: dropout on attention "
+        "weights.\n"
+    )
     options = succeed("train", "--keys", "PASCAL", "variance").stdout.decode()
-    assert options.startswith("syntax.variants[pascal].variance=1.0   number > 0\n    Variance of the Gaussian")
+    assert options.startswith(
+        "syntax.variants[pascal].variance=1.0   number > 0\n    Variance of the Gaussian"
+    )
     said = fail(1, "train", "--keys", "dropout", "tree")
     assert "no key of a recipe contains dropout and tree. `synmt train --keys` shows all" in said
 

@@ -1,4 +1,5 @@
-"""The table of `synmt train --list`: what it says of each recipe, and which recipes some words choose."""
+"""The table of `synmt train --list`: what it says of each recipe, and which recipes some words
+choose."""
 
 import re
 
@@ -38,7 +39,9 @@ def by_name(listed):
 
 def test_every_recipe_has_the_figure_that_the_page_of_recipes_gives(entries):
     page = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
-    reported = dict(re.findall(r"^\| \[`(.+?)`\]\(.+?\) \|.*\| (.*?) \|$", page, flags=re.MULTILINE))
+    reported = dict(
+        re.findall(r"^\| \[`(.+?)`\]\(.+?\) \|.*\| (.*?) \|$", page, flags=re.MULTILINE)
+    )
     assert entries.keys() == PATHS.keys()
     for name, figure in reported.items():
         assert entries[name].reported == figure.replace("–", ""), name
@@ -66,13 +69,17 @@ def test_the_corpus_has_its_languages_and_the_papers_number_of_pairs(entries):
     nc11, multi30k = entries["nc11-deen-pascal"], entries["multi30k-tiny"]
     assert (nc11.corpus, nc11.pairs) == ("nc11 de-en", 238_843)
     assert (multi30k.corpus, multi30k.pairs) == ("multi30k en-de", 29_000)
-    assert recipe_table([nc11]).rows == [["nc11-deen-pascal", "pascal", "nc11 de-en", 238_843, "27.4", "missing"]]
+    assert recipe_table([nc11]).rows == [
+        ["nc11-deen-pascal", "pascal", "nc11 de-en", 238_843, "27.4", "missing"]
+    ]
 
 
 def test_words_choose_recipes_by_name_system_corpus_and_comment_in_any_case(everything):
     russian = [entry for entry in everything if entry.matches(["sa-nmt", "UN Russian"])]
     assert list_recipes(["sa-nmt", "UN Russian"]) == russian
-    assert by_name(russian).keys() == {f"un-ruar-sa{end}" for end in ("", "-separate", "-1set", "-hard")}
+    assert by_name(russian).keys() == {
+        f"un-ruar-sa{end}" for end in ("", "-separate", "-1set", "-hard")
+    }
     chosen = [entry for entry in everything if entry.matches(["PASCAL", "wmt17-ende-pascal"])]
     assert {entry.system for entry in chosen} == {"pascal"}
     assert not any(entry.matches(["no such words"]) for entry in everything)
@@ -89,7 +96,11 @@ def test_the_order_is_that_of_the_names_with_ablations_last(everything):
 def test_a_text_is_there_when_all_its_files_are(entries, data):
     folder = data / "nc11"
     folder.mkdir(parents=True)
-    files = [f"{split}.{language}" for split in ("train", "newstest2015", "newstest2016") for language in ("en", "de")]
+    files = [
+        f"{split}.{language}"
+        for split in ("train", "newstest2015", "newstest2016")
+        for language in ("en", "de")
+    ]
     assert entries["nc11-base"].missing == tuple(files)
     for file in files[:-1]:
         (folder / file).touch()

@@ -35,9 +35,16 @@ def test_every_shipped_recipe_is_valid_and_survives_being_written(path, tmp_path
 
 
 def test_a_recipe_extends_another_and_says_only_what_differs(tmp_path):
-    base = "name: b\nsource: en\ntarget: de\ncorpus: {name: multi30k}\ntraining: {warmup: 5, seed: 3}\n"
+    base = (
+        "name: b\nsource: en\ntarget: de\ncorpus: {name: multi30k}\ntraining: {warmup: 5, "
+        "seed: 3}\n"
+    )
     write(tmp_path, "base.yaml", base)
-    over = write(tmp_path, "over.yaml", "extends: base.yaml\ntraining: {seed: 4}\nmodel: {size: tiny, heads: 8}\n")
+    over = write(
+        tmp_path,
+        "over.yaml",
+        "extends: base.yaml\ntraining: {seed: 4}\nmodel: {size: tiny, heads: 8}\n",
+    )
     recipe = load_recipe(over)
     assert (recipe.name, recipe.training.warmup, recipe.training.seed) == ("over", 5, 4)
     assert (recipe.model.model_dim, recipe.model.heads, recipe.model.encoder_layers) == (128, 8, 4)
@@ -47,7 +54,11 @@ def test_a_recipe_extends_another_and_says_only_what_differs(tmp_path):
     ("base", "changed", "text"),
     [
         ({"name": "controlled"}, {"folder": "mine"}, {"folder": "mine"}),
-        ({"name": "controlled", "test": {"hard": "controlled"}}, {"folder": "mine"}, {"folder": "mine"}),
+        (
+            {"name": "controlled", "test": {"hard": "controlled"}},
+            {"folder": "mine"},
+            {"folder": "mine"},
+        ),
         ({"folder": "mine"}, {"name": "controlled"}, {"name": "controlled"}),
         ({"name": "multi30k"}, {"name": "controlled"}, {"name": "controlled"}),
         ({"folder": "mine", "valid": PAIR}, {"train": PAIR}, {"train": [PAIR]}),
@@ -55,10 +66,15 @@ def test_a_recipe_extends_another_and_says_only_what_differs(tmp_path):
     ],
 )
 def test_a_text_of_another_kind_replaces_that_of_the_base(tmp_path, base, changed, text):
-    (tmp_path / "base.yaml").write_text(json.dumps({"source": "en", "target": "de", "corpus": base}))
+    (tmp_path / "base.yaml").write_text(
+        json.dumps({"source": "en", "target": "de", "corpus": base})
+    )
     (tmp_path / "own.yaml").write_text(json.dumps({"extends": "base.yaml", "corpus": changed}))
     overrides = [f"corpus.{key}={json.dumps(value)}" for key, value in changed.items()]
-    for recipe in (load_recipe(tmp_path / "own.yaml"), load_recipe(tmp_path / "base.yaml", overrides)):
+    for recipe in (
+        load_recipe(tmp_path / "own.yaml"),
+        load_recipe(tmp_path / "base.yaml", overrides),
+    ):
         corpus = recipe.corpus.model_dump(mode="json", exclude_defaults=True)
         assert {key: corpus[key] for key in ("name", "folder", "train") if key in corpus} == text
         assert ("valid" in corpus, "test" in corpus) == ("valid" in base, "test" in base)
@@ -68,8 +84,14 @@ def test_a_text_of_another_kind_replaces_that_of_the_base(tmp_path, base, change
     ("parsers", "models"),
     [
         ({}, ("compact", "official")),
-        ({"parser": {"model": "auto"}, "target_parser": {"model": "auto"}}, ("compact", "official")),
-        ({"parser": {"model": "official"}, "target_parser": {"model": "mine"}}, ("official", "mine")),
+        (
+            {"parser": {"model": "auto"}, "target_parser": {"model": "auto"}},
+            ("compact", "official"),
+        ),
+        (
+            {"parser": {"model": "official"}, "target_parser": {"model": "mine"}},
+            ("official", "mine"),
+        ),
     ],
 )
 def test_auto_is_the_compact_parser_where_there_is_one(parsers, models):
@@ -83,7 +105,12 @@ def test_auto_is_the_compact_parser_where_there_is_one(parsers, models):
 def test_overrides_reach_every_key_and_list_items(tmp_path):
     text = dump_yaml({**LEAST, "syntax": {"variants": [{"name": "pascal", "heads": 2}]}})
     path = write(tmp_path, "r.yaml", text)
-    overrides = ["training.learning_rate=7e-4", "model.size=small", "syntax.variants.0.heads=all", "name=other"]
+    overrides = [
+        "training.learning_rate=7e-4",
+        "model.size=small",
+        "syntax.variants.0.heads=all",
+        "name=other",
+    ]
     recipe = load_recipe(path, overrides)
     assert recipe.training.learning_rate == 7e-4
     assert recipe.model.model_dim == 256
@@ -94,7 +121,14 @@ def test_overrides_reach_every_key_and_list_items(tmp_path):
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        *(("7e-4", 7e-4), ("no", "no"), ("true", True), ("12", 12), ("[1, 2]", [1, 2]), ("null", None)),
+        *(
+            ("7e-4", 7e-4),
+            ("no", "no"),
+            ("true", True),
+            ("12", 12),
+            ("[1, 2]", [1, 2]),
+            ("null", None),
+        ),
         # YAML 1.1 would read 64, and fail
         *(("1_000", 1000), ("0100", 100), ("-08", -8), ("1_", 1)),
     ],
@@ -114,7 +148,9 @@ def test_a_folder_or_other_bytes_in_place_of_a_recipe_are_named(tmp_path):
     with pytest.raises(UsageError, match=r"a folder, not a recipe\. Name a file\.$"):
         load_recipe(tmp_path)
     inside = write(tmp_path, "recipe.yaml", dump_yaml(LEAST))
-    with pytest.raises(UsageError, match=rf"a folder, not a recipe\. The recipe of this run is {inside}\.$"):
+    with pytest.raises(
+        UsageError, match=rf"a folder, not a recipe\. The recipe of this run is {inside}\.$"
+    ):
         load_recipe(tmp_path)
     inside.write_text(dump_yaml(LEAST), encoding="utf-16")
     with pytest.raises(UsageError, match=r"recipe\.yaml: not UTF-8\. A recipe is text in UTF-8"):
@@ -123,7 +159,10 @@ def test_a_folder_or_other_bytes_in_place_of_a_recipe_are_named(tmp_path):
 
 def test_an_override_changes_one_place_and_no_alias_of_it(tmp_path):
     files = "{source: a, target: b}"
-    text = f"source: en\ntarget: de\ncorpus: {{train: {files}, valid: &v {files}, test: {{2016: *v}}}}\n"
+    text = (
+        "source: en\ntarget: de\ncorpus: "
+        f"{{train: {files}, valid: &v {files}, test: {{2016: *v}}}}\n"
+    )
     recipe = load_recipe(write(tmp_path, "r.yaml", text), ["corpus.valid.source=c"])
     assert [str(item.source) for item in recipe.corpus.items] == ["a", "c", "a"]
     recipe = load_recipe(tmp_path / "r.yaml", ["corpus.test.2016.source=c"])
@@ -141,30 +180,54 @@ def test_a_value_that_yaml_cannot_read_is_a_message(tmp_path, override):
     ("change", "said"),
     [
         ({"trainning": {}}, r"no key 'trainning'.*Did you mean 'training'\?"),
-        ({"training": {"max_stepz": 3}}, r"training has no key 'max_stepz'.*Did you mean 'max_steps'\?"),
-        ({"syntax": {"variants": "pascal"}}, r"not 'pascal'\. `synmt train --keys syntax\.variants` shows its values"),
+        (
+            {"training": {"max_stepz": 3}},
+            r"training has no key 'max_stepz'.*Did you mean 'max_steps'\?",
+        ),
+        (
+            {"syntax": {"variants": "pascal"}},
+            r"not 'pascal'\. `synmt train --keys syntax\.variants` shows its values",
+        ),
         (
             {"training": {"max_steps": "many"}},
             r"training\.max_steps: must be a whole number, not 'many'\. "
             r"`synmt train --keys training\.max_steps` shows its values",
         ),
         ({"training": {"max_steps": 0}}, r"training\.max_steps: must be 1 or more"),
-        ({"training": {"max_steps": None}}, r"training\.max_steps: must be a whole number, but is empty\. "),
-        ({"training": {"max_steps": True}}, r"training\.max_steps: must be a whole number, not true\. "),
+        (
+            {"training": {"max_steps": None}},
+            r"training\.max_steps: must be a whole number, but is empty\. ",
+        ),
+        (
+            {"training": {"max_steps": True}},
+            r"training\.max_steps: must be a whole number, not true\. ",
+        ),
         ({"model": {"init": 3}}, r"model\.init: must be text, not 3"),
         ({"model": {"freeze": [""]}}, r"model\.freeze\.0: must be text that is not empty, not ''"),
         ({"training": {"seed": 1 << 64}}, r"training\.seed: .*less than 18446744073709551616"),
         ({"training": {"betas": [0.9]}}, r"training\.betas"),
         ({"training": {"betas": [0.9, 1.5]}}, r"training\.betas\.1: .*less than 1"),
-        ({"corpus": {"train": {"sorce": "x"}}}, r"corpus\.train has no key 'sorce'.*Did you mean 'source'\?"),
-        ({"corpus": {"test": {"t": {"lables": "x"}}}}, r"corpus\.test\.t has no key 'lables'.*'labels'\?"),
+        (
+            {"corpus": {"train": {"sorce": "x"}}},
+            r"corpus\.train has no key 'sorce'.*Did you mean 'source'\?",
+        ),
+        (
+            {"corpus": {"test": {"t": {"lables": "x"}}}},
+            r"corpus\.test\.t has no key 'lables'.*'labels'\?",
+        ),
         ({"training": {"use": "average"}}, r"`use: average` needs `average: 2`"),
         ({"training": {"best": "bleu", "validation_beam_size": 0}}, r"`best: bleu` needs"),
-        ({"training": {"decay": 0.9}}, r"`decay` needs `schedule: plateau`, but the schedule is inverse_sqrt"),
+        (
+            {"training": {"decay": 0.9}},
+            r"`decay` needs `schedule: plateau`, but the schedule is inverse_sqrt",
+        ),
         ({"training": {"schedule": "plateau", "decay": 1}}, r"training\.decay: .*less than 1"),
         ({"decoding": {"length_penalty": 20}}, r"decoding\.length_penalty: .*must be 10 or less"),
         ({"decoding": {"beam_size": 20000}}, r"decoding\.beam_size: .*must be 10000 or less"),
-        ({"training": {"validation_beam_size": 20000}}, r"validation_beam_size: .*must be 10000 or less"),
+        (
+            {"training": {"validation_beam_size": 20000}},
+            r"validation_beam_size: .*must be 10000 or less",
+        ),
         ({"filters": {"max_punctuation": 25}}, r"filters\.max_punctuation: .*must be 1 or less"),
         ({"model": {"heads": 3}}, r"cannot be divided among 3 heads"),
         ({"model": {"model_dim": 1 << 62}}, r"model\.model_dim: .*must be 1048576 or less"),
@@ -172,15 +235,24 @@ def test_a_value_that_yaml_cannot_read_is_a_message(tmp_path, override):
             {"model": {"architecture": "lstm", "embedding_dim": 1 << 62}},
             r"model\.embedding_dim: .*must be 1048576 or less",
         ),
-        ({"model": {"feedforward_dim": 1 << 62}}, r"model\.feedforward_dim: .*must be 1048576 or less"),
+        (
+            {"model": {"feedforward_dim": 1 << 62}},
+            r"model\.feedforward_dim: .*must be 1048576 or less",
+        ),
         ({"model": {"encoder_layers": 10**30}}, r"model\.encoder_layers: .*must be 1000 or less"),
         ({"model": {"decoder_layers": 10**6}}, r"model\.decoder_layers: .*must be 1000 or less"),
         ({"vocabulary": {"size": 1 << 62}}, r"vocabulary\.size: .*must be 10000000 or less"),
         ({"model": {"size": "huge"}}, r"model\.size: .*'huge'"),
         ({"vocabulary": {"joint": False}}, r"`model.embeddings: shared` needs"),
         ({"corpus": {}}, r"give one of `name`, `folder`"),
-        ({"corpus": {"name": "multi30k", "folder": "x"}}, r"give one of.*\(corpus\.name=null removes"),
-        ({"corpus": {"folder": "x", "test": [{"id": ["a"]}]}}, r"the id of a test set is a name, not \['a'\]"),
+        (
+            {"corpus": {"name": "multi30k", "folder": "x"}},
+            r"give one of.*\(corpus\.name=null removes",
+        ),
+        (
+            {"corpus": {"folder": "x", "test": [{"id": ["a"]}]}},
+            r"the id of a test set is a name, not \['a'\]",
+        ),
         ({"name": "a/b"}, r"name: 'a/b' is not a valid folder name\. Use letters"),
         ({"name": "é" * 101}, r"a name has at most 200 bytes"),
         ({"syntax": {"variants": [{"heads": 2}]}}, r"'syntax\.variants\.0\.name' is missing"),
@@ -193,7 +265,9 @@ def test_a_recipe_that_cannot_work_is_refused_with_key_and_reason(change, said):
 
 def test_all_errors_are_reported_at_once():
     with pytest.raises(UsageError) as error:
-        check_recipe({"name": "r", **LEAST, "training": {"a": 1, "b": 2}, "sauce": 3}, where="r.yaml")
+        check_recipe(
+            {"name": "r", **LEAST, "training": {"a": 1, "b": 2}, "sauce": 3}, where="r.yaml"
+        )
     assert str(error.value).count("\n") == 2
 
 
@@ -214,7 +288,10 @@ def test_all_errors_are_reported_at_once():
         ('extends: "a\\0b"\n', r"r\.yaml: not a valid path: '"),
         (f"extends: {'a' * 251}\n", r"r\.yaml: not a valid path \(File name too long\): 'aaa"),
         # libyaml would overflow the stack and end the process
-        ("source: " + "[" * 100_000 + "]" * 100_000, r"r\.yaml, line 1: values are nested too deeply"),
+        (
+            "source: " + "[" * 100_000 + "]" * 100_000,
+            r"r\.yaml, line 1: values are nested too deeply",
+        ),
         ("- " * 5000, r"r\.yaml, line 1: values are nested too deeply\. At most 100 levels\.$"),
         # each line holds the one above; with the recipe itself, line 100 is level 101
         ("x0: &x0 [1]\n" + ALIASES, r"r\.yaml, line 100: values are nested too deeply"),
@@ -238,7 +315,9 @@ def test_a_recipe_may_extend_thousands_one_after_the_other(tmp_path):
 def test_recipes_that_extend_each_other_are_refused_with_the_last_one(tmp_path):
     for name, base in (("a", "b"), ("b", "c"), ("c", "b")):
         write(tmp_path, f"{name}.yaml", f"extends: {base}.yaml\n")
-    with pytest.raises(UsageError, match=r"b\.yaml: the recipe extends itself\. Change `extends` of .*c\.yaml\.$"):
+    with pytest.raises(
+        UsageError, match=r"b\.yaml: the recipe extends itself\. Change `extends` of .*c\.yaml\.$"
+    ):
         load_recipe(tmp_path / "a.yaml")
 
 
@@ -252,7 +331,9 @@ def test_a_link_to_itself_is_no_recipe(tmp_path):
 
 @pytest.mark.parametrize("override", ["a." * 5000 + "a=1", "a." * 59 + "a=" + "[" * 41 + "]" * 41])
 def test_the_keys_of_an_override_count_as_levels(tmp_path, override):
-    with pytest.raises(UsageError, match=r"^override, line 1: values are nested too deeply\. At most 100 levels\.$"):
+    with pytest.raises(
+        UsageError, match=r"^override, line 1: values are nested too deeply\. At most 100 levels\.$"
+    ):
         load_recipe(write(tmp_path, "r.yaml", dump_yaml(LEAST)), [override])
 
 
@@ -288,24 +369,40 @@ def test_a_key_of_another_section_is_offered_with_its_section(tmp_path, override
 
 
 def test_an_error_of_a_key_names_its_file_and_so_does_each_of_several():
-    with pytest.raises(UsageError, match=r"^r\.yaml: syntax: odd\. Fix it\.$"), naming(Path("r.yaml")):
+    with (
+        pytest.raises(UsageError, match=r"^r\.yaml: syntax: odd\. Fix it\.$"),
+        naming(Path("r.yaml")),
+    ):
         raise UsageError("odd", where="syntax", do="Fix it")
     with pytest.raises(SynmtError, match=r"^r\.yaml: a\.\nr\.yaml: b\.$"), naming(Path("r.yaml")):
         raise all_in_one([SynmtError("a"), SynmtError("b")])
 
 
 @pytest.mark.parametrize(
-    "override", ["training.max_steps", "=3", "source.code=en", "syntax.variants.4.heads=2", "corpus.train.0.source=x"]
+    "override",
+    [
+        "training.max_steps",
+        "=3",
+        "source.code=en",
+        "syntax.variants.4.heads=2",
+        "corpus.train.0.source=x",
+    ],
 )
 def test_an_override_that_reaches_nothing_is_refused(override, tmp_path):
     corpus = {"train": ["not a mapping"]}
-    path = write(tmp_path, "r.yaml", dump_yaml({**LEAST, "corpus": corpus, "syntax": {"variants": []}}))
+    path = write(
+        tmp_path, "r.yaml", dump_yaml({**LEAST, "corpus": corpus, "syntax": {"variants": []}})
+    )
     with pytest.raises(UsageError, match=r"override|an index of a list|has no keys"):
         load_recipe(path, [override])
 
 
 def test_an_item_that_a_list_does_not_have(tmp_path):
-    path = write(tmp_path, "r.yaml", dump_yaml({**LEAST, "syntax": {"variants": [{"name": "pascal", "layers": [1]}]}}))
+    path = write(
+        tmp_path,
+        "r.yaml",
+        dump_yaml({**LEAST, "syntax": {"variants": [{"name": "pascal", "layers": [1]}]}}),
+    )
     with pytest.raises(UsageError, match=r"list with 1 item\. Its only item is 0"):
         load_recipe(path, ["syntax.variants.3.heads=2"])
 
@@ -320,7 +417,9 @@ def test_every_key_has_a_meaning():
 
 def test_overrides_are_a_list_of_texts_in_utf_8(tmp_path):
     path = write(tmp_path, "a.yaml", dump_yaml(LEAST))
-    with pytest.raises(UsageError, match=r"overrides: must be a list of texts, not one text. Write \['name=x'\]"):
+    with pytest.raises(
+        UsageError, match=r"overrides: must be a list of texts, not one text. Write \['name=x'\]"
+    ):
         load_recipe(path, "name=x")
     # as Python passes on a byte of the command line that is not UTF-8
     with pytest.raises(UsageError, match=r"'n\\udce4me=1' is not UTF-8. Write it in UTF-8"):

@@ -15,7 +15,10 @@ REFUSED = {
         ({"varience": 2}, "Did you mean 'variance'?"),
         ({"layer": 1}, "Did you mean 'layers'?"),
         ({"combine": "divide"}, "'multiply' or 'add'"),
-        ({"shape": "parent_only", "variance": 4}, "pascal of shape parent_only has no Gaussian. Leave out `variance`"),
+        (
+            {"shape": "parent_only", "variance": 4},
+            "pascal of shape parent_only has no Gaussian. Leave out `variance`",
+        ),
     ],
     "lisa": [
         ({"side": "target"}, "lisa cannot be used on the target side. side: source"),
@@ -26,16 +29,25 @@ REFUSED = {
         ({"layers": [1], "variance": 0}, "variance: must be more than 0, not 0"),
         ({"layers": [1], "resample": 1.5}, "resample: must be 1 or less, not 1.5"),
         ({"layers": [1], "resample": -0.1}, "resample: must be 0 or more, not -0.1"),
-        ({"layers": [1], "fill": 3}, "deps_san replaces no distance by `fill`. Set `resample`, or leave out `fill`"),
+        (
+            {"layers": [1], "fill": 3},
+            "deps_san replaces no distance by `fill`. Set `resample`, or leave out `fill`",
+        ),
         ({"layers": [1], "fill": -1}, "fill: must be 0 or more, not -1"),
         ({"layers": [1], "window": -1}, "window: must be 0 or more, not -1"),
-        ({"layers": [1], "side": "target"}, "deps_san cannot be used on the target side. side: source"),
+        (
+            {"layers": [1], "side": "target"},
+            "deps_san cannot be used on the target side. side: source",
+        ),
         ({"layers": [1], "combine": "divide"}, "'multiply', 'add' or 'weights'"),
         ({"layers": [1], "windw": 6}, "Did you mean 'window'?"),
         ({"layers": [3]}, "no layer 3"),
     ],
     "distance_mask": [
-        ({"reach": [2, 10**30]}, "reach: an option is at most 1048576, not [2, 1000000000000000000000000000000]"),
+        (
+            {"reach": [2, 10**30]},
+            "reach: an option is at most 1048576, not [2, 1000000000000000000000000000000]",
+        ),
         ({"reach": [0]}, "reach: must be more than 0, not [0]"),
         ({"reach": [1, 2, 3]}, "3 reaches for 4 heads of layer 1"),
         ({"reach": []}, "0 reaches for 4 heads of layer 1"),
@@ -68,11 +80,17 @@ REFUSED = {
     "structural_positions": [
         ({"reach": 0}, "reach: must be more than 0, not 0"),
         ({"values": "no"}, "values: must be true or false"),
-        ({"side": "target"}, "structural_positions cannot be used on the target side. side: source"),
+        (
+            {"side": "target"},
+            "structural_positions cannot be used on the target side. side: source",
+        ),
     ],
     "scene_mask": [
         ({}, "there is no layer 4"),
-        ({"layers": [1], "side": "target"}, "scene_mask cannot be used on the target side. side: source"),
+        (
+            {"layers": [1], "side": "target"},
+            "scene_mask cannot be used on the target side. side: source",
+        ),
     ],
     "structural_depth": [
         ({"heads": 2}, "owns no heads"),
@@ -92,7 +110,10 @@ REFUSED = {
     "localness": [
         ({"layers": [1], "size": 0}, "size: must be 0.1 or more, not 0"),
         ({"layers": [1], "size": -3}, "size: must be 0.1 or more, not -3"),
-        ({"layers": [1], "size": 5}, "localness predicts the window `query`. Leave out `size`, or set `window: fixed`"),
+        (
+            {"layers": [1], "size": 5},
+            "localness predicts the window `query`. Leave out `size`, or set `window: fixed`",
+        ),
         ({"layers": [1], "window": "head"}, "'fixed', 'layer' or 'query'"),
         ({"layers": [1], "side": "target"}, "cannot be used on the target side. side: source"),
         ({"layers": [1], "sise": 10}, "Did you mean 'size'"),
@@ -102,7 +123,10 @@ REFUSED = {
         ({"reach": 0}, "reach: must be more than 0, not 0"),
         ({"values": False, "shared": True}, "no table to share"),
         ({"reach": 2.5}, "reach: "),
-        ({"reach": 2**62}, "syntax.variants.0.reach: an option is at most 1048576, not 4611686018427387904"),
+        (
+            {"reach": 2**62},
+            "syntax.variants.0.reach: an option is at most 1048576, not 4611686018427387904",
+        ),
         ({"range": 4}, "no option 'range'"),
     ],
     "tag_embedding": [
@@ -122,16 +146,26 @@ REFUSED = {
         ({}, "has 16 groups, one for each head, but owns 4 heads of layer 1"),
         (
             {"kind": "uldd"},
-            "Use 16 heads (`heads: 16`) of a layer with as many or more (`model.encoder_heads: [16, …]`)",
+            "Use 16 heads (`heads: 16`) of a layer with as many or more (`model.encoder_heads: "
+            "[16, …]`)",
         ),
-        ({"groups": [["nsubj"], ["obj"]]}, "has 2 groups, one for each head, but owns 4 heads of layer 1"),
+        (
+            {"groups": [["nsubj"], ["obj"]]},
+            "has 2 groups, one for each head, but owns 4 heads of layer 1",
+        ),
         ({"groups": [["nsubj"], ["obj"]], "heads": 1}, "or name 1 groups"),
         ({"groups": []}, "`groups` is empty"),
         ({"groups": [["nsubj"], []], "heads": 2}, "group 2 names no relation"),
-        ({"groups": [["nsubj"], ["obj", "nsubj"]], "heads": 2}, "relation 'nsubj' is in groups 1 and 2"),
+        (
+            {"groups": [["nsubj"], ["obj", "nsubj"]], "heads": 2},
+            "relation 'nsubj' is in groups 1 and 2",
+        ),
         ({"groups": "universall"}, "groups: must be 'universal' or 'stanford'"),
         ({"groups": [["nsubj", 3]]}, "syntax.variants.0.groups: "),
-        ({"kind": "udp", "groups": "stanford"}, "kind udp sums over all relations. Leave out `groups`"),
+        (
+            {"kind": "udp", "groups": "stanford"},
+            "kind udp sums over all relations. Leave out `groups`",
+        ),
         ({"kind": "udp", "softmax": True}, "is for kind lda; udp has one anyway"),
         ({"kind": "lld"}, "'ldd', 'lda', 'ldp', 'udp', 'udd', 'uldd' or 'uudd'"),
         ({"kind": "udp", "side": "target"}, "side: source"),
@@ -154,7 +188,10 @@ REFUSED = {
     ],
     "latent_graph": [
         ({"loss_weight": 2}, "latent_graph has no auxiliary loss. Leave out `loss_weight`"),
-        ({"supervised": True, "loss_steps": [3, 2]}, "`loss_steps` are the first and the last step"),
+        (
+            {"supervised": True, "loss_steps": [3, 2]},
+            "`loss_steps` are the first and the last step",
+        ),
         ({"supervised": "yes"}, "supervised: must be true or false"),
         ({"layers": [2]}, "acts once, not in every layer. layers: [1]"),
         ({"side": "target"}, "cannot be used on the target side. side: source"),

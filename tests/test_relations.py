@@ -18,7 +18,20 @@ from synmt.syntax.relations import (
 )
 
 SCHEMES = [(UNIVERSAL, UNIVERSAL_GROUPS, LEFT_OUT), (STANFORD, STANFORD_GROUPS, STANFORD_LEFT_OUT)]
-SAME_NAMES = ("root", "cop", "xcomp", "iobj", "cc", "conj", "advcl", "amod", "advmod", "appos", "punct", "mark")
+SAME_NAMES = (
+    "root",
+    "cop",
+    "xcomp",
+    "iobj",
+    "cc",
+    "conj",
+    "advcl",
+    "amod",
+    "advmod",
+    "appos",
+    "punct",
+    "mark",
+)
 
 
 @pytest.mark.parametrize(("scheme", "groups", "left_out"), SCHEMES)
@@ -45,8 +58,10 @@ def test_there_are_37_universal_relations_and_16_groups_of_either_scheme():
 def test_the_groups_of_the_paper():
     # Liu & Sima'an (2022), table A
     assert "; ".join(" ".join(group) for group in STANFORD_GROUPS) == (
-        "root; aux auxpass cop; acomp ccomp pcomp xcomp; dobj iobj pobj; csubj csubjpass; nsubj nsubjpass; "
-        "cc; conj preconj; advcl; amod; advmod; npadvmod tmod; det predet; num number quantmod; appos; punct"
+        "root; aux auxpass cop; acomp ccomp pcomp xcomp; dobj iobj pobj; csubj csubjpass; nsubj "
+        "nsubjpass; "
+        "cc; conj preconj; advcl; amod; advmod; npadvmod tmod; det predet; num number quantmod; "
+        "appos; punct"
     )
 
 
@@ -54,8 +69,18 @@ def test_the_groups_of_the_paper():
     ("stanford", "universal"),
     [
         *((name, name) for name in SAME_NAMES),
-        *[("auxpass", "aux:pass"), ("csubjpass", "csubj:pass"), ("nsubjpass", "nsubj:pass"), ("dobj", "obj")],
-        *[("preconj", "cc:preconj"), ("tmod", "obl:tmod"), ("npadvmod", "obl:npmod"), ("predet", "det:predet")],
+        *[
+            ("auxpass", "aux:pass"),
+            ("csubjpass", "csubj:pass"),
+            ("nsubjpass", "nsubj:pass"),
+            ("dobj", "obj"),
+        ],
+        *[
+            ("preconj", "cc:preconj"),
+            ("tmod", "obl:tmod"),
+            ("npadvmod", "obl:npmod"),
+            ("predet", "det:predet"),
+        ],
         *[("num", "nummod"), ("nn", "compound"), ("prep", "case"), ("rcmod", "acl:relcl")],
     ],
 )
@@ -65,7 +90,17 @@ def test_the_two_tables_agree_where_the_schemes_do(stanford, universal):
 
 @pytest.mark.parametrize(
     ("relation", "group"),
-    [("a", 0), ("a:x", 0), ("a:y", 1), ("a:y:z", 0), ("b", 1), ("A", -1), ("ab", -1), ("", -1), (":x", -1)],
+    [
+        ("a", 0),
+        ("a:x", 0),
+        ("a:y", 1),
+        ("a:y:z", 0),
+        ("b", 1),
+        ("A", -1),
+        ("ab", -1),
+        ("", -1),
+        (":x", -1),
+    ],
 )
 def test_a_subtype_goes_with_its_relation_unless_it_is_named(relation, group):
     groups = (("a",), ("a:y", "b"))
@@ -101,7 +136,12 @@ def test_known_relations_are_both_schemes_in_a_fixed_order():
 
 
 def test_base_name_leaves_out_the_subtype():
-    assert [base_name(name) for name in ("nsubj", "nsubj:pass", "a:b:c", "")] == ["nsubj", "nsubj", "a", ""]
+    assert [base_name(name) for name in ("nsubj", "nsubj:pass", "a:b:c", "")] == [
+        "nsubj",
+        "nsubj",
+        "a",
+        "",
+    ]
 
 
 def test_every_relation_of_a_gold_treebank_is_universal(treebank):
@@ -114,5 +154,11 @@ def test_every_relation_of_a_gold_treebank_is_universal(treebank):
 
 def test_rest_takes_what_no_group_names():
     groups = (("nsubj",), ("rest",), ("obl", "nsubj:pass"))
-    assert [group_of(name, groups) for name in ("nsubj:x", "odd", "case", "obl", "nsubj:pass")] == [0, 1, 1, 2, 2]
+    assert [group_of(name, groups) for name in ("nsubj:x", "odd", "case", "obl", "nsubj:pass")] == [
+        0,
+        1,
+        1,
+        2,
+        2,
+    ]
     assert group_of("odd", groups[:1]) == -1

@@ -1,4 +1,5 @@
-"""What processes of this machine log reaches the user, and what is said when one of them is killed."""
+"""What processes of this machine log reaches the user, and what is said when one of them is
+killed."""
 
 import errno
 import logging
@@ -36,10 +37,17 @@ def work(state, item):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_warnings_of_processes_are_logged_here_once_each(caplog, tmp_path, workers, capfd, monkeypatch):
+def test_warnings_of_processes_are_logged_here_once_each(
+    caplog, tmp_path, workers, capfd, monkeypatch
+):
     # a command that ran before in this process leaves its handler
     monkeypatch.setattr(logging.getLogger("synmt"), "handlers", [])
-    assert sorted(in_processes(work, "odd", iter(range(4)), workers, where=tmp_path)) == [0, 10, 20, 30]
+    assert sorted(in_processes(work, "odd", iter(range(4)), workers, where=tmp_path)) == [
+        0,
+        10,
+        20,
+        30,
+    ]
     said = [(record.name, record.levelname, record.getMessage()) for record in caplog.records]
     once = said if workers == 2 else [line for line in dict.fromkeys(said) if line[1] != "INFO"]
     assert sorted(line for line in once if line[1] != "INFO") == [
@@ -66,7 +74,12 @@ def test_what_processes_say_about_the_model_that_they_load_is_shown_once_if_this
     monkeypatch.setattr(logging.getLogger("synmt"), "handlers", [])
     console.configure()
     for known in (0, 1):
-        assert sorted(in_processes(work, _Warning(), iter(range(4)), 2, where=tmp_path)) == [0, 10, 20, 30]
+        assert sorted(in_processes(work, _Warning(), iter(range(4)), 2, where=tmp_path)) == [
+            0,
+            10,
+            20,
+            30,
+        ]
         said = capfd.readouterr().err.splitlines()
         assert said.count("warning: the model that is loaded is odd") == 1 - known
         assert said.count("warning: even: the same for all") == 1 - known
@@ -107,7 +120,10 @@ def let_in(place, guests):
 
 
 def test_a_killed_process_is_a_message_with_the_remedy_of_the_command(tmp_path):
-    with pytest.raises(SynmtError, match=r"was killed.*fewer processes \(`--threads 1`\): what is finished is kept\.$"):
+    with pytest.raises(
+        SynmtError,
+        match=r"was killed.*fewer processes \(`--threads 1`\): what is finished is kept\.$",
+    ):
         list(in_processes(work, "odd", iter([1, "kill"]), 2, where=tmp_path))
     with pytest.raises(SynmtError, match=r"was killed.*fewer processes \(`--threads 1`\)\.$"):
         list(in_processes(work, "odd", iter([1, "kill"]), 2, where=tmp_path, keeps=False))
@@ -135,7 +151,10 @@ def test_ctrl_c_while_processes_start_leaves_none_and_they_do_not_hear_it(tmp_pa
     with pytest.raises(KeyboardInterrupt), started_processes(2):
         pass
     assert not multiprocessing.active_children()
-    assert (signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, ())) == (before, set())
+    assert (signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, ())) == (
+        before,
+        set(),
+    )
 
 
 def test_where_no_process_can_start_the_message_says_so(tmp_path, monkeypatch):
@@ -211,7 +230,9 @@ def test_a_process_that_cannot_read_its_state_was_not_killed(tmp_path):
         list(in_processes(work, _Unreadable(), iter([1]), 2, where=tmp_path))
 
 
-@pytest.mark.parametrize(("start", "said"), [("", "could not start; see its message above"), (GUARD, None)])
+@pytest.mark.parametrize(
+    ("start", "said"), [("", "could not start; see its message above"), (GUARD, None)]
+)
 def test_a_script_that_its_workers_would_start_again_is_told_what_to_do(tmp_path, start, said):
     lines = [
         "from pathlib import Path",
@@ -258,4 +279,8 @@ def test_what_was_collected_is_not_collected_again(caplog):
     logging.getLogger("synmt").warning("later")
     relay = Relay()
     assert [relay.result_of(logged), relay.result_of(logged)] == [10, 10]
-    assert [record.getMessage() for record in caplog.records] == ["later", "odd: the same for all", "item 1"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "later",
+        "odd: the same for all",
+        "item 1",
+    ]

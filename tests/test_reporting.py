@@ -38,7 +38,9 @@ ROWS = [
     [Marked(">10", "*"), 5, 0.01, "[x]\ty\nz", 0.25, None, 0.25, 9.0, 1e6],
 ]
 TABLE = Table(title="by length", columns=COLUMNS, rows=ROWS, shared=3, notes=["*: few sentences"])
-REPORT = Report(title="two systems", parts=[TABLE, TextBlock(lines=["a <b>", "c"]), TABLE], notes=["BLEU|v:2"])
+REPORT = Report(
+    title="two systems", parts=[TABLE, TextBlock(lines=["a <b>", "c"]), TABLE], notes=["BLEU|v:2"]
+)
 
 
 def shown(kind, report=REPORT, **options):
@@ -60,7 +62,9 @@ def test_text_is_aligned_and_says_each_explanation_once():
 
 def test_text_fits_a_terminal_and_sends_it_no_control_characters():
     rows = [["a" * 12 + " " + "b" * 18, 0.5], ["\x1b[2J", 1.0]]
-    table = Table(columns=[text_column("name"), Column(title="some long title")], rows=rows, notes=["\x1b[1m"])
+    table = Table(
+        columns=[text_column("name"), Column(title="some long title")], rows=rows, notes=["\x1b[1m"]
+    )
     lines = shown("text", Report(title="\x1b", parts=[table]), width=30).splitlines()
     assert max(map(len, lines)) <= 30
     assert "\x1b" not in "".join(lines)
@@ -71,7 +75,18 @@ def test_tsv_gives_programs_the_values():
     header, *rows = csv.reader(io.StringIO(shown("tsv").split("\n\n")[0]), delimiter="\t")
     assert header[4:7] == ["difference", "95 % interval, low", "95 % interval, high"]
     assert header[-2:] == ["time (s)", "memory (bytes)"]
-    assert rows[1] == ["1-10", "1234", "0.29", "a&b|c_d", "-0.404", "-1.2", "0.333", "0.0001", "7500", "not known"]
+    assert rows[1] == [
+        "1-10",
+        "1234",
+        "0.29",
+        "a&b|c_d",
+        "-0.404",
+        "-1.2",
+        "0.333",
+        "0.0001",
+        "7500",
+        "not known",
+    ]
     assert rows[2][:5] == [">10", "5", "0.01", "[x] y z", "0.25"]
     assert remarks({"a": REPORT})[:3] == ["two systems", "by length", "difference: from plain"]
 
@@ -89,7 +104,10 @@ def test_json_has_an_object_for_each_row():
 
 def test_markdown_has_the_cells_of_the_table():
     lines = [line for line in shown("markdown").splitlines() if line.startswith("|")][:5]
-    cells = [[cell.strip().replace("\\", "") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    cells = [
+        [cell.strip().replace("\\", "") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        for line in lines
+    ]
     assert cells[0] == [column.title for column in COLUMNS]
     assert cells[3][:5] == ["", "", "", "a&b|c_d", "-0.40"]
     assert cells[4][3] == "[x] y z"
@@ -110,7 +128,13 @@ def test_latex_escapes_all_signs_and_breaks_sentences_into_lines():
 def test_a_page_and_a_notebook_show_the_same_cells(tmp_path):
     REPORT.save(tmp_path / "x.html")
     page = (tmp_path / "x.html").read_text()
-    for part in ("<td>+0.25</td>", "<td>-1.20 to +0.33</td>", "a&amp;b|c_d", "a &lt;b&gt;", "BLEU|v:2"):
+    for part in (
+        "<td>+0.25</td>",
+        "<td>-1.20 to +0.33</td>",
+        "a&amp;b|c_d",
+        "a &lt;b&gt;",
+        "BLEU|v:2",
+    ):
         assert part in page
         assert part in REPORT._repr_html_()
     assert str(TABLE).splitlines()[0] == "by length"
@@ -127,7 +151,10 @@ def test_columns_without_values_are_left_out():
 def test_people_may_see_a_value_written_otherwise_and_a_page_may_show_something_else():
     columns, row = [text_column("a"), text_column("b")], ["x", Written("plain", "[plain]")]
     table = Table(
-        title="t", columns=columns, rows=[row], on_page=lambda: TextBlock(html="<i>card</i>", style=".card {}")
+        title="t",
+        columns=columns,
+        rows=[row],
+        on_page=lambda: TextBlock(html="<i>card</i>", style=".card {}"),
     )
     report = Report(title="r", parts=[table], facts={"a": 1}, late_facts=lambda: {"b": 2})
     assert "[plain]" in shown("text", report)

@@ -1,4 +1,5 @@
-"""The comparison of all systems: its plans, its tables, the sentences about them, and pages that stay the same."""
+"""The comparison of all systems: its plans, its tables, the sentences about them, and pages that
+stay the same."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def test_every_system_of_a_plan_has_a_recipe_and_a_name_of_its_own(path):
     assert len({run.recipe.name for run in runs}) == len({run.result for run in runs}) == len(runs)
     assert all(run.recipe.training.seed == run.seed for run in runs)
     of_first_seed = [run for run in runs if run.seed == 1]
-    assert len({run.fingerprint for run in of_first_seed}) == len(of_first_seed), "two systems are the same"
+    assert len({run.fingerprint for run in of_first_seed}) == len(of_first_seed), (
+        "two systems are the same"
+    )
 
 
 def test_a_system_is_moved_to_another_corpus_with_all_that_makes_it():
@@ -76,7 +79,11 @@ def test_a_system_with_trees_is_told_from_one_without():
 def test_the_fingerprint_tells_recipes_apart_but_not_seeds_and_machines():
     first, *others = (
         next(CONTROLLED.runs(changes)).fingerprint
-        for changes in ({}, {"parser.workers": 3, "training.device": "cpu"}, {"training.max_steps": 3})
+        for changes in (
+            {},
+            {"parser.workers": 3, "training.device": "cpu"},
+            {"training.max_steps": 3},
+        )
     )
     assert others[0] == first != others[1]
     assert {run.fingerprint for run in CONTROLLED.runs({}) if run.system == "plain"} == {first}
@@ -96,7 +103,13 @@ def test_the_search_goes_by_the_validation_text_and_only_its_find_gets_all_seeds
         return [f"{run.system} {run.seed}" for run in plan.runs({})]
 
     def store(system, validation):
-        stored = {"system": system, "seed": 1, "fingerprint": "x", "tests": {}, "validation": validation}
+        stored = {
+            "system": system,
+            "seed": 1,
+            "fingerprint": "x",
+            "tests": {},
+            "validation": validation,
+        }
         plan.result(system, 1).write_text(json.dumps(stored))
 
     assert names() == ["plain 1", "plain + a 1", "plain + b 1", "plain 2"]
@@ -105,7 +118,11 @@ def test_the_search_goes_by_the_validation_text_and_only_its_find_gets_all_seeds
     store("plain + b", [[5, 2.4], [10, 2.6]])
     assert names() == ["plain 1", "plain + a 1", "plain + b 1", "plain 2", "plain + b 2"]
     store("plain", [[10, 2.7]])
-    assert results_tables.search_table(plan).rows == [["plain + b", 2.4], ["plain + a", 2.5], ["plain alone", 2.7]]
+    assert results_tables.search_table(plan).rows == [
+        ["plain + b", 2.4],
+        ["plain + a", 2.5],
+        ["plain alone", 2.7],
+    ]
 
 
 def test_packed_arrays_are_read_as_they_were():
@@ -168,7 +185,11 @@ class Folder:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "argv", ["results_page.py", "--root", str(self.root)])
             results_page.main()
-        return {path.name: path.read_bytes() for path in self.root.rglob("*") if path.suffix in (".md", ".png")}
+        return {
+            path.name: path.read_bytes()
+            for path in self.root.rglob("*")
+            if path.suffix in (".md", ".png")
+        }
 
 
 @pytest.fixture
@@ -176,16 +197,27 @@ def folder(tmp_path):
     """Make a folder with pages and with the results of two systems, a control and a mixture."""
     (tmp_path / "results/multi30k").mkdir(parents=True)
     (tmp_path / "docs/systems").mkdir(parents=True)
-    (tmp_path / "docs/results.md").write_text(f"# Results\n\nBefore.\n\n{BEGIN}\n{END}\n\n## Speed\n\nFast.\n")
+    (tmp_path / "docs/results.md").write_text(
+        f"# Results\n\nBefore.\n\n{BEGIN}\n{END}\n\n## Speed\n\nFast.\n"
+    )
     (tmp_path / "docs/systems/pascal.md").write_text(
         "# PASCAL\n\n## What we measured\n\nMuch.\n\n## Look inside\n\nHere.\n"
     )
-    plan = "corpus: multi30k\ntitle: Captions\ntest: test\nseeds: [1, 2]\nbaselines: {transformer: plain}\n"
+    plan = (
+        "corpus: multi30k\ntitle: Captions\ntest: test\nseeds: [1, 2]\nbaselines: {transformer: "
+        "plain}\n"
+    )
     plan += "pairs: [[relative + pascal, relative]]\nsystems:\n"
-    plan += "  plain: multi30k-tiny\n  pascal: multi30k-pascal\n  'pascal, random trees': multi30k-pascal-random\n"
+    plan += (
+        "  plain: multi30k-tiny\n  pascal: multi30k-pascal\n  'pascal, random trees': "
+        "multi30k-pascal-random\n"
+    )
     plan += "  relative: multi30k-relative\n"
     plan += "search: {relative + pascal: multi30k-pascal}\n"
-    plan += "groups: [{test: test, by: words, metric: exact, without: {part: other}, meaning: {'8': short ones}}]\n"
+    plan += (
+        "groups: [{test: test, by: words, metric: exact, without: {part: other}, meaning: "
+        "{'8': short ones}}]\n"
+    )
     (tmp_path / "results/multi30k.yaml").write_text(plan)
     made = Folder(tmp_path)
     of_plan = {"plain": 0.7, "pascal": 0.9, "pascal, random trees": 0.7, "relative": 0.95}
@@ -204,12 +236,18 @@ def column(table, title):
 def test_pages_say_what_the_results_say_and_are_the_same_each_time(folder):
     first = folder.pages()
     page = first["results.md"].decode()
-    assert page.startswith(f"# Results\n\nBefore.\n\n{BEGIN}\n\n## Captions: all systems\n\n| system ")
+    assert page.startswith(
+        f"# Results\n\nBefore.\n\n{BEGIN}\n\n## Captions: all systems\n\n| system "
+    )
     assert page.endswith(f"\n\n{END}\n\n## Speed\n\nFast.\n")
     gain = column(results_tables.main_table(folder.found), "difference")["pascal"]
     [row] = re.findall(r"\n\| pascal +\| parser +\| plain +(\|.*)", page)
     assert f"| {gain:+.2f} \\* |" in re.sub(" +", " ", row)
-    for heading in ("the parser's trees against others", "further differences", "the search for a mixture"):
+    for heading in (
+        "the parser's trees against others",
+        "further differences",
+        "the search for a mixture",
+    ):
         assert f"\n\n### Captions: {heading}\n\n" in page
     groups = first["results-by-group.md"].decode()
     assert groups.startswith(
@@ -218,28 +256,40 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(folder):
     assert "the part `other`:\n\n| system " in groups
     assert "\n8: short ones\n" in groups
     page = first["pascal.md"].decode()
-    assert page.startswith(f"# PASCAL\n\n## What we measured\n\nMuch.\n\n{BEGIN}\n\nCaptions ([the whole table]")
+    assert page.startswith(
+        f"# PASCAL\n\n## What we measured\n\nMuch.\n\n{BEGIN}\n\nCaptions ([the whole table]"
+    )
     assert page.endswith(f"{END}\n\n## Look inside\n\nHere.\n")
     assert "does-syntax-help.png" in first
     # in another process, sets have another order
     command = [sys.executable, str(ROOT / "benchmarks/results_page.py"), "--root", str(folder.root)]
     subprocess.run(command, check=True, cwd=ROOT)
-    assert {path.name: path.read_bytes() for path in folder.root.rglob("*") if path.name in first} == first
+    assert {
+        path.name: path.read_bytes() for path in folder.root.rglob("*") if path.name in first
+    } == first
     for path in (folder.root / "results/multi30k").glob("*pascal*"):
         path.unlink()
     page = folder.pages()["pascal.md"].decode()
-    assert page == f"# PASCAL\n\n## What we measured\n\nMuch.\n\n{BEGIN}\n\n{END}\n\n## Look inside\n\nHere.\n"
+    assert (
+        page == f"# PASCAL\n\n## What we measured\n\nMuch.\n\n{BEGIN}\n\n{END}\n\n## Look "
+        "inside\n\nHere.\n"
+    )
 
 
 def test_the_page_of_a_system_has_the_baseline_of_its_baseline_too(folder):
-    folder.edit("pascal: multi30k-pascal\n", "pascal: {recipe: multi30k-pascal, baseline: relative}\n")
+    folder.edit(
+        "pascal: multi30k-pascal\n", "pascal: {recipe: multi30k-pascal, baseline: relative}\n"
+    )
     rows = folder.pages()["pascal.md"].decode().splitlines()
     assert {"| plain", "| relative", "| pascal"} <= {re.split(r" +\| ", row)[0] for row in rows}
 
 
 def test_a_page_is_not_made_from_results_of_other_recipes(folder):
     folder.edit("corpus:", "set: {training.max_steps: 7}\ncorpus:")
-    what = r"has results of other recipes than multi30k\.yaml has now, of pascal, pascal, random trees, plain, "
+    what = (
+        r"has results of other recipes than multi30k\.yaml has now, of pascal, pascal, random "
+        r"trees, plain, "
+    )
     with pytest.raises(SystemExit, match=what):
         folder.pages()
 
@@ -250,13 +300,19 @@ def test_tables_are_made_of_what_there_is(folder, kept):
         if not re.fullmatch(kept, path.stem):
             path.unlink()
     assert folder.pages()["results.md"]
-    assert not [line for line in folder.found.bleu["test"] if line.is_real and not line.difference.seeded]
+    assert not [
+        line for line in folder.found.bleu["test"] if line.is_real and not line.difference.seeded
+    ]
 
 
 def test_systems_are_compared_with_each_other_as_their_means_say(folder):
     found = folder.found
     lines = {line.system: line for line in found.bleu["test"]}
-    for first, second in (("relative + pascal", "relative"), ("pascal", "pascal, random trees"), ("pascal", "plain")):
+    for first, second in (
+        ("relative + pascal", "relative"),
+        ("pascal", "pascal, random trees"),
+        ("pascal", "plain"),
+    ):
         contrast = found.by_test["test"].contrast({first: 1, second: -1})
         assert contrast.value == pytest.approx(lines[first].mean - lines[second].mean)
         assert contrast.low < contrast.value < contrast.high
@@ -278,25 +334,39 @@ def test_groups_have_the_shares_of_their_sentences(folder):
     [(title, table)] = results_tables.group_tables(folder.found)
     assert title == "Exact match in percent by words, without the part `other`:"
     exact = [unpacked(run["tests"]["test"]["exact"]) for run in folder.found.runs["relative"]]
-    assert column(table, "8")["relative"] == pytest.approx(100 * np.mean([one[:10].mean() for one in exact]))
-    assert column(table, "10")["relative"] == pytest.approx(100 * np.mean([one[10:30].mean() for one in exact]))
+    assert column(table, "8")["relative"] == pytest.approx(
+        100 * np.mean([one[:10].mean() for one in exact])
+    )
+    assert column(table, "10")["relative"] == pytest.approx(
+        100 * np.mean([one[10:30].mean() for one in exact])
+    )
     assert "12" not in [one.title for one in table.columns]
 
 
 def write_times(folder, system="pascal", threads=1, **changed):
     prints = {run.system: run.fingerprint for run in Plan.load(folder.path).runs({})}
-    seconds = {"seconds": [3.0, 1.0, 2.0, 2.0, 3.0, 1.0], "of_baseline": [2.0, 1.0, 1.0, 2.0, 1.0, 1.0]}
-    measured = {system: {"recipe": prints[system], "baseline": prints["plain"], **seconds, **changed}}
+    seconds = {
+        "seconds": [3.0, 1.0, 2.0, 2.0, 3.0, 1.0],
+        "of_baseline": [2.0, 1.0, 1.0, 2.0, 1.0, 1.0],
+    }
+    measured = {
+        system: {"recipe": prints[system], "baseline": prints["plain"], **seconds, **changed}
+    }
     stored = {"machine": "a CPU", "threads": threads, "precision": "float32", "systems": measured}
     (folder.path.with_suffix("") / "times.json").write_text(json.dumps(stored))
     return folder.found
 
 
 def test_the_time_of_a_step_and_the_weights_are_those_of_the_baseline_times_so_many(folder):
-    assert "time of a step" not in [one.title for one in results_tables.main_table(folder.found).columns]
+    assert "time of a step" not in [
+        one.title for one in results_tables.main_table(folder.found).columns
+    ]
     table = results_tables.main_table(write_times(folder))
     # 12 seconds instead of 8
-    assert column(table, "time of a step") == {**dict.fromkeys(column(table, "seeds")), "pascal": 1.5}
+    assert column(table, "time of a step") == {
+        **dict.fromkeys(column(table, "seeds")),
+        "pascal": 1.5,
+    }
     assert column(table, "time, 95 % interval")["pascal"].low > 1
     assert table.notes[-1] == "Time: interleaved, processor time, 1 thread of a CPU, float32."
     assert column(table, "more weights")["relative"] == pytest.approx(0.5)
@@ -305,12 +375,21 @@ def test_the_time_of_a_step_and_the_weights_are_those_of_the_baseline_times_so_m
     # what was measured of another recipe, or next to another baseline
     assert write_times(folder, recipe="other").times == {}
     write_times(folder)
-    folder.edit("pascal: multi30k-pascal\n", "pascal: {recipe: multi30k-pascal, baseline: relative}\n")
+    folder.edit(
+        "pascal: multi30k-pascal\n", "pascal: {recipe: multi30k-pascal, baseline: relative}\n"
+    )
     assert folder.found.times == {}
 
 
 @pytest.mark.parametrize(
-    "changed", [{"seconds": []}, {"seconds": 3}, {"seconds": "abc"}, {"of_baseline": [0.0] * 6}, {"seconds": ["a"] * 6}]
+    "changed",
+    [
+        {"seconds": []},
+        {"seconds": 3},
+        {"seconds": "abc"},
+        {"of_baseline": [0.0] * 6},
+        {"seconds": ["a"] * 6},
+    ],
 )
 def test_damaged_times_are_named(folder, changed):
     with pytest.raises(SynmtError, match=r"times\.json: damaged\. Remove it, and measure again"):
@@ -335,17 +414,28 @@ def test_many_controls_have_a_variance_of_their_own(folder, monkeypatch):
     assert folder.found.design.alike["pascal, random trees"] == "transformer"
     monkeypatch.setattr("results_compared._MANY", 1)
     alike = folder.found.design.alike
-    assert (alike["pascal, random trees"], alike["pascal"]) == ("transformer, controls", "transformer")
+    assert (alike["pascal, random trees"], alike["pascal"]) == (
+        "transformer, controls",
+        "transformer",
+    )
 
 
 def test_only_systems_that_someone_would_use_are_tested(folder):
     more = ["'plain, bf16': {recipe: multi30k-tiny, set: {training.precision: bf16}}"]
-    more += ["tree-attention: multi30k-tree-attention", "modern: {recipe: multi30k-modern-base, baseline: relative}"]
-    more += ["'ldd, bf16': {recipe: multi30k-ldd, set: {training.precision: bf16}, baseline: 'plain, bf16'}"]
+    more += [
+        "tree-attention: multi30k-tree-attention",
+        "modern: {recipe: multi30k-modern-base, baseline: relative}",
+    ]
+    more += [
+        "'ldd, bf16': {recipe: multi30k-ldd, set: {training.precision: bf16}, baseline: "
+        "'plain, bf16'}"
+    ]
     folder.add(more, dict.fromkeys(("plain, bf16", "ldd, bf16", "tree-attention", "modern"), 0.8))
     found = folder.found
     systems, lines = found.systems, found.bleu["test"]
-    assert {line.system: (systems.kind(line.system), systems.baseline(line.system)) for line in lines} == {
+    assert {
+        line.system: (systems.kind(line.system), systems.baseline(line.system)) for line in lines
+    } == {
         "plain": ("none", "plain"),
         "pascal": ("parser", "plain"),
         "relative": ("none", "plain"),
@@ -362,7 +452,11 @@ def test_only_systems_that_someone_would_use_are_tested(folder):
 
 def test_an_architecture_with_one_seed_is_not_tested_beside_one_with_two(folder):
     folder.edit("{transformer: plain}", "{transformer: plain, lstm: lstm}")
-    folder.add(["lstm: multi30k-lstm", "gcn-lstm: multi30k-gcn-lstm"], {"lstm": 0.5, "gcn-lstm": 0.9}, seeds=[1])
+    folder.add(
+        ["lstm: multi30k-lstm", "gcn-lstm: multi30k-gcn-lstm"],
+        {"lstm": 0.5, "gcn-lstm": 0.9},
+        seeds=[1],
+    )
     found = folder.found
     p_values = {line.system: line.difference.p for line in found.bleu["test"] if line.difference}
     assert p_values["gcn-lstm"] is None
@@ -385,13 +479,18 @@ def test_unstable_systems_are_neither_tested_nor_compared(folder):
 
 def test_controls_with_other_shares_of_changed_arcs_are_compared_apart(folder):
     shares = {25: 0.25, 50: 0.5}
-    more = [f"'rewired {n} %': {{recipe: multi30k-pascal, set: {{parser.rewire: {s}}}}}" for n, s in shares.items()]
+    more = [
+        f"'rewired {n} %': {{recipe: multi30k-pascal, set: {{parser.rewire: {s}}}}}"
+        for n, s in shares.items()
+    ]
     folder.add(more, {"rewired 25 %": 0.6, "rewired 50 %": 0.6})
     assert set(folder.found.other_trees) == {"random", "rewired 25 %", "rewired 50 %"}
 
 
 def test_controls_chosen_by_their_scores_have_a_row_apart(folder):
-    more = ["'graph, random trees': {recipe: multi30k-graph-relations, set: {parser.control: random}}"]
+    more = [
+        "'graph, random trees': {recipe: multi30k-graph-relations, set: {parser.control: random}}"
+    ]
     more += ["graph-relations: multi30k-graph-relations"]
     folder.add(more, {"graph, random trees": 0.6, "graph-relations": 0.9})
     folder.edit("search:", "chosen_by_score: ['graph, random trees']\nsearch:")
@@ -403,16 +502,22 @@ def test_controls_chosen_by_their_scores_have_a_row_apart(folder):
     assert planned.rows[0][:2] == ["random: pascal", alone.value]
 
 
-@pytest.mark.parametrize(("label", "known"), [("by: wrods", "words, part"), ("without: {prat: other}", "words, part")])
+@pytest.mark.parametrize(
+    ("label", "known"), [("by: wrods", "words, part"), ("without: {prat: other}", "words, part")]
+)
 def test_a_label_that_a_test_set_does_not_have_is_refused(folder, label, known):
     folder.edit("by: words" if "by" in label else "without: {part: other}", label)
     [group] = folder.found.plan.groups
-    with pytest.raises(UsageError, match=f"the test set 'test' has no label '(wrods|prat)'. Labels: {known}"):
+    with pytest.raises(
+        UsageError, match=f"the test set 'test' has no label '(wrods|prat)'. Labels: {known}"
+    ):
         folder.found.grouping(group)
     labels = folder.path.with_suffix("") / "labels.json"
     for damage in ("[]", "{", '{"other": {}}', None):
         labels.unlink() if damage is None else labels.write_text(damage)
-        with pytest.raises(SynmtError, match=r"labels\.json: missing or damaged\. Remove the result of a run"):
+        with pytest.raises(
+            SynmtError, match=r"labels\.json: missing or damaged\. Remove the result of a run"
+        ):
             folder.found.grouping(group)
 
 
@@ -421,10 +526,18 @@ def test_contrasts_are_counted_over_all_seeds(folder):
     for result in folder.path.with_suffix("").glob("*-seed*.json"):
         stored = json.loads(result.read_text())
         seed = stored["seed"]
-        stored["contrast"] = {"all": [seed, 4], "case: near": [seed, 4], "case: far": [2, 4], "cases: no": [0, 1]}
+        stored["contrast"] = {
+            "all": [seed, 4],
+            "case: near": [seed, 4],
+            "case: far": [2, 4],
+            "cases: no": [0, 1],
+        }
         result.write_text(json.dumps(stored))
     [(title, table)] = results_tables.label_tables(folder.found)
-    assert title == "How often the correct translation of a contrast is the more probable one, by case:"
+    assert (
+        title
+        == "How often the correct translation of a contrast is the more probable one, by case:"
+    )
     assert [one.title for one in table.columns] == ["system", "near", "far"]
     assert table.rows[0] == ["plain", 0.375, 0.5]
     assert column(results_tables.main_table(folder.found), "contrasts")["plain"] == 0.375
@@ -435,7 +548,9 @@ def test_contrasts_are_counted_over_all_seeds(folder):
 
 def drawn(monkeypatch, *results):
     figures = []
-    monkeypatch.setattr(results_figure.Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
+    monkeypatch.setattr(
+        results_figure.Figure, "savefig", lambda figure, *_, **__: figures.append(figure)
+    )
     results_figure.draw(results, Path("figure.png"))
     return figures
 
@@ -445,7 +560,11 @@ def test_the_figure_tells_kinds_of_trees_and_chance_apart_without_colours(folder
     [legend] = figure.legends
     names = [text.get_text() for text in legend.get_texts()]
     assert names[:2] == ["with a parser's trees", "without trees"]
-    kinds = [mark.get_marker() for mark, name in zip(legend.legend_handles, names, strict=True) if "chance" not in name]
+    kinds = [
+        mark.get_marker()
+        for mark, name in zip(legend.legend_handles, names, strict=True)
+        if "chance" not in name
+    ]
     assert len(set(kinds)) == len(kinds)
     assert names[-1] == "hollow: may be chance, or not tested"
 
@@ -462,9 +581,13 @@ def test_a_comparison_that_has_only_its_baseline_yet_is_not_drawn(folder, monkey
 def test_a_difference_far_from_all_others_is_written_at_the_edge(folder, monkeypatch):
     found = folder.found
     plain, *others = found.bleu["test"]
-    near = [replace(line, difference=Difference(n / 2, 0.5, 20.0, 0.5)) for n, line in enumerate(others)]
+    near = [
+        replace(line, difference=Difference(n / 2, 0.5, 20.0, 0.5)) for n, line in enumerate(others)
+    ]
     far = replace(others[0], difference=Difference(-47.0, 1.0, 20.0, 0.0))
-    failed = replace(far, difference=Difference(-40.0, 30.0, 20.0), scores=[90.0, 10.0], unstable=True)
+    failed = replace(
+        far, difference=Difference(-40.0, 30.0, 20.0), scores=[90.0, 10.0], unstable=True
+    )
     found.bleu["test"] = [plain, far, failed, *near[1:], *near[1:], *near[1:]]
     [figure] = drawn(monkeypatch, found)
     panel = figure.axes[0]
@@ -498,9 +621,15 @@ def other_facts(results):
     compared = [name for name in stable if results.systems.baseline(name) != name]
     found.append(sum(results.systems.kind(name) != "repeat" for name in compared))
     for architecture in results.plan.baselines:
-        own = [line.difference for line in lines if line.difference and line.difference.p is not None]
+        own = [
+            line.difference for line in lines if line.difference and line.difference.p is not None
+        ]
         names = [line.system for line in lines if line.difference and line.difference.p is not None]
-        own = [one for one, name in zip(own, names, strict=True) if results.systems.architecture(name) == architecture]
+        own = [
+            one
+            for one, name in zip(own, names, strict=True)
+            if results.systems.architecture(name) == architecture
+        ]
         if own:
             # the level of the first of several tests, alone and with a power of 80 %
             level = 1 - 0.05 / 2 / tests
@@ -511,7 +640,8 @@ def other_facts(results):
 
 
 def gain_of_gpus(results):
-    """Estimate what a GPU adds as Frisch and Waugh do: from what system and seed leave of the indicator and scores."""
+    """Estimate what a GPU adds as Frisch and Waugh do: from what system and seed leave of the
+    indicator and scores."""
     rows = [
         (line.system, run["seed"], run.get("device", "cpu") != "cpu", score)
         for line in results.bleu[results.plan.test]
@@ -519,7 +649,9 @@ def gain_of_gpus(results):
         for run, score in zip(results.runs[line.system], line.scores, strict=True)
     ]
     systems, seeds, gpu, scores = (np.array(one) for one in zip(*rows, strict=True))
-    others = [systems == one for one in np.unique(systems)] + [seeds == one for one in np.unique(seeds)[1:]]
+    others = [systems == one for one in np.unique(systems)] + [
+        seeds == one for one in np.unique(seeds)[1:]
+    ]
     others = np.array(others, dtype=float).T
     left = np.eye(len(rows)) - others @ np.linalg.pinv(others)
     gpu, rest = left @ gpu.astype(float), left @ scores
@@ -534,18 +666,26 @@ def everything():
     return [Results(plan) for plan in plans(ROOT / "results")]
 
 
-def test_the_numbers_in_the_sentences_are_those_of_the_tables_and_these_those_of_the_results(everything):
-    page, groups = ((ROOT / f"docs/{name}.md").read_text() for name in ("results", "results-by-group"))
+def test_the_numbers_in_the_sentences_are_those_of_the_tables_and_these_those_of_the_results(
+    everything,
+):
+    page, groups = (
+        (ROOT / f"docs/{name}.md").read_text() for name in ("results", "results-by-group")
+    )
     written, _, made = page.partition(BEGIN)
     made = made.partition(END)[0]
     tables = results_page.Report(title="", parts=list(results_page.comparison(everything)))
-    assert made.strip() == results_page.render({"": tables}, "markdown").strip(), "run `make results`"
+    assert made.strip() == results_page.render({"": tables}, "markdown").strip(), (
+        "run `make results`"
+    )
     claims = written.partition("\n- **")[2].partition("## How to read")[0]
     assert claims.partition("\n\n")[0] in (ROOT / "README.md").read_text()
     titles = [results.plan.title for results in everything]
     _, *said = re.split(rf"\*({'|'.join(titles)})\*:", re.sub(r"\s+", " ", claims))
     for results, title in zip(everything, titles, strict=True):
-        sentences = " ".join(text for of, text in zip(said[::2], said[1::2], strict=True) if of == title)
+        sentences = " ".join(
+            text for of, text in zip(said[::2], said[1::2], strict=True) if of == title
+        )
         tables = section(made, f"{title}: all systems") + section(groups, title)
         known = numbers(tables) | other_facts(results)
         # a number without a sign is written so where a word says which one is larger
@@ -553,17 +693,30 @@ def test_the_numbers_in_the_sentences_are_those_of_the_tables_and_these_those_of
         assert len(numbers(sentences)) > 1
         assert not numbers(sentences) - known, title
         for name, gain in re.findall(r"`([^`]+)` \(?([+−]\d+\.\d+)(?!\d| to)", sentences):
-            rows = [row for row in tables.splitlines() if re.match(rf"\| {re.escape(name)} +\|", row)]
+            rows = [
+                row for row in tables.splitlines() if re.match(rf"\| {re.escape(name)} +\|", row)
+            ]
             assert numbers(gain) <= numbers(" ".join(rows)), name
 
 
-def test_the_same_systems_would_differ_if_controls_were_tested_and_had_no_variance_of_their_own(everything):
+def test_the_same_systems_would_differ_if_controls_were_tested_and_had_no_variance_of_their_own(
+    everything,
+):
     """So says the page: it was decided after most of the runs."""
     for results in everything:
         systems, unstable = results.systems, results.design.unstable
-        compared = [name for name in systems.names if systems.baseline(name) != name and name not in unstable]
+        compared = [
+            name
+            for name in systems.names
+            if systems.baseline(name) != name and name not in unstable
+        ]
         tested = [name for name in compared if systems.kind(name) != "repeat"]
         alike = {name: systems.architecture(name) for name in results.runs}
-        for test, again in results.compared(replace(results.design, tested=tested, alike=alike)).items():
-            real = [[line.system for line in lines if line.is_real] for lines in (again.lines(), results.bleu[test])]
+        for test, again in results.compared(
+            replace(results.design, tested=tested, alike=alike)
+        ).items():
+            real = [
+                [line.system for line in lines if line.is_real]
+                for lines in (again.lines(), results.bleu[test])
+            ]
             assert real[0] == real[1]

@@ -34,7 +34,9 @@ def mean(totals):
 def alike(systems, **groups):
     """Compare all systems with the first one; those not in `groups` vary alike."""
     first, *others = systems
-    return Design(dict.fromkeys(systems, first), others, {name: groups.get(name, "x") for name in systems})
+    return Design(
+        dict.fromkeys(systems, first), others, {name: groups.get(name, "x") for name in systems}
+    )
 
 
 def compared(counts, design):
@@ -42,8 +44,11 @@ def compared(counts, design):
 
 
 def steady(scores):
-    """Make the counts of 20 sentences that all have the score of their seed, so that sentences make no difference."""
-    return {system: [np.array([[one, 1.0]] * 20) for one in seeds] for system, seeds in scores.items()}
+    """Make the counts of 20 sentences that all have the score of their seed, so that sentences make
+    no difference."""
+    return {
+        system: [np.array([[one, 1.0]] * 20) for one in seeds] for system, seeds in scores.items()
+    }
 
 
 def variances(scores, design):
@@ -92,24 +97,40 @@ def test_no_system_is_unstable_where_none_has_two_seeds_or_none_varies():
 @pytest.mark.parametrize(("systems", "seeds"), [(5, 2), (11, 3), (40, 3)])
 def test_systems_that_vary_alike_are_seldom_called_unstable(systems, seeds):
     drawn = np.random.default_rng(5).normal(90, 1, (200, systems, seeds))
-    assert sum(bool(unstable_systems({str(n): list(own) for n, own in enumerate(one)})) for one in drawn) <= 10
+    assert (
+        sum(
+            bool(unstable_systems({str(n): list(own) for n, own in enumerate(one)}))
+            for one in drawn
+        )
+        <= 10
+    )
 
 
 def test_a_difference_from_an_unstable_system_has_both_variances_and_no_p():
     """Sentences do not vary, so that only the seeds do."""
-    scores = {"plain": [50.0, 51.0], "a": [52.0, 52.5], "b": [51.0, 52.0], "c": [49.0, 50.5], "fails": [50.0, 10.0]}
+    scores = {
+        "plain": [50.0, 51.0],
+        "a": [52.0, 52.5],
+        "b": [51.0, 52.0],
+        "c": [49.0, 50.5],
+        "fails": [50.0, 10.0],
+    }
     design = replace(alike(scores), tested=["a", "b", "c"], unstable=unstable_systems(scores))
     lines = compared(steady(scores), design).lines()
     assert [line.system for line in lines if line.unstable] == ["fails"]
     found = {line.system: line.difference for line in lines}
-    pooled = np.mean([np.var(seeds, ddof=1) for system, seeds in scores.items() if system != "fails"])
+    pooled = np.mean(
+        [np.var(seeds, ddof=1) for system, seeds in scores.items() if system != "fails"]
+    )
     own = np.var(scores["fails"], ddof=1)
     freedom = (own / 2 + pooled / 2) ** 2 / ((own / 2) ** 2 / 1 + (pooled / 2) ** 2 / 4)
     width = stats.t(freedom).ppf(0.975) * math.sqrt(own / 2 + pooled / 2)
     assert found["fails"].high - found["fails"].value == pytest.approx(width)
     assert found["fails"].p is None
     assert not found["fails"].is_real
-    assert found["a"].high - found["a"].value == pytest.approx(stats.t(4).ppf(0.975) * math.sqrt(pooled))
+    assert found["a"].high - found["a"].value == pytest.approx(
+        stats.t(4).ppf(0.975) * math.sqrt(pooled)
+    )
     # only those that are tested count for Holm's correction, here three
     smallest = max(found[name].value for name in "abc")
     p = 2 * stats.t(4).sf(smallest / math.sqrt(pooled))
@@ -117,14 +138,19 @@ def test_a_difference_from_an_unstable_system_has_both_variances_and_no_p():
 
 
 def luck(counts):
-    """Compute what the luck with sentences adds to the variance of the scores of seeds, for a mean."""
-    squares = [one[:, 0] - np.mean([each[:, 0] for each in seeds], 0) for seeds in counts for one in seeds]
+    """Compute what the luck with sentences adds to the variance of the scores of seeds, for a
+    mean."""
+    squares = [
+        one[:, 0] - np.mean([each[:, 0] for each in seeds], 0) for seeds in counts for one in seeds
+    ]
     return sum(one.var() / len(one) for one in squares) / sum(len(seeds) - 1 for seeds in counts)
 
 
 def within(counts):
     scores = [[one[:, 0].mean() for one in seeds] for seeds in counts]
-    return sum(np.var(seeds) * len(seeds) for seeds in scores) / sum(len(seeds) - 1 for seeds in scores)
+    return sum(np.var(seeds) * len(seeds) for seeds in scores) / sum(
+        len(seeds) - 1 for seeds in scores
+    )
 
 
 def test_a_difference_has_the_variance_of_sentences_and_of_seeds():
@@ -140,14 +166,20 @@ def test_a_difference_has_the_variance_of_sentences_and_of_seeds():
     assert first.difference is None
     found = second.difference
     assert found is not None
-    assert found.value == pytest.approx(np.mean(better, 1)[:, 0].mean() - np.mean(plain, 1)[:, 0].mean())
-    by_sentence = np.mean([one[:, 0] for one in better], 0) - np.mean([one[:, 0] for one in plain], 0)
+    assert found.value == pytest.approx(
+        np.mean(better, 1)[:, 0].mean() - np.mean(plain, 1)[:, 0].mean()
+    )
+    by_sentence = np.mean([one[:, 0] for one in better], 0) - np.mean(
+        [one[:, 0] for one in plain], 0
+    )
     of_sentences, of_seeds = by_sentence.var() / 400, within([plain, better])
     shares = 1 / 3 + 1 / 2
     total = of_sentences + (of_seeds - luck([plain, better])) * shares
     freedom = total**2 / ((of_seeds * shares) ** 2 / 3)
     assert found.freedom == pytest.approx(freedom, rel=0.1)
-    assert (found.high - found.low) / 2 == pytest.approx(stats.t(freedom).ppf(0.975) * math.sqrt(total), rel=0.07)
+    assert (found.high - found.low) / 2 == pytest.approx(
+        stats.t(freedom).ppf(0.975) * math.sqrt(total), rel=0.07
+    )
 
 
 @pytest.mark.parametrize("of_seeds", [0.0, 0.3, 2.0])
@@ -158,12 +190,16 @@ def test_intervals_contain_the_true_difference_as_often_as_they_say(of_seeds):
         text = random.normal(50, 20, 200)
         counts = {
             name: [
-                np.stack([text + random.normal(random.normal(0, of_seeds), 10, 200), np.ones(200)], 1) for _ in range(3)
+                np.stack(
+                    [text + random.normal(random.normal(0, of_seeds), 10, 200), np.ones(200)], 1
+                )
+                for _ in range(3)
             ]
             for name in "abcdefg"
         }
         inside += [
-            line.difference.low < 0 < line.difference.high for line in compared(counts, alike(counts)).lines()[1:]
+            line.difference.low < 0 < line.difference.high
+            for line in compared(counts, alike(counts)).lines()[1:]
         ]
     assert 0.92 <= np.mean(inside) <= 0.98
 
@@ -183,11 +219,15 @@ def test_an_average_difference_has_the_variance_of_two_architectures():
     total = by_hand.var() / 400 + sum(parts) - shares[0] * luck(x) - shares[1] * luck(y)
     freedom = total**2 / (parts[0] ** 2 / 3 + parts[1] ** 2 / 1)
     assert found.value == pytest.approx(by_hand.mean())
-    assert found.high - found.low == pytest.approx(2 * stats.t(freedom).ppf(0.975) * math.sqrt(total), rel=0.05)
+    assert found.high - found.low == pytest.approx(
+        2 * stats.t(freedom).ppf(0.975) * math.sqrt(total), rel=0.05
+    )
     tested = adjusted({"both": found, "first": both.contrast(average({"a": "a*"}))})
     # Holm's correction doubles the smaller of two p
     assert tested["first"].p == pytest.approx(2 * both.contrast({"a": 1, "a*": -1}).unadjusted_p())
-    assert tested["both"].p == pytest.approx(2 * stats.t(freedom).sf(abs(by_hand.mean()) / math.sqrt(total)), rel=0.1)
+    assert tested["both"].p == pytest.approx(
+        2 * stats.t(freedom).sf(abs(by_hand.mean()) / math.sqrt(total)), rel=0.1
+    )
 
 
 def test_a_contrast_with_a_group_without_known_variance_is_not_seeded():
@@ -209,7 +249,8 @@ def test_what_has_no_result_yet_counts_as_a_test_and_what_has_no_seeds_does_not(
 
 
 def test_an_average_over_the_same_baseline_counts_its_variance_once():
-    """Sentences do not vary: the seeds of a and b have a part of a half each, those of plain count whole."""
+    """Sentences do not vary: the seeds of a and b have a part of a half each, those of plain count
+    whole."""
     scores = {"plain": [50.0, 51.0], "a": [52.0, 54.0], "b": [51.0, 52.0]}
     found = compared(steady(scores), alike(scores)).contrast(average({"a": "plain", "b": "plain"}))
     pooled = np.mean([np.var(seeds, ddof=1) for seeds in scores.values()])
@@ -218,7 +259,8 @@ def test_an_average_over_the_same_baseline_counts_its_variance_once():
 
 
 def test_the_interval_of_a_time_contains_the_true_one_as_often_as_it_says():
-    """Steps of very different lengths, with noise of 20 %: 95 % of the intervals, a few fewer because steps are few."""
+    """Steps of very different lengths, with noise of 20 %: 95 % of the intervals, a few fewer
+    because steps are few."""
     random = np.random.default_rng(5)
     inside = 0
     for _ in range(300):

@@ -1,4 +1,5 @@
-"""Systems of a comparison are trained, measured and timed once, and mistakes in a plan are refused."""
+"""Systems of a comparison are trained, measured and timed once, and mistakes in a plan are
+refused."""
 
 from __future__ import annotations
 
@@ -36,9 +37,21 @@ def tiny_plan(tmp_path, monkeypatch):
     short = {**TRAINING, "max_steps": 3, "validate_every": 3, "validation_beam_size": 0}
     decoding = {"beam_size": 1, "max_length_ratio": 0.1, "max_length_extra": 4}
     evaluation = {"metrics": ["bleu"]}
-    write_recipe(tmp_path / "base.yaml", text, training=short, decoding=decoding, evaluation=evaluation, syntax={})
-    write_recipe(tmp_path / "trees.yaml", text, training=short, decoding=decoding, evaluation=evaluation)
-    plan = "corpus: tiny\ntitle: Tiny\ntest: test\nseeds: [1]\nbaselines: {transformer: plain}\nsystems:\n"
+    write_recipe(
+        tmp_path / "base.yaml",
+        text,
+        training=short,
+        decoding=decoding,
+        evaluation=evaluation,
+        syntax={},
+    )
+    write_recipe(
+        tmp_path / "trees.yaml", text, training=short, decoding=decoding, evaluation=evaluation
+    )
+    plan = (
+        "corpus: tiny\ntitle: Tiny\ntest: test\nseeds: [1]\nbaselines: {transformer: "
+        "plain}\nsystems:\n"
+    )
     (tmp_path / "tiny.yaml").write_text(f"{plan}  plain: base.yaml\n  'reads, trees': trees.yaml\n")
     return tmp_path
 
@@ -56,8 +69,12 @@ def test_what_is_missing_is_trained_and_measured_once(tiny_plan, monkeypatch, ca
     assert ended == 0
     assert out.startswith("1 of 1, tiny-plain-seed1: test ")
     stored = json.loads((tiny_plan / "tiny/plain-seed1.json").read_text())
-    scores = json.loads((tiny_plan / "runs/results/tiny-plain-seed1/tests/test/scores.json").read_text())
-    assert stored["tests"]["test"]["scores"]["bleu"]["score"] == pytest.approx(scores["bleu"]["score"], abs=1e-4)
+    scores = json.loads(
+        (tiny_plan / "runs/results/tiny-plain-seed1/tests/test/scores.json").read_text()
+    )
+    assert stored["tests"]["test"]["scores"]["bleu"]["score"] == pytest.approx(
+        scores["bleu"]["score"], abs=1e-4
+    )
     counts = unpacked(stored["tests"]["test"]["statistics"])
     assert make_metric("bleu").aggregate(counts.sum(0)) == pytest.approx(scores["bleu"]["score"])
     assert stored["training"]["processor_seconds"] > 0
@@ -77,13 +94,16 @@ def test_what_is_missing_is_trained_and_measured_once(tiny_plan, monkeypatch, ca
     assert labels.read_text() == written
     assert run() == (0, "")
     with pytest.raises(
-        SystemExit, match=r"the result of another recipe.*Remove it, and runs/results/tiny-plain-seed1,"
+        SystemExit,
+        match=r"the result of another recipe.*Remove it, and runs/results/tiny-plain-seed1,",
     ):
         run("training.max_steps=4")
 
 
 @pytest.mark.usefixtures("offline")
-def test_steps_are_timed_next_to_those_of_the_baseline_and_not_again(tiny_plan, monkeypatch, capsys):
+def test_steps_are_timed_next_to_those_of_the_baseline_and_not_again(
+    tiny_plan, monkeypatch, capsys
+):
     plan, path = tiny_plan / "tiny.yaml", tiny_plan / "tiny/times.json"
     # a baseline that is a system, too, and a repeat, which is left out
     more = "  smaller: {recipe: trees.yaml, baseline: 'reads, trees', set: {model.dropout: 0}}\n"
@@ -92,20 +112,27 @@ def test_steps_are_timed_next_to_those_of_the_baseline_and_not_again(tiny_plan, 
     prints = {run.system: run.fingerprint for run in Plan.load(plan).runs({})}
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["results_times.py", "tiny.yaml", "--steps", "6", *arguments])
+        monkeypatch.setattr(
+            sys, "argv", ["results_times.py", "tiny.yaml", "--steps", "6", *arguments]
+        )
         results_times.main()
         return capsys.readouterr().out, json.loads(path.read_text())
 
     said, stored = run("--machine", "a CPU", "parser.workers=2")
     times = stored["systems"]
-    assert (list(times), stored["machine"], stored["precision"]) == (["reads, trees", "smaller"], "a CPU", "float32")
+    assert (list(times), stored["machine"], stored["precision"]) == (
+        ["reads, trees", "smaller"],
+        "a CPU",
+        "float32",
+    )
     for (system, measured), base in zip(times.items(), ("plain", "reads, trees"), strict=True):
         assert (measured["recipe"], measured["baseline"]) == (prints[system], prints[base])
         assert len(measured["seconds"]) == len(measured["of_baseline"]) == 6
         assert min(*measured["seconds"], *measured["of_baseline"]) > 0
     values = {system: times_as_long(one) for system, one in times.items()}
     assert said.splitlines() == [
-        f"{system}: {value:.2f} ({ends.low:.2f} to {ends.high:.2f})" for system, (value, ends) in values.items()
+        f"{system}: {value:.2f} ({ends.low:.2f} to {ends.high:.2f})"
+        for system, (value, ends) in values.items()
     ]
     # the machine is still that one
     assert run() == ("", stored)
@@ -115,11 +142,13 @@ def test_steps_are_timed_next_to_those_of_the_baseline_and_not_again(tiny_plan, 
     for arguments, message in (
         (
             ["--machine", "another"],
-            r"times\.json: measured with machine a CPU, .*, not machine another, .*\. Measure as before \(--machine, ",
+            r"times\.json: measured with machine a CPU, .*, not machine another, .*\. Measure as "
+            r"before \(--machine, ",
         ),
         (
             ["model.dropout=0.5"],
-            r"model\.dropout: would change what is timed\. Changes: the precision, parsers, the device",
+            r"model\.dropout: would change what is timed\. Changes: the precision, parsers, "
+            r"the device",
         ),
         (
             ["training.precision=bf16"],
@@ -135,24 +164,33 @@ def test_steps_are_timed_next_to_those_of_the_baseline_and_not_again(tiny_plan, 
         path.write_text(json.dumps({**stored, "threads": threads}))
         with pytest.raises(
             SystemExit,
-            match=rf"a CPU, {what}, precision float32, not .*, \d threads, .* Measure as before.*, or remove",
+            match=rf"a CPU, {what}, precision float32, not .*, \d threads, .* Measure as before.*, "
+            r"or remove",
         ):
             run()
 
 
 @pytest.mark.usefixtures("offline")
 def test_another_process_may_time_steps_meanwhile(tiny_plan, monkeypatch):
-    plan, path, measure = tiny_plan / "tiny.yaml", tiny_plan / "tiny/times.json", results_times.in_turns
+    plan, path, measure = (
+        tiny_plan / "tiny.yaml",
+        tiny_plan / "tiny/times.json",
+        results_times.in_turns,
+    )
     plan.write_text(f"{plan.read_text()}set: {{parser.control: gold}}\n")
 
     def meet(*args):
         found = measure(*args)
         how = {"machine": "a CPU", "threads": torch.get_num_threads(), "precision": "float32"}
-        path.write_text(json.dumps({**how, "systems": {"other": {**found, "recipe": "a", "baseline": "b"}}}))
+        path.write_text(
+            json.dumps({**how, "systems": {"other": {**found, "recipe": "a", "baseline": "b"}}})
+        )
         return found
 
     monkeypatch.setattr(results_times, "in_turns", meet)
-    monkeypatch.setattr(sys, "argv", ["results_times.py", "tiny.yaml", "--steps", "6", "--machine=a CPU"])
+    monkeypatch.setattr(
+        sys, "argv", ["results_times.py", "tiny.yaml", "--steps", "6", "--machine=a CPU"]
+    )
     results_times.main()
     assert list(json.loads(path.read_text())["systems"]) == ["other", "reads, trees"]
 
@@ -171,14 +209,20 @@ def test_comparisons_that_start_together_prepare_one_after_the_other(tiny_plan, 
     monkeypatch.setattr(results, "prepare", prepare)
     missing = list(Plan.load(tiny_plan / "tiny.yaml").runs({}))
     with ThreadPoolExecutor() as pool:
-        for prepared in pool.map(lambda data: list(results.prepared(missing, data)), [tiny_plan / "data"] * 2):
+        for prepared in pool.map(
+            lambda data: list(results.prepared(missing, data)), [tiny_plan / "data"] * 2
+        ):
             assert prepared == missing
     assert met == [False] * 4
 
 
-def test_the_mixture_that_a_search_finds_is_trained_with_all_seeds_at_once(tiny_plan, monkeypatch, capsys):
+def test_the_mixture_that_a_search_finds_is_trained_with_all_seeds_at_once(
+    tiny_plan, monkeypatch, capsys
+):
     plan = (tiny_plan / "tiny.yaml").read_text().replace("seeds: [1]", "seeds: [1, 2, 3]")
-    (tiny_plan / "tiny.yaml").write_text(f"{plan}search: {{plain + a: base.yaml, plain + b: trees.yaml}}\n")
+    (tiny_plan / "tiny.yaml").write_text(
+        f"{plan}search: {{plain + a: base.yaml, plain + b: trees.yaml}}\n"
+    )
     losses, rounds = {"plain + a": 1.0, "plain + b": 2.0}, []
 
     (tiny_plan / "tiny").mkdir()
@@ -186,26 +230,47 @@ def test_the_mixture_that_a_search_finds_is_trained_with_all_seeds_at_once(tiny_
     def train(plan, missing, options):
         rounds.append([run.recipe.name for run in missing])
         for run in missing:
-            stored = {"system": run.system, "seed": run.seed, "fingerprint": run.fingerprint, "tests": {}}
-            run.result.write_text(json.dumps({**stored, "validation": [[1, losses.get(run.system, 3.0)]]}))
+            stored = {
+                "system": run.system,
+                "seed": run.seed,
+                "fingerprint": run.fingerprint,
+                "tests": {},
+            }
+            run.result.write_text(
+                json.dumps({**stored, "validation": [[1, losses.get(run.system, 3.0)]]})
+            )
         return 0
 
     monkeypatch.setattr(results, "train", train)
     monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml"])
     assert results.main() == 0
-    assert (len(rounds[0]), rounds[1:]) == (2 + 2 + 2 * 2, [["tiny-plain-a-seed2", "tiny-plain-a-seed3"]])
+    assert (len(rounds[0]), rounds[1:]) == (
+        2 + 2 + 2 * 2,
+        [["tiny-plain-a-seed2", "tiny-plain-a-seed3"]],
+    )
     assert capsys.readouterr().err.endswith("the search has found plain + a: 2 runs missing\n")
-    monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml", "--systems", "plain + b", "--seeds", "2"])
-    with pytest.raises(SystemExit, match="only the mixture that the search finds is trained with more seeds"):
+    monkeypatch.setattr(
+        sys, "argv", ["results.py", "tiny.yaml", "--systems", "plain + b", "--seeds", "2"]
+    )
+    with pytest.raises(
+        SystemExit, match="only the mixture that the search finds is trained with more seeds"
+    ):
         results.main()
 
 
 def test_a_system_that_a_plan_lacks_is_an_error(tiny_plan, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml", "--systems", "plain", "parser.control=gold"])
-    with pytest.raises(SystemExit, match=r"no system is named 'parser\.control=gold'\. Write changes before --systems"):
+    monkeypatch.setattr(
+        sys, "argv", ["results.py", "tiny.yaml", "--systems", "plain", "parser.control=gold"]
+    )
+    with pytest.raises(
+        SystemExit,
+        match=r"no system is named 'parser\.control=gold'\. Write changes before --systems",
+    ):
         results.main()
     monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml", "--systems", "plan"])
-    with pytest.raises(SystemExit, match=r"tiny\.yaml: no system is named 'plan'\. Did you mean 'plain'\?"):
+    with pytest.raises(
+        SystemExit, match=r"tiny\.yaml: no system is named 'plan'\. Did you mean 'plain'\?"
+    ):
         results.main()
 
 
@@ -225,7 +290,11 @@ def test_a_plan_with_a_mistake_is_refused_before_anything_is_trained(tiny_plan, 
         ("title: Tiny\n", "", "'title' is missing"),
         ("title", "path", "a plan has no key 'path'"),
         ("title", "3", "a plan has no key '3'"),
-        ("plain: base.yaml", "plain: {recipe: base.yaml, baseline: plan}", "no system is named 'plan'"),
+        (
+            "plain: base.yaml",
+            "plain: {recipe: base.yaml, baseline: plan}",
+            "no system is named 'plan'",
+        ),
         ("title", "chosen_by_score: [reads]\ntitle", "no system is named 'reads'"),
         ("title", "pairs: [[plain, plan]]\ntitle", "pairs: no system is named 'plan'"),
         (
@@ -237,16 +306,44 @@ def test_a_plan_with_a_mistake_is_refused_before_anything_is_trained(tiny_plan, 
         ("seeds: [1]", "seeds: 1", "seeds: must be a list"),
         ("seeds: [1]", "seeds: [1, 1]", "seeds: one is given twice: [1, 1]"),
         ("seeds: [1]", "seeds: []", "seeds: "),
-        ("{transformer: plain}", "{transformer: plan}", "no system is named 'plan'. Did you mean 'plain'?"),
-        ("{transformer: plain}", "{lstm: plain}", "baselines: none is given for the transformer that 'plain' is"),
-        ("plain: base.yaml", "plain: {recipe: base.yaml, base: plain}", "a plan has no key 'systems.plain.base'"),
+        (
+            "{transformer: plain}",
+            "{transformer: plan}",
+            "no system is named 'plan'. Did you mean 'plain'?",
+        ),
+        (
+            "{transformer: plain}",
+            "{lstm: plain}",
+            "baselines: none is given for the transformer that 'plain' is",
+        ),
+        (
+            "plain: base.yaml",
+            "plain: {recipe: base.yaml, base: plain}",
+            "a plan has no key 'systems.plain.base'",
+        ),
         ("plain: base.yaml", "plain: {set: {}}", "'systems.plain.recipe' is missing"),
         ("plain: base.yaml", "plain: bass.yaml", "bass.yaml: file not found"),
-        ("'reads, trees': trees.yaml", "'p': base.yaml\n  'p,': trees.yaml", "2 systems have the name 'p'"),
-        ("test: test", "test: tets", "plain has no test set 'tets'. Test sets: test. Did you mean 'test'?"),
+        (
+            "'reads, trees': trees.yaml",
+            "'p': base.yaml\n  'p,': trees.yaml",
+            "2 systems have the name 'p'",
+        ),
+        (
+            "test: test",
+            "test: tets",
+            "plain has no test set 'tets'. Test sets: test. Did you mean 'test'?",
+        ),
         ("test: test", "test: test\nset: {modell.dropout: 0.3}", "Did you mean 'model'?"),
-        ("test: test", "test: test\ngroups: [{test: test, by: words, metric: blue}]", "groups.0.metric: must be"),
-        ("test: test", "test: test\ngroups: [{test: tset, by: words, metric: bleu}]", "no test set 'tset'"),
+        (
+            "test: test",
+            "test: test\ngroups: [{test: test, by: words, metric: blue}]",
+            "groups.0.metric: must be",
+        ),
+        (
+            "test: test",
+            "test: test\ngroups: [{test: tset, by: words, metric: bleu}]",
+            "no test set 'tset'",
+        ),
     ):
         assert old in good
         path.write_text(good.replace(old, new))
@@ -261,7 +358,9 @@ def test_a_damaged_result_is_named(tiny_plan, monkeypatch, damage):
     (tiny_plan / "tiny").mkdir()
     (tiny_plan / "tiny/plain-seed1.json").write_bytes(damage)
     monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml", "--list"])
-    with pytest.raises(SystemExit, match=r"plain-seed1\.json: damaged, or not a result\. Remove it"):
+    with pytest.raises(
+        SystemExit, match=r"plain-seed1\.json: damaged, or not a result\. Remove it"
+    ):
         results.main()
 
 
@@ -291,4 +390,7 @@ def test_after_ctrl_c_one_line_says_how_to_go_on(tiny_plan, monkeypatch, capsys)
     with pytest.raises(SystemExit) as ended:
         results.main()
     assert ended.value.code == 130
-    assert capsys.readouterr().err == "tiny.yaml: 2 of 2 runs missing\ninterrupted: the same command goes on\n"
+    assert (
+        capsys.readouterr().err
+        == "tiny.yaml: 2 of 2 runs missing\ninterrupted: the same command goes on\n"
+    )

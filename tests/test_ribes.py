@@ -1,4 +1,5 @@
-"""RIBES against its definition, searched word by word; the values of the authors' script, version 1.03."""
+"""RIBES against its definition, searched word by word; the values of the authors' script, version
+1.03."""
 
 import random
 from math import exp
@@ -33,7 +34,8 @@ def test_a_repeated_word_is_aligned_by_its_shortest_context():
     assert aligned("the dog bit the man", "the dog bit the man") == [0, 1, 2, 3, 4]
     # "the man" and "bit the" both lead to the same word
     assert aligned("the man bit the dog", "the dog bit the man") == [3, 4, 2, 3, 1]
-    # "x a" and "a y" are equally short: the one that ends at the word decides; no context tells the last "a"
+    # "x a" and "a y" are equally short: the one that ends at the word decides; no context tells the
+    # last "a"
     assert aligned("x a y z a", "a y x a w") == [2, 3, 1]
 
 
@@ -48,7 +50,8 @@ def test_a_text_of_one_repeated_word_aligns_only_its_ends():
     ("hypothesis", "reference", "expected"),
     [
         ("ja", "ja", 100),
-        # a reference of one word asks for no order: P = 1/2, and a longer translation is not punished
+        # a reference of one word asks for no order: P = 1/2, and a longer translation is not
+        # punished
         ("ja ja", "ja", 0),
         ("ach ja", "ja", 100 * 0.5**0.25),
         # one word of two has no order
@@ -109,7 +112,9 @@ def searched_score(hypothesis, reference):
     positions = searched(hypothesis, reference)
     count = len(positions)
     ascending = sum(positions[i] < positions[j] for j in range(count) for i in range(j))
-    order = ascending / (count * (count - 1) / 2) if count > 1 else float(count == len(reference) == 1)
+    order = (
+        ascending / (count * (count - 1) / 2) if count > 1 else float(count == len(reference) == 1)
+    )
     length_ratio = len(reference) / len(hypothesis)
     return order * (count / len(hypothesis)) ** 0.25 * min(1.0, exp(1 - length_ratio)) ** 0.1
 
@@ -124,7 +129,9 @@ def test_random_texts_are_aligned_as_by_a_search(kinds):
             cut = draw.randint(0, len(reference))
             hypothesis = reference[cut:] + reference[:cut] + hypothesis[: draw.randint(0, 2)]
         assert align(hypothesis, reference) == searched(hypothesis, reference)
-        assert sentence_ribes(hypothesis, reference) == pytest.approx(searched_score(hypothesis, reference), abs=1e-12)
+        assert sentence_ribes(hypothesis, reference) == pytest.approx(
+            searched_score(hypothesis, reference), abs=1e-12
+        )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -135,7 +142,9 @@ def test_a_score_is_between_0_and_100_and_a_text_of_different_words_equals_itsel
     assert ribes_of(" ".join(shuffled), " ".join(shuffled)) == 100
     assert 0 < ribes_of(" ".join(shuffled), " ".join(words)) < 100
     # the other way round, every pair changes its order
-    there, back = (ribes_of(" ".join(order), " ".join(words)) for order in (shuffled, shuffled[::-1]))
+    there, back = (
+        ribes_of(" ".join(order), " ".join(words)) for order in (shuffled, shuffled[::-1])
+    )
     assert there + back == pytest.approx(100)
 
 

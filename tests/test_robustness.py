@@ -52,14 +52,21 @@ def texts(translator):
 def outcomes_of(translator, shares, seed=1):
     own = find_model_trees(translator, LINES, parses())
     made = make_conditions(own, shares, seed=seed)
-    return {one.condition.name: one for one in measure(translator, own, made, make_metric("chrf"), OUTPUTS)}
+    return {
+        one.condition.name: one
+        for one in measure(translator, own, made, make_metric("chrf"), OUTPUTS)
+    }
 
 
 def test_attachment_counts_words_that_keep_their_parent():
     # the parent of banana is monkey instead of eats
-    assert attachment_score([TREE], [replace(TREE, parents=np.array([1, 2, 2, 4, 1, 2]))]) == pytest.approx(5 / 6)
+    assert attachment_score(
+        [TREE], [replace(TREE, parents=np.array([1, 2, 2, 4, 1, 2]))]
+    ) == pytest.approx(5 / 6)
     # monkey becomes the root: eats and monkey have different parents
-    assert attachment_score([TREE], [replace(TREE, parents=np.array([1, 1, 1, 4, 2, 2]))]) == pytest.approx(4 / 6)
+    assert attachment_score(
+        [TREE], [replace(TREE, parents=np.array([1, 1, 1, 4, 2, 2]))]
+    ) == pytest.approx(4 / 6)
     assert attachment_score([TREE, TREE], [TREE, flat_parse(MONKEY)]) == pytest.approx(6 / 12)
     assert attachment_score([], []) == attachment_score([flat_parse("")], [flat_parse("")]) == 1
 
@@ -100,13 +107,18 @@ def seed_and_outcomes(request, translator):
         *((kind, {"kind": kind}) for kind in ("random", "left", "right", "shuffled")),
     ],
 )
-def test_other_trees_are_those_that_a_recipe_with_this_control_reads(translator, seed_and_outcomes, name, control):
+def test_other_trees_are_those_that_a_recipe_with_this_control_reads(
+    translator, seed_and_outcomes, name, control
+):
     seed, found = seed_and_outcomes
     assert found[name].translations == texts(translator.with_control(Control(**control, seed=seed)))
     expected = score_system(found[name].translations, GERMAN, ("chrf",))["chrf"].value
     assert found[name].score == pytest.approx(expected)
     assert found[name].against_own.difference == pytest.approx(expected - found["own"].score)
-    changed = [one != other for one, other in zip(found[name].translations, found["own"].translations, strict=True)]
+    changed = [
+        one != other
+        for one, other in zip(found[name].translations, found["own"].translations, strict=True)
+    ]
     assert found[name].changed == pytest.approx(np.mean(changed))
 
 
@@ -121,7 +133,9 @@ def test_the_model_translates_differently_under_some_trees(seed_and_outcomes):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_larger_share_keeps_fewer_parents(seed):
-    own = ModelTrees([MONKEY] * 50, [TREE] * 50, [bytes([number]) for number in range(50)], [TREE] * 50)
+    own = ModelTrees(
+        [MONKEY] * 50, [TREE] * 50, [bytes([number]) for number in range(50)], [TREE] * 50
+    )
     shares = [0.0, 0.1, 0.5, 0.9, 1.0]
     rewired = [one for one in make_conditions(own, shares, seed=seed) if one.kind == "rewired"]
     assert [one.share for one in rewired] == shares[1:]
@@ -142,7 +156,10 @@ def test_if_own_trees_have_probabilities_other_trees_have_certain_arcs():
     )
     tree = replace(TREE, arcs=arcs)
     own = ModelTrees([MONKEY], [tree], [b"x"], [tree])
-    made = {one.name: one for one in make_conditions(own, [0.0, 0.5], seed=1, others=[("other", [own.trees[0]])])}
+    made = {
+        one.name: one
+        for one in make_conditions(own, [0.0, 0.5], seed=1, others=[("other", [own.trees[0]])])
+    }
     assert own.trees[0].arcs == arcs
     assert made["own, but certain"].trees[0].arcs == certain_arcs(TREE)
     assert made["own, but certain"].share == 0
@@ -153,7 +170,9 @@ def test_if_own_trees_have_probabilities_other_trees_have_certain_arcs():
         assert tree.arcs.parents.tolist() == tree.parents.tolist()
     assert made["other"].trees[0].arcs == arcs
     # a model that does not read them is not said to
-    names = [one.name for one in make_conditions(replace(own, reads_arcs=False), [0.0, 0.5], seed=1)]
+    names = [
+        one.name for one in make_conditions(replace(own, reads_arcs=False), [0.0, 0.5], seed=1)
+    ]
     assert names[0] == "50 % rewired"
 
 

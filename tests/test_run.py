@@ -25,19 +25,29 @@ from synmt.recipe.yaml_text import dump_yaml
 from synmt.run import Run, find_run, read_state
 from synmt.training.checkpoint import drop_checkpoints, load_checkpoint, save_checkpoint
 from synmt.training.finished import has_finished
-from synmt.training.lifecycle import begin_run, check_run, finish_run, remove_leftovers, write_final_weights
+from synmt.training.lifecycle import (
+    begin_run,
+    check_run,
+    finish_run,
+    remove_leftovers,
+    write_final_weights,
+)
 from synmt.training.log import Log
 from synmt.training.preparation import Prepared
 
 FILES = SplitFiles(source=Path("text/train.en"), target=Path("text/train.de"))
 PREPARED = Prepared(
-    Corpus("text", "en", "de", FILES, FILES, {}), Path("data/text"), made_by={"source": "parse-source-1"}
+    Corpus("text", "en", "de", FILES, FILES, {}),
+    Path("data/text"),
+    made_by={"source": "parse-source-1"},
 )
 
 
 @pytest.fixture
 def recipe():
-    return check_recipe({"name": "one", "source": "en", "target": "de", "corpus": {"folder": "text"}}, where="test")
+    return check_recipe(
+        {"name": "one", "source": "en", "target": "de", "corpus": {"folder": "text"}}, where="test"
+    )
 
 
 def trained(seed=0):
@@ -67,7 +77,10 @@ def test_weights_optimiser_and_state_come_back_bit_for_bit(tmp_path):
     for one, two in zip(model.parameters(), other.parameters(), strict=True):
         assert torch.equal(one, two)
         assert optimizer.state[one].keys() == empty.state[two].keys()
-        assert all(torch.equal(optimizer.state[one][key], empty.state[two][key]) for key in optimizer.state[one])
+        assert all(
+            torch.equal(optimizer.state[one][key], empty.state[two][key])
+            for key in optimizer.state[one]
+        )
 
 
 def test_the_tensors_of_an_optimiser_are_gone_through_once(saved, monkeypatch):
@@ -99,7 +112,10 @@ def test_weights_have_the_mode_of_every_other_file(tmp_path, mask):
         save_weights(model, run.weights)
     finally:
         os.umask(before)
-    modes = {path.name: path.stat().st_mode & 0o777 for path in [*run.checkpoint(2).iterdir(), run.weights]}
+    modes = {
+        path.name: path.stat().st_mode & 0o777
+        for path in [*run.checkpoint(2).iterdir(), run.weights]
+    }
     names = ["model.safetensors", "optimizer.safetensors", "state.json", "checksums.sha256"]
     assert modes == dict.fromkeys(names, 0o666 & ~mask)
 
@@ -123,9 +139,14 @@ def test_a_disk_that_refuses_leaves_the_checkpoint_before(saved, code, function)
 
 def test_weights_that_cannot_be_written_are_a_message_whose_advice_fits(tmp_path, monkeypatch):
     path = tmp_path / "gone" / "model.safetensors"
-    with pytest.raises(SynmtError, match=rf"{path}: cannot write: No such file or directory\. Choose another folder"):
+    with pytest.raises(
+        SynmtError,
+        match=rf"{path}: cannot write: No such file or directory\. Choose another folder",
+    ):
         save_weights(small_model(), path)
-    full = SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+    full = SafetensorError(
+        "Error while serializing: I/O error: No space left on device (os error 28)"
+    )
     for error, message in (
         (full, "No space left on device. Make room or choose another folder"),
         (SafetensorError("invalid header"), "invalid header. Choose another folder"),
@@ -141,7 +162,9 @@ def test_weights_that_may_not_be_read_are_not_missing(tmp_path, monkeypatch):
 
     (tmp_path / "model.safetensors").touch()
     monkeypatch.setattr(weights, "load_file", refused)
-    with pytest.raises(SynmtError, match=r"model\.safetensors: cannot read the file\. Check its permissions"):
+    with pytest.raises(
+        SynmtError, match=r"model\.safetensors: cannot read the file\. Check its permissions"
+    ):
         weights.load_tensors(tmp_path / "model.safetensors")
 
 
@@ -150,7 +173,9 @@ def test_a_run_whose_folder_was_renamed_says_how_it_goes_on(tmp_path):
     run.folder.mkdir()
     run.write_recipe(small_recipe(name="first"))
     run.write_info(name="first", status="training")
-    with pytest.raises(UsageError, match=r"the run 'first', whose folder was renamed .*Rename the folder to first"):
+    with pytest.raises(
+        UsageError, match=r"the run 'first', whose folder was renamed .*Rename the folder to first"
+    ):
         check_run(run, small_recipe(name="other"), overwrite=False)
     check_run(run, small_recipe(name="other"), overwrite=True)
     check_run(run, small_recipe(name="first"), overwrite=False)
@@ -178,7 +203,15 @@ def test_a_state_that_is_none_is_a_broken_checkpoint(saved, state):
 
 def test_lines_of_the_log_that_are_no_records_go_with_those_after_the_checkpoint(tmp_path):
     lines = [b'{"step": %d, "kind": "step"}' % step for step in (2, 4, 6)]
-    odd = [b"\xff\xfe", b"\0\0\0", b"[]", b"3", b'{"step": 1}', b'{"step": "1", "kind": "step"}', b'{"st']
+    odd = [
+        b"\xff\xfe",
+        b"\0\0\0",
+        b"[]",
+        b"3",
+        b'{"step": 1}',
+        b'{"step": "1", "kind": "step"}',
+        b'{"st',
+    ]
     (tmp_path / "log.jsonl").write_bytes(b"\n".join([lines[0], *odd[:3], *lines[1:], *odd[3:]]))
     Log(tmp_path, 4)
     assert (tmp_path / "log.jsonl").read_bytes().splitlines() == lines[:2]
@@ -198,7 +231,11 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(saved, tmp_path)
     for folder in (killed, tmp_path / "tests" / "one"):
         folder.mkdir(parents=True)
     (killed / "model.safetensors").write_bytes(b"half")
-    for name in (".run.json.abcdefgh.unfinished", "tests/one/.scores.json.12345678.unfinished", ".gitignore"):
+    for name in (
+        ".run.json.abcdefgh.unfinished",
+        "tests/one/.scores.json.12345678.unfinished",
+        ".gitignore",
+    ):
         (tmp_path / name).write_text("{")
     remove_leftovers(saved[0])
     extra = [tmp_path / "tests", tmp_path / "tests" / "one", tmp_path / ".gitignore"]
@@ -211,7 +248,9 @@ def test_only_what_is_needed_is_kept(tmp_path):
         save_checkpoint(run, step, model, optimizer, {"step": step})
     drop_checkpoints(run, TrainingRecipe(save_every=2, validate_every=2, keep=2), best_step=2)
     assert [path.name[-1] for path in run.checkpoints()] == ["2", "6", "8", "9"]
-    assert [path.name[-1] for path in run.checkpoints() if (path / "optimizer.safetensors").exists()] == ["9"]
+    assert [
+        path.name[-1] for path in run.checkpoints() if (path / "optimizer.safetensors").exists()
+    ] == ["9"]
 
 
 def test_best_last_and_average_are_found(tmp_path):
@@ -226,7 +265,9 @@ def test_best_last_and_average_are_found(tmp_path):
         run.weights_of("final")
     with pytest.raises(SynmtError, match=r"no averaged weights.*training\.average"):
         run.weights_of("average")
-    with pytest.raises(UsageError, match=r"no checkpoint 'fnal'.*final, best, last, average.*mean 'final'"):
+    with pytest.raises(
+        UsageError, match=r"no checkpoint 'fnal'.*final, best, last, average.*mean 'final'"
+    ):
         run.weights_of("fnal")
     (tmp_path / "average.safetensors").touch()
     assert run.weights_of("average") == tmp_path / "average.safetensors"
@@ -239,7 +280,11 @@ def test_best_last_and_average_are_found(tmp_path):
 
 
 def test_a_strange_folder_beside_the_runs_is_passed_over(tmp_path):
-    for name, text in {"list": "[]", "torn": "{", "good": '{"format": 1, "status": "finished"}'}.items():
+    for name, text in {
+        "list": "[]",
+        "torn": "{",
+        "good": '{"format": 1, "status": "finished"}',
+    }.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "run.json").write_text(text, encoding="utf-8")
     assert find_run(None, tmp_path).name == "good"
@@ -258,12 +303,16 @@ def test_a_start_that_was_killed_before_the_run_had_a_name_is_no_obstacle(tmp_pa
     assert run.info()["status"] == "training"
 
 
-@pytest.mark.parametrize("changed", [{"folder": Path("data/other")}, {"made_by": {"source": "parse-source-2"}}])
+@pytest.mark.parametrize(
+    "changed", [{"folder": Path("data/other")}, {"made_by": {"source": "parse-source-2"}}]
+)
 def test_a_run_whose_text_or_parser_has_changed_is_not_gone_on_with(tmp_path, recipe, changed):
     run = Run(tmp_path / "one")
     begin_run(run, recipe, PREPARED, overwrite=False)
     begin_run(run, recipe, PREPARED, overwrite=False)
-    message = r"text, or the parser of its trees, has changed since this run was started.*--overwrite"
+    message = (
+        r"text, or the parser of its trees, has changed since this run was started.*--overwrite"
+    )
     with pytest.raises(UsageError, match=message):
         begin_run(run, recipe, replace(PREPARED, **changed), overwrite=False)
     assert run.info()["trees"] == {"source": "parse-source-1"}
@@ -291,33 +340,52 @@ def test_a_finished_run_that_is_killed_while_it_gets_a_new_recipe_has_not_finish
 
 
 def with_steps(recipe, steps):
-    return recipe.model_copy(update={"training": recipe.training.model_copy(update={"max_steps": steps})})
+    return recipe.model_copy(
+        update={"training": recipe.training.model_copy(update={"max_steps": steps})}
+    )
 
 
 def test_a_changed_option_of_a_variant_is_shown_alone(tmp_path):
     def with_variants(*variants):
         return small_recipe(
-            name="one", syntax={"variants": [{"name": name, "layers": [1], **o} for name, o in variants]}
+            name="one",
+            syntax={"variants": [{"name": name, "layers": [1], **o} for name, o in variants]},
         )
 
     run = Run(tmp_path / "one")
     run.folder.mkdir()
-    run.write_recipe(with_variants(("relative", {"heads": 1}), ("pascal", {"heads": 1, "variance": 1})))
+    run.write_recipe(
+        with_variants(("relative", {"heads": 1}), ("pascal", {"heads": 1, "variance": 1}))
+    )
     run.write_info(name="one")
     for heads, more, said in (
         (1, {"variance": 4}, "syntax.variants.1.variance was 1, is 4. Give"),
-        (1, {"variance": 1, "ignore": 0.3}, "syntax.variants.1.ignore was the default, is 0.3. Give"),
-        (2, {"variance": 4}, "syntax.variants.0.heads was 1, is 2; syntax.variants.1.variance was 1, is 4. Give"),
+        (
+            1,
+            {"variance": 1, "ignore": 0.3},
+            "syntax.variants.1.ignore was the default, is 0.3. Give",
+        ),
+        (
+            2,
+            {"variance": 4},
+            "syntax.variants.0.heads was 1, is 2; syntax.variants.1.variance was 1, is 4. Give",
+        ),
     ):
         with pytest.raises(UsageError, match=f"with a different recipe: {said}"):
             check_run(
-                run, with_variants(("relative", {"heads": heads}), ("pascal", {"heads": 1, **more})), overwrite=False
+                run,
+                with_variants(("relative", {"heads": heads}), ("pascal", {"heads": 1, **more})),
+                overwrite=False,
             )
-    with pytest.raises(UsageError, match=r"recipe: syntax.variants was \[relative, pascal\], is \[relative\]. Give"):
+    with pytest.raises(
+        UsageError, match=r"recipe: syntax.variants was \[relative, pascal\], is \[relative\]. Give"
+    ):
         check_run(run, with_variants(("relative", {"heads": 1})), overwrite=False)
 
 
-def test_a_finished_run_without_checkpoints_is_not_trained_again_from_the_first_step(tmp_path, recipe):
+def test_a_finished_run_without_checkpoints_is_not_trained_again_from_the_first_step(
+    tmp_path, recipe
+):
     run, more = Run(tmp_path / "one"), with_steps(recipe, 7)
     begin_run(run, recipe, PREPARED, overwrite=False)
     check_run(run, more, overwrite=False)
@@ -325,7 +393,8 @@ def test_a_finished_run_without_checkpoints_is_not_trained_again_from_the_first_
     check_run(run, recipe, overwrite=False)
     check_run(run, more, overwrite=True)
     with pytest.raises(
-        UsageError, match=r"cannot be continued or changed without its checkpoints.*name=one-2.*--overwrite"
+        UsageError,
+        match=r"cannot be continued or changed without its checkpoints.*name=one-2.*--overwrite",
     ):
         check_run(run, more, overwrite=False)
     run.checkpoint(5).mkdir(parents=True)
@@ -390,5 +459,8 @@ def test_a_run_without_its_recipe_is_broken(tmp_path, recipe):
 def test_a_run_whose_facts_may_not_be_read_says_why(tmp_path):
     # root may read every file, but no one reads a folder as a file
     (tmp_path / "run.json").mkdir()
-    with pytest.raises(SynmtError, match=r"run.json: cannot read the file \(Is a directory\). Check its permissions"):
+    with pytest.raises(
+        SynmtError,
+        match=r"run.json: cannot read the file \(Is a directory\). Check its permissions",
+    ):
         Run(tmp_path).info()

@@ -11,7 +11,10 @@ from synmt.analysis.run_facts import facts_table, run_facts
 
 
 def test_each_run_has_a_column_of_facts(tmp_path):
-    plain, reader = make_run(tmp_path / "plain", parser=False), make_run(tmp_path / "reader", PASCAL)
+    plain, reader = (
+        make_run(tmp_path / "plain", parser=False),
+        make_run(tmp_path / "reader", PASCAL),
+    )
     step = {"seconds": 100, "processor_seconds": 150, "tokens": 5, "joules": None, "memory": 7e6}
     log = [{"kind": "step", "step": 1, **step}, {"kind": "end", "step": 1}]
     plain.log.write_text("".join(f"{json.dumps(record)}\n" for record in log))
@@ -23,7 +26,10 @@ def test_each_run_has_a_column_of_facts(tmp_path):
     assert facts["model"] == ["transformer, 2 + 2 layers, width 32, 4 heads"] * 2
     assert facts["variants"] == ["none", "pascal (source, layer 1, 2 heads)"]
     assert facts["parser"] == ["–", "Stanza (compact, en)"]
-    assert (facts["time of training"], facts["processor time"]) == (["1 min 40 s", "–"], ["2 min 30 s", "–"])
+    assert (facts["time of training"], facts["processor time"]) == (
+        ["1 min 40 s", "–"],
+        ["2 min 30 s", "–"],
+    )
     assert "time of parsing" not in facts, "nobody knows it"
     assert (facts["steps"], facts["finished"]) == (["1", "1"], ["2026-01-01", "2026-01-01"])
 
@@ -31,7 +37,10 @@ def test_each_run_has_a_column_of_facts(tmp_path):
 @pytest.mark.parametrize(
     ("variant", "said"),
     [
-        (PASCAL | {"ignore": 0.3, "layers": [1, 2]}, "pascal (source, layers 1, 2, 2 heads, ignore 0.3)"),
+        (
+            PASCAL | {"ignore": 0.3, "layers": [1, 2]},
+            "pascal (source, layers 1, 2, 2 heads, ignore 0.3)",
+        ),
         ({"name": "pascal", "layers": "all", "heads": 1}, "pascal (source, all layers, 1 head)"),
         ({"name": "pascal", "side": "source"}, "pascal (source)"),
     ],
@@ -61,4 +70,6 @@ def test_changes_to_the_trees_are_named(tmp_path, section, said):
 
 
 def test_an_lstm_has_no_heads(tmp_path):
-    assert run_facts(make_run(tmp_path / "run", model=LSTM))["model"] == "lstm, 2 + 2 layers, width 32"
+    assert (
+        run_facts(make_run(tmp_path / "run", model=LSTM))["model"] == "lstm, 2 + 2 layers, width 32"
+    )

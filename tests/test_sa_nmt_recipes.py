@@ -1,4 +1,5 @@
-"""The recipes of the SA-NMT paper: its figures, sizes and training, typed from the paper and its released code."""
+"""The recipes of the SA-NMT paper: its figures, sizes and training, typed from the paper and its
+released code."""
 
 import pytest
 from shipped import PATHS, comment, differences, recipe, variants
@@ -18,7 +19,10 @@ SYSTEMS = {  # table 2: De-En on newstest2016 and newstest2017, Ru-En, En-De on 
     "sa-1set": ({"sets": 1}, ("33.51", "29.15", "30.34", "30.29", "24.12", "26.96", "37.34")),
     "sa-hard": ({"hard": True}, ("33.38", "28.96", "29.98", "29.93", "23.84", "26.71", "37.33")),
     "sa": ({}, ("33.73", "29.45", "30.41", "30.22", "24.26", "27.05", "37.49")),
-    "sa-separate": ({"attention": "separate"}, ("33.18", "29.19", "30.15", "30.17", "23.94", "27.01", "37.22")),
+    "sa-separate": (
+        {"attention": "separate"},
+        ("33.18", "29.19", "30.15", "30.17", "23.94", "27.01", "37.22"),
+    ),
 }
 DIRECTIONS = {  # languages, columns of the table, sentences of a batch, updates between validations
     "wmt17-deen": (("de", "en"), (0, 1), 32, 10_000),
@@ -28,7 +32,11 @@ DIRECTIONS = {  # languages, columns of the table, sentences of a batch, updates
     "un-ruar": (("ru", "ar"), (6,), 64, 10_000),
 }
 SPLITS = {  # validation text and test sets with their sentences
-    "wmt17-ende-2015": ("newstest2015", ("newstest2016", "newstest2017"), ("2,169", "2,999", "3,004")),
+    "wmt17-ende-2015": (
+        "newstest2015",
+        ("newstest2016", "newstest2017"),
+        ("2,169", "2,999", "3,004"),
+    ),
     "wmt17-enru": ("newstest2016", ("newstest2017",), ("2,998", "3,001")),
     "un-ruar": ("dev", ("test",), ("4,000", "4,000")),
 }
@@ -41,10 +49,14 @@ def test_the_systems_of_the_sa_nmt_paper_report_its_figures(direction, system):
     name = f"{direction}-{system}"
     first, *more = (figures[column] for column in DIRECTIONS[direction][1])
     assert f"reported {first} BLEU" in comment(name)
-    assert not more or f"{first} BLEU on newstest2016 and {more[0]} on newstest2017" in comment(name)
+    assert not more or f"{first} BLEU on newstest2016 and {more[0]} on newstest2017" in comment(
+        name
+    )
     assert ("newstest2017" in comment(name)) is (direction != "un-ruar")
     assert variants(name) == ([] if options is None else [{"name": "latent_tree", **options}])
-    assert differences(name, f"{direction}-lstm") == (set() if options is None else {"syntax.variants"})
+    assert differences(name, f"{direction}-lstm") == (
+        set() if options is None else {"syntax.variants"}
+    )
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -60,7 +72,11 @@ def test_the_plain_lstms_are_trained_as_in_the_paper(direction):
     assert rates == [1e-3, 5e-4, 2.5e-4]
     assert learning_rate(1, settings, 1024) == 1e-3
     assert settings.max_decays == 5
-    assert (base.filters.max_words, base.filters.max_ratio, base.filters.max_punctuation) == (100, 2, 0.25)
+    assert (base.filters.max_words, base.filters.max_ratio, base.filters.max_punctuation) == (
+        100,
+        2,
+        0.25,
+    )
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -71,7 +87,11 @@ def test_the_plain_lstms_have_the_papers_sizes(direction):
     assert (model.model_dim, model.embedding_dim or model.model_dim) == (1024, 1024)
     assert (model.dropout, model.initial_range, model.embeddings) == (0.3, 0.04, "tied")
     assert (vocabulary.kind, vocabulary.size, vocabulary.joint) == ("bpe", 32_000, False)
-    assert (base.decoding.beam_size, base.decoding.max_length_ratio, base.decoding.max_length_extra) == (5, 1.5, 0)
+    assert (
+        base.decoding.beam_size,
+        base.decoding.max_length_ratio,
+        base.decoding.max_length_extra,
+    ) == (5, 1.5, 0)
     assert base.evaluation.tokenize == "none"
 
 
@@ -83,9 +103,14 @@ def test_the_other_directions_differ_from_english_to_german_in_what_the_paper_sa
     # statmt's German text comes as words, the others are cut here
     cut = {"text.already_cut"}
     assert differences("wmt17-enru-lstm", base) == {"target", "corpus.name"} | cut | validation
-    assert differences("wmt17-ruen-lstm", base) == of_corpus | cut | validation | {"target_parser.model"}
+    assert differences("wmt17-ruen-lstm", base) == of_corpus | cut | validation | {
+        "target_parser.model"
+    }
     cut |= {"text.split_hyphens", "text.escape", "text.truecase"}
-    assert differences("un-ruar-lstm", base) == of_corpus | cut | {"training.batch_sentences", "training.batch_tokens"}
+    assert differences("un-ruar-lstm", base) == of_corpus | cut | {
+        "training.batch_sentences",
+        "training.batch_tokens",
+    }
 
 
 @pytest.mark.parametrize("corpus", SPLITS)
@@ -97,13 +122,21 @@ def test_the_corpora_of_the_sa_nmt_paper_have_its_splits(corpus):
 
 
 def test_the_systems_on_multi30k_differ_in_their_trees_alone_and_share_the_text_of_the_transformers():
-    lstms = {name for name in PATHS if name.startswith("multi30k-") and recipe(name).model.architecture == "lstm"}
-    others = {"gcn", "tree_lstm", "latent_graph"}
-    assert {name for name in lstms if not others & {variant["name"] for variant in variants(name)}} == {
-        f"multi30k-{system}" for system in SYSTEMS
+    lstms = {
+        name
+        for name in PATHS
+        if name.startswith("multi30k-") and recipe(name).model.architecture == "lstm"
     }
+    others = {"gcn", "tree_lstm", "latent_graph"}
+    assert {
+        name for name in lstms if not others & {variant["name"] for variant in variants(name)}
+    } == {f"multi30k-{system}" for system in SYSTEMS}
     for name in lstms:
-        assert differences(name, "multi30k-lstm") <= {"syntax.variants", "training.max_steps", "training.pretraining"}
+        assert differences(name, "multi30k-lstm") <= {
+            "syntax.variants",
+            "training.max_steps",
+            "training.pretraining",
+        }
     for system, (options, _) in SYSTEMS.items():
         name = f"multi30k-{system}"
         assert variants(name) == ([] if options is None else [{"name": "latent_tree", **options}])
@@ -114,5 +147,7 @@ def test_the_systems_on_multi30k_differ_in_their_trees_alone_and_share_the_text_
 
 
 def test_structured_attention_on_multi30k_owns_two_heads_of_the_first_layer():
-    assert variants("multi30k-tree-attention") == [{"name": "tree_attention", "layers": (1,), "heads": 2}]
+    assert variants("multi30k-tree-attention") == [
+        {"name": "tree_attention", "layers": (1,), "heads": 2}
+    ]
     assert differences("multi30k-tree-attention", "multi30k-tiny") == {"syntax.variants"}

@@ -1,4 +1,5 @@
-"""Sampling: frequencies against probabilities, the same draws in any batch, top-k and top-p against loops."""
+"""Sampling: frequencies against probabilities, the same draws in any batch, top-k and top-p against
+loops."""
 
 import itertools
 import math
@@ -22,7 +23,9 @@ MASK = (1 << 64) - 1
 
 
 def drawing(n_best=1, no_repeat=0, **sampling):
-    return SearchOptions(beam_size=1, n_best=n_best, no_repeat=no_repeat, sampling=Sampling(**sampling))
+    return SearchOptions(
+        beam_size=1, n_best=n_best, no_repeat=no_repeat, sampling=Sampling(**sampling)
+    )
 
 
 def blunt(seed=0, size=7, **options):
@@ -32,7 +35,9 @@ def blunt(seed=0, size=7, **options):
     return model
 
 
-@pytest.mark.parametrize(("architecture", "temperature"), [("transformer", 1.0), ("lstm", 1.0), ("transformer", 0.5)])
+@pytest.mark.parametrize(
+    ("architecture", "temperature"), [("transformer", 1.0), ("lstm", 1.0), ("transformer", 0.5)]
+)
 def test_translations_are_as_frequent_as_they_are_probable(architecture, temperature):
     model = blunt(seed=3, architecture=architecture)
     _, batch = random_batch(model, [4, 2], seed=1)
@@ -41,20 +46,25 @@ def test_translations_are_as_frequent_as_they_are_probable(architecture, tempera
     for row, hypotheses in enumerate(found):
         logs = next_logs(members_of(batch, model, row=row))
         probabilities = {
-            pieces: math.prod(_share(logs, pieces, place, temperature) for place in range(len(pieces) + 1))
+            pieces: math.prod(
+                _share(logs, pieces, place, temperature) for place in range(len(pieces) + 1)
+            )
             for length in (1, 2)
             for pieces in itertools.product([4, 5, 6], repeat=length)
         }
         assert sum(probabilities.values()) == pytest.approx(1.0)
         counts = Counter(tuple(one.ids) for one in hypotheses)
         assert set(counts) <= set(probabilities)
-        square = sum((counts[ids] - count * p) ** 2 / (count * p) for ids, p in probabilities.items())
+        square = sum(
+            (counts[ids] - count * p) ** 2 / (count * p) for ids, p in probabilities.items()
+        )
         # chi-square with 11 degrees of freedom passes 31.3 once in a thousand times
         assert square < 31.3
 
 
 def _share(logs, pieces, place, temperature):
-    """Compute the probability of a piece or EOS at a position of a translation of at most two pieces."""
+    """Compute the probability of a piece or EOS at a position of a translation of at most two
+    pieces."""
     if place == 2:
         return 1.0
     allowed = [EOS, 4, 5, 6] if place else [4, 5, 6]
@@ -62,7 +72,9 @@ def _share(logs, pieces, place, temperature):
     return weights[(*pieces, EOS)[place]] / sum(weights.values())
 
 
-@pytest.mark.parametrize("options", [{"top_k": 1}, {"temperature": 1e-4}, {"temperature": 1e-300}, {"top_p": 1e-9}])
+@pytest.mark.parametrize(
+    "options", [{"top_k": 1}, {"temperature": 1e-4}, {"temperature": 1e-300}, {"top_p": 1e-9}]
+)
 @pytest.mark.parametrize("architecture", ["transformer", "lstm"])
 def test_sampling_from_the_most_probable_piece_only_is_greedy(architecture, options):
     model = sharp(seed=2, architecture=architecture)
@@ -85,9 +97,13 @@ def test_a_sentence_gets_the_same_samples_in_any_batch_and_order(system):
     together = run(members_of(batch, *models), options, 9, numbers=numbers)
     assert len({len(one.ids) for found in together for one in found}) > 3
     for row in reversed(range(16)):
-        [single] = run(members_of(batch, *models, row=row), options, 9, numbers=numbers[row : row + 1])
+        [single] = run(
+            members_of(batch, *models, row=row), options, 9, numbers=numbers[row : row + 1]
+        )
         assert [one.ids for one in single] == [one.ids for one in together[row]]
-        assert [one.score for one in single] == pytest.approx([one.score for one in together[row]], abs=1e-4)
+        assert [one.score for one in single] == pytest.approx(
+            [one.score for one in together[row]], abs=1e-4
+        )
 
 
 def test_samples_do_not_depend_on_how_many_are_drawn_together(monkeypatch):
@@ -95,9 +111,13 @@ def test_samples_do_not_depend_on_how_many_are_drawn_together(monkeypatch):
     _, batch = random_batch(model, [4, 2, 3])
     members = members_of(batch, model)
     expected = ids_of(run(members, drawing(10), 6))
-    assert [sorted(ids) for ids in expected] != [sorted(ids) for ids in ids_of(run(members, drawing(10, seed=2), 6))]
+    assert [sorted(ids) for ids in expected] != [
+        sorted(ids) for ids in ids_of(run(members, drawing(10, seed=2), 6))
+    ]
     monkeypatch.setattr(module, "_LOGITS", 7 * 3 * 4)
-    assert [sorted(ids) for ids in ids_of(run(members, drawing(10), 6))] == [sorted(ids) for ids in expected]
+    assert [sorted(ids) for ids in ids_of(run(members, drawing(10), 6))] == [
+        sorted(ids) for ids in expected
+    ]
     [first] = [Counter(map(tuple, ids)) for ids in ids_of(run(members, drawing(3), 6))[:1]]
     assert first <= Counter(map(tuple, expected[0]))
 
@@ -124,13 +144,17 @@ def test_a_sample_continues_in_the_same_way_after_its_own_prefix():
 def test_log_probabilities_are_the_models_own_and_the_best_comes_first(options):
     models = [sharp(seed=3), sharp(seed=4, architecture="lstm")]
     _, batch = random_batch(models[0], [5, 2])
-    for row, found in enumerate(run(members_of(batch, *models), drawing(6, **options), 8, prefixes=[[], [9, 8]])):
+    for row, found in enumerate(
+        run(members_of(batch, *models), drawing(6, **options), 8, prefixes=[[], [9, 8]])
+    ):
         logs = next_logs(members_of(batch, *models, row=row))
         assert len(found) == 6
         for one in found:
             expected = log_probability(logs, one.ids)
             assert one.log_probability == pytest.approx(expected, abs=1e-4)
-            assert one.score == pytest.approx(expected / length_penalty(len(one.ids) + 1, 0.6), abs=1e-4)
+            assert one.score == pytest.approx(
+                expected / length_penalty(len(one.ids) + 1, 0.6), abs=1e-4
+            )
         assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
 
 
@@ -152,7 +176,9 @@ def test_top_k_and_top_p_are_those_of_a_loop(monkeypatch, top_k, top_p, few):
     logs[..., [0, 7]] = -math.inf
     found = masses(logs, Sampling(top_k=top_k, top_p=top_p, temperature=0.8))
     for row, weights in zip(logs.view(-1, 20).tolist(), found.view(-1, 20), strict=True):
-        ranked = sorted(((math.exp(log / 0.8), piece) for piece, log in enumerate(row)), reverse=True)[: top_k or None]
+        ranked = sorted(
+            ((math.exp(log / 0.8), piece) for piece, log in enumerate(row)), reverse=True
+        )[: top_k or None]
         total, kept = sum(weight for weight, _ in ranked), []
         while sum(weight for weight, _ in kept) < top_p * total * (1 - 1e-12):
             kept.append(ranked[len(kept)])
@@ -179,7 +205,8 @@ def test_rounding_rarely_changes_a_sample():
     noise = 1e-4 * torch.randn(logs.shape, generator=torch.Generator().manual_seed(2))
     begun = module._begin(torch.full((4000,), 9), range(4000), range(1))
     one, other = (draw(values, begun, Sampling()).pieces for values in (logs, logs + noise))
-    # where the place decides at which the sum of the probabilities passes a number, ten times as many are others
+    # where the place decides at which the sum of the probabilities passes a number, ten times as
+    # many are others
     assert (one != other).sum() < 3
 
 
@@ -206,7 +233,9 @@ def test_random_numbers_are_uniform_and_independent():
     counts = torch.histc(found, 100, 0.0, 1.0)
     assert ((counts - 200) ** 2 / 200).sum() < 149
     other = uniform(2, torch.arange(40)[:, None, None], torch.arange(20)[:, None], torch.arange(25))
-    neighbours = [[found.narrow(axis, first, found.size(axis) - 1) for first in (0, 1)] for axis in range(3)]
+    neighbours = [
+        [found.narrow(axis, first, found.size(axis) - 1) for first in (0, 1)] for axis in range(3)
+    ]
     for one, two in [(found, other), *neighbours]:
         joint = torch.stack((one.flatten(), two.flatten()))
         # four standard deviations of the correlation of independent numbers

@@ -1,4 +1,5 @@
-"""Scenes: masks of heads against a loop over the equation, and their way from CoNLL-U to a translation."""
+"""Scenes: masks of heads against a loop over the equation, and their way from CoNLL-U to a
+translation."""
 
 from dataclasses import replace
 
@@ -34,7 +35,10 @@ def sentences(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_head_sees_the_words_of_its_scenes_gradients_too(seed):
-    variant, trees = SceneMask(Place("source", layer=1, heads=2, model_dim=8, head_dim=4)), list(sentences(seed))
+    variant, trees = (
+        SceneMask(Place("source", layer=1, heads=2, model_dim=8, head_dim=4)),
+        list(sentences(seed)),
+    )
     syntax, mask = read(variant, trees)
     terms, known = random_terms(3, 2, mask.size(-1), 4, mask, seed=seed), with_eos(trees)
 
@@ -104,8 +108,15 @@ def test_scenes_are_written_into_misc_and_read_again(tmp_path):
 
 
 def test_a_token_of_several_words_is_in_the_scenes_of_all_and_in_its_own(tmp_path):
-    rows = [("1-2", "zum", 0, "Scenes=4"), (1, "zu", 0, "Scenes=1,2"), (2, "dem", 1, "Scenes=2,3"), (3, "Haus", 1, "_")]
-    text = "".join(f"{n}\t{form}\t_\t_\t_\t_\t{head}\tdep\t_\t{misc}\n" for n, form, head, misc in rows)
+    rows = [
+        ("1-2", "zum", 0, "Scenes=4"),
+        (1, "zu", 0, "Scenes=1,2"),
+        (2, "dem", 1, "Scenes=2,3"),
+        (3, "Haus", 1, "_"),
+    ]
+    text = "".join(
+        f"{n}\t{form}\t_\t_\t_\t_\t{head}\tdep\t_\t{misc}\n" for n, form, head, misc in rows
+    )
     (tmp_path / "trees.conllu").write_text(text + "\n")
     [parse] = read_parses(tmp_path / "trees.conllu", ["zum Haus"])
     assert parse.features == {SCENES: ["4,1,2,3", "_"]}
@@ -115,7 +126,11 @@ def test_a_word_takes_the_scenes_of_those_that_are_merged_into_it():
     # "cannot go": can and not share a piece, which can owns
     spans, values = np.array([[0, 3], [3, 6], [7, 9]]), ["1", "2", "_"]
     parse = Parse(
-        ["can", "not", "go"], spans, np.array([2, 2, 2]), ["aux", "advmod", "root"], features={SCENES: values}
+        ["can", "not", "go"],
+        spans,
+        np.array([2, 2, 2]),
+        ["aux", "advmod", "root"],
+        features={SCENES: values},
     )
     merged, _ = merge_unowned(parse, np.array([[0, 6], [6, 9]]), np.array([0, 2]))
     assert merged.features == {SCENES: ["1,2", "_"]}
@@ -161,14 +176,23 @@ def test_a_run_reads_scenes_in_training_and_in_translation(scened):
         assert stored[:5] == given[:5]
     text, given = (scened / f"corpus/test.en{suffix}" for suffix in ("", ".conllu"))
     again = synmt("translate", "--parses", given, text=text.read_bytes(), cwd=scened)
-    assert again.stdout == (Run(scened / "runs/s").folder / "tests/test/hypothesis.txt").read_bytes()
+    assert (
+        again.stdout == (Run(scened / "runs/s").folder / "tests/test/hypothesis.txt").read_bytes()
+    )
     for options in ((), ("--parser", "compact")):
         without = synmt("translate", *options, text=text.read_bytes(), cwd=scened)
         assert without.returncode
         message = " ".join(without.stderr.decode().split())
-        assert "a variant reads scenes, and no parser makes them. Provide a tree with scenes for each line" in message
-    (scened / "bare.conllu").write_text(given.read_text(encoding="utf-8").replace("Scenes", "Others"), encoding="utf-8")
-    bare = synmt("translate", "--parses", scened / "bare.conllu", text=text.read_bytes(), cwd=scened)
+        assert (
+            "a variant reads scenes, and no parser makes them. Provide a tree with scenes for "
+            "each line" in message
+        )
+    (scened / "bare.conllu").write_text(
+        given.read_text(encoding="utf-8").replace("Scenes", "Others"), encoding="utf-8"
+    )
+    bare = synmt(
+        "translate", "--parses", scened / "bare.conllu", text=text.read_bytes(), cwd=scened
+    )
     assert bare.stderr.count(b"the model reads scenes, which the given trees do not have") == 1
 
 
@@ -201,6 +225,11 @@ def test_brackets_are_refused_since_they_have_no_scenes(place):
     for split in ("train", "valid", "test"):
         lines = (place / f"corpus/{split}.en").read_text(encoding="utf-8").splitlines()
         write_lines(place / f"corpus/{split}.en.brackets", [f"(S {line})" for line in lines])
-    variants = [*RECIPE["syntax"]["variants"], {"name": "distance_transformer", "layers": [1], "heads": 1}]
-    message = refusal(place, syntax={"variants": variants}, parser={"constituents": "given", "workers": 1})
+    variants = [
+        *RECIPE["syntax"]["variants"],
+        {"name": "distance_transformer", "layers": [1], "heads": 1},
+    ]
+    message = refusal(
+        place, syntax={"variants": variants}, parser={"constituents": "given", "workers": 1}
+    )
     assert "train.en.brackets: a variant reads scenes, and these trees have none" in message

@@ -4,7 +4,15 @@ import json
 import random
 
 import pytest
-from test_training import assert_same_weights, make_recipe, make_trainer, resume, state_of, train, validations_of
+from test_training import (
+    assert_same_weights,
+    make_recipe,
+    make_trainer,
+    resume,
+    state_of,
+    train,
+    validations_of,
+)
 
 from synmt.errors import UsageError
 from synmt.run import Run
@@ -38,7 +46,14 @@ def test_learning_rates_follow_their_formulas(schedule, step, expected):
 
 @pytest.mark.parametrize(
     ("step", "decays", "expected"),
-    [(50, 0, 0.05), (100, 0, 0.1), (4000, 0, 0.1), (4000, 1, 0.03), (4000, 3, 0.0027), (50, 1, 0.015)],
+    [
+        (50, 0, 0.05),
+        (100, 0, 0.1),
+        (4000, 0, 0.1),
+        (4000, 1, 0.03),
+        (4000, 3, 0.0027),
+        (50, 1, 0.015),
+    ],
 )
 def test_the_plateau_rate_is_constant_times_a_power_of_the_decay(step, decays, expected):
     recipe = make_recipe(schedule="plateau", learning_rate=0.1, warmup=100, decay=0.3).training
@@ -52,7 +67,8 @@ def test_only_the_plateau_looks_at_decays():
 
 
 def expected_run(scores, recipe):
-    """Go through validations one by one: the rate of every step, and where and why training ends."""
+    """Go through validations one by one: the rate of every step, and where and why training
+    ends."""
     rates, rate, best, lowered = [], recipe.learning_rate, None, 0
     for number, score in enumerate(scores, start=1):
         rates += [rate] * recipe.validate_every
@@ -99,14 +115,22 @@ def test_patience_may_end_training_before_the_last_decay(tmp_path):
 def test_a_run_resumed_after_a_decay_ends_bit_for_bit_like_an_uninterrupted_one(tmp_path):
     recipe = make_recipe(**PLATEAU, max_steps=100, max_decays=2)
     whole = train(tmp_path / "whole", recipe, never_better)
-    # as if killed when the validation of step 6 was logged: the newest checkpoint has one decay, of step 4
+    # as if killed when the validation of step 6 was logged: the newest checkpoint has one decay, of
+    # step 4
     stopped = make_trainer(tmp_path / "stopped", recipe, never_better)
-    next(record for record in stopped.train() if isinstance(record, ValidationRecord) and record.step == 6)
+    next(
+        record
+        for record in stopped.train()
+        if isinstance(record, ValidationRecord) and record.step == 6
+    )
     resumed, step = resume(tmp_path / "stopped", recipe, never_better)
     assert (step, resumed.state.decays) == (4, 1)
     again = list(resumed.train())
     assert again[-1] == whole[-1] == EndRecord(8, "decays")
-    rates = [[r.learning_rate for r in records if isinstance(r, StepRecord)] for records in (whole, again)]
+    rates = [
+        [r.learning_rate for r in records if isinstance(r, StepRecord)]
+        for records in (whole, again)
+    ]
     assert rates == [[0.01] * 4 + [0.005] * 2 + [0.0025] * 2, [0.005] * 2 + [0.0025] * 2]
     assert_same_weights(tmp_path / "whole", tmp_path / "stopped")
     assert state_of(tmp_path / "whole", 8) == state_of(tmp_path / "stopped", 8)
@@ -157,6 +181,8 @@ def test_all_processes_believe_the_first_one(tmp_path):
 
 @pytest.mark.parametrize(("option", "value"), [("decay", 0.1), ("max_decays", 2)])
 def test_options_of_the_plateau_are_refused_elsewhere(option, value):
-    with pytest.raises(UsageError, match=f"`{option}` needs `schedule: plateau`, but the schedule is noam"):
+    with pytest.raises(
+        UsageError, match=f"`{option}` needs `schedule: plateau`, but the schedule is noam"
+    ):
         make_recipe(schedule="noam", **{option: value})
     assert getattr(make_recipe(schedule="plateau", **{option: value}).training, option) == value

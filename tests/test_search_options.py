@@ -12,7 +12,9 @@ from synmt.errors import UsageError
         dict(beam_size=1),
         dict(beam_size=4, n_best=4),
         dict(beam_size=6, n_best=6, groups=3, diversity=0.0, no_repeat=3),
-        dict(beam_size=4, n_best=100, sampling=Sampling(top_k=10, top_p=0.5, temperature=0.1, seed=0)),
+        dict(
+            beam_size=4, n_best=100, sampling=Sampling(top_k=10, top_p=0.5, temperature=0.1, seed=0)
+        ),
     ],
 )
 def test_valid_options_are_accepted(options):
@@ -25,12 +27,16 @@ def test_valid_options_are_accepted(options):
     [
         (dict(beam_size=0), "--beam-size cannot be 0. Allowed: 1 to 10,000."),
         (dict(beam_size=10**12, groups=7), "--beam-size cannot be 1000000000000."),
-        (dict(beam_size=4, length_penalty=1000.0), "--length-penalty cannot be 1000.0. Allowed: 0 to 10."),
+        (
+            dict(beam_size=4, length_penalty=1000.0),
+            "--length-penalty cannot be 1000.0. Allowed: 0 to 10.",
+        ),
         (dict(beam_size=4, length_penalty=float("nan")), "--length-penalty cannot be nan."),
         (dict(beam_size=4, n_best=0), "--n-best cannot be 0. Allowed: 1 or more."),
         (
             dict(beam_size=4, n_best=5),
-            "a beam of 4 cannot give 5 translations. Allowed: --n-best from 1 to 4. Use a wider beam (--beam-size).",
+            "a beam of 4 cannot give 5 translations. Allowed: --n-best from 1 to 4. Use a wider "
+            "beam (--beam-size).",
         ),
         (dict(beam_size=4, no_repeat=-1), "--no-repeat cannot be -1. Allowed: 0 or more."),
         (dict(beam_size=4, diversity=-0.1), "--diversity cannot be -0.1. Allowed: 0 or more."),
@@ -44,11 +50,20 @@ def test_valid_options_are_accepted(options):
             "sampling has no beam to divide into groups. Leave out --groups or --sample.",
         ),
         (dict(beam_size=4, sampling=Sampling(top_k=-1)), "--top-k cannot be -1."),
-        (dict(beam_size=4, sampling=Sampling(top_p=0.0)), "--top-p cannot be 0.0. Allowed: above 0 and up to 1."),
+        (
+            dict(beam_size=4, sampling=Sampling(top_p=0.0)),
+            "--top-p cannot be 0.0. Allowed: above 0 and up to 1.",
+        ),
         (dict(beam_size=4, sampling=Sampling(top_p=1.5)), "--top-p cannot be 1.5."),
         (dict(beam_size=4, sampling=Sampling(top_p=float("nan"))), "--top-p cannot be nan."),
-        (dict(beam_size=4, sampling=Sampling(temperature=0.0)), "--temperature cannot be 0.0. Allowed: above 0."),
-        (dict(beam_size=4, sampling=Sampling(temperature=float("inf"))), "--temperature cannot be inf."),
+        (
+            dict(beam_size=4, sampling=Sampling(temperature=0.0)),
+            "--temperature cannot be 0.0. Allowed: above 0.",
+        ),
+        (
+            dict(beam_size=4, sampling=Sampling(temperature=float("inf"))),
+            "--temperature cannot be inf.",
+        ),
         (dict(beam_size=4, sampling=Sampling(seed=-1)), "--seed cannot be -1."),
     ],
 )

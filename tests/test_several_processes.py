@@ -1,4 +1,5 @@
-"""Several processes train together: they equal one that accumulates, whatever their batches; one that dies or hangs."""
+"""Several processes train together: they equal one that accumulates, whatever their batches; one
+that dies or hangs."""
 
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,13 @@ from synmt.training.distributed import Processes, join_processes, name_of_start
 
 pytestmark = pytest.mark.journey
 
-TORCHRUN = {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29519"}
+TORCHRUN = {
+    "WORLD_SIZE": "2",
+    "RANK": "1",
+    "LOCAL_RANK": "1",
+    "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": "29519",
+}
 
 
 @pytest.mark.parametrize("count", [2, 4, 8])
@@ -34,8 +41,16 @@ def test_processes_equal_one_that_accumulates_with_every_variant(tmp_path, count
 def test_a_divided_optimizer_trains_and_saves_what_a_whole_one_does_bit_for_bit(tmp_path):
     log = tmp_path / "log"
     assert run_together(2, share_state, tmp_path, log=log) == [0, 0], log.read_text()
-    whole, *others = (checkpoint_of(tmp_path / name) for name in ("whole", "divided", "whole-divided", "divided-whole"))
-    assert whole.keys() == {"model.safetensors", "optimizer.safetensors", "state.json", "checksums.sha256"}
+    whole, *others = (
+        checkpoint_of(tmp_path / name)
+        for name in ("whole", "divided", "whole-divided", "divided-whole")
+    )
+    assert whole.keys() == {
+        "model.safetensors",
+        "optimizer.safetensors",
+        "state.json",
+        "checksums.sha256",
+    }
     assert all(other == whole for other in others)
     # each process keeps the state of some weights, and of no other one
     kept = [int((tmp_path / f"kept-{rank}").read_text()) for rank in range(2)]
@@ -43,7 +58,10 @@ def test_a_divided_optimizer_trains_and_saves_what_a_whole_one_does_bit_for_bit(
     assert min(kept) > 0
     assert sum(kept) == len({path.rpartition("/")[0] for path in states})
     # one process goes on from it
-    alone = [make_trainer(tmp_path / name, make_recipe(max_steps=6, accumulate=2)) for name in ("whole", "divided")]
+    alone = [
+        make_trainer(tmp_path / name, make_recipe(max_steps=6, accumulate=2))
+        for name in ("whole", "divided")
+    ]
     for trainer in alone:
         assert trainer.resume() == 4
         list(trainer.train())
@@ -69,17 +87,25 @@ def test_a_process_that_is_lost_ends_the_training_with_a_message(tmp_path, how, 
         ({"WORLD_SIZE": "x"}, "WORLD_SIZE: 'x' is not a number of processes."),
         ({"WORLD_SIZE": "0"}, "WORLD_SIZE: '0' is not a number of processes."),
         ({"WORLD_SIZE": "-2"}, "WORLD_SIZE: '-2' is not a number of processes."),
-        ({"RANK": None}, "RANK: WORLD_SIZE says that 2 processes train, but this variable is not set."),
+        (
+            {"RANK": None},
+            "RANK: WORLD_SIZE says that 2 processes train, but this variable is not set.",
+        ),
         ({"RANK": "first"}, "RANK: 'first' is not a process counted from 0, of 2."),
         ({"RANK": "2"}, "RANK: '2' is not a process counted from 0, of 2."),
         ({"LOCAL_RANK": "1.5"}, "LOCAL_RANK: '1.5' is not a process counted from 0, of 2."),
-        ({"MASTER_PORT": None}, "MASTER_PORT: WORLD_SIZE says that 2 processes train, but this variable is not set."),
+        (
+            {"MASTER_PORT": None},
+            "MASTER_PORT: WORLD_SIZE says that 2 processes train, but this variable is not set.",
+        ),
     ],
 )
 @pytest.mark.parametrize("seeds", [[], ["--seeds", "2"]])
 def test_a_wrong_variable_of_torchrun_is_named(monkeypatch, told, said, seeds):
     for name, value in {**TORCHRUN, **told}.items():
-        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(
+            name, value
+        )
     advice = "Start the command with `torchrun`, which sets this variable, or unset WORLD_SIZE."
     assert fail(2, "train", "quickstart", *seeds) == f"synmt: error: {said} {advice}\n"
     with pytest.raises(UsageError, match="Start the command with `torchrun`"):
@@ -91,7 +117,9 @@ def test_more_processes_than_gpus_are_refused(monkeypatch):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    with pytest.raises(UsageError, match=r"more processes on this machine than PyTorch sees GPUs \(1\)\. Start one"):
+    with pytest.raises(
+        UsageError, match=r"more processes on this machine than PyTorch sees GPUs \(1\)\. Start one"
+    ):
         join_processes()
 
 
@@ -126,7 +154,9 @@ def test_torchrun_goes_on_from_the_checkpoint_after_a_process_was_killed(tmp_pat
     assert Forked(launch, 4, 29511, train_twice, tmp_path, log=log).wait() == 0, log.read_text()
     assert (tmp_path / "has been killed").exists()
     assert_same_weights(tmp_path / "whole", tmp_path / "killed")
-    alone = make_trainer(tmp_path / "alone", make_recipe(max_steps=2, accumulate=4, batch_tokens=30))
+    alone = make_trainer(
+        tmp_path / "alone", make_recipe(max_steps=2, accumulate=4, batch_tokens=30)
+    )
     make_exact(alone, momentum=0.9)
     list(alone.train())
     together = load_file(Run(tmp_path / "whole").checkpoint(2) / "model.safetensors")

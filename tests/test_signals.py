@@ -1,4 +1,5 @@
-"""Signals by hand, against loops written from their definitions, and on the gold trees of treebanks."""
+"""Signals by hand, against loops written from their definitions, and on the gold trees of
+treebanks."""
 
 import pickle
 import subprocess
@@ -40,7 +41,8 @@ def pieces_of(word, word_of):
 def parents_pieces(parse, word_of):
     """Loop over pieces: the pieces of the parent; specials themselves."""
     return [
-        [position] if word < 0 else pieces_of(parse.parents[word], word_of) for position, word in enumerate(word_of)
+        [position] if word < 0 else pieces_of(parse.parents[word], word_of)
+        for position, word in enumerate(word_of)
     ]
 
 
@@ -54,7 +56,8 @@ def slow_parent_first(parse, word_of):
 
 
 def slow_parent_chain(parse, word_of):
-    """The next piece of the word; of the last one, the parent's first piece, or itself in the root."""
+    """The next piece of the word; of the last one, the parent's first piece, or itself in the
+    root."""
     result = []
     for position, word in enumerate(word_of):
         later = [place for place in pieces_of(word, word_of) if place > position]
@@ -66,11 +69,15 @@ def slow_parent_chain(parse, word_of):
 
 
 def slow_distance(parse, word_of):
-    """Count the steps from word to word; a special is 1 farther from all than the farthest words, 0 from itself."""
+    """Count the steps from word to word; a special is 1 farther from all than the farthest words, 0
+    from itself."""
     steps = slow_distances(parse.parents)
     far = 1 + max((max(row) for row in steps), default=0)
     return [
-        [0 if i == j else far if min(one, other) < 0 else steps[one][other] for j, other in enumerate(word_of)]
+        [
+            0 if i == j else far if min(one, other) < 0 else steps[one][other]
+            for j, other in enumerate(word_of)
+        ]
         for i, one in enumerate(word_of)
     ]
 
@@ -124,7 +131,8 @@ def test_signals_of_the_monkey(signal, expected):
 
 
 def test_distances_of_the_monkey():
-    # of words: [0 1 2 4 3] [1 0 1 3 2] [2 1 0 2 1] [4 3 2 0 1] [3 2 1 1 0]; the largest is 4, so EOS is 5 away
+    # of words: [0 1 2 4 3] [1 0 1 3 2] [2 1 0 2 1] [4 3 2 0 1] [3 2 1 1 0]; the largest is 4, so
+    # EOS is 5 away
     assert distance(MONKEY, MONKEY_AND_EOS).tolist() == [
         [0, 1, 1, 2, 4, 3, 3, 5],
         [1, 0, 0, 1, 3, 2, 2, 5],
@@ -182,7 +190,16 @@ def test_a_parent_without_pieces_is_our_own_mistake(compute):
 
 @pytest.mark.parametrize(
     ("relation", "number"),
-    [("nsubj", 1), ("nsubj:outer", 1), ("nsubj:pass", 3), ("det:poss", 2), ("obj", 5), ("SB", 5), ("pass", 5), ("", 5)],
+    [
+        ("nsubj", 1),
+        ("nsubj:outer", 1),
+        ("nsubj:pass", 3),
+        ("det:poss", 2),
+        ("obj", 5),
+        ("SB", 5),
+        ("pass", 5),
+        ("", 5),
+    ],
 )
 def test_a_relation_is_found_by_its_name_before_its_name_without_the_subtype(relation, number):
     parse = Parse(["x"], np.zeros((1, 2), int), np.array([0]), [relation])
@@ -192,7 +209,10 @@ def test_a_relation_is_found_by_its_name_before_its_name_without_the_subtype(rel
 def test_each_list_of_relations_has_its_own_signal():
     assert relation_signal() is relation_signal(KNOWN)
     assert relation_signal(("a", "b")) is relation_signal(("a", "b"))
-    names = [relation_signal(names).name for names in (KNOWN, NAMES, ("a", "b"), ("b", "a"), ("a b",), ())]
+    names = [
+        relation_signal(names).name
+        for names in (KNOWN, NAMES, ("a", "b"), ("b", "a"), ("a b",), ())
+    ]
     assert len(set(names)) == len(names)
     assert names[0] == "relation"
     assert all(name.startswith("relation.") for name in names[1:])
@@ -201,8 +221,12 @@ def test_each_list_of_relations_has_its_own_signal():
 @pytest.mark.journey
 def test_the_name_of_a_list_is_the_same_in_every_process():
     # a saved model and its batches meet again under this name
-    code = "from synmt.syntax.signals import relation_signal; print(relation_signal(('a', 'b')).name)"
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    code = (
+        "from synmt.syntax.signals import relation_signal; print(relation_signal(('a', 'b')).name)"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert printed.strip() == relation_signal(("a", "b")).name
 
 

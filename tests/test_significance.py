@@ -1,4 +1,5 @@
-"""Tests of significance against enumeration, scipy and sacreBLEU. The paired bootstrap itself is in test_metrics.py."""
+"""Tests of significance against enumeration, scipy and sacreBLEU. The paired bootstrap itself is in
+test_metrics.py."""
 
 from dataclasses import astuple
 from itertools import combinations, product
@@ -27,7 +28,12 @@ from synmt.evaluation.significance import (
 )
 from synmt.files.reading import read_lines
 
-REFERENCES = ["Der Affe isst eine Banane.", "Er schläft heute lange.", "Ja.", "Die Kinder bestellen ein Eis."]
+REFERENCES = [
+    "Der Affe isst eine Banane.",
+    "Er schläft heute lange.",
+    "Ja.",
+    "Die Kinder bestellen ein Eis.",
+]
 FIRST = ["Der Affe isst die Banane.", "Er schläft lange.", "Nein.", "Die Kinder bestellt ein Eis."]
 SECOND = ["Der Affe isst eine Banane.", "Er schläft heute.", "Ja.", "Kinder bestellen Eis."]
 
@@ -57,7 +63,10 @@ def enumerated(base, system):
 
 @pytest.fixture(scope="module")
 def texts(nc11):
-    return [list(read_lines(nc11(name)))[:300] for name in ("truth", "transformer.preds", "transformer_pascal.preds")]
+    return [
+        list(read_lines(nc11(name)))[:300]
+        for name in ("truth", "transformer.preds", "transformer_pascal.preds")
+    ]
 
 
 @pytest.mark.journey
@@ -65,7 +74,10 @@ def texts(nc11):
 @pytest.mark.parametrize("seeds", [(1, 1), (2, 1), (2, 3)])
 def test_randomization_equals_the_enumeration_of_all_exchanges(seed, seeds):
     random = np.random.default_rng(seed)
-    base, system = ([drawn(random, 5, shift) for _ in range(n)] for n, shift in zip(seeds, (0, 0.8), strict=True))
+    base, system = (
+        [drawn(random, 5, shift) for _ in range(n)]
+        for n, shift in zip(seeds, (0, 0.8), strict=True)
+    )
     everything = enumerated(base, system)
     observed = everything[0]  # nothing exchanged
     exact = sum(abs(one) >= abs(observed) - 1e-9 for one in everything) / len(everything)
@@ -78,7 +90,8 @@ def test_randomization_equals_the_enumeration_of_all_exchanges(seed, seeds):
 
 
 def test_the_observed_difference_counts_as_one_of_the_trials():
-    # one segment: a trial exchanges it or not, and either difference is as large as the observed one
+    # one segment: a trial exchanges it or not, and either difference is as large as the observed
+    # one
     one, other = [np.array([[3.0, 5.0]])], [np.array([[4.0, 5.0]])]
     assert approximate_randomization(one, other, ratio, samples=7) == 1
 
@@ -104,7 +117,10 @@ def test_trials_tossed_in_parts_equal_those_tossed_at_once():
     one, other = drawn(random, 9000), drawn(random, 9000)
     found = swapped_differences([one], [other], ratio, samples=900, seed=5)
     kept = np.random.default_rng(5).integers(2, size=(900, 9000), dtype=bool)
-    expected = [ratio(np.where(k, other.T, one.T).sum(1)) - ratio(np.where(k, one.T, other.T).sum(1)) for k in kept]
+    expected = [
+        ratio(np.where(k, other.T, one.T).sum(1)) - ratio(np.where(k, one.T, other.T).sum(1))
+        for k in kept
+    ]
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
@@ -121,7 +137,10 @@ def test_randomization_rejects_five_percent_of_equal_systems():
 def test_exchanging_the_systems_changes_no_p_value(seed):
     random = np.random.default_rng(seed)
     one, other = drawn(random, 60), drawn(random, 60, 0.3)
-    there, back = (approximate_randomization([a], [b], ratio, samples=500) for a, b in ((one, other), (other, one)))
+    there, back = (
+        approximate_randomization([a], [b], ratio, samples=500)
+        for a, b in ((one, other), (other, one))
+    )
     assert there == back
     for test in (paired_t_test, kolmogorov_smirnov):
         assert test(one[:, 0], other[:, 0]) == pytest.approx(test(other[:, 0], one[:, 0]))
@@ -135,7 +154,9 @@ def test_two_equal_seeds_are_one():
     assert approximate_randomization([one, one], [other] * 3, ratio, samples=500) == once
     scores = bootstrap_scores([one, one, other, other], ratio, samples=300)
     twice = seeded_bootstrap(scores[:, :2], scores[:, 2:], ratio(other.sum(0)) - ratio(one.sum(0)))
-    assert astuple(twice) == pytest.approx(astuple(paired_bootstrap(one, other, ratio, samples=300)))
+    assert astuple(twice) == pytest.approx(
+        astuple(paired_bootstrap(one, other, ratio, samples=300))
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -183,7 +204,10 @@ def test_the_mean_of_resampled_seeds_varies_like_that_of_new_seeds(seeds):
 
 def test_sentences_and_seeds_vary_the_difference_together():
     random = np.random.default_rng(8)
-    base, system = [drawn(random, 200) for _ in range(3)], [drawn(random, 200, 0.4) for _ in range(2)]
+    base, system = (
+        [drawn(random, 200) for _ in range(3)],
+        [drawn(random, 200, 0.4) for _ in range(2)],
+    )
     first, second = (bootstrap_scores(one, ratio, samples=2000) for one in (base, system))
     observed = mean_of(ratio(s.sum(0)) for s in system) - mean_of(ratio(s.sum(0)) for s in base)
     found = seeded_bootstrap(first, second, observed)
@@ -195,7 +219,9 @@ def test_sentences_and_seeds_vary_the_difference_together():
 
 def test_the_interval_of_a_score_is_as_wide_as_sacrebleus(texts):
     truth, base, _ = texts
-    _, results = PairedTest([("base", base), ("same", base)], {"BLEU": sacrebleu.BLEU()}, [truth], "bs", 1000)()
+    _, results = PairedTest(
+        [("base", base), ("same", base)], {"BLEU": sacrebleu.BLEU()}, [truth], "bs", 1000
+    )()
     (one,) = compare_scores([[score(make_metric("bleu"), base, truth)]], SignificancePlan())
     assert (one.high - one.low) / 2 == pytest.approx(results["BLEU"][0].ci, rel=0.01)
     assert one.low < one.value < one.high
@@ -218,7 +244,9 @@ def test_a_system_does_not_differ_from_itself_in_any_test(name):
 def test_the_test_of_seeds_has_no_result_if_one_system_has_one_seed():
     metric = make_metric("chrf")
     one, other = (score(metric, lines, REFERENCES) for lines in (FIRST, SECOND))
-    first, second = compare_scores([[one], [one, other]], SignificancePlan(resamples=100, swaps=100))
+    first, second = compare_scores(
+        [[one], [one, other]], SignificancePlan(resamples=100, swaps=100)
+    )
     assert first.p_values == {}
     assert second.p_values["seeds"] is None
     assert second.value == (one.value + other.value) / 2
@@ -230,7 +258,9 @@ def test_tests_that_do_not_exist_or_lack_seeds_are_refused():
     with pytest.raises(UsageError, match=r"no test 'bootstap'.*Did you mean 'bootstrap'"):
         check_tests(["t", "bootstap"], [1, 1])
     for seeds in ([1, 2], [2, 1], [3]):
-        with pytest.raises(UsageError, match="two or more seeds of the first system and of another"):
+        with pytest.raises(
+            UsageError, match="two or more seeds of the first system and of another"
+        ):
             check_tests(["seeds"], seeds)
     assert check_tests(["seeds", "ks"], [2, 1, 2]) == ("seeds", "ks")
 
@@ -247,5 +277,9 @@ def test_holm_is_the_closed_test_of_bonferroni(seed):
     subsets = [chosen for size in range(1, 7) for chosen in combinations(range(6), size)]
     for index, adjusted in enumerate(holm(p_values)):
         # a hypothesis falls only with every set of hypotheses that contains it
-        having = [min(1.0, len(chosen) * min(p_values[one] for one in chosen)) for chosen in subsets if index in chosen]
+        having = [
+            min(1.0, len(chosen) * min(p_values[one] for one in chosen))
+            for chosen in subsets
+            if index in chosen
+        ]
         assert adjusted == pytest.approx(max(having))

@@ -41,7 +41,9 @@ def idle_node():
 def test_slurm_takes_the_scripts_of_the_page(idle_node, script, tmp_path):
     (tmp_path / "script").write_text(re.sub(r"#SBATCH --gpus.*\n", "", script))
     smaller = ("--nodes=1", "--cpus-per-task=1", "--mem-per-cpu=100M")
-    done = subprocess.run(["sbatch", "--test-only", *smaller, tmp_path / "script"], capture_output=True)
+    done = subprocess.run(
+        ["sbatch", "--test-only", *smaller, tmp_path / "script"], capture_output=True
+    )
     assert done.returncode == 0, done.stderr
     subprocess.run(["bash", "-n", tmp_path / "script"], check=True)
 
@@ -52,10 +54,23 @@ def test_jobs_parse_what_this_machine_parses_and_end(idle_node, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     assert synmt("parse", "text", "-o", "here", "--workers", 1).returncode == 0
     with import_module("dask.config").set({**JOB, "distributed.adaptive.maximum": 2}):
-        done = synmt("parse", "text", "-o", "there", "--cluster", "slurm", "--shard-lines", 1, "--device", "cpu")
+        done = synmt(
+            "parse",
+            "text",
+            "-o",
+            "there",
+            "--cluster",
+            "slurm",
+            "--shard-lines",
+            1,
+            "--device",
+            "cpu",
+        )
     assert done.returncode == 0, done.stderr
     assert Path("there").read_bytes() == Path("here").read_bytes()
-    jobs = subprocess.run(["squeue", "-h", "-n", "dask-worker", "-t", "PD,R", "--me"], capture_output=True)
+    jobs = subprocess.run(
+        ["squeue", "-h", "-n", "dask-worker", "-t", "PD,R", "--me"], capture_output=True
+    )
     assert jobs.stdout == b""
 
 
@@ -71,7 +86,8 @@ def test_a_job_that_cannot_start_is_a_warning_and_no_sbatch_an_error(tmp_path, m
 
 
 def queue_of(asked):
-    """Make a Slurm that starts no job, and ends the command when four are asked for, or for the third time."""
+    """Make a Slurm that starts no job, and ends the command when four are asked for, or for the
+    third time."""
     from distributed import LocalCluster
 
     class Queue(LocalCluster):
@@ -94,7 +110,9 @@ def test_all_jobs_are_asked_for_before_the_first_one_starts(tmp_path, monkeypatc
     pytest.importorskip("distributed")
     asked = []
     monkeypatch.setattr(slurm, "check_job", lambda script: None)
-    monkeypatch.setattr(slurm, "_dask_jobqueue", lambda: SimpleNamespace(SLURMCluster=queue_of(asked)))
+    monkeypatch.setattr(
+        slurm, "_dask_jobqueue", lambda: SimpleNamespace(SLURMCluster=queue_of(asked))
+    )
     limit = import_module("dask.config").set({"distributed.adaptive.maximum": 4})
     with limit, using_cluster("slurm"), pytest.raises(KeyboardInterrupt):
         list(in_shards(pow, 2, iter(range(9)), 1, where=tmp_path))

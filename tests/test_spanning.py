@@ -12,7 +12,9 @@ def total(scores, parents):
 
 
 def forbidding(random, words):
-    return np.where(random.random((words, words)) < 0.4, -np.inf, random.normal(size=(words, words)))
+    return np.where(
+        random.random((words, words)) < 0.4, -np.inf, random.normal(size=(words, words))
+    )
 
 
 DRAWN = {
@@ -31,7 +33,9 @@ DRAWN = {
 
 @pytest.mark.journey
 def test_there_are_as_many_trees_as_cayley_says():
-    assert [len(all_trees(words)) for words in range(1, 7)] == [words ** (words - 1) for words in range(1, 7)]
+    assert [len(all_trees(words)) for words in range(1, 7)] == [
+        words ** (words - 1) for words in range(1, 7)
+    ]
 
 
 @pytest.mark.journey
@@ -45,7 +49,10 @@ def test_no_tree_with_one_root_has_a_greater_sum(kind):
         assert is_tree(found), (kind, seed)
         best = total(scores, all_trees(words)).max()
         scale = np.abs(scores[np.isfinite(scores)]).max(initial=0)
-        assert total(scores, found) == best or abs(total(scores, found) - best) <= 1e-12 * words * scale, (kind, seed)
+        assert (
+            total(scores, found) == best
+            or abs(total(scores, found) - best) <= 1e-12 * words * scale
+        ), (kind, seed)
 
 
 def test_where_every_tree_is_forbidden_the_fewest_arcs_are():
@@ -73,8 +80,9 @@ def test_longer_sentences_agree_with_the_search_of_stanza(words):
 
 
 def test_cycles_inside_cycles_are_opened():
-    # 0 and 1 prefer each other, so do 2 and 3, and then the two pairs; the fourth word is the cheapest root:
-    # 1 -> 0 -> 2 -> 3 loses 9 - 5 for the arc between the pairs, and 9 + 8 for the root
+    # 0 and 1 prefer each other, so do 2 and 3, and then the two pairs; the fourth word is the
+    # cheapest root: 1 -> 0 -> 2 -> 3 loses 9 - 5 for the arc between the pairs, and 9 + 8 for the
+    # root
     scores = np.array([[-30, 9, 5, 0], [9, -30, 0, 0], [0, 0, -30, 9], [0, 6, 9, -8.0]])
     assert maximum_spanning_tree(scores).tolist() == [2, 0, 3, 3]
     assert total(scores, all_trees(4)).max() == 5 + 9 + 9 - 8

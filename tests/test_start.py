@@ -37,17 +37,21 @@ HEAVY = (
 
 
 def loaded_by(arguments: list[str], cache: Path, given: str = "") -> tuple[str, set[str]]:
-    """Run a command in a new process: what it writes to stdout, and the heavy modules that it has loaded."""
+    """Run a command in a new process: what it writes to stdout, and the heavy modules that it has
+    loaded."""
     script = (
         "import sys\nfrom synmt.cli import main\n"
         f"sys.argv = ['synmt', '--quiet', *{arguments!r}]\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
-        f"sys.stderr.write('\\n' + ' '.join(name for name in {(*HEAVY, 'torch')!r} if name in sys.modules))"
+        f"sys.stderr.write('\\n' + ' '.join(name for name in {(*HEAVY, 'torch')!r} if name in "
+        "sys.modules))"
     )
     environment = {**os.environ, "SYNMT_CACHE": str(cache)}
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, input=given, stdout=pipe, stderr=pipe, text=True, env=environment, check=True)
+    done = subprocess.run(
+        command, input=given, stdout=pipe, stderr=pipe, text=True, env=environment, check=True
+    )
     return done.stdout, set(done.stderr.splitlines()[-1].split())
 
 
@@ -90,7 +94,9 @@ def test_every_module_works_without_what_only_posix_has(tmp_path):
     out.mkdir()
     (out / ".out.abcdefgh.unfinished").touch()
     path = os.pathsep.join([str(tmp_path), str(Path(synmt.__file__).parents[1])])
-    subprocess.run([sys.executable, script, out], env={**os.environ, "PYTHONPATH": path}, check=True)
+    subprocess.run(
+        [sys.executable, script, out], env={**os.environ, "PYTHONPATH": path}, check=True
+    )
     assert (out / "out").read_text() == "[2, 4]"
     assert {found.name for found in out.iterdir()} == {"out", "folder"}
 
@@ -116,7 +122,14 @@ def test_a_model_that_reads_no_trees_loads_torch_only(tmp_path):
 @pytest.mark.journey
 def test_training_loads_no_compiler(tmp_path):
     recipe = write_recipe(tmp_path / "tiny.yaml", write_corpus(tmp_path / "corpus"))
-    arguments = ["train", str(recipe), "--runs", str(tmp_path / "runs"), "--data", str(tmp_path / "data")]
+    arguments = [
+        "train",
+        str(recipe),
+        "--runs",
+        str(tmp_path / "runs"),
+        "--data",
+        str(tmp_path / "data"),
+    ]
     assert loaded_by(arguments, tmp_path / "cache")[1] == {"torch", "sacrebleu"}
 
 
@@ -143,9 +156,21 @@ def test_the_optimizer_updates_weights_like_the_one_of_torch_bit_for_bit():
 def test_scores_and_groups_of_files_load_neither_torch_nor_scipy(tmp_path):
     for name in ("source", "reference", "hypothesis"):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in TEXT))
-    source, reference, hypothesis = (str(tmp_path / name) for name in ("source", "reference", "hypothesis"))
-    assert loaded_by(["score", "-r", reference, hypothesis, "--metrics", "chrf"], tmp_path)[1] == {"sacrebleu"}
-    groups = ["--hypotheses", hypothesis, "--references", reference, "--source", source, "--by-length"]
+    source, reference, hypothesis = (
+        str(tmp_path / name) for name in ("source", "reference", "hypothesis")
+    )
+    assert loaded_by(["score", "-r", reference, hypothesis, "--metrics", "chrf"], tmp_path)[1] == {
+        "sacrebleu"
+    }
+    groups = [
+        "--hypotheses",
+        hypothesis,
+        "--references",
+        reference,
+        "--source",
+        source,
+        "--by-length",
+    ]
     assert not loaded_by(["analyze", *groups], tmp_path)[1] - {"sacrebleu"}
     assert not loaded_by(["train", "--list"], tmp_path)[1]
 
@@ -163,7 +188,8 @@ def hashed(monkeypatch):
     names: list[str] = []
     plain = stored_sha256
     monkeypatch.setattr(
-        "synmt.parsing.parser.stored_sha256", lambda path: names.append(path.parent.name) or plain(path)
+        "synmt.parsing.parser.stored_sha256",
+        lambda path: names.append(path.parent.name) or plain(path),
     )
     return names
 
@@ -200,7 +226,9 @@ def test_a_changed_model_is_noticed_even_with_its_old_size_and_time(models, hash
     spoilt(models / "en" / "pos" / "compact.pt")
     after = StanzaParser("en", model=str(models))
     assert after.fingerprint != fingerprint
-    different = {name for name, value in after.identity["files"].items() if value != identity["files"][name]}
+    different = {
+        name for name, value in after.identity["files"].items() if value != identity["files"][name]
+    }
     assert different == {"en/pos/compact.pt"}
     assert len(hashed) == 6
 

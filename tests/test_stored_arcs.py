@@ -1,4 +1,5 @@
-"""Probabilities of arcs in a prepared corpus: what is read is what was written, within a 65,535th, in few bytes."""
+"""Probabilities of arcs in a prepared corpus: what is read is what was written, within a 65,535th,
+in few bytes."""
 
 from dataclasses import dataclass, replace
 
@@ -19,10 +20,18 @@ WORDS = Words(NAMES)
 def arcs_of(words, entries, seed=0):
     """Draw distributions over `entries` arcs for each word, with a sum between 0.999 and 1."""
     random = np.random.default_rng(seed)
-    values = random.dirichlet(np.full(entries, 0.1), words) * random.uniform(0.999, 1, (words, 1))  # (W, entries)
+    values = random.dirichlet(np.full(entries, 0.1), words) * random.uniform(
+        0.999, 1, (words, 1)
+    )  # (W, entries)
     owners = np.repeat(np.arange(words), entries)
     parents, relations = random.integers(0, words, (2, words * entries))
-    return Arcs(owners, parents, relations % 40, values.flatten().astype(np.float32), tuple(map(str, range(40))))
+    return Arcs(
+        owners,
+        parents,
+        relations % 40,
+        values.flatten().astype(np.float32),
+        tuple(map(str, range(40))),
+    )
 
 
 def chain_of(arcs):
@@ -78,7 +87,12 @@ def stored_chains(path, rows, arcs):
     words = [range(int(row.words.max()) + 1) for row in rows]
     columns = {name: lists(words, np.int16) for name in ("parents", "relations", "tags", "word_of")}
     names = ["_"] * 9
-    facts = {"relations": names, "relation_counts": [], "tags": names, "arcs": rows[0].names if arcs else None}
+    facts = {
+        "relations": names,
+        "relation_counts": [],
+        "tags": names,
+        "arcs": rows[0].names if arcs else None,
+    }
     counts = dict.fromkeys(COUNTS, 0)
     write_table(path, columns | arcs, {**facts, "counts": counts})
     return StoredTrees(path, len(rows))
@@ -86,8 +100,16 @@ def stored_chains(path, rows, arcs):
 
 def test_arcs_of_an_older_corpus_are_read(tmp_path):
     rows = [arcs_of(4, 3), arcs_of(2, 5, seed=1)]
-    kinds = {"words": np.int16, "parents": np.int16, "relations": np.int16, "probabilities": np.float32}
-    arcs = {f"arc_{name}": lists([getattr(row, name) for row in rows], kind) for name, kind in kinds.items()}
+    kinds = {
+        "words": np.int16,
+        "parents": np.int16,
+        "relations": np.int16,
+        "probabilities": np.float32,
+    }
+    arcs = {
+        f"arc_{name}": lists([getattr(row, name) for row in rows], kind)
+        for name, kind in kinds.items()
+    }
     stored = stored_chains(tmp_path / "old.arrow", rows, arcs)
     assert [stored.tree(number).parse.arcs for number in (0, 1)] == rows
 
@@ -106,7 +128,9 @@ def test_an_annotation_with_arcs_takes_at_most_six_bytes_an_arc_more(tmp_path):
         shard = tmp_path / "train-00000.arrow"
         lines = [ReadLine(line, tree) for line, tree in zip(text, own, strict=True)]
         numbers = np.arange(len(text))
-        rows_of_shard = ShardRows(shard, numbers, ArrowTable(shard).lists("source"), 0 * numbers, lines)
+        rows_of_shard = ShardRows(
+            shard, numbers, ArrowTable(shard).lists("source"), 0 * numbers, lines
+        )
         (tmp_path / name).write_bytes(ShardAnnotator(WORDS, tmp_path).shard(rows_of_shard))
         sizes[name] = (tmp_path / name).stat().st_size
     arcs = sum(len(row.words) for row in rows)

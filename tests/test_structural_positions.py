@@ -1,11 +1,19 @@
-"""Positions in the tree, relative and absolute, against slow loops over their equations, and worked out by hand."""
+"""Positions in the tree, relative and absolute, against slow loops over their equations, and worked
+out by hand."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
-from attending import assert_same_with_gradients, random_terms, random_trees, read, slow_attend, with_eos
+from attending import (
+    assert_same_with_gradients,
+    random_terms,
+    random_trees,
+    read,
+    slow_attend,
+    with_eos,
+)
 from small import MONKEY, MONKEY_WORD_OF, all_trees, random_batch, small_model
 
 from synmt.model.attention import attend
@@ -37,7 +45,8 @@ def path_up(parents, word):
 
 
 def slow_steps(parents, i, j):
-    """depth_i - depth_j on one path to the root, else the sum of both, negative if i comes first."""
+    """depth_i - depth_j on one path to the root, else the sum of both, negative if i comes
+    first."""
     up, down = path_up(parents, i), path_up(parents, j)
     if j in up or i in down:
         return len(up) - len(down)
@@ -57,7 +66,10 @@ def test_relative_positions_equal_loops_over_the_equation_gradients_too(reach, v
         parse, word_of = sentences[b]
         if word_of[i] < 0 or word_of[j] < 0:
             return 2 * reach + 1
-        return max(-reach, min(reach, slow_steps(parse.parents.tolist(), word_of[i], word_of[j]))) + reach
+        return (
+            max(-reach, min(reach, slow_steps(parse.parents.tolist(), word_of[i], word_of[j])))
+            + reach
+        )
 
     def score(b, h, i, j):
         return terms.q[b, h, i] @ (terms.k[b, h, j] + vectors.key[row(b, i, j)]) / math.sqrt(4)
@@ -65,7 +77,9 @@ def test_relative_positions_equal_loops_over_the_equation_gradients_too(reach, v
     def value(b, h, i, j):
         return terms.v[b, h, j] + (vectors.value[row(b, i, j)] if values else 0)
 
-    expected = slow_attend(terms, score, value=value, lengths=[len(word_of) for _, word_of in sentences])
+    expected = slow_attend(
+        terms, score, value=value, lengths=[len(word_of) for _, word_of in sentences]
+    )
     leaves = (terms.q, terms.k, terms.v, *variant.parameters())
     assert_same_with_gradients(attend(variant.edit(terms, syntax)) * mask.mT, expected, leaves)
 
@@ -99,7 +113,9 @@ def test_signed_steps_equal_walks_through_every_tree_of_few_words(words):
     for parents in all_trees(words):
         parse = Parse([""] * words, np.zeros((words, 2), int), parents, ["dep"] * words)
         found = signed_steps(parse, np.arange(words))
-        assert found.tolist() == [[slow_steps(parents.tolist(), i, j) for j in range(words)] for i in range(words)]
+        assert found.tolist() == [
+            [slow_steps(parents.tolist(), i, j) for j in range(words)] for i in range(words)
+        ]
         assert (found == -found.T).all()
         assert (abs(found) >= tree_distances(parents)).all()
 
@@ -132,14 +148,18 @@ def test_the_depth_of_each_word_is_added_to_its_embedding_gradients_too():
                 continue
             depth = len(path_up(parse.parents.tolist(), word)) - 1
             angles = [depth * 10_000 ** (-n / 3) for n in range(4)]
-            waves = torch.tensor([*map(math.sin, angles), *map(math.cos, angles)], dtype=torch.float64)
+            waves = torch.tensor(
+                [*map(math.sin, angles), *map(math.cos, angles)], dtype=torch.float64
+            )
             rows.append(x[b, t] + torch.tanh(weight @ waves + bias))
     expected = torch.stack(rows).view_as(x)
     assert_same_with_gradients(variant.embed(x, syntax), expected, (x, weight, bias))
 
 
 def test_the_sinusoids_are_those_of_the_positions():
-    torch.testing.assert_close(sinusoids_at(torch.arange(30)[None], 16)[0], sinusoids(30, 16), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        sinusoids_at(torch.arange(30)[None], 16)[0], sinusoids(30, 16), rtol=1e-5, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("architecture", ["transformer", "lstm"])

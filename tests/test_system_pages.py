@@ -1,4 +1,5 @@
-"""The pages of docs/systems: options, recipe lines, links, figures, and the numbers that are worked out on them."""
+"""The pages of docs/systems: options, recipe lines, links, figures, and the numbers that are worked
+out on them."""
 
 import inspect
 import math
@@ -47,9 +48,16 @@ from synmt.training.trees.requirements import tree_requirements
 pytestmark = pytest.mark.journey
 
 ROOT = Path(__file__).parents[1]
-TEXTS = {path: path.read_text(encoding="utf-8") for path in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]}
+TEXTS = {
+    path: path.read_text(encoding="utf-8")
+    for path in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+}
 SYSTEMS = ROOT / "docs" / "systems"
-PAGES = {path.stem: text for path, text in TEXTS.items() if path.parent == SYSTEMS and path.stem != "README"}
+PAGES = {
+    path.stem: text
+    for path, text in TEXTS.items()
+    if path.parent == SYSTEMS and path.stem != "README"
+}
 RECIPES = sorted((ROOT / "recipes").rglob("*.yaml"))
 LEAST = {"name": "page", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
 SECTIONS = [
@@ -121,21 +129,30 @@ def defaults_on(text):
 def test_the_page_of_a_variant_names_every_option_with_its_default(name):
     text, kind = page_of(name), variant_class(name)
     found = defaults_on(text)
-    options = [p for p in inspect.signature(kind).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    options = [
+        p
+        for p in inspect.signature(kind).parameters.values()
+        if p.kind is inspect.Parameter.KEYWORD_ONLY
+    ]
     expected = {option.name: option.default for option in options} | {"layers": kind.default_layers}
     if kind.edits_attention():
         expected["heads"] = kind.default_heads
     if kind.learns:
         expected["loss_weight"] = kind.loss_weight
     given = {option: parse_yaml_value(cell) for option, cell in found.items() if option in expected}
-    assert given == {option: list(value) if isinstance(value, tuple) else value for option, value in expected.items()}
+    assert given == {
+        option: list(value) if isinstance(value, tuple) else value
+        for option, value in expected.items()
+    }
     assert found.keys() - expected.keys() <= {"option", "---", "side", "loss_steps"}
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_the_page_of_a_variant_names_every_choice_of_an_option(name):
     hints = get_type_hints(variant_class(name).__init__)
-    rows = {row[0].strip("`"): " ".join(row) for row in table_rows(section(page_of(name), "Recipe"))}
+    rows = {
+        row[0].strip("`"): " ".join(row) for row in table_rows(section(page_of(name), "Recipe"))
+    }
     for option, hint in hints.items():
         for kind in (hint, *get_args(hint)):
             choices = get_args(kind) if str(get_origin(kind)).endswith("Literal") else ()
@@ -153,7 +170,11 @@ def test_the_pages_of_what_is_no_variant_give_the_recipes_own_defaults():
     }
     for page, values in sections.items():
         found = {key.removeprefix("tasks."): cell for key, cell in defaults_on(PAGES[page]).items()}
-        found = {key: parse_yaml_value(cell) for key, cell in found.items() if key in type(values).model_fields}
+        found = {
+            key: parse_yaml_value(cell)
+            for key, cell in found.items()
+            if key in type(values).model_fields
+        }
         assert found
         assert found == {key: getattr(values, key) for key in found}
 
@@ -166,7 +187,7 @@ def test_every_page_answers_the_same_questions_in_the_same_order(page):
 def test_every_page_is_in_the_index_and_every_variant_of_a_paper_has_one():
     linked = set(re.findall(r"\]\(([a-z-]+)\.md[)#]", TEXTS[SYSTEMS / "README.md"]))
     assert linked == PAGES.keys()
-    listed = re.findall(r"^\| `(\w+)\.py`", synmt.model.variants.__doc__, flags=re.MULTILINE)
+    listed = re.findall(r"^(\w+)  +\S", synmt.model.variants.__doc__, flags=re.MULTILINE)[1:]
     assert set(listed) == set(DOCUMENTED)
 
 
@@ -186,10 +207,14 @@ def test_every_relative_link_leads_somewhere(path):
             assert anchor in [slug(heading) for heading in headings], target
 
 
-@pytest.mark.parametrize("path", [path for path in TEXTS if path.parent == SYSTEMS], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [path for path in TEXTS if path.parent == SYSTEMS], ids=lambda path: path.stem
+)
 def test_every_option_of_a_command_on_a_page_is_one(path):
     commands: Any = vars(typer.main.get_command(cli.app))["commands"].values()
-    options = {name for command in commands for parameter in command.params for name in parameter.opts}
+    options = {
+        name for command in commands for parameter in command.params for name in parameter.opts
+    }
     assert set(re.findall(r"(?<=[ `])--[a-z][a-z-]*", TEXTS[path])) <= options
 
 
@@ -222,7 +247,10 @@ def pages_about(recipe: Recipe):
         yield "controls"
     if recipe.model.architecture == "lstm" and not recipe.syntax.variants:
         yield "lstm"
-    if recipe.model.architecture == "transformer" and recipe.model.model_dump(include={*NEWER_PARTS}) != NEWER_PARTS:
+    if (
+        recipe.model.architecture == "transformer"
+        and recipe.model.model_dump(include={*NEWER_PARTS}) != NEWER_PARTS
+    ):
         yield "transformer"
 
 
@@ -241,7 +269,10 @@ def recipe_blocks():
     """Yield page and text of every recipe on a page of the systems."""
     for path, text in TEXTS.items():
         if path.parent == SYSTEMS:
-            yield from ((path.stem, block) for block in re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL))
+            yield from (
+                (path.stem, block)
+                for block in re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
+            )
 
 
 def builds(values):
@@ -253,7 +284,9 @@ def builds(values):
     return recipe
 
 
-@pytest.mark.parametrize(("page", "block"), list(recipe_blocks()), ids=lambda value: value.split("\n")[0])
+@pytest.mark.parametrize(
+    ("page", "block"), list(recipe_blocks()), ids=lambda value: value.split("\n")[0]
+)
 def test_every_recipe_on_a_page_is_accepted_and_builds(page, block, tmp_path):
     path = tmp_path / "page.yaml"
     path.write_text(block, encoding="utf-8")
@@ -263,7 +296,9 @@ def test_every_recipe_on_a_page_is_accepted_and_builds(page, block, tmp_path):
 
 def test_the_index_says_rightly_which_systems_translate_with_a_parser():
     checked = 0
-    for _, variants, parser in (row for row in table_rows(TEXTS[SYSTEMS / "README.md"]) if "{name:" in row[1]):
+    for _, variants, parser in (
+        row for row in table_rows(TEXTS[SYSTEMS / "README.md"]) if "{name:" in row[1]
+    ):
         for line in re.findall(r"\{name: [^}]*\}", variants):
             variant = parse_yaml_value(line)
             lstm = variant["name"] in ("latent_tree", "latent_graph")
@@ -287,21 +322,33 @@ def test_the_figures_of_a_page_are_those_of_the_list_of_recipes(page):
         name = first.strip("`")
         if name in known:
             base = re.sub(r"-(gcn|latent-graph)$", "-lstm", name)
-            base = re.sub(r"-(pascal|lisa|tags|multitask|deps-san|localness|context|relative|dbsa)\b.*", "-base", base)
+            base = re.sub(
+                r"-(pascal|lisa|tags|multitask|deps-san|localness|context|relative|dbsa)\b.*",
+                "-base",
+                base,
+            )
             # the plain model of another paper is not a baseline
             plain = "–" if page == "path-relations" else known[base]
             assert cells[-2:] == [plain, known[name]], name
         else:
-            assert cells == [known[f"{corpus}-{name}".replace("`", "")] for corpus in head[1:]], name
+            assert cells == [known[f"{corpus}-{name}".replace("`", "")] for corpus in head[1:]], (
+                name
+            )
     assert rows
 
 
 @pytest.mark.parametrize("page", sorted(PAGES.keys() - {"se-sd"}))
 def test_what_we_measured_stands_in_the_results(page):
     sources = TEXTS[ROOT / "docs" / "results.md"] + TEXTS[ROOT / "docs" / "controlled.md"]
-    numbers = re.findall(r"\d[\d,]*\.\d+|\d+,\d{3}(?:,\d{3})*", section(PAGES[page], "What we measured"))
+    numbers = re.findall(
+        r"\d[\d,]*\.\d+|\d+,\d{3}(?:,\d{3})*", section(PAGES[page], "What we measured")
+    )
     assert numbers
-    assert not [number for number in numbers if not re.search(rf"(?<![\d.]){re.escape(number)}(?!\d)", sources)]
+    assert not [
+        number
+        for number in numbers
+        if not re.search(rf"(?<![\d.]){re.escape(number)}(?!\d)", sources)
+    ]
 
 
 # numbers worked out on the pages, each from its equation
@@ -340,11 +387,15 @@ def test_dbsa_s_chain_goes_through_a_word_to_its_parent_and_two_pieces_look_back
     assert on_page("dbsa", "parent", [*parents, "–"])
     assert parent_chain(MONKEY, WITH_EOS).tolist() == [*parents, 7]
     teaching = [PIECES[place] for place, parent in enumerate(parents) if parent <= place]
-    assert "Only {} and {} would".format(*(f"`{piece}`" for piece in teaching)) in " ".join(PAGES["dbsa"].split())
+    assert "Only {} and {} would".format(*(f"`{piece}`" for piece in teaching)) in " ".join(
+        PAGES["dbsa"].split()
+    )
 
 
 def test_deps_san_s_distances_are_shortest_paths_and_eos_is_farther():
-    edges = [(word, parent) for word, parent in enumerate(MONKEY.parents.tolist()) if word != parent]
+    edges = [
+        (word, parent) for word, parent in enumerate(MONKEY.parents.tolist()) if word != parent
+    ]
     steps = np.full((5, 5), 9) - 9 * np.eye(5, dtype=int)
     for word, parent in edges:
         steps[word, parent] = steps[parent, word] = 1
@@ -354,7 +405,9 @@ def test_deps_san_s_distances_are_shortest_paths_and_eos_is_farther():
     assert on_page("deps-san", "▁The", [*steps[0, MONKEY_WORD_OF], beyond])
     assert on_page("deps-san", "▁eats", [*steps[2, MONKEY_WORD_OF], beyond])
     assert on_page("deps-san", "</s>", [beyond] * 7 + [0])
-    np.testing.assert_array_equal(distance(MONKEY, WITH_EOS)[:7, :7], steps[np.ix_(MONKEY_WORD_OF, MONKEY_WORD_OF)])
+    np.testing.assert_array_equal(
+        distance(MONKEY, WITH_EOS)[:7, :7], steps[np.ix_(MONKEY_WORD_OF, MONKEY_WORD_OF)]
+    )
     assert on_page("deps-san", "D", [density(edges) for edges in range(6)], "{:.3f}")
     assert 5.5e-9 < density(6) < 6.5e-9
 
@@ -389,7 +442,9 @@ def test_the_distance_mask_divides_equal_weights_by_their_distance():
     steps = {"▁The": [0, 1, 1, 2, 4, 3, 3], "▁eats": [2, 1, 1, 0, 2, 1, 1]}
     for piece, row in steps.items():
         shares = [1 / max(step, 1) if step <= 2 else 0 for step in row]
-        assert on_page("distance-mask", piece, [*(share / sum(shares) for share in shares), 0], "{:.3f}")
+        assert on_page(
+            "distance-mask", piece, [*(share / sum(shares) for share in shares), 0], "{:.3f}"
+        )
 
 
 def test_kinship_masks_of_equal_shares_add_a_fifth_for_a_relative():
@@ -406,12 +461,20 @@ def test_messages_of_the_graph_network_and_its_weights():
     assert on_page("gcn", "▁The up", upward[0], "{:.2f}")
     assert on_page("gcn", "▁eats down", downward[3], "{:.2f}")
     states = np.arange(1.0, 6)
-    from_above = [states[up] if up != word else 0 for word, up in enumerate(MONKEY.parents.tolist())]
-    from_below = [states[(MONKEY.parents == word) & (np.arange(5) != word)].sum() for word in range(5)]
+    from_above = [
+        states[up] if up != word else 0 for word, up in enumerate(MONKEY.parents.tolist())
+    ]
+    from_below = [
+        states[(MONKEY.parents == word) & (np.arange(5) != word)].sum() for word in range(5)
+    ]
     after = (states + from_above + from_below) / 2
-    assert on_page("gcn", "h", [f"{word} {value:.1f}" for word, value in zip(MONKEY.words, after, strict=True)])
+    assert on_page(
+        "gcn", "h", [f"{word} {value:.1f}" for word, value in zip(MONKEY.words, after, strict=True)]
+    )
     layer = GraphLayer(16)
-    assert sum(p.numel() for p in layer.parameters()) == 3 * 16**2 + 3 * 16 + 16 + 1 + 73 * (2 * 16 + 2)
+    assert sum(p.numel() for p in layer.parameters()) == 3 * 16**2 + 3 * 16 + 16 + 1 + 73 * (
+        2 * 16 + 2
+    )
 
 
 def planted(distances):
@@ -439,7 +502,9 @@ def test_a_latent_graph_that_learns_trees_has_first_pieces_and_the_root():
     assert first[3] == 3
     first[3] = "root"
     assert on_page("latent-graph", "parent", first)
-    assert "state above it is 0.7 · 2 + 0.2 · 3 + 0.1 · 5 = 2.5" in " ".join(PAGES["latent-graph"].split())
+    assert "state above it is 0.7 · 2 + 0.2 · 3 + 0.1 · 5 = 2.5" in " ".join(
+        PAGES["latent-graph"].split()
+    )
     assert f"2D to {LABELS} labels" in PAGES["latent-graph"]
 
 
@@ -447,7 +512,11 @@ def test_the_controls_of_a_supervised_head_are_diagonals():
     for kind in ("none", "left", "right"):
         tree, label = Control(kind).apply(MONKEY, b""), "parser" if kind == "none" else kind
         parents = enumerate(tree.parents.tolist())
-        assert on_page("supervised-head", label, ["root" if word == up else MONKEY.words[up] for word, up in parents])
+        assert on_page(
+            "supervised-head",
+            label,
+            ["root" if word == up else MONKEY.words[up] for word, up in parents],
+        )
         assert on_page("supervised-head", label, [*parent_first(tree, WITH_EOS)[:7], "–"])
 
 
@@ -476,14 +545,18 @@ def test_alibi_s_first_head_of_four_loses_a_quarter_for_each_step():
 def test_depths_of_the_monkey_choose_the_rows_of_its_determiner():
     depths = [2, 1, 1, 0, 2, 1, 1]
     assert on_page("depth-relative", "depth", [*depths, "–"])
-    assert on_page("depth-relative", "row", [*(min(max(depth - depths[0], -2), 2) + 2 for depth in depths), 5])
+    assert on_page(
+        "depth-relative", "row", [*(min(max(depth - depths[0], -2), 2) + 2 for depth in depths), 5]
+    )
 
 
 def test_structural_positions_count_steps_with_a_direction():
     # The is below monkey and eats, and comes before a and banana, at depths 2 and 1
     steps = [0, 1, 1, 2, -(2 + 2), -(2 + 1), -(2 + 1)]
     assert on_page("structural-positions", "s", [*steps, "–"])
-    assert on_page("structural-positions", "row", [*(min(max(step, -2), 2) + 2 for step in steps), 5])
+    assert on_page(
+        "structural-positions", "row", [*(min(max(step, -2), 2) + 2 for step in steps), 5]
+    )
     assert on_page("structural-depth", "depth", [2, 1, 1, 0, 2, 1, 1, "–"])
 
 
@@ -491,7 +564,11 @@ def test_arcs_of_the_monkey_lead_to_its_parent_and_its_children():
     owners, parents = [*MONKEY_WORD_OF, -1], [*MONKEY.parents, -1]
     for piece, word in (("▁mon", 1), ("▁eats", 2), ("</s>", -1)):
         row = [
-            0 if -1 in (word, other) or word == other else 1 if parents[word] == other else 2 * (parents[other] == word)
+            0
+            if -1 in (word, other) or word == other
+            else 1
+            if parents[word] == other
+            else 2 * (parents[other] == word)
             for other in owners
         ]
         assert on_page("graph-relations", piece, [int(number) for number in row])
@@ -501,7 +578,9 @@ def test_arcs_of_the_monkey_lead_to_its_parent_and_its_children():
 def test_paths_of_the_monkey_go_up_and_down():
     numbers = label_paths(MONKEY, np.arange(5), longest=8)
     for number, word in ((0, "The"), (2, "eats"), (4, "banana")):
-        paths = [[symbol for symbol in path if symbol] for path in read_paths(numbers[number]).tolist()]
+        paths = [
+            [symbol for symbol in path if symbol] for path in read_paths(numbers[number]).tolist()
+        ]
         written = [" ".join(map(arc_on_page, path)) for path in paths]
         assert on_page("path-relations", word, written)
 
@@ -521,7 +600,9 @@ def test_weights_inside_a_scene_are_uniform():
 
 
 def test_tag_embedding_has_a_row_for_every_relation_and_two_more():
-    assert on_page("tag-embedding", "relation", [*(MONKEY.relations[word] for word in MONKEY_WORD_OF), "EOS"])
+    assert on_page(
+        "tag-embedding", "relation", [*(MONKEY.relations[word] for word in MONKEY_WORD_OF), "EOS"]
+    )
     assert "(71: those" in PAGES["tag-embedding"]
     assert len(KNOWN) == 71
     assert "73 rows of 10, 730 weights" in PAGES["tag-embedding"]
@@ -535,7 +616,9 @@ def test_features_of_the_monkey_s_pieces(page):
 
 
 def test_the_cases_of_the_monkey_s_pieces():
-    assert on_page("syntax-infused", "case", [*(case_of(MONKEY.words[word]) for word in MONKEY_WORD_OF), "EOS"])
+    assert on_page(
+        "syntax-infused", "case", [*(case_of(MONKEY.words[word]) for word in MONKEY_WORD_OF), "EOS"]
+    )
 
 
 def test_the_parse_to_be_learnt_is_the_tree_in_brackets():
@@ -562,14 +645,23 @@ def test_the_actions_of_se_sd_build_the_tree_of_the_monkey():
 
 
 def test_distributions_of_the_monkey():
-    doubts = Arcs(np.array([0, 0]), np.array([1, 2]), np.array([0, 0]), np.array([0.75, 0.25], np.float32), ("det",))
+    doubts = Arcs(
+        np.array([0, 0]),
+        np.array([1, 2]),
+        np.array([0, 0]),
+        np.array([0.75, 0.25], np.float32),
+        ("det",),
+    )
     parse = replace(MONKEY, arcs=doubts)
     for label, split in (("ldd", False), ("split", True)):
         table = arcs(UNIVERSAL_GROUPS, split=split).compute(parse, WITH_EOS)
         assert on_page("dependency-distribution", label, table[12, 0], "{:.2f}")
     best = tree_arcs(UNIVERSAL_GROUPS).compute(MONKEY, WITH_EOS)[:, :-1]
     assert (np.flatnonzero(best.any((1, 2))) + 1).tolist() == [1, 4, 6, 13]
-    uniform = [uniform_arcs(groups).compute(MONKEY, WITH_EOS)[0, 0, 0] for groups in (UNIVERSAL_GROUPS, None)]
+    uniform = [
+        uniform_arcs(groups).compute(MONKEY, WITH_EOS)[0, 0, 0]
+        for groups in (UNIVERSAL_GROUPS, None)
+    ]
     np.testing.assert_allclose(uniform, [1 / 80, 1 / 5], rtol=1e-6)
 
 
@@ -597,5 +689,7 @@ def test_controls_of_the_monkey_and_what_pascal_reads():
         tree = Control(kind).apply(MONKEY, b"")
         label = "parser" if kind == "none" else kind
         parents = enumerate(tree.parents.tolist())
-        assert on_page("controls", label, ["root" if word == up else MONKEY.words[up] for word, up in parents])
+        assert on_page(
+            "controls", label, ["root" if word == up else MONKEY.words[up] for word, up in parents]
+        )
         assert on_page("controls", label, parent_middle(tree, WITH_EOS), "{:.1f}")

@@ -1,4 +1,5 @@
-"""Systems through the command: distributions by the real parser, shared trees, controls, mixtures, refusals."""
+"""Systems through the command: distributions by the real parser, shared trees, controls, mixtures,
+refusals."""
 
 import re
 
@@ -18,7 +19,13 @@ SHORT = ("training.average=1", "training.use=last")
 def recipe(place, name, *variants, trees=None, **sections):
     """Write a recipe for the folder of the corpus, or for its files one by one with their trees."""
     given = {} if trees is None else {"corpus": trees}
-    write_recipe(place / f"{name}.yaml", place / "corpus", syntax={"variants": list(variants)}, **sections, **given)
+    write_recipe(
+        place / f"{name}.yaml",
+        place / "corpus",
+        syntax={"variants": list(variants)},
+        **sections,
+        **given,
+    )
     return f"{name}.yaml"
 
 
@@ -41,7 +48,11 @@ def annotations(place):
 
 
 def test_trees_with_probabilities_serve_all_and_trees_without_are_not_parsed_for_them(place):
-    variants = {"pascal": {"name": "pascal"}, "ldd": LDD, "deps": {"name": "deps_san", "layers": [1]}}
+    variants = {
+        "pascal": {"name": "pascal"},
+        "ldd": LDD,
+        "deps": {"name": "deps_san", "layers": [1]},
+    }
     for name, variant in variants.items():
         run(place, "prepare", recipe(place, name, variant, parser=PARSED))
     found = annotations(place)
@@ -58,7 +69,10 @@ def test_distributions_are_read_in_training_and_parsed_again_for_translating(pla
     _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED))
     check_translation(place, "ldd")
     # relations that the text does not have are reported once
-    assert said.count("no arc of the training text has odd, named in dependency_distribution.groups") == 1
+    assert (
+        said.count("no arc of the training text has odd, named in dependency_distribution.groups")
+        == 1
+    )
     run(place, "parse", "corpus/test.en", "-o", "with.conllu", "--arcs", "--device", "cpu")
     check_translation(place, "ldd", "--parses", "with.conllu")
     run(place, "parse", "corpus/test.en", "-o", "without.conllu", "--device", "cpu")
@@ -73,21 +87,42 @@ def given(place):
     splits = {}
     for split in ("train", "valid", "test"):
         path = place / "corpus" / split
-        splits[split] = {"source": f"{path}.en", "target": f"{path}.de", "source_parses": f"{path}.en.conllu"}
+        splits[split] = {
+            "source": f"{path}.en",
+            "target": f"{path}.de",
+            "source_parses": f"{path}.en.conllu",
+        }
     return {**splits, "test": {"test": splits["test"]}}
 
 
 def parse_all(place):
     for split in ("train", "valid", "test"):
-        run(place, "parse", f"corpus/{split}.en", "-o", f"corpus/{split}.en.conllu", "--arcs", "--overwrite")
+        run(
+            place,
+            "parse",
+            f"corpus/{split}.en",
+            "-o",
+            f"corpus/{split}.en.conllu",
+            "--arcs",
+            "--overwrite",
+        )
 
 
 def test_unknown_relations_are_counted_and_told_of_once(place):
     parse_all(place)
     path = place / "corpus/train.en.conllu"
-    path.write_text(path.read_text(encoding="utf-8").replace(":det:", ":strange:"), encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8").replace(":det:", ":strange:"), encoding="utf-8"
+    )
     _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)))
-    assert len(re.findall(r"leaves out \d+ of \d+ arcs, whose relation is in no group: strange \(\d+\)", said)) == 1
+    assert (
+        len(
+            re.findall(
+                r"leaves out \d+ of \d+ arcs, whose relation is in no group: strange \(\d+\)", said
+            )
+        )
+        == 1
+    )
 
 
 def test_arcs_of_gold_trees_are_certain(place):
@@ -96,7 +131,9 @@ def test_arcs_of_gold_trees_are_certain(place):
 
 
 def test_given_trees_without_probabilities_are_refused_before_anything_runs(place):
-    _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)), code=2)
+    _, said = run(
+        place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)), code=2
+    )
     assert "dependency_distribution reads probabilities of arcs, and these trees have none" in said
     assert "train.en.conllu" in said
     assert "synmt parse --arcs" in said
@@ -109,9 +146,15 @@ def test_given_trees_some_of_which_lack_probabilities_are_refused(place):
     blocks = path.read_text(encoding="utf-8").split("\n\n")
     blocks[2] = re.sub(r"Arcs=[^|\n]+\|?", "", blocks[2])
     path.write_text("\n\n".join(blocks), encoding="utf-8")
-    _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)), code=1)
+    _, said = run(
+        place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)), code=1
+    )
     assert "valid.en.conllu: the tree of line 3 has no probabilities of arcs" in said
-    run(place, "prepare", recipe(place, "pascal", {"name": "pascal"}, parser=PARSED, trees=given(place)))
+    run(
+        place,
+        "prepare",
+        recipe(place, "pascal", {"name": "pascal"}, parser=PARSED, trees=given(place)),
+    )
     _, said = run(place, "train", "ldd.yaml", code=1)
     assert "some tree has no probabilities of arcs" in said
 
@@ -122,13 +165,20 @@ def test_a_corrupt_arc_is_named_with_file_sentence_and_token(place):
     lines = path.read_text(encoding="utf-8").split("\n\n")
     lines[4] = re.sub(r"Arcs=\d+:", "Arcs=9999:", lines[4], count=1)
     path.write_text("\n\n".join(lines), encoding="utf-8")
-    _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)), code=1)
+    _, said = run(
+        place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)), code=1
+    )
     assert re.search(r"train\.en\.conllu, sentence 5, line \d+: token 1", said)
 
 
 @pytest.mark.parametrize(
     "parser",
-    [{"control": "random"}, {"control": "left"}, {"control": "shuffled", "rewire": 0.5}, {"rewire": 1.0, "seed": 9}],
+    [
+        {"control": "random"},
+        {"control": "left"},
+        {"control": "shuffled", "rewire": 0.5},
+        {"rewire": 1.0, "seed": 9},
+    ],
     ids=str,
 )
 def test_a_control_is_read_in_training_and_in_translating(place, parser):
@@ -139,7 +189,10 @@ def test_a_control_is_read_in_training_and_in_translating(place, parser):
 
 def test_a_control_that_changes_trees_which_nothing_reads_is_refused(place):
     path = recipe(place, "plain", parser={**PARSED, "control": "random"})
-    assert "parser.control and parser.rewire change trees of the source" in run(place, "train", path, code=2)[1]
+    assert (
+        "parser.control and parser.rewire change trees of the source"
+        in run(place, "train", path, code=2)[1]
+    )
     path = recipe(place, "pascal", {"name": "pascal"}, parser=PARSED, target_parser={"rewire": 0.5})
     assert "target_parser.rewire change trees of the target" in run(place, "train", path, code=2)[1]
 
@@ -160,7 +213,11 @@ def test_a_run_goes_on_whether_its_trees_come_with_probabilities_or_not(place):
 
 
 def test_controls_share_what_is_prepared_and_parsed(place):
-    for name, parser in {"plain": {}, "random": {"control": "random"}, "rewired": {"rewire": 0.5}}.items():
+    for name, parser in {
+        "plain": {},
+        "random": {"control": "random"},
+        "rewired": {"rewire": 0.5},
+    }.items():
         run(place, "prepare", recipe(place, name, {"name": "pascal"}, parser={**PARSED, **parser}))
     assert len(annotations(place)) == 1
 
@@ -185,20 +242,47 @@ def test_papers_mix_in_one_model(place):
 @pytest.mark.parametrize(
     ("variants", "said"),
     [
-        ([{"name": "dependency_distribution"}], "has 16 groups, one for each head, but owns 4 heads of layer 1"),
-        ([{"name": "pascal", "heads": 3}, {"name": "lisa", "heads": 2}], "lisa needs 2 heads of layer 1, but 1 of 4"),
-        ([{"name": "pascal"}, {"name": "deps_san", "layers": [1]}], "deps_san needs all heads of layer 1, but 0 of 4"),
-        ([{"name": "pascal", "side": "target"}], "pascal cannot be used on the target side. side: source"),
-        ([{"name": "tag_embedding", "heads": 1}], "tag_embedding edits no attention: it owns no heads"),
+        (
+            [{"name": "dependency_distribution"}],
+            "has 16 groups, one for each head, but owns 4 heads of layer 1",
+        ),
+        (
+            [{"name": "pascal", "heads": 3}, {"name": "lisa", "heads": 2}],
+            "lisa needs 2 heads of layer 1, but 1 of 4",
+        ),
+        (
+            [{"name": "pascal"}, {"name": "deps_san", "layers": [1]}],
+            "deps_san needs all heads of layer 1, but 0 of 4",
+        ),
+        (
+            [{"name": "pascal", "side": "target"}],
+            "pascal cannot be used on the target side. side: source",
+        ),
+        (
+            [{"name": "tag_embedding", "heads": 1}],
+            "tag_embedding edits no attention: it owns no heads",
+        ),
         ([{"name": "dbsa"}], "there is no layer 4. This model has layers 1 to 1"),
         ([{"name": "lisa", "layers": [1, 1]}], "`layers` of lisa names a layer twice"),
         ([{"name": "pascal", "layers": []}], "`layers` of pascal is empty"),
         ([{"name": "tag_embedding"}, {"name": "tag_embedding", "size": 5}], "is named twice"),
-        ([{"name": "pascal", "layers": "some"}], "0.layers: must be a list such as [a, b], or must be"),
-        ([{"name": "pascal", "loss_weight": -1}], "syntax.variants.0.loss_weight: must be 0 or more"),
+        (
+            [{"name": "pascal", "layers": "some"}],
+            "0.layers: must be a list such as [a, b], or must be",
+        ),
+        (
+            [{"name": "pascal", "loss_weight": -1}],
+            "syntax.variants.0.loss_weight: must be 0 or more",
+        ),
         ([{"name": "pascal", "loss_weight": 2}], "pascal has no auxiliary loss"),
-        ([{"name": "lisa", "layers": [2]}, {"name": "dbsa", "side": "target"}], "there is no layer 4"),
-        ([{"name": "context", "kind": "deepest"}], "must be 'global', 'deep' or 'deep_global', not 'deepest'"),
+        (
+            [{"name": "lisa", "layers": [2]}, {"name": "dbsa", "side": "target"}],
+            "there is no layer 4",
+        ),
+        (
+            [{"name": "context", "kind": "deepest"}],
+            "must be 'global', 'deep' or 'deep_global', not 'deepest'",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_sentence(place, variants, said):
@@ -207,16 +291,29 @@ def test_what_does_not_fit_is_refused_with_a_sentence(place, variants, said):
 
 
 def test_heads_of_layers_that_do_not_fit_are_refused(place):
-    for heads, said in (([16, 4], "encoder_heads has 2 numbers, but there are 1"), ([3], "divided among 3 heads")):
+    for heads, said in (
+        ([16, 4], "encoder_heads has 2 numbers, but there are 1"),
+        ([3], "divided among 3 heads"),
+    ):
         path = recipe(place, "wrong", model={**MODEL, "encoder_heads": heads})
         assert said in run(place, "train", path, code=2)[1]
 
 
 def test_trees_with_probabilities_serve_another_vocabulary_and_the_parsing_task(place):
     run(place, "prepare", recipe(place, "ldd", LDD, parser=PARSED))
-    for name, variants, parsing in (("pascal", [{"name": "pascal"}], "none"), ("tasks", [], "dependencies")):
+    for name, variants, parsing in (
+        ("pascal", [{"name": "pascal"}], "none"),
+        ("tasks", [], "dependencies"),
+    ):
         tasks = {"parsing": parsing}
-        path = recipe(place, name, *variants, parser=PARSED, vocabulary={"kind": "word", "size": 150}, tasks=tasks)
+        path = recipe(
+            place,
+            name,
+            *variants,
+            parser=PARSED,
+            vocabulary={"kind": "word", "size": 150},
+            tasks=tasks,
+        )
         run(place, "prepare", path)
     assert len(list((place / "data/parses").glob("*.conllu.gz"))) == 2
 

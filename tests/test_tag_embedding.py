@@ -10,14 +10,16 @@ from synmt.model.variant import Place
 from synmt.model.variants.tag_embedding import TagEmbedding
 
 PLACE = Place("source", layer=1, heads=0, model_dim=8, head_dim=4)
-# of the relations that random trees have, nsubj:pass is named itself, and det, case and odd are not named
+# of the relations that random trees have, nsubj:pass is named itself, and det, case and odd are not
+# named
 NAMES = ("root", "nsubj", "obj", "nsubj:pass")
 ROWS = {"root": 1, "nsubj": 2, "obj": 3, "nsubj:pass": 4}
 OTHER = 5
 
 
 def slow_embed(x, trees, table, size):
-    """Put row `relation` of the table in the place of the last components, component by component."""
+    """Put row `relation` of the table in the place of the last components, component by
+    component."""
     result = x.detach().clone()
     for b, tree in enumerate(trees):
         for t, word in enumerate([*tree.word_of.tolist(), -1]):
@@ -76,7 +78,9 @@ def test_positions_are_added_to_it_and_the_root_of_d_does_not_scale_it():
     found = embedding(batch.source.ids, syntax)
     length = batch.source.ids.size(1)
     relations = batch.source_signals["relation"]
-    torch.testing.assert_close(found[..., -4:], variant.table.weight[relations] + embedding.positions[:length, -4:])
+    torch.testing.assert_close(
+        found[..., -4:], variant.table.weight[relations] + embedding.positions[:length, -4:]
+    )
     torch.testing.assert_close(found[..., :-4], embedding(batch.source.ids)[..., :-4])
 
 
@@ -84,7 +88,8 @@ def test_the_table_begins_with_rows_of_norm_one():
     torch.manual_seed(0)
     table = make_variant(TagEmbedding, Place("source", 1, 0, 512, 64)).table.weight
     assert table.size(1) == 10
-    # 10 · (10 ** -0.5) ** 2 = 1; the mean over more than 80 rows of 10 draws: ± 0.05 (one standard deviation)
+    # 10 · (10 ** -0.5) ** 2 = 1; the mean over more than 80 rows of 10 draws: ± 0.05 (one standard
+    # deviation)
     assert abs(table.square().sum(1).mean().item() - 1) < 0.2
 
 
@@ -104,7 +109,8 @@ def test_it_owns_no_heads():
 def test_the_warning_names_relations_that_share_one_embedding():
     counts = {"nsubj": 500, "nsubj:pass": 30, "nmod:poss": 10, "SUBJ": 1200, "OBJ": 60}
     assert relation_warnings(TagEmbedding, counts) == [
-        "2 relations (1,260 of 1,800 words) are unknown to tag_embedding; these words share one embedding: "
+        "2 relations (1,260 of 1,800 words) are unknown to tag_embedding; these words share one "
+        "embedding: "
         "SUBJ (1,200), OBJ (60)"
     ]
 

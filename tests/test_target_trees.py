@@ -1,4 +1,5 @@
-"""A decoder that learns from trees of the target: parsed or given in training, never wanted for translating."""
+"""A decoder that learns from trees of the target: parsed or given in training, never wanted for
+translating."""
 
 import json
 
@@ -17,7 +18,9 @@ from synmt.syntax.signals import PARENT_CHAIN, PARENT_FIRST, WORD
 pytestmark = pytest.mark.journey
 
 DECODER = {"variants": [{"name": "dbsa", "side": "target", "layers": [1]}]}
-BOTH = {"variants": [{"name": "dbsa", "side": side, "layers": [1]} for side in ("source", "target")]}
+BOTH = {
+    "variants": [{"name": "dbsa", "side": side, "layers": [1]} for side in ("source", "target")]
+}
 GOLD = {"control": "gold", "workers": 1, "device": "cpu"}
 
 
@@ -41,8 +44,12 @@ def test_signals_of_the_target_stand_at_the_decoders_input():
 
 
 @pytest.mark.parametrize("syntax", [DECODER, BOTH], ids=["decoder", "both"])
-def test_a_run_learns_from_trees_of_the_target_and_translates_without_a_parser(place, monkeypatch, syntax):
-    write_recipe(place / "dbsa.yaml", place / "corpus", syntax=syntax, parser=GOLD, target_parser=GOLD)
+def test_a_run_learns_from_trees_of_the_target_and_translates_without_a_parser(
+    place, monkeypatch, syntax
+):
+    write_recipe(
+        place / "dbsa.yaml", place / "corpus", syntax=syntax, parser=GOLD, target_parser=GOLD
+    )
     monkeypatch.setattr("synmt.parsing.parser.StanzaParser.parse", None)
     done = synmt("train", "dbsa.yaml", cwd=place)
     assert done.returncode == 0, done.stderr.decode()
@@ -59,7 +66,9 @@ def test_a_run_learns_from_trees_of_the_target_and_translates_without_a_parser(p
 
 def test_trees_of_both_sides_lie_beside_one_prepared_text(place):
     for name, syntax in {"plain": {"variants": []}, "decoder": DECODER, "both": BOTH}.items():
-        write_recipe(place / f"{name}.yaml", place / "corpus", syntax=syntax, parser=GOLD, target_parser=GOLD)
+        write_recipe(
+            place / f"{name}.yaml", place / "corpus", syntax=syntax, parser=GOLD, target_parser=GOLD
+        )
         assert synmt("prepare", f"{name}.yaml", cwd=place).returncode == 0
     (folder,) = (place / "data/prepared").iterdir()
     found = PreparedCorpus.open(folder).annotations()
@@ -71,7 +80,9 @@ def test_trees_of_both_sides_lie_beside_one_prepared_text(place):
 
 
 def test_a_target_without_a_parser_is_refused_before_anything_runs(place):
-    message = refusal_to_train(place, "dbsa.yaml", syntax=DECODER, target_parser={"model": "compact"})
+    message = refusal_to_train(
+        place, "dbsa.yaml", syntax=DECODER, target_parser={"model": "compact"}
+    )
     assert "no compact model for the language 'de'" in message
 
 
@@ -86,7 +97,10 @@ def test_a_variant_that_reads_trees_on_the_target_is_refused(place, monkeypatch)
     (place / "mine").mkdir()
     (place / "mine/lab.py").write_text(
         "from synmt.model.variant import Variant\nfrom synmt.syntax.signals import WORD\n\n\n"
-        "class Lab(Variant):\n    reads = (WORD,)\n\n    def edit(self, terms, syntax):\n        return terms\n"
+        "class Lab(Variant):\n    reads = (WORD,)\n\n    def edit(self, terms, syntax):\n        "
+        "return terms\n"
     )
-    message = refusal_to_train(place, "lab.yaml", syntax={"variants": [{"name": "mine.lab", "side": "target"}]})
+    message = refusal_to_train(
+        place, "lab.yaml", syntax={"variants": [{"name": "mine.lab", "side": "target"}]}
+    )
     assert "mine.lab reads trees whenever the model runs" in message

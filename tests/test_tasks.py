@@ -1,4 +1,5 @@
-"""Multi-task data: what the texts hold, what is refused, and that a multi-task run translates without a parser."""
+"""Multi-task data: what the texts hold, what is refused, and that a multi-task run translates
+without a parser."""
 
 import gzip
 from dataclasses import replace
@@ -32,14 +33,17 @@ TREES = """\
 2\teats\t_\t_\t_\t_\t0\troot\t_\t_
 
 """ + "".join(
-    f"{n}\t{w}\t_\t_\t_\t_\t{n - 1}\t{'root' if n == 1 else 'dep'}\t_\t_\n" for n, w in enumerate("abcdef", 1)
+    f"{n}\t{w}\t_\t_\t_\t_\t{n - 1}\t{'root' if n == 1 else 'dep'}\t_\t_\n"
+    for n, w in enumerate("abcdef", 1)
 )
 
 
 def corpus_of(folder):
     for split, pairs in (("train", PAIRS), ("valid", PAIRS[:1])):
         for side, language in enumerate(("en", "de")):
-            (folder / f"{split}.{language}").write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+            (folder / f"{split}.{language}").write_text(
+                "".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8"
+            )
     (folder / "trees.conllu").write_text(f"{TREES}\n", encoding="utf-8")
     return resolve(CorpusRecipe(folder=folder), "en", "de")
 
@@ -94,7 +98,9 @@ def test_pairs_are_filtered_as_translations_and_their_parses_with_them(tmp_path)
 
 def test_the_texts_are_made_once_and_again_for_other_trees(tmp_path):
     corpus, recipe = corpus_of(tmp_path), recipe_of(tmp_path)
-    first, second = (with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made") for _ in range(2))
+    first, second = (
+        with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made") for _ in range(2)
+    )
     assert first == second
     (tmp_path / "other.conllu").write_text(f"{TREES.replace('nsubj', 'obj')}\n", encoding="utf-8")
     other = with_trees(recipe, corpus, tmp_path / "other.conllu", tmp_path / "made")
@@ -123,7 +129,9 @@ def test_given_bracketings_are_taken_as_they_are(tmp_path):
 
 def test_bracketings_that_are_missing_or_too_few_are_named(tmp_path):
     corpus = corpus_of(tmp_path)
-    with pytest.raises(UsageError, match=r"the training text has no bracketings.*train\.en\.brackets"):
+    with pytest.raises(
+        UsageError, match=r"the training text has no bracketings.*train\.en\.brackets"
+    ):
         with_bracketings(recipe_of(tmp_path), corpus, tmp_path / "made")
     (tmp_path / "train.en.brackets").write_text("(ROOT )\n", encoding="utf-8")
     corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
@@ -134,7 +142,9 @@ def test_bracketings_that_are_missing_or_too_few_are_named(tmp_path):
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
 def test_a_tag_is_one_piece(kind):
     text = [tagged(source, tag) for source, _ in PAIRS for tag in (TRANSLATION, PARSING)]
-    settings = VocabularyRecipe(kind=kind, size=300 if kind == "bpe" else 100, byte_fallback=kind == "bpe")
+    settings = VocabularyRecipe(
+        kind=kind, size=300 if kind == "bpe" else 100, byte_fallback=kind == "bpe"
+    )
     vocabulary = train_vocabulary(text, settings, (TRANSLATION, PARSING))
     ids = vocabulary.encode_ids(tagged("he eats", TRANSLATION))
     assert ids[0] == ids[-1] == vocabulary.encode_ids(TRANSLATION)[0]
@@ -152,10 +162,14 @@ def test_a_source_that_is_truncated_keeps_its_last_tag():
     assert np.array_equal(found.example.source, vocabulary.encode("<TR> a b <TR>").ids)
 
 
-@pytest.mark.parametrize("variant", [{"name": "pascal"}, {"name": "dbsa", "side": "target", "layers": [1]}])
+@pytest.mark.parametrize(
+    "variant", [{"name": "pascal"}, {"name": "dbsa", "side": "target", "layers": [1]}]
+)
 def test_a_variant_that_wants_trees_is_refused_beside_tasks(tmp_path, variant):
     recipe = recipe_of(tmp_path, syntax={"variants": [variant]})
-    with pytest.raises(UsageError, match=r"parses into the target, so (pascal|dbsa) finds no trees.*Use either"):
+    with pytest.raises(
+        UsageError, match=r"parses into the target, so (pascal|dbsa) finds no trees.*Use either"
+    ):
         tree_requirements(recipe)
 
 
@@ -194,7 +208,10 @@ def test_a_validation_source_that_is_too_long_keeps_its_last_tag(tmp_path):
     made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
     prepare(without_filters(recipe), made, tmp_path / "prepared")
     data = PreparedCorpus.open(tmp_path / "prepared")
-    assert data.vocabularies[0].decode(data.split("valid").rows([0])[0].source.tolist()) == "<TR> the boy <TR>"
+    assert (
+        data.vocabularies[0].decode(data.split("valid").rows([0])[0].source.tolist())
+        == "<TR> the boy <TR>"
+    )
 
 
 def test_trees_of_tagged_text_are_not_asked_for(tmp_path):
@@ -202,4 +219,6 @@ def test_trees_of_tagged_text_are_not_asked_for(tmp_path):
     recipe_of(tmp_path)
     done = synmt("prepare", "multi.yaml", "--trees", cwd=tmp_path)
     assert done.returncode == 2
-    assert "tasks.parsing: the source text contains task tags" in " ".join(done.stderr.decode().split())
+    assert "tasks.parsing: the source text contains task tags" in " ".join(
+        done.stderr.decode().split()
+    )

@@ -60,7 +60,10 @@ def make_recipe(model=None, variants=(), **training):
         "keep": 10,
         "device": "cpu",
     }
-    sections = {"model": {**(model or SIZE), "dropout": 0.2}, "syntax": {"variants": list(variants)}}
+    sections = {
+        "model": {**(model or SIZE), "dropout": 0.2},
+        "syntax": {"variants": list(variants)},
+    }
     return small_recipe(**sections, training=settings | training)
 
 
@@ -85,9 +88,12 @@ def make_trainer(folder, recipe=None, score=None, processes=None):
 
 
 def make_exact(trainer, momentum=0.0):
-    """Leave out what would blow rounding up: dropout, and Adam's division by gradients near zero."""
+    """Leave out what would blow rounding up: dropout, and Adam's division by gradients near
+    zero."""
     betas = (momentum, 0.9)
-    trainer.optimizer = torch.optim.AdamW(trainer.model.parameters(), betas=betas, eps=1.0, weight_decay=0, fused=True)
+    trainer.optimizer = torch.optim.AdamW(
+        trainer.model.parameters(), betas=betas, eps=1.0, weight_decay=0, fused=True
+    )
     for module in trainer.model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
@@ -127,7 +133,8 @@ def test_a_resumed_run_ends_bit_for_bit_like_an_uninterrupted_one(architecture, 
     if architecture == "lstm":
         recipe = make_recipe({"architecture": "lstm", **LSTM_SIZE}, [{"name": "latent_tree"}])
     train(tmp_path / "whole", recipe)
-    # as if killed after the validation of step 4 was logged: the newest checkpoint is that of step 2
+    # as if killed after the validation of step 4 was logged: the newest checkpoint is that of step
+    # 2
     stopped = make_trainer(tmp_path / "stopped", recipe)
     next(record for record in stopped.train() if isinstance(record, ValidationRecord))
     resumed, step = resume(tmp_path / "stopped", recipe)
@@ -179,7 +186,9 @@ def test_the_cost_of_steps_before_a_stop_is_in_the_next_record(tmp_path):
     assert cost["seconds"] > 0
     # earlier versions also wrote joules
     state = tmp_path / "asked" / "checkpoints" / "step-00000001" / "state.json"
-    state.write_text(state.read_text().replace('"unlogged_cost": {', '"unlogged_cost": {"joules": null,'))
+    state.write_text(
+        state.read_text().replace('"unlogged_cost": {', '"unlogged_cost": {"joules": null,')
+    )
     resumed, _ = resume(tmp_path / "asked", recipe)
     record = next(record for record in resumed.train() if isinstance(record, StepRecord))
     assert record.tokens == whole.tokens
@@ -230,7 +239,12 @@ def test_training_stops_when_validation_does_not_get_better(tmp_path):
     recipe = make_recipe(max_steps=100, validate_every=2, best="bleu", patience=2)
     records = train(tmp_path, recipe, lambda model: next(values))
     assert records[-1] == EndRecord(8, "patience")
-    assert [(r.bleu, r.best) for r in validations_of(records)] == [(1.0, True), (5.0, True), (3.0, False), (4.0, False)]
+    assert [(r.bleu, r.best) for r in validations_of(records)] == [
+        (1.0, True),
+        (5.0, True),
+        (3.0, False),
+        (4.0, False),
+    ]
     assert Run(tmp_path).weights_of("best") == Run(tmp_path).checkpoint(4) / "model.safetensors"
 
 
@@ -239,8 +253,14 @@ def test_old_checkpoints_go_but_the_best_and_the_last_stay(tmp_path):
     recipe = make_recipe(validate_every=2, best="bleu", keep=1, average=2)
     train(tmp_path, recipe, lambda model: next(values))
     run = Run(tmp_path)
-    assert [folder.name for folder in run.checkpoints()] == ["step-00000002", "step-00000006", "step-00000008"]
-    optimizers = [folder.name for folder in run.checkpoints() if (folder / "optimizer.safetensors").exists()]
+    assert [folder.name for folder in run.checkpoints()] == [
+        "step-00000002",
+        "step-00000006",
+        "step-00000008",
+    ]
+    optimizers = [
+        folder.name for folder in run.checkpoints() if (folder / "optimizer.safetensors").exists()
+    ]
     assert optimizers == ["step-00000008"]
 
 
@@ -255,7 +275,9 @@ def test_a_loss_that_is_not_finite_names_step_and_lines(tmp_path):
 def test_a_gradient_that_is_not_finite_stops_before_it_reaches_the_weights(tmp_path):
     trainer = make_trainer(tmp_path, make_recipe(save_every=1))
     trainer.model.encoder[0].feed_forward.output.bias.register_hook(lambda slope: slope * math.nan)
-    with pytest.raises(SynmtError, match=r"training lines \d+.*gradient of step 1 is not a finite number"):
+    with pytest.raises(
+        SynmtError, match=r"training lines \d+.*gradient of step 1 is not a finite number"
+    ):
         list(trainer.train())
     assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
     assert not Run(tmp_path).checkpoints()
@@ -270,12 +292,22 @@ def test_a_system_that_does_not_tell_its_memory_is_no_error(monkeypatch):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"), "a batch"),
-        (torch.OutOfMemoryError("no"), r"a batch of \d+ sentences, \d+ source and \d+ target pieces\. Lower training"),
+        (
+            RuntimeError(
+                "[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"
+            ),
+            "a batch",
+        ),
+        (
+            torch.OutOfMemoryError("no"),
+            r"a batch of \d+ sentences, \d+ source and \d+ target pieces\. Lower training",
+        ),
     ],
     ids=["on a CPU", "on a GPU"],
 )
-def test_running_out_of_memory_names_the_batch_and_what_to_lower(tmp_path, monkeypatch, error, message):
+def test_running_out_of_memory_names_the_batch_and_what_to_lower(
+    tmp_path, monkeypatch, error, message
+):
     trainer = make_trainer(tmp_path)
     monkeypatch.setattr(trainer.model, "decode", Mock(side_effect=error))
     with pytest.raises(SynmtError, match=f"out of memory with {message}"):
@@ -284,7 +316,9 @@ def test_running_out_of_memory_names_the_batch_and_what_to_lower(tmp_path, monke
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_half_precision_trains_too(tmp_path, precision):
-    recipe = make_recipe(precision=precision, max_steps=30, batch_tokens=200, validate_every=30, clip_norm=1.0)
+    recipe = make_recipe(
+        precision=precision, max_steps=30, batch_tokens=200, validate_every=30, clip_norm=1.0
+    )
     trainer = make_trainer(tmp_path, recipe)
     before = trainer.validate()
     assert validations_of(trainer.train())[-1].loss < before
@@ -327,8 +361,13 @@ def test_every_epoch_has_every_line_once_in_its_own_order():
 
 
 def test_processes_share_an_epoch_without_overlap():
-    readers = [Reader(CopyTask(), make_recipe().training, rank=rank, processes=2) for rank in range(2)]
-    seen = [[batch.lines for batch, _ in takewhile(in_first_epoch, reader.forever(Position()))] for reader in readers]
+    readers = [
+        Reader(CopyTask(), make_recipe().training, rank=rank, processes=2) for rank in range(2)
+    ]
+    seen = [
+        [batch.lines for batch, _ in takewhile(in_first_epoch, reader.forever(Position()))]
+        for reader in readers
+    ]
     flat = [line for lines in seen for batch in lines for line in batch]
     assert len(flat) == len(set(flat))
     assert len(seen[0]) == len(seen[1])
@@ -356,7 +395,9 @@ def test_averaged_weights_are_the_mean(tmp_path):
             for parameter in model.parameters():
                 parameter.fill_(value)
         save_weights(model, tmp_path / f"{index}.safetensors")
-    average_weights([tmp_path / "0.safetensors", tmp_path / "1.safetensors"], tmp_path / "mean.safetensors")
+    average_weights(
+        [tmp_path / "0.safetensors", tmp_path / "1.safetensors"], tmp_path / "mean.safetensors"
+    )
     load_weights(tmp_path / "mean.safetensors", model)
     assert all((parameter == 2).all() for parameter in model.parameters())
 
@@ -413,5 +454,8 @@ def test_the_processor_time_of_a_record_is_that_of_all_processes(monkeypatch):
         losses = [{"loss": torch.tensor(6.0), "nll": torch.tensor(4.0)}]
         meter.add(Update(1, losses, [[0]], 2, 2 * processes.count, 0.1, torch.tensor(1.0)))
         record = meter.record(1)
-        assert (record.processor_seconds == 8, record.tokens) == (processes.count == 2, 2 * processes.count)
+        assert (record.processor_seconds == 8, record.tokens) == (
+            processes.count == 2,
+            2 * processes.count,
+        )
     assert len(given) == 1

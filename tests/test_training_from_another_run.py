@@ -1,4 +1,5 @@
-"""`model.init` takes the weights and the vocabulary of another run, `model.freeze` leaves parts untrained."""
+"""`model.init` takes the weights and the vocabulary of another run, `model.freeze` leaves parts
+untrained."""
 
 import json
 import shutil
@@ -29,7 +30,8 @@ def fresh(recipe, vocabularies):
 
 
 def start(run, *variants, vocabulary=None, **model):
-    """Build the model that starts from a run; gives its weights, those of a usual start, and those of the run."""
+    """Build the model that starts from a run; gives its weights, those of a usual start, and those
+    of the run."""
     sections = {"vocabulary": vocabulary} if vocabulary else {}
     recipe = small_recipe(
         model={**SIZE, "model_dim": 32, "feedforward_dim": 32, "init": str(run.folder), **model},
@@ -44,7 +46,9 @@ def start(run, *variants, vocabulary=None, **model):
     return named_weights(made), named_weights(usual), load_file(run.weights)
 
 
-def test_a_model_with_a_variant_starts_from_a_plain_one_and_what_is_new_is_initialised(tmp_path, caplog):
+def test_a_model_with_a_variant_starts_from_a_plain_one_and_what_is_new_is_initialised(
+    tmp_path, caplog
+):
     caplog.set_level("INFO", logger="synmt")
     run = make_run(tmp_path / "plain", parser=False)
     made, usual, stored = start(run, LISA)
@@ -52,12 +56,15 @@ def test_a_model_with_a_variant_starts_from_a_plain_one_and_what_is_new_is_initi
     assert new
     assert all(torch.equal(made[name], usual[name]) for name in new)
     assert torch.equal(
-        made["encoder.2.self_attention.project.weight"], stored["encoder.1.self_attention.project.weight"]
+        made["encoder.2.self_attention.project.weight"],
+        stored["encoder.1.self_attention.project.weight"],
     )
     assert torch.equal(made["output.weight"], stored["source_embedding.table.weight"])
     assert not torch.equal(made["output.weight"], usual["output.weight"])
     [remark] = [record.getMessage() for record in caplog.records]
-    count = sum({id(weight): weight.numel() for name, weight in made.items() if name not in new}.values())
+    count = sum(
+        {id(weight): weight.numel() for name, weight in made.items() if name not in new}.values()
+    )
     assert f"model.init: {count:,} of " in remark
     assert "new: encoder.2.self_attention.variants.lisa." in remark
 
@@ -82,7 +89,12 @@ def test_embeddings_that_were_shared_may_be_separate_afterwards_but_not_the_othe
     shared = make_run(tmp_path / "shared", parser=False)
     made, _, stored = start(shared, embeddings="separate")
     tables = [
-        made[name] for name in ("source_embedding.table.weight", "target_embedding.table.weight", "output.weight")
+        made[name]
+        for name in (
+            "source_embedding.table.weight",
+            "target_embedding.table.weight",
+            "output.weight",
+        )
     ]
     assert len({id(table) for table in tables}) == 3
     assert all(torch.equal(table, stored["source_embedding.table.weight"]) for table in tables)
@@ -99,7 +111,8 @@ def test_excluded_parts_are_initialised_as_usual(tmp_path):
         excluded = name.startswith(("decoder.", "encoder.1.feed_forward"))
         assert torch.equal(made[name], usual[name]) or not excluded, name
     assert torch.equal(
-        made["encoder.1.self_attention.project.weight"], stored["encoder.0.self_attention.project.weight"]
+        made["encoder.1.self_attention.project.weight"],
+        stored["encoder.0.self_attention.project.weight"],
     )
 
 
@@ -107,14 +120,18 @@ def test_an_lstm_starts_from_an_lstm(tmp_path):
     lstm = {"architecture": "lstm", **LSTM_SIZE}
     run = make_run(tmp_path / "lstm", parser=False, model=lstm)
     recipe = small_recipe(
-        model={**lstm, "init": str(run.folder), "freeze": ["encoder"]}, syntax={"variants": [{"name": "latent_tree"}]}
+        model={**lstm, "init": str(run.folder), "freeze": ["encoder"]},
+        syntax={"variants": [{"name": "latent_tree"}]},
     )
     # the gate of the annotations makes the output layer wider
     with pytest.raises(
-        UsageError, match=r"different shapes in this run: decoder.output.weight \(16, 32\), not \(16, 48\)"
+        UsageError,
+        match=r"different shapes in this run: decoder.output.weight \(16, 32\), not \(16, 48\)",
     ):
         check_parts(*adopt_vocabulary(recipe)[:2], continued=False)
-    recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update={"init_except": ("decoder.output",)})})
+    recipe = recipe.model_copy(
+        update={"model": recipe.model.model_copy(update={"init_except": ("decoder.output",)})}
+    )
     recipe, vocabularies, _ = adopt_vocabulary(recipe)
     check_parts(recipe, vocabularies, continued=False)
     model = fresh(recipe, vocabularies)
@@ -123,7 +140,9 @@ def test_an_lstm_starts_from_an_lstm(tmp_path):
     stored = load_file(run.weights)
     weights = dict(model.named_parameters())
     assert torch.equal(weights["encoder.weight_ih_l0"], stored["encoder.weight_ih_l0"])
-    assert not any(weight.requires_grad for name, weight in weights.items() if name.startswith("encoder."))
+    assert not any(
+        weight.requires_grad for name, weight in weights.items() if name.startswith("encoder.")
+    )
     assert model.output_weight.requires_grad
 
 
@@ -149,24 +168,41 @@ def test_a_model_of_the_other_architecture_has_nothing_in_common_but_the_embeddi
 
 
 def test_another_vocabulary_is_refused_unless_the_embeddings_are_excluded(tmp_path):
-    said = refused(tmp_path, match="vocabulary differs from that of the run", vocabulary={"size": 500})
+    said = refused(
+        tmp_path, match="vocabulary differs from that of the run", vocabulary={"size": 500}
+    )
     assert "vocabulary.size is 500 here and 340 there. Leave out" in said
     model = {**SIZE, "model_dim": 32, "feedforward_dim": 32, "init": str(tmp_path / "plain")}
     recipe = small_recipe(model={**model, "init_except": ["embeddings"]}, vocabulary={"size": 500})
     assert adopt_vocabulary(recipe) == (recipe, None, {})
-    with pytest.raises(UsageError, match=r"target_embedding.table.weight would be new.*all of them"):
-        adopt_vocabulary(small_recipe(model={**model, "embeddings": "separate", "init_except": ["target_embedding"]}))
+    with pytest.raises(
+        UsageError, match=r"target_embedding.table.weight would be new.*all of them"
+    ):
+        adopt_vocabulary(
+            small_recipe(
+                model={**model, "embeddings": "separate", "init_except": ["target_embedding"]}
+            )
+        )
 
 
 def test_a_vocabulary_for_each_side_cannot_have_shared_embeddings(tmp_path):
-    run = make_run(tmp_path / "sides", parser=False, model={**SIZE, "embeddings": "tied"}, vocabulary={"joint": False})
-    with pytest.raises(UsageError, match=r"with the vocabulary of .*sides.*needs `vocabulary.joint: true`"):
+    run = make_run(
+        tmp_path / "sides",
+        parser=False,
+        model={**SIZE, "embeddings": "tied"},
+        vocabulary={"joint": False},
+    )
+    with pytest.raises(
+        UsageError, match=r"with the vocabulary of .*sides.*needs `vocabulary.joint: true`"
+    ):
         adopt_vocabulary(small_recipe(model={**SIZE, "init": str(run.folder)}))
 
 
 def test_a_vocabulary_without_task_tags_is_refused_for_the_parsing_task(tmp_path):
     run = make_run(tmp_path / "plain", parser=False)
-    recipe = small_recipe(model={**SIZE, "init": str(run.folder)}, tasks={"parsing": "dependencies"})
+    recipe = small_recipe(
+        model={**SIZE, "init": str(run.folder)}, tasks={"parsing": "dependencies"}
+    )
     with pytest.raises(UsageError, match="has no piece <TR>, <PA>"):
         adopt_vocabulary(recipe)
 
@@ -190,7 +226,9 @@ def test_a_vocabulary_without_the_tag_of_a_part_is_refused(tmp_path, kind):
 def test_a_run_that_is_missing_or_unfinished_or_the_run_itself_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = make_run(tmp_path / "runs" / "plain", parser=False)
-    with pytest.raises(UsageError, match=r"model.init, plain: no such folder.*Did you mean 'runs/plain'\?"):
+    with pytest.raises(
+        UsageError, match=r"model.init, plain: no such folder.*Did you mean 'runs/plain'\?"
+    ):
         adopt_vocabulary(small_recipe(model={"init": "plain"}))
     with pytest.raises(UsageError, match="cannot start from its own weights"):
         adopt_vocabulary(small_recipe(model={"init": "runs/plain"}), run)
@@ -211,7 +249,8 @@ def test_exceptions_need_a_run():
     [
         (
             "encodr",
-            "Parts: decoder, encoder, output, source_embedding, target_embedding, embeddings. Did you mean 'encoder'?",
+            "Parts: decoder, encoder, output, source_embedding, target_embedding, embeddings. Did "
+            "you mean 'encoder'?",
         ),
         ("encoder.3", "Parts of encoder: encoder.1, encoder.2."),
         ("encoder.0", "Parts of encoder: encoder.1, encoder.2."),
@@ -251,7 +290,13 @@ def here(place, tmp_path):
     folder = shutil.copytree(place, tmp_path / "here")
     model = {**MODEL, "init": "runs/plain", "freeze": ["encoder.1.feed_forward", "embeddings"]}
     corpus = {"folder": "corpus"}
-    write_recipe(folder / "tuned.yaml", folder, corpus=corpus, model=model, vocabulary={"kind": "word", "size": 200})
+    write_recipe(
+        folder / "tuned.yaml",
+        folder,
+        corpus=corpus,
+        model=model,
+        vocabulary={"kind": "word", "size": 200},
+    )
     return folder
 
 
@@ -265,11 +310,16 @@ def test_a_run_that_starts_from_another_needs_it_no_more_and_resumes_bit_for_bit
     assert "weights come from runs/plain" in said
     plain, tuned = Run(here / "runs" / "plain"), Run(here / "runs" / "tuned")
     for side in ("source", "target"):
-        assert Vocabulary.load(tuned.folder, side).to_bytes() == Vocabulary.load(plain.folder, side).to_bytes()
+        assert (
+            Vocabulary.load(tuned.folder, side).to_bytes()
+            == Vocabulary.load(plain.folder, side).to_bytes()
+        )
     assert set(tuned.info()["init"]) == {"run", "weights"}
     stored, trained = load_file(plain.weights), load_file(tuned.weights)
     frozen = [
-        name for name in stored if ("feed_forward" in name and name.startswith("encoder.")) or "embedding" in name
+        name
+        for name in stored
+        if ("feed_forward" in name and name.startswith("encoder.")) or "embedding" in name
     ]
     count = sum(stored[name].numel() for name in frozen)
     assert f"weights, {count:,} of them frozen, on cpu" in said
@@ -277,7 +327,14 @@ def test_a_run_that_starts_from_another_needs_it_no_more_and_resumes_bit_for_bit
     state = {name.rpartition("/")[0] for name in checkpoint(tuned.folder, 8, "optimizer")}
     assert state == stored.keys() - set(frozen)
 
-    succeed("train", "tuned.yaml", "training.weight_decay=0.1", "name=parts", "training.max_steps=4", cwd=here)
+    succeed(
+        "train",
+        "tuned.yaml",
+        "training.weight_decay=0.1",
+        "name=parts",
+        "training.max_steps=4",
+        cwd=here,
+    )
     shutil.rmtree(plain.folder)
     done = succeed("train", "tuned.yaml", "training.weight_decay=0.1", "name=parts", cwd=here)
     assert "continuing from step 4" in done.stderr.decode()
@@ -295,8 +352,18 @@ def test_a_run_that_starts_from_another_needs_it_no_more_and_resumes_bit_for_bit
 
 def test_the_text_is_prepared_with_the_vocabulary_of_the_other_run(here):
     other = write_corpus(here / "other")
-    (other / "train.en").write_text((other / "train.en").read_text(encoding="utf-8").replace("the", "unseen"))
-    succeed("train", "tuned.yaml", "corpus.folder=other", "vocabulary={}", "syntax={}", "parser={}", cwd=here)
+    (other / "train.en").write_text(
+        (other / "train.en").read_text(encoding="utf-8").replace("the", "unseen")
+    )
+    succeed(
+        "train",
+        "tuned.yaml",
+        "corpus.folder=other",
+        "vocabulary={}",
+        "syntax={}",
+        "parser={}",
+        cwd=here,
+    )
     plain, tuned = Run(here / "runs" / "plain"), Run(here / "runs" / "tuned")
     vocabulary = Vocabulary.load(tuned.folder, "source")
     assert vocabulary.to_bytes() == Vocabulary.load(plain.folder, "source").to_bytes()
@@ -304,7 +371,8 @@ def test_the_text_is_prepared_with_the_vocabulary_of_the_other_run(here):
     # the run describes the vocabulary that it has, not the defaults of the recipe
     assert tuned.recipe().vocabulary == plain.recipe().vocabulary
     folders = {
-        json.loads(path.read_text())["corpus"]: path for path in (here / "data" / "prepared").glob("*/corpus.json")
+        json.loads(path.read_text())["corpus"]: path
+        for path in (here / "data" / "prepared").glob("*/corpus.json")
     }
     assert sorted(folders) == ["corpus", "other"]
 
@@ -313,7 +381,10 @@ def test_prepare_alone_makes_what_training_reads(here):
     prepared = succeed("prepare", "tuned.yaml", cwd=here).stdout.decode().strip()
     with_own = succeed("prepare", "plain.yaml", cwd=here).stdout.decode().strip()
     assert prepared != with_own
-    assert f"prepare: {prepared} exists already" in succeed("train", "tuned.yaml", cwd=here).stderr.decode()
+    assert (
+        f"prepare: {prepared} exists already"
+        in succeed("train", "tuned.yaml", cwd=here).stderr.decode()
+    )
 
 
 def test_a_wrong_start_is_reported_before_the_text_is_prepared(here):
@@ -331,6 +402,12 @@ def test_a_run_with_new_embeddings_learns_its_own_vocabulary(here):
 
 def test_averaging_and_accumulating_leave_frozen_weights_as_they_are(here):
     succeed("train", "tuned.yaml", "training.accumulate=2", "training.average=3", cwd=here)
-    stored, mean = (load_file(here / "runs" / name / "model.safetensors") for name in ("plain", "tuned"))
-    assert torch.equal(stored["encoder.0.feed_forward.inner.weight"], mean["encoder.0.feed_forward.inner.weight"])
-    assert not torch.equal(stored["decoder.0.feed_forward.inner.weight"], mean["decoder.0.feed_forward.inner.weight"])
+    stored, mean = (
+        load_file(here / "runs" / name / "model.safetensors") for name in ("plain", "tuned")
+    )
+    assert torch.equal(
+        stored["encoder.0.feed_forward.inner.weight"], mean["encoder.0.feed_forward.inner.weight"]
+    )
+    assert not torch.equal(
+        stored["decoder.0.feed_forward.inner.weight"], mean["decoder.0.feed_forward.inner.weight"]
+    )

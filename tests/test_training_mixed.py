@@ -1,4 +1,5 @@
-"""Training with BPE dropout, weights and tags: after an interruption, and what its batches are made of."""
+"""Training with BPE dropout, weights and tags: after an interruption, and what its batches are made
+of."""
 
 import re
 
@@ -24,7 +25,8 @@ STEPS = {**TRAINING, "max_steps": 14, "validation_beam_size": 0, "validate_every
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """Write a recipe of a system that reads trees; its training text is a corpus and back-translated text."""
+    """Write a recipe of a system that reads trees; its training text is a corpus and
+    back-translated text."""
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     text = write_corpus(tmp_path / "text")
     for language in ("en", "de"):
@@ -41,17 +43,23 @@ def place(tmp_path, monkeypatch):
         "test": {"test": test},
     }
     parser = {"workers": 1, "device": "cpu"}
-    write_recipe(tmp_path / "mixed.yaml", text, corpus=corpus, parser=parser, vocabulary=BPE, training=STEPS)
+    write_recipe(
+        tmp_path / "mixed.yaml", text, corpus=corpus, parser=parser, vocabulary=BPE, training=STEPS
+    )
     return tmp_path
 
 
 def train(place, *overrides):
-    yield from pipeline.train(place / "mixed.yaml", overrides, runs=place / "runs", data=place / "data")
+    yield from pipeline.train(
+        place / "mixed.yaml", overrides, runs=place / "runs", data=place / "data"
+    )
 
 
 def same_weights(one, other) -> bool:
     first, second = (load_file(Run(folder).weights) for folder in (one, other))
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+    return first.keys() == second.keys() and all(
+        torch.equal(first[name], second[name]) for name in first
+    )
 
 
 def test_an_interrupted_run_ends_bit_for_bit_like_an_uninterrupted_one(place):
@@ -70,11 +78,15 @@ def test_an_interrupted_run_ends_bit_for_bit_like_an_uninterrupted_one(place):
 def test_recipes_that_differ_in_dropout_and_weights_share_a_prepared_corpus(place):
     folders = set()
     for dropout in (0, 0.2):
-        *_, prepared = pipeline.prepare(place / "mixed.yaml", [f"vocabulary.dropout={dropout}"], data=place / "data")
+        *_, prepared = pipeline.prepare(
+            place / "mixed.yaml", [f"vocabulary.dropout={dropout}"], data=place / "data"
+        )
         assert isinstance(prepared, Prepared)
         folders.add(prepared.folder)
     # and one with other weights
-    *_, prepared = pipeline.prepare(place / "mixed.yaml", ["corpus.train.1.weight=0.5"], data=place / "data")
+    *_, prepared = pipeline.prepare(
+        place / "mixed.yaml", ["corpus.train.1.weight=0.5"], data=place / "data"
+    )
     assert isinstance(prepared, Prepared)
     assert prepared.corpus.parts[1].weight == 0.5
     [folder] = {*folders, prepared.folder}
@@ -91,7 +103,9 @@ def test_the_batches_of_a_recipe_are_segmented_weighted_and_tagged(place):
         if position.epoch == 1:
             break
         lines += batch.lines
-        for line, ids, signal in zip(batch.lines, batch.source.ids, batch.source_signals["parent_middle"], strict=True):
+        for line, ids, signal in zip(
+            batch.lines, batch.source.ids, batch.source_signals["parent_middle"], strict=True
+        ):
             assert (ids[0] == tag) == (line >= 20)
             # the tag is a special, which points to itself
             assert line < 20 or signal[0] == 0
@@ -108,12 +122,19 @@ def test_the_batches_of_a_recipe_are_segmented_weighted_and_tagged(place):
 
 
 def test_back_translated_text_becomes_a_tagged_part(place):
-    text, reverse = place / "text", {"source": "de", "target": "en", "corpus": {"folder": str(place / "text")}}
+    text, reverse = (
+        place / "text",
+        {"source": "de", "target": "en", "corpus": {"folder": str(place / "text")}},
+    )
     plain = {"parser": {}, "syntax": {}, "vocabulary": {"kind": "word", "size": 200}}
-    write_recipe(place / "reverse.yaml", text, **reverse, **plain, training={**STEPS, "max_steps": 2})
+    write_recipe(
+        place / "reverse.yaml", text, **reverse, **plain, training={**STEPS, "max_steps": 2}
+    )
     succeed("train", "reverse.yaml", cwd=place)
     given = (text / "back.de").read_text(encoding="utf-8")
-    back = succeed("translate", "--run", "runs/reverse", "--sample", "--seed", "1", text=given, cwd=place).stdout
+    back = succeed(
+        "translate", "--run", "runs/reverse", "--sample", "--seed", "1", text=given, cwd=place
+    ).stdout
     assert back.count(b"\n") == 12
     (text / "back.en").write_bytes(back)
     done = succeed("train", "mixed.yaml", "training.max_steps=2", "filters.max_words=30", cwd=place)

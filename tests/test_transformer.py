@@ -1,4 +1,5 @@
-"""The Transformer against a slow one of plain torch, and the laws that hold for any of its sizes."""
+"""The Transformer against a slow one of plain torch, and the laws that hold for any of its
+sizes."""
 
 import math
 from dataclasses import replace
@@ -21,7 +22,8 @@ EMBEDDINGS = ["shared", "tied", "separate"]
 
 
 def slow_attention(module, x, memory, keep, parts):
-    """Copy the projections `parts` (q, k, v weights and biases) into nn.MultiheadAttention and ask that."""
+    """Copy the projections `parts` (q, k, v weights and biases) into nn.MultiheadAttention and ask
+    that."""
     theirs = nn.MultiheadAttention(x.size(-1), module.heads, batch_first=True)
     with torch.no_grad():
         theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
@@ -39,20 +41,28 @@ def slow_residual(residual, x, function):
 
 
 def slow_feed_forward(module):
-    return lambda x: F.linear(F.relu(F.linear(x, *module.inner.parameters())), *module.output.parameters())
+    return lambda x: F.linear(
+        F.relu(F.linear(x, *module.inner.parameters())), *module.output.parameters()
+    )
 
 
 def slow_embedding(table, ids):
     """Loop over the pieces of (B, T)."""
     rows = []
     for sentence in ids.tolist():
-        places = torch.stack([slow_position(place, table.embedding_dim) for place in range(len(sentence))])
-        rows.append(torch.stack([table.weight[piece] for piece in sentence]) * table.embedding_dim**0.5 + places)
+        places = torch.stack(
+            [slow_position(place, table.embedding_dim) for place in range(len(sentence))]
+        )
+        rows.append(
+            torch.stack([table.weight[piece] for piece in sentence]) * table.embedding_dim**0.5
+            + places
+        )
     return torch.stack(rows)
 
 
 def slow_position(place, model_dim):
-    """sin(place · 10000^(-i / (D/2 - 1))) for i < D/2, then the cosines (tensor2tensor's order of Vaswani et al.)."""
+    """sin(place · 10000^(-i / (D/2 - 1))) for i < D/2, then the cosines (tensor2tensor's order of
+    Vaswani et al.)."""
     half = model_dim // 2
     angles = [place * 10_000 ** (-i / (half - 1)) for i in range(half)]
     return torch.tensor([*map(math.sin, angles), *map(math.cos, angles)], dtype=torch.float32)
@@ -66,17 +76,21 @@ def slow_forward(model, batch):
         own = layer.self_attention
         keep = mask[:, None, :].expand(-1, mask.size(1), -1)
         parts = _parts(own.project, 3)
-        x = slow_residual(layer.residuals[0], x, lambda x: slow_attention(own, x, x, keep, parts))  # noqa: B023
+        x = slow_residual(layer.residuals[0], x, lambda x: slow_attention(own, x, x, keep, parts))
         x = slow_residual(layer.residuals[1], x, slow_feed_forward(layer.feed_forward))
     memory = model.encoder_norm(x)
     x = slow_embedding(model.target_embedding.table, ids)
     for layer in model.decoder:
         own, cross = layer.self_attention, layer.cross_attention
-        past = torch.tensor([[q >= k for k in range(ids.size(1))] for q in range(ids.size(1))]).expand(len(ids), -1, -1)
+        past = torch.tensor(
+            [[q >= k for k in range(ids.size(1))] for q in range(ids.size(1))]
+        ).expand(len(ids), -1, -1)
         seen = mask[:, None, :].expand(-1, ids.size(1), -1)
         parts, others = _parts(own.project, 3), [cross.query, *_parts(cross.key_value, 2)]
-        x = slow_residual(layer.residuals[0], x, lambda x: slow_attention(own, x, x, past, parts))  # noqa: B023
-        x = slow_residual(layer.residuals[1], x, lambda x: slow_attention(cross, x, memory, seen, others))  # noqa: B023
+        x = slow_residual(layer.residuals[0], x, lambda x: slow_attention(own, x, x, past, parts))
+        x = slow_residual(
+            layer.residuals[1], x, lambda x: slow_attention(cross, x, memory, seen, others)
+        )
         x = slow_residual(layer.residuals[2], x, slow_feed_forward(layer.feed_forward))
     return model.decoder_norm(x)
 
@@ -84,7 +98,9 @@ def slow_forward(model, batch):
 def _parts(projection, count):
     """Take a projection of several matrices apart."""
     parts = []
-    for weight, bias in zip(projection.weight.chunk(count), projection.bias.chunk(count), strict=True):
+    for weight, bias in zip(
+        projection.weight.chunk(count), projection.bias.chunk(count), strict=True
+    ):
         part = nn.Linear(weight.size(1), weight.size(0))
         part.weight, part.bias = nn.Parameter(weight), nn.Parameter(bias)
         parts.append(part)
@@ -114,7 +130,8 @@ def test_it_equals_a_slow_one_of_plain_torch(norm, embeddings):
 
 
 @pytest.mark.parametrize(
-    ("embeddings", "same"), [("shared", (True, True)), ("tied", (False, True)), ("separate", (False, False))]
+    ("embeddings", "same"),
+    [("shared", (True, True)), ("tied", (False, True)), ("separate", (False, False))],
 )
 def test_embeddings_are_shared_as_their_name_says(embeddings, same):
     recipe = ModelRecipe.model_validate({**SIZE, "embeddings": embeddings})
@@ -140,7 +157,9 @@ def test_positions_go_on_beyond_the_table():
     ids = torch.randint(4, PIECES, (1, 700))
     x = model.source_embedding(ids)
     assert model.source_embedding.positions.size(0) == 1400
-    torch.testing.assert_close(x, slow_embedding(model.source_embedding.table, ids), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(
+        x, slow_embedding(model.source_embedding.table, ids), atol=1e-4, rtol=1e-4
+    )
     late = model.target_embedding(ids[:, :1], first=1000)
     expected = model.target_embedding.table(ids[:, :1]) * 4 + slow_position(1000, 16)
     torch.testing.assert_close(late, expected, atol=1e-4, rtol=1e-4)
@@ -167,10 +186,14 @@ def test_padding_and_neighbours_change_nothing(norm):
         together = model(batch).states
         for row, example in enumerate(examples):
             own = slice(row, row + 1), slice(len(example.source) + 1)
-            source = Sequences(batch.source.ids[own], batch.source.mask[own], batch.source.lengths[own[0]])
+            source = Sequences(
+                batch.source.ids[own], batch.source.mask[own], batch.source.lengths[own[0]]
+            )
             target_input = batch.target_input[row : row + 1, : len(example.target) + 1]
             expected = model(replace(batch, source=source, target_input=target_input)).states[0]
-            torch.testing.assert_close(together[row, : len(expected)], expected, atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(
+                together[row, : len(expected)], expected, atol=1e-5, rtol=1e-5
+            )
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -185,7 +208,8 @@ def test_only_what_a_sentence_reads_gets_a_gradient(norm):
 
 def test_the_base_model_has_as_many_weights_as_published():
     # Bugliarello & Okazaki count 74.85 M for `base` with 60,000 joint pieces:
-    # 60,000 · 512 + 6 · (4 · 512² + 4 · 512 + 2 · 512 · 2048 + 2048 + 512 + 4 · 512) + 6 · (… + 4 · 512² + …)
+    # 60,000 · 512 + 6 · (4 · 512² + 4 · 512 + 2 · 512 · 2048 + 2048 + 512 + 4 · 512) + 6 · (… + 4 ·
+    # 512² + …)
     recipe = ModelRecipe.model_validate({"size": "base"})
     with torch.device("meta"):
         model = Transformer(recipe, 60_000, 60_000)

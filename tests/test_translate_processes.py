@@ -1,4 +1,5 @@
-"""Files of many lines are translated and scored by processes of this machine: the same bytes, and nothing is left."""
+"""Files of many lines are translated and scored by processes of this machine: the same bytes, and
+nothing is left."""
 
 import errno
 import logging
@@ -28,7 +29,8 @@ from synmt.parallel import processes
 pytestmark = pytest.mark.journey
 
 COUNT = 130
-"""A batch of one sentence makes windows of 16 lines, and two processes that load the models need four windows each."""
+"""A batch of one sentence makes windows of 16 lines, and two processes that load the models need
+four windows each."""
 SHORT = {"batch_size": 4, "max_length_ratio": 0.25, "max_length_extra": 2}
 LINES = [f"{line} {number}" for number, line in enumerate(islice(cycle([*TEXT[:3], ""]), COUNT))]
 
@@ -76,7 +78,11 @@ def run(place, command, *options, threads):
 
 
 @pytest.mark.parametrize(
-    "options", [["--parses", "trees", "--alignments", "pairs"], ["--sample", "--seed", 1, "--n-best", 2, "--jsonl"]]
+    "options",
+    [
+        ["--parses", "trees", "--alignments", "pairs"],
+        ["--sample", "--seed", 1, "--n-best", 2, "--jsonl"],
+    ],
 )
 def test_processes_write_what_one_writes(place, works, start, options):
     if "--jsonl" in options:
@@ -93,7 +99,17 @@ def test_processes_write_what_one_writes(place, works, start, options):
 
 
 def test_processes_score_what_one_scores(place, works, start):
-    options = ["--model", "run", "--source", "text", "--target", "target", "--parses", "trees", "--json"]
+    options = [
+        "--model",
+        "run",
+        "--source",
+        "text",
+        "--target",
+        "target",
+        "--parses",
+        "trees",
+        "--json",
+    ]
     alone = run(place, "score", *options, threads=1)
     assert not works
     assert run(place, "score", *options, threads=2) == alone
@@ -112,7 +128,8 @@ def test_two_models_score_by_turns(place, works, monkeypatch):
     def scores(threads):
         monkeypatch.setenv("SYNMT_THREADS", threads)
         by_turns = [
-            (one.log_probability, two.log_probability) for one, two in zip(*map(score_files, pairs), strict=True)
+            (one.log_probability, two.log_probability)
+            for one, two in zip(*map(score_files, pairs), strict=True)
         ]
         return np.array(by_turns, dtype=float)  # (N, 2)
 
@@ -144,7 +161,9 @@ def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkey
             print(TEXT[2], file=out)
 
     monkeypatch.setattr(remote, "translate_windows", translate)
-    monkeypatch.setattr(remote, "remote_translator", lambda *how, **_: nullcontext(SimpleNamespace(window=16)))
+    monkeypatch.setattr(
+        remote, "remote_translator", lambda *how, **_: nullcontext(SimpleNamespace(window=16))
+    )
     writer = threading.Thread(target=write)
     writer.start()
     done = succeed("translate", "pipe", "--run", "run", cwd=tmp_path)
@@ -162,11 +181,24 @@ def test_where_no_process_can_start_this_one_translates(place, monkeypatch, work
 
     monkeypatch.setattr(os, "fork", refuse)
     done = succeed(
-        "translate", "text", "--run", "run", "--parses", "trees", "--batch-size", 1, "--threads", 2, cwd=place
+        "translate",
+        "text",
+        "--run",
+        "run",
+        "--parses",
+        "trees",
+        "--batch-size",
+        1,
+        "--threads",
+        2,
+        cwd=place,
     )
     assert works == [(2, "fork")]
     assert done.stdout == alone[0]
-    assert b"warning: no other process can start (Cannot allocate memory), so this one does all" in done.stderr
+    assert (
+        b"warning: no other process can start (Cannot allocate memory), so this one does all"
+        in done.stderr
+    )
     assert not active_children()
 
 
@@ -185,7 +217,9 @@ def test_few_lines_a_pipe_or_a_gpu_need_no_processes(place, monkeypatch, forks, 
     translator = Translator.load(place / "run", batch_size=2)
 
     def chosen(lines):
-        with remote_translator(translator, [place / "run"], {"batch_size": 2}, lines=lines) as other:
+        with remote_translator(
+            translator, [place / "run"], {"batch_size": 2}, lines=lines
+        ) as other:
             return other and (other.processes, other.window)
 
     assert translator.window == 16
@@ -215,13 +249,30 @@ def test_what_processes_warn_of_is_logged_once(place, tmp_path, monkeypatch, sta
     assert log.read_text().count("odd") == 1
 
 
-def test_a_process_that_is_killed_is_reported_and_the_output_stays_as_it_was(place, monkeypatch, start):
+def test_a_process_that_is_killed_is_reported_and_the_output_stays_as_it_was(
+    place, monkeypatch, start
+):
     (place / "out").write_text("old\n")
     monkeypatch.setattr(remote, "_translate", _die)
-    error = fail(1, "translate", "text", "-o", "out", "--run", "run", "--batch-size", 1, "--threads", 2, cwd=place)
+    error = fail(
+        1,
+        "translate",
+        "text",
+        "-o",
+        "out",
+        "--run",
+        "run",
+        "--batch-size",
+        1,
+        "--threads",
+        2,
+        cwd=place,
+    )
     assert "run: a worker process was killed, most likely for lack of memory" in error
     # windows that are finished are on disk
-    assert error.rstrip().endswith("with fewer processes (`--threads 1`): what is finished is kept.")
+    assert error.rstrip().endswith(
+        "with fewer processes (`--threads 1`): what is finished is kept."
+    )
     assert (place / "out").read_text() == "old\n"
     # the thread that has waited for a process may not have noted its end yet
     assert not [child for child in active_children() if exists(child.pid)]
@@ -246,7 +297,9 @@ def _die(translator, window):
 
 def test_control_c_ends_the_processes_too(place):
     many = write_lines(place / "many", LINES * 200)
-    with Piped("translate", many, "--run", place / "run", "--batch-size", 1, "--threads", 2) as process:
+    with Piped(
+        "translate", many, "--run", place / "run", "--batch-size", 1, "--threads", 2
+    ) as process:
         assert process.stdout.readline()
         process.signal(signal.SIGINT)
         # it ends when the last process that could write into it has ended

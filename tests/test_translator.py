@@ -62,9 +62,13 @@ def test_a_run_is_named_by_its_folder_as_text_or_path_and_several_are_an_ensembl
 
 
 def test_one_text_is_no_list_of_lines_and_options_have_known_names(plain):
-    with pytest.raises(UsageError, match=r"lines: must be a list of texts, not one text. Write \['A dog'\]"):
+    with pytest.raises(
+        UsageError, match=r"lines: must be a list of texts, not one text. Write \['A dog'\]"
+    ):
         next(Translator.load(plain).translate("A dog"))
-    with pytest.raises(UsageError, match=r"there is no option 'beam_sise'.* Did you mean 'beam_size'\?"):
+    with pytest.raises(
+        UsageError, match=r"there is no option 'beam_sise'.* Did you mean 'beam_size'\?"
+    ):
         Translator.load(plain, beam_sise=4)
 
 
@@ -72,7 +76,9 @@ def test_a_run_is_read_once(plain, monkeypatch):
     calls = []
     for owner, name in ((Vocabulary, "load"), (Run, "recipe")):
         read = getattr(owner, name)
-        monkeypatch.setattr(owner, name, lambda *args, read=read, name=name: calls.append(name) or read(*args))
+        monkeypatch.setattr(
+            owner, name, lambda *args, read=read, name=name: calls.append(name) or read(*args)
+        )
     Translator.load(plain)
     assert sorted(calls) == ["load", "load", "recipe"]
 
@@ -83,7 +89,9 @@ def test_the_batch_size_changes_no_translation(plain, batch_size):
     found = list(Translator.load(plain, n_best=3, batch_size=batch_size).translate(LINES))
     for one, other in zip(found, expected, strict=True):
         assert [c.text for c in one.candidates] == [c.text for c in other.candidates]
-        assert [c.score for c in one.candidates] == pytest.approx([c.score for c in other.candidates], abs=1e-4)
+        assert [c.score for c in one.candidates] == pytest.approx(
+            [c.score for c in other.candidates], abs=1e-4
+        )
 
 
 def test_candidates_come_best_first(plain):
@@ -125,7 +133,9 @@ def test_a_long_line_is_translated_in_part_and_counts_what_is_dropped(plain):
 def test_lines_are_parsed_or_given_trees_are_used(pascal):
     translator = Translator.load(pascal)
     parsed = list(translator.translate(LINES))
-    assert texts(Translator.load(pascal).translate(LINES, translator.parser.parse(LINES))) == texts(parsed)
+    assert texts(Translator.load(pascal).translate(LINES, translator.parser.parse(LINES))) == texts(
+        parsed
+    )
     # other trees, other translations
     flat = texts(Translator.load(pascal).translate(LINES, map(flat_parse, LINES)))
     assert flat != texts(parsed)
@@ -138,7 +148,9 @@ def test_the_tree_of_a_truncated_line_is_truncated_with_it(tmp_path, max_pieces)
     assert all(texts(Translator.load(run).translate(TEXT, map(flat_parse, TEXT))))
 
 
-@pytest.mark.parametrize(("trees", "message"), [(2, "there are 2 trees, and more"), (4, "more trees than lines")])
+@pytest.mark.parametrize(
+    ("trees", "message"), [(2, "there are 2 trees, and more"), (4, "more trees than lines")]
+)
 def test_there_must_be_one_tree_per_line(pascal, trees, message):
     parses = [flat_parse(line) for line in TEXT[:trees]]
     with pytest.raises(SynmtError, match=message):
@@ -151,7 +163,11 @@ def test_another_control_reaches_everything_that_reads_trees(pascal):
     chains = [Control("left").apply(tree, b"") for tree in trees]
     controlled = translator.with_control(Control("left"))
     parsed = texts(controlled.translate(LINES))
-    assert parsed == texts(controlled.translate(LINES, trees)) == texts(translator.translate(LINES, chains))
+    assert (
+        parsed
+        == texts(controlled.translate(LINES, trees))
+        == texts(translator.translate(LINES, chains))
+    )
     assert parsed != texts(translator.translate(LINES))
     # the models that parse are those that translate
     assert [model.reading.control.kind for model in controlled.models] == ["left"]

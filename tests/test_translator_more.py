@@ -25,7 +25,12 @@ from synmt.syntax.parse import flat_parse
 pytestmark = pytest.mark.journey
 
 LINES = [*TEXT[:3], "", "A dog."]
-LABELLED = {"name": "dependency_distribution", "layers": [1], "heads": 2, "groups": [["nsubj"], ["obj"]]}
+LABELLED = {
+    "name": "dependency_distribution",
+    "layers": [1],
+    "heads": 2,
+    "groups": [["nsubj"], ["obj"]],
+}
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +63,9 @@ def test_a_model_twice_is_the_model_alone_and_order_does_not_matter(runs):
 def test_an_ensemble_parses_once_for_each_parser_and_takes_what_all_take(runs, monkeypatch):
     calls = []
     parse = StanzaParser.parse
-    monkeypatch.setattr(StanzaParser, "parse", lambda self, *args, **kw: calls.append(1) or parse(self, *args, **kw))
+    monkeypatch.setattr(
+        StanzaParser, "parse", lambda self, *args, **kw: calls.append(1) or parse(self, *args, **kw)
+    )
     translator = Translator.load(runs["pascal"], runs["plain"], runs["other"], parse_cache=False)
     assert translator.max_pieces == 9
     assert any(t.dropped for t in translator.translate(LINES))
@@ -75,7 +82,9 @@ def test_the_members_of_an_ensemble_have_parsers_of_their_own(runs, caplog):
     trees = translator._tree_provider.trees(LINES)
     assert trees[0] is not trees[2]
     assert all(t.text for t in translator.translate(TEXT))
-    messages = [record.getMessage() for record in caplog.records if record.name.startswith("synmt.decode")]
+    messages = [
+        record.getMessage() for record in caplog.records if record.name.startswith("synmt.decode")
+    ]
     assert len(messages) == len({*messages}) == 1 + sum("in one piece" in text for text in messages)
 
 
@@ -93,7 +102,9 @@ def test_no_parser_is_loaded_where_none_is_needed(runs, monkeypatch):
     monkeypatch.setattr("synmt.decode.tree_provider.recorded_parser", None)
     translator = Translator.load(runs["pascal"])
     requests = [Request(line, tree=flat_parse(line) if line else None) for line in LINES]
-    assert [bool(t.text) for t in translator.translate_requests(requests)] == [bool(line) for line in LINES]
+    assert [bool(t.text) for t in translator.translate_requests(requests)] == [
+        bool(line) for line in LINES
+    ]
     assert [t.text for t in translator.translate(["", " \t"])] == ["", ""]
 
 
@@ -127,8 +138,13 @@ def test_every_translation_begins_with_its_prefix(runs, name):
 
 def test_a_prefix_with_an_unknown_piece_names_its_line(runs):
     translator = Translator.load(runs["plain"])
-    translator.target = Words([f"w{number}" for number in range(len(translator.target) - len(SPECIALS))])
-    with pytest.raises(SynmtError, match="line 8: the target vocabulary has no piece for a part of the prefix 'w1 x'"):
+    translator.target = Words(
+        [f"w{number}" for number in range(len(translator.target) - len(SPECIALS))]
+    )
+    with pytest.raises(
+        SynmtError,
+        match="line 8: the target vocabulary has no piece for a part of the prefix 'w1 x'",
+    ):
         translator.translate_requests([Request("A dog.", "w1 x")], 8)
 
 
@@ -156,10 +172,14 @@ def test_no_repeat_forbids_repeated_pieces(runs):
 def test_rescoring_gives_the_log_probability_of_the_search(runs, others):
     translator = Translator.load(runs["pascal"], *(runs[name] for name in others))
     translations = list(translator.translate(LINES))
-    again = rescore(translator.models, translator.read([Request(line) for line in LINES]), translations)
+    again = rescore(
+        translator.models, translator.read([Request(line) for line in LINES]), translations
+    )
     assert sorted(again) == [0, 1, 2, 4]
     for index, written in again.items():
-        assert written.log_probability == pytest.approx(translations[index].candidates[0].log_probability, abs=1e-3)
+        assert written.log_probability == pytest.approx(
+            translations[index].candidates[0].log_probability, abs=1e-3
+        )
 
 
 def test_pieces_add_their_characters_and_the_last_byte_has_the_character(runs):
@@ -177,7 +197,8 @@ def test_pieces_add_their_characters_and_the_last_byte_has_the_character(runs):
 
 
 def slow_alignment(translator, line, translation):
-    """Align by loops: mean of the heads of layer 1 of 2, sums over source words, means over target words."""
+    """Align by loops: mean of the heads of layer 1 of 2, sums over source words, means over target
+    words."""
     one = segment(0, line, None, translator.source, 512)
     best = translation.candidates[0]
     example = replace(one.example, target=np.array(best.pieces, dtype=np.int32))
@@ -185,9 +206,17 @@ def slow_alignment(translator, line, translation):
     heads = [weights for (layer, _), weights in forced.cross.items() if layer == 1]
     cross = sum(heads) / len(heads)
     owners, pairs = [], []
-    for spans, text in ((piece_spans(best.pieces, translator.target), best.text), (one.spans, line)):
+    for spans, text in (
+        (piece_spans(best.pieces, translator.target), best.text),
+        (one.spans, line),
+    ):
         words = whitespace_words(text).tolist()
-        owners.append([next((w for w, (_, end) in enumerate(words) if end > s), len(words) - 1) for s, _ in spans])
+        owners.append(
+            [
+                next((w for w, (_, end) in enumerate(words) if end > s), len(words) - 1)
+                for s, _ in spans
+            ]
+        )
     for target in range(len(whitespace_words(best.text))):
         rows = [t for t, word in enumerate(owners[0]) if word == target]
         weights = [0.0] * len(whitespace_words(line))
@@ -222,13 +251,20 @@ def test_a_counterfactual_translation_is_the_translation_under_the_other_tree(ru
     translator = Translator.load(runs["pascal"])
     requests = [Request(line, other_tree=flat_parse(line)) for line in LINES]
     compared = translate_counterfactually(translator, requests)
-    own, flat = list(translator.translate(LINES)), list(translator.translate(LINES, map(flat_parse, LINES)))
+    own, flat = (
+        list(translator.translate(LINES)),
+        list(translator.translate(LINES, map(flat_parse, LINES))),
+    )
     assert [one.own.text for one in compared] == [one.text for one in own]
     assert [one.other.text for one in compared] == [one.text for one in flat]
     under_flat = translator.batches(LINES, [[flat_parse(line) for line in LINES]])
     again = rescore(translator.models, under_flat, own)
     for index, one in enumerate(compared):
-        expected = again[index].log_probability - own[index].candidates[0].log_probability if index in again else 0.0
+        expected = (
+            again[index].log_probability - own[index].candidates[0].log_probability
+            if index in again
+            else 0.0
+        )
         assert one.difference == pytest.approx(expected, abs=1e-4)
     assert compared[3].difference == 0
     assert any(one.changed for one in compared)
@@ -245,7 +281,9 @@ def test_the_own_tree_as_the_other_tree_changes_nothing(runs):
 
 def test_a_tree_without_probabilities_is_certain_for_a_model_that_reads_them(tmp_path):
     translator = Translator.load(make_run(tmp_path / "labelled", LABELLED))
-    [compared] = translate_counterfactually(translator, [Request(TEXT[0], other_tree=flat_parse(TEXT[0]))])
+    [compared] = translate_counterfactually(
+        translator, [Request(TEXT[0], other_tree=flat_parse(TEXT[0]))]
+    )
     assert compared.other.text
 
 

@@ -62,7 +62,14 @@ def test_wrong_parents_are_named_and_reversed_arcs_are_marked():
     parse = with_full_stop(MONKEY)
     lines = draw_tree(np.array([1, 1, 1, 2, 2, 2]), parse)
     remarks = [re.search(r"[-+~ ] [a-z]+( of .*)?$", line)[0] for line in lines]
-    assert remarks == ["+ det", "~ nsubj of 3 eats", "- root", "- det of 5 banana", "+ obj", "  punct"]
+    assert remarks == [
+        "+ det",
+        "~ nsubj of 3 eats",
+        "- root",
+        "- det of 5 banana",
+        "+ obj",
+        "  punct",
+    ]
 
 
 def test_every_drawing_determines_its_tree():
@@ -91,7 +98,8 @@ def projective_tree(words, random, first=0):
         if low < high:
             inner = projective_tree(high - low, random, first + low)
             parents[low:high] = [
-                first + root if parent == word else parent for word, parent in enumerate(inner, first + low)
+                first + root if parent == word else parent
+                for word, parent in enumerate(inner, first + low)
             ]
     return parents
 
@@ -115,7 +123,9 @@ def test_wide_letters_and_long_words_keep_the_columns_in_line():
 
 def drawn(*parents):
     parse = with_full_stop(MONKEY)
-    return ElementTree.fromstring(draw_svg([TreeDrawing("sentence 1", np.array(parents), parse)], "a & b <c>"))
+    return ElementTree.fromstring(
+        draw_svg([TreeDrawing("sentence 1", np.array(parents), parse)], "a & b <c>")
+    )
 
 
 def of_class(svg, tag, name):
@@ -125,7 +135,14 @@ def of_class(svg, tag, name):
 def test_the_picture_has_an_arc_for_each_word_above_and_below():
     svg = drawn(1, 1, 1, 2, 2, 0)
     assert [len(of_class(svg, "path", name)) for name in ("right", "wrong", "gold")] == [2, 3, 7]
-    assert [element.text for element in of_class(svg, "text", "word")] == ["The", "monkey", "eats", "a", "banana", "."]
+    assert [element.text for element in of_class(svg, "text", "word")] == [
+        "The",
+        "monkey",
+        "eats",
+        "a",
+        "banana",
+        ".",
+    ]
     relations = {element.text for element in of_class(svg, "text", "label")}
     assert relations == {"det", "nsubj", "root", "obj", "punct"}
     assert of_class(svg, "text", "title")[0].text == "a & b <c>"
@@ -145,8 +162,14 @@ def test_everything_is_inside_the_picture_and_words_do_not_touch():
     for seed in range(20):
         random = np.random.default_rng(seed)
         words = int(random.integers(1, 25))
-        gold = Parse([f"w{'x' * (n % 9)}" for n in range(words)], np.zeros((words, 2), int), *labelled(words, random))
-        svg = ElementTree.fromstring(draw_svg([TreeDrawing("one", random_tree(words, random), gold)] * 2, "all"))
+        gold = Parse(
+            [f"w{'x' * (n % 9)}" for n in range(words)],
+            np.zeros((words, 2), int),
+            *labelled(words, random),
+        )
+        svg = ElementTree.fromstring(
+            draw_svg([TreeDrawing("one", random_tree(words, random), gold)] * 2, "all")
+        )
         width, height = float(svg.get("width")), float(svg.get("height"))
         for element in svg.iter(SVG + "text"):
             assert 0 < float(element.get("x")) < width
@@ -163,7 +186,9 @@ def test_everything_is_inside_the_picture_and_words_do_not_touch():
 
 def labelled(words, random):
     parents = random_tree(words, random)
-    return parents, ["nsubj:pass" if parent != word else "root" for word, parent in enumerate(parents)]
+    return parents, [
+        "nsubj:pass" if parent != word else "root" for word, parent in enumerate(parents)
+    ]
 
 
 @pytest.mark.parametrize("odd", ["\x00", "\x1b", "\u2028", "\ufffe", "\ud800", "]]>", "&amp;"])

@@ -1,4 +1,5 @@
-"""Tree-to-sequence against a recursion written from the paper's equations; its example, its memory and its start."""
+"""Tree-to-sequence against a recursion written from the paper's equations; its example, its memory
+and its start."""
 
 import numpy as np
 import pytest
@@ -42,7 +43,8 @@ def slow_cell(cell, left, right):
 
 
 def slow_nodes(cell, states, parse, word_of):
-    """Join the pieces of each word from left to right, then words and phrases; nodes in the order of their merges."""
+    """Join the pieces of each word from left to right, then words and phrases; nodes in the order
+    of their merges."""
     owner, made = owners(word_of), []
 
     def join(left, right):
@@ -81,7 +83,8 @@ def test_the_merges_of_the_monkey():
 
 
 def test_the_example_with_all_weights_0():
-    # gates are ½ and u is 0: c of the phrases is 1.5, 4.5, 3.75, 2.625; h of the sentence ½ tanh 2.625 = 0.4948
+    # gates are ½ and u is 0: c of the phrases is 1.5, 4.5, 3.75, 2.625; h of the sentence ½ tanh
+    # 2.625 = 0.4948
     cell = TreeCell(1).double()
     for weight in cell.parameters():
         torch.nn.init.zeros_(weight)
@@ -108,7 +111,9 @@ def test_nodes_equal_the_recursion_gradients_too(seed):
     torch.testing.assert_close(fast, slow)
     direction = torch.randn_like(slow)
     leaves = (states, *cell.parameters())
-    ours, theirs = (torch.autograd.grad(output, leaves, direction, retain_graph=True) for output in (fast, slow))
+    ours, theirs = (
+        torch.autograd.grad(output, leaves, direction, retain_graph=True) for output in (fast, slow)
+    )
     torch.testing.assert_close(ours, theirs)
 
 
@@ -124,8 +129,12 @@ def test_the_memory_has_the_states_then_the_phrases_of_each_sentence(architectur
     assert torch.equal(memory.mask[:, :length], plain.mask)
     for row, example in enumerate(examples):
         tree = example.trees["source"]
-        nodes = slow_nodes(model.variants["source"][0].cell, plain.states[row], tree.parse, tree.word_of)
-        assert memory.mask[row, length:].tolist() == [n < len(nodes) for n in range(memory.mask.size(1) - length)]
+        nodes = slow_nodes(
+            model.variants["source"][0].cell, plain.states[row], tree.parse, tree.word_of
+        )
+        assert memory.mask[row, length:].tolist() == [
+            n < len(nodes) for n in range(memory.mask.size(1) - length)
+        ]
         assert len(nodes) == len(example.source) - 1
         for number, (h, _) in enumerate(nodes):
             torch.testing.assert_close(memory.states[row, length + number], h)
@@ -150,7 +159,12 @@ def test_an_lstm_starts_from_its_last_state_and_the_root_and_without_phrases_fro
 @pytest.mark.parametrize("architecture", ["lstm", "transformer"])
 def test_a_sentence_without_words_and_a_batch_of_such_sentences_have_no_phrases(architecture):
     model = small_model({"name": "tree_lstm"}, architecture=architecture).eval()
-    empty = Example(0, np.array([], dtype=np.int64), np.array([7]), {"source": Tree(flat_parse(""), np.zeros(0, int))})
+    empty = Example(
+        0,
+        np.array([], dtype=np.int64),
+        np.array([7]),
+        {"source": Tree(flat_parse(""), np.zeros(0, int))},
+    )
     assert batch_for(model, [empty]).source_signals["merges"].shape == (1, 0, 0, 3)
     alone = model(batch_for(model, [empty])).states
     beside = model(batch_for(model, [empty, random_example(5, np.random.default_rng(1))])).states
@@ -192,7 +206,9 @@ def test_alignments_read_the_pieces_only():
 
 
 def test_what_edits_the_states_comes_before_the_phrases():
-    with pytest.raises(UsageError, match="latent_tree reads the source after tree_lstm, which appends phrases"):
+    with pytest.raises(
+        UsageError, match="latent_tree reads the source after tree_lstm, which appends phrases"
+    ):
         small_model({"name": "tree_lstm"}, {"name": "latent_tree", "sets": 1}, **LSTM)
     model = small_model({"name": "latent_tree", "sets": 1}, {"name": "tree_lstm"}, **LSTM)
     _, batch = random_batch(model, [3, 5])
@@ -210,6 +226,8 @@ def test_it_is_refused_beside_annotations_since_phrases_have_none(other, order):
 def test_signals_of_a_batch_are_padded_along_every_axis():
     examples = [random_example(words, np.random.default_rng(words)) for words in (2, 9)]
     table = collate(examples, Reading([MERGES])).source_signals["merges"]
-    own = merges(examples[0].trees["source"].parse, np.append(examples[0].trees["source"].word_of, -1))
+    own = merges(
+        examples[0].trees["source"].parse, np.append(examples[0].trees["source"].word_of, -1)
+    )
     assert table[0, : own.shape[0], : own.shape[1]].tolist() == own.tolist()
     assert (table[0, own.shape[0] :] == -1).all()

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 import torch
 from attending import assert_same_with_gradients, padding_mask, random_terms, random_trees
-from small import MONKEY, MONKEY_WORD_OF, batch_for, random_batch, random_example, slow_distances, small_model
+from small import (
+    MONKEY,
+    MONKEY_WORD_OF,
+    batch_for,
+    random_batch,
+    random_example,
+    slow_distances,
+    small_model,
+)
 from stepping import assert_predicts_alike
 
 from synmt.analysis.attention.heads import heads_of
@@ -44,7 +52,11 @@ def with_special(side, word_of):
 
 
 def mask_of(side, lengths):
-    return causal_mask(max(lengths), torch.device("cpu")) if side == "target" else padding_mask(*lengths)
+    return (
+        causal_mask(max(lengths), torch.device("cpu"))
+        if side == "target"
+        else padding_mask(*lengths)
+    )
 
 
 def signals_of(sentences):
@@ -56,26 +68,39 @@ def signals_of(sentences):
         dims = arrays[0].ndim
         pads = [[0, longest - len(array)] * dims for array in arrays]
         found[signal.name] = torch.stack(
-            [torch.nn.functional.pad(array, pad, value=signal.pad) for array, pad in zip(arrays, pads, strict=True)]
+            [
+                torch.nn.functional.pad(array, pad, value=signal.pad)
+                for array, pad in zip(arrays, pads, strict=True)
+            ]
         )
     return found
 
 
 def slow_rows(side, parse, word_of):
-    """Yield the pieces whose rows count for a word, and for each allowed word its pieces and its distance."""
+    """Yield the pieces whose rows count for a word, and for each allowed word its pieces and its
+    distance."""
     words = len(parse)
-    pieces = {word: [t for t, owner in enumerate(word_of.tolist()) if owner == word] for word in range(words)}
+    pieces = {
+        word: [t for t, owner in enumerate(word_of.tolist()) if owner == word]
+        for word in range(words)
+    }
     steps = slow_distances(parse.parents)
     root = [word for word in range(words) if parse.parents[word] == word]
     for word in range(words):
         if side == "source":
-            yield pieces[word], [(pieces[other], steps[word][other]) for other in range(words) if other != word]
+            yield (
+                pieces[word],
+                [(pieces[other], steps[word][other]) for other in range(words) if other != word],
+            )
         else:
             before = [(pieces[other], steps[word][other]) for other in range(word)]
             yield [t - 1 for t in pieces[word]], [([0], steps[word][root[0]] + 1), *before]
     if side == "target":
         last = len(word_of) - 1
-        yield [last], [([0], 2), *((pieces[other], steps[other][root[0]] + 1) for other in range(words))]
+        yield (
+            [last],
+            [([0], 2), *((pieces[other], steps[other][root[0]] + 1) for other in range(words))],
+        )
 
 
 def slow_loss(side, weights, sentences):
@@ -86,7 +111,10 @@ def slow_loss(side, weights, sentences):
             for queries, keys in slow_rows(side, parse, word_of):
                 if not keys:
                     continue
-                mass = [sum(of_head[q, k] for q in queries for k in found) / len(queries) for found, _ in keys]
+                mass = [
+                    sum(of_head[q, k] for q in queries for k in found) / len(queries)
+                    for found, _ in keys
+                ]
                 target = [math.exp(-distance) for _, distance in keys]
                 for a, t in zip(mass, target, strict=True):
                     share = t / sum(target)
@@ -110,7 +138,9 @@ def test_it_equals_a_loop_over_words_on_random_trees_gradients_too(side, seed):
 
 @pytest.mark.parametrize("side", SIDES)
 def test_its_arithmetic_has_the_numerical_gradient(side):
-    sentences = [(tree.parse, with_special(side, tree.word_of)) for tree in random_trees(2, (3,), gap=False)]
+    sentences = [
+        (tree.parse, with_special(side, tree.word_of)) for tree in random_trees(2, (3,), gap=False)
+    ]
     terms = random_terms(1, 2, len(sentences[0][1]), 4, mask_of(side, [len(sentences[0][1])]))
 
     def loss(q):
@@ -128,8 +158,11 @@ def test_the_words_before_banana_by_their_distance_and_bos_below_the_root():
     assert steps[5, :6].tolist() == [3, 2, 1, 3, 2, 2]
     assert not steps[6:].any()
     of_banana = torch.tensor([-2.0, -3, -2, -1, -1]).softmax(-1)
-    torch.testing.assert_close(of_banana, torch.tensor([0.1281, 0.0471, 0.1281, 0.3483, 0.3483]), atol=5e-5, rtol=0)
-    # ▁The ▁mon key ▁eats ▁a ▁ban ana after BOS: each position predicts the word of the next one, the last one EOS
+    torch.testing.assert_close(
+        of_banana, torch.tensor([0.1281, 0.0471, 0.1281, 0.3483, 0.3483]), atol=5e-5, rtol=0
+    )
+    # ▁The ▁mon key ▁eats ▁a ▁ban ana after BOS: each position predicts the word of the next one,
+    # the last one EOS
     assert next_words(MONKEY, np.append(-1, MONKEY_WORD_OF)).tolist() == [0, 1, 1, 2, 3, 4, 4, 5]
 
 
@@ -160,7 +193,11 @@ def test_weights_like_the_tree_cost_nothing():
 @pytest.mark.parametrize("side", SIDES)
 def test_sentences_without_words_and_a_word_alone_have_finite_losses(side):
     one = Parse(["Go"], np.array([[0, 2]]), np.array([0]), ["root"])
-    sentences = [(NOTHING, np.array([-1, -1])), (one, with_special(side, np.array([0, 0]))), (NOTHING, np.array([-1]))]
+    sentences = [
+        (NOTHING, np.array([-1, -1])),
+        (one, with_special(side, np.array([0, 0]))),
+        (NOTHING, np.array([-1])),
+    ]
     lengths = [2, 3, 1]
     terms = random_terms(3, 1, 3, 4, mask_of(side, lengths))
     syntax = Syntax(signals_of(sentences))
@@ -216,7 +253,9 @@ def test_an_analysis_reads_the_rows_that_have_learned(side):
     [learnt] = tree_heads(model, side)
     *_, owned = (head for head in heads_of(model, side) if head.variant)
     assert (learnt.predicts, owned.predicts) == (side == "target", side == "target")
-    weights = np.random.default_rng(1).dirichlet(np.ones(5), (1, 2, 5))  # BOS, or EOS, and four pieces
+    weights = np.random.default_rng(1).dirichlet(
+        np.ones(5), (1, 2, 5)
+    )  # BOS, or EOS, and four pieces
     captured = Activations(attention={(side, 2): torch.tensor(weights)})
     found = tree_weights(learnt, side, SimpleNamespace(captured=captured))[0].numpy()
     plain, shifted = of_predicting_steps(weights, [Head(2, 1), replace(owned, number=2)])[0]
@@ -232,8 +271,12 @@ def test_an_analysis_reads_the_rows_that_have_learned(side):
 
 def test_a_planted_model_is_the_plain_one_but_for_its_loss():
     plain = small_model(seed=4).eval()
-    planted = small_model(*({"name": "tree_planting", "side": side, "layers": [1]} for side in SIDES), seed=4).eval()
-    assert [name for name, _ in plain.named_parameters()] == [name for name, _ in planted.named_parameters()]
+    planted = small_model(
+        *({"name": "tree_planting", "side": side, "layers": [1]} for side in SIDES), seed=4
+    ).eval()
+    assert [name for name, _ in plain.named_parameters()] == [
+        name for name, _ in planted.named_parameters()
+    ]
     batch = batch_for(planted, [random_example(5, np.random.default_rng(1))])
     torch.testing.assert_close(planted(batch).states, plain(batch).states)
     assert set(planted(batch).losses) == {"treeplanting.source.1", "treeplanting.target.1"}

@@ -1,4 +1,5 @@
-"""TreeReg against a slow loop written from the equation of the paper, its worked example, and the places it allows."""
+"""TreeReg against a slow loop written from the equation of the paper, its worked example, and the
+places it allows."""
 
 import math
 
@@ -21,11 +22,15 @@ def perpendicular(x, y):
 
 
 def slow_loss(states, parse, word_of):
-    """Follow the merges of a sentence: the mean loss of its nodes, times the number of its pieces."""
+    """Follow the merges of a sentence: the mean loss of its nodes, times the number of its
+    pieces."""
     places = {word: np.flatnonzero(word_of == word).tolist() for word in range(len(parse))}
     text = [place for own in places.values() for place in own]
     # a piece without a word belongs to the word before it
-    ends = {word: min([p for p in text if p > max(own)], default=max(text) + 1) - 1 for word, own in places.items()}
+    ends = {
+        word: min([p for p in text if p > max(own)], default=max(text) + 1) - 1
+        for word, own in places.items()
+    }
     nodes = [{word} for word in range(len(parse))]
     losses = []
     for left, right in binary_tree(parse).tolist():
@@ -38,7 +43,11 @@ def slow_loss(states, parse, word_of):
         for word in words[:-1]:
             k = ends[word]
             before = perpendicular(states[k], states[a - 1]) if a > min(text) else 0.0
-            scores[word] = before + perpendicular(states[b], states[k]) + perpendicular(states[k + 1], states[k])
+            scores[word] = (
+                before
+                + perpendicular(states[b], states[k])
+                + perpendicular(states[k + 1], states[k])
+            )
         total = torch.stack([torch.as_tensor(score) for score in scores.values()]).logsumexp(0)
         losses.append(total - scores[max(nodes[left])])
     pieces = max(text) + 1 - min(text)
@@ -46,7 +55,8 @@ def slow_loss(states, parse, word_of):
 
 
 def test_the_example_of_five_states():
-    # (1, 0) (1, 1) (0, 1) (1, 0) (1, 1); split after the second of ((0 1)(2 (3 4))): scores 2, .7071, 2, 2
+    # (1, 0) (1, 1) (0, 1) (1, 0) (1, 1); split after the second of ((0 1)(2 (3 4))): scores 2,
+    # .7071, 2, 2
     states = torch.tensor([[[1.0, 0], [1, 1], [0, 1], [1, 0], [1, 1]]], dtype=torch.float64)
     rows = torch.from_numpy(splits(MONKEY, np.arange(5)))[None]
     whole = rows[:, -1:]
@@ -91,12 +101,16 @@ def test_a_batch_without_phrases_has_no_loss():
 
 
 def test_it_looks_at_the_first_dimensions_of_the_output_of_its_layer():
-    model = small_model({**TARGET, "share": 0.5, "loss_weight": 0.1}, {**TARGET, "side": "source"}, norm="pre").eval()
+    model = small_model(
+        {**TARGET, "share": 0.5, "loss_weight": 0.1}, {**TARGET, "side": "source"}, norm="pre"
+    ).eval()
     _, batch = random_batch(model, [5, 6])
     seen = {}
     for name in ("encoder", "decoder"):
         layer = getattr(model, name)[1]
-        layer.register_forward_hook(lambda module, inputs, output, name=name: seen.update({name: output}))
+        layer.register_forward_hook(
+            lambda module, inputs, output, name=name: seen.update({name: output})
+        )
     losses = model(batch).losses
     target = split_loss(seen["decoder"][..., :8], batch.target_signals["splits"])
     torch.testing.assert_close(losses["treeregularization.target.2"], 0.1 * target)

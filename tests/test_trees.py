@@ -1,4 +1,5 @@
-"""Trees against loops from their definitions, on every tree of few words and on the trees of treebanks."""
+"""Trees against loops from their definitions, on every tree of few words and on the trees of
+treebanks."""
 
 from collections import Counter
 from itertools import product
@@ -28,7 +29,10 @@ def path_to_root(parents, word):
 
 
 def slow_ancestors(parents):
-    return [[above in path_to_root(parents, word) for above in range(len(parents))] for word in range(len(parents))]
+    return [
+        [above in path_to_root(parents, word) for above in range(len(parents))]
+        for word in range(len(parents))
+    ]
 
 
 def all_maps(words):
@@ -36,12 +40,19 @@ def all_maps(words):
 
 
 def parse_of(parents, relations):
-    return Parse([""] * len(parents), np.zeros((len(parents), 2), int), np.array(parents, dtype=int), relations)
+    return Parse(
+        [""] * len(parents),
+        np.zeros((len(parents), 2), int),
+        np.array(parents, dtype=int),
+        relations,
+    )
 
 
 def recursive_brackets(parse, word):
     below = [child for child, parent in enumerate(parse.parents) if parent == word != child]
-    return " ".join([f"({parse.relations[word]}", *(recursive_brackets(parse, child) for child in below), ")"])
+    return " ".join(
+        [f"({parse.relations[word]}", *(recursive_brackets(parse, child) for child in below), ")"]
+    )
 
 
 def test_distances_of_the_monkey():

@@ -1,4 +1,5 @@
-"""The example of docs/variant.md: its code runs, its recipe trains and translates, and one file is all it takes."""
+"""The example of docs/variant.md: its code runs, its recipe trains and translates, and one file is
+all it takes."""
 
 import math
 import os
@@ -66,7 +67,9 @@ def test_the_recipe_trains_and_its_run_translates(lab):
     recipe = write_recipe(lab / "own.yaml", write_corpus(lab / "corpus"), syntax=page["syntax"])
     assert synmt("train", recipe, "--allow-code").returncode == 0
     trees = lab / "corpus" / "test.en.conllu"
-    done = synmt("translate", lab / "corpus" / "test.en", "--run", lab / "runs" / "own", "--parses", trees)
+    done = synmt(
+        "translate", lab / "corpus" / "test.en", "--run", lab / "runs" / "own", "--parses", trees
+    )
     assert done.returncode == 0
     assert done.stdout.count(b"\n") == (lab / "corpus" / "test.en").read_bytes().count(b"\n")
 
@@ -84,7 +87,8 @@ def test_the_signal_of_the_page_counts_the_steps_to_the_root():
 
 @pytest.fixture
 def with_the_example(tmp_path):
-    """Copy the project, add the page's variant and recipe, and give a function that runs its tests."""
+    """Copy the project, add the page's variant and recipe, and give a function that runs its
+    tests."""
     place = tmp_path / "project"
     caches = shutil.ignore_patterns("__pycache__", ".*_cache")
 
@@ -93,7 +97,9 @@ def with_the_example(tmp_path):
         return own | caches(folder, names)
 
     shutil.copytree(ROOT, place, ignore=left_out)
-    (place / "synmt" / "model" / "variants" / "tree_relative.py").write_text(blocks("python")[0], encoding="utf-8")
+    (place / "synmt" / "model" / "variants" / "tree_relative.py").write_text(
+        blocks("python")[0], encoding="utf-8"
+    )
     recipe = blocks("yaml")[0].replace("recipes/", "").replace("mylab.", "")
     (place / "recipes" / "tree-relative.yaml").write_text(recipe, encoding="utf-8")
 
@@ -109,7 +115,8 @@ def with_the_example(tmp_path):
 
 
 def test_the_file_and_a_recipe_are_all_that_the_package_needs(with_the_example):
-    # these files list variants and recipes: in parameters, which have the new names, or in the loops of four tests
+    # these files list variants and recipes: in parameters, which have the new names, or in the
+    # loops of four tests
     loops = "index or table_of_recipes or names_of_recipes or every_shipped_recipe_is_named"
     names = ("variants", "system_pages", "recipes", "paper_recipes", "architecture", "journey")
     # compiling alone takes 8 s

@@ -27,16 +27,22 @@ CATALOGUE = variant_names()
 
 
 def places(name):
-    """List recipes of the variant on each of its sides: two of four heads, or sixteen if it needs them.
+    """List recipes of the variant on each of its sides: two of four heads, or sixteen if it needs
+    them.
 
     One that edits the memory is tried with an LSTM and, if it fits, with a Transformer.
     """
     kind = variant_class(name)
     if kind.annotates_memory():
-        tried = [{"name": name, "side": "source", "architecture": kind} for kind in ("lstm", "transformer")]
+        tried = [
+            {"name": name, "side": "source", "architecture": kind}
+            for kind in ("lstm", "transformer")
+        ]
         return [recipe for recipe in tried if fits(recipe)]
     numbers = ({"layers": [1, 2], "heads": heads} for heads in (2, 16))
-    for where in numbers if kind.edits_attention() else [{"layers": [1, 2]}] if kind.observes() else [{}]:
+    for where in (
+        numbers if kind.edits_attention() else [{"layers": [1, 2]}] if kind.observes() else [{}]
+    ):
         # signals of the parse cannot be read on the target side
         sides = [side for side in kind.sides if side == "source" or not kind.reads]
         found = [recipe for side in sides if fits(recipe := {"name": name, "side": side, **where})]
@@ -59,20 +65,33 @@ def variant_of(recipe):
 
 
 def sizes(recipe, layers=2):
-    """Give the side of the variant this number of layers; the other side of a Transformer needs only one."""
+    """Give the side of the variant this number of layers; the other side of a Transformer needs
+    only one."""
     own, other = ("encoder", "decoder") if recipe["side"] == "source" else ("decoder", "encoder")
-    depth = {f"{own}_layers": layers, f"{other}_layers": layers if recipe.get("architecture") == "lstm" else 1}
+    depth = {
+        f"{own}_layers": layers,
+        f"{other}_layers": layers if recipe.get("architecture") == "lstm" else 1,
+    }
     if "architecture" in recipe:
         return {**depth, "architecture": recipe["architecture"]}
-    return {**depth, "model_dim": 32, "encoder_heads": [16] * layers} if recipe.get("heads") == 16 else depth
+    return (
+        {**depth, "model_dim": 32, "encoder_heads": [16] * layers}
+        if recipe.get("heads") == 16
+        else depth
+    )
 
 
 def choices(name):
-    """List every other value of each option with few values: one of several words, or true and false."""
+    """List every other value of each option with few values: one of several words, or true and
+    false."""
     kind = variant_class(name)
     hints = get_type_hints(kind.__init__)
     for option in list(inspect.signature(kind).parameters.values())[1:]:
-        literals = [part for part in (hints[option.name], *get_args(hints[option.name])) if get_origin(part) is Literal]
+        literals = [
+            part
+            for part in (hints[option.name], *get_args(hints[option.name]))
+            if get_origin(part) is Literal
+        ]
         values = [value for part in literals for value in get_args(part)] or [True, False]
         if literals or hints[option.name] is bool:
             yield from ((option.name, value) for value in values if value != option.default)
@@ -93,8 +112,12 @@ CASES = list(cases())
 DEFAULTS = [case for case in CASES if "=" not in case.id]
 ON_TARGET = [case for case in CASES if case.values[0]["side"] == "target"]
 # others read all of their signals, and on the target side none
-LEARNING = [case for case in CASES if variant_class(case.values[0]["name"]).learns or case in ON_TARGET]
-EDITS_ATTENTION = [case for case in CASES if variant_class(case.values[0]["name"]).edits_attention()]
+LEARNING = [
+    case for case in CASES if variant_class(case.values[0]["name"]).learns or case in ON_TARGET
+]
+EDITS_ATTENTION = [
+    case for case in CASES if variant_class(case.values[0]["name"]).edits_attention()
+]
 
 
 def made(recipe, layers=2, **options):
@@ -102,7 +125,8 @@ def made(recipe, layers=2, **options):
 
 
 def shaken(model):
-    """Draw all parameters of variants: those that begin at zero would hide what the variant does."""
+    """Draw all parameters of variants: those that begin at zero would hide what the variant
+    does."""
     torch.manual_seed(5)
     for variant in chain(*model.variants.values()):
         for parameter in variant.parameters():
@@ -114,7 +138,8 @@ _SHARED = {}
 
 
 def shared(recipe):
-    """Give a model of the recipe to read, the same to every test; gradients of tests before are gone."""
+    """Give a model of the recipe to read, the same to every test; gradients of tests before are
+    gone."""
     key = repr(recipe)
     if key not in _SHARED:
         _SHARED[key] = made(recipe)
@@ -158,7 +183,9 @@ def test_every_option_is_keyword_only_documented_and_has_a_default(name):
     for option in list(inspect.signature(kind).parameters.values())[1:]:
         assert option.kind is inspect.Parameter.KEYWORD_ONLY, option.name
         assert option.default is not inspect.Parameter.empty, option.name
-        assert re.search(rf"^{option.name}: ", documented, re.MULTILINE), f"'{option.name}' is not documented"
+        assert re.search(rf"^{option.name}: ", documented, re.MULTILINE), (
+            f"'{option.name}' is not documented"
+        )
 
 
 @pytest.mark.parametrize("recipe", CASES)
@@ -169,18 +196,26 @@ def test_a_sentence_alone_equals_the_sentence_in_a_batch_of_any_order(recipe):
 def attend_fused(terms, dropout=0.0):
     """Compute O by torch's fused kernel, with the edited scores in the place of its mask."""
     if terms.normalize is not softmax:
-        pytest.skip("the fused kernel has no other N; the variant's own tests loop over its equation")
+        pytest.skip(
+            "the fused kernel has no other N; the variant's own tests loop over its equation"
+        )
     scores = terms.scores()
     nothing = torch.zeros_like(terms.q)
-    output = F.scaled_dot_product_attention(nothing, terms.k, terms.v, attn_mask=scores, dropout_p=dropout)
+    output = F.scaled_dot_product_attention(
+        nothing, terms.k, terms.v, attn_mask=scores, dropout_p=dropout
+    )
     if terms.relative is not None:
-        vectors = terms.relative.table[..., terms.relative.index, :].expand(len(scores), *scores.shape[2:], -1)
+        vectors = terms.relative.table[..., terms.relative.index, :].expand(
+            len(scores), *scores.shape[2:], -1
+        )
         output = output + torch.einsum("bhqk,bqkd->bhqd", scores.softmax(-1), vectors)
     return output
 
 
 @pytest.mark.parametrize("recipe", EDITS_ATTENTION)
-def test_the_chosen_kernel_equals_the_fused_one_and_the_one_written_out_gradients_too(recipe, monkeypatch):
+def test_the_chosen_kernel_equals_the_fused_one_and_the_one_written_out_gradients_too(
+    recipe, monkeypatch
+):
     assert_kernels_agree(shared(recipe), monkeypatch)
 
 
@@ -193,7 +228,9 @@ def assert_kernels_agree(model, monkeypatch):
         model.zero_grad()
         output = model(batch)
         backward(output)
-        results.append([output.states.detach(), *(p.grad for p in model.parameters() if p.grad is not None)])
+        results.append(
+            [output.states.detach(), *(p.grad for p in model.parameters() if p.grad is not None)]
+        )
     chosen, *others = results
     for other in others:
         torch.testing.assert_close(chosen, other, rtol=1e-4, atol=1e-4)
@@ -202,10 +239,15 @@ def assert_kernels_agree(model, monkeypatch):
 @pytest.mark.parametrize("recipe", CASES)
 def test_every_parameter_of_its_own_gets_a_gradient(recipe):
     model = shared(recipe)
-    own = [pair for variant in model.variants[recipe["side"]] for pair in variant.named_parameters()]
+    own = [
+        pair for variant in model.variants[recipe["side"]] for pair in variant.named_parameters()
+    ]
     if not own:
         # nor has it added any to the layers that it edits
-        names = [[name for name, _ in one.named_parameters()] for one in (model, small_model(**sizes(recipe)))]
+        names = [
+            [name for name, _ in one.named_parameters()]
+            for one in (model, small_model(**sizes(recipe)))
+        ]
         assert names[0] == names[1]
         return
     _, batch = random_batch(model, [3, 6, 8])
@@ -230,8 +272,12 @@ def test_it_changes_the_states_and_adds_the_losses_that_it_learns_by(recipe):
     changed = not torch.allclose(plain(batch).states, output.states)
     learns = any(variant.learns for variant in variants)
     # a variant without parameters may only add a loss to plain heads
-    assert changed or (learns and not any(True for variant in variants for _ in variant.parameters()))
-    names = {f"{type(v).__name__.lower()}.{recipe['side']}.{v.place.layer}" for v in variants if v.learns}
+    assert changed or (
+        learns and not any(True for variant in variants for _ in variant.parameters())
+    )
+    names = {
+        f"{type(v).__name__.lower()}.{recipe['side']}.{v.place.layer}" for v in variants if v.learns
+    }
     assert output.losses.keys() == names
     assert all(loss > 0 for loss in output.losses.values())
 
@@ -269,7 +315,8 @@ def test_runs_without_what_it_only_learns_from(recipe):
     assert not bare.losses
 
 
-# an LSTM refuses to be compiled; path relations are compiled as several graphs, around the encoder of paths
+# an LSTM refuses to be compiled; path relations are compiled as several graphs, around the encoder
+# of paths
 COMPILED = [
     case
     for case in DEFAULTS
@@ -280,15 +327,24 @@ GROUPS = [COMPILED[first::4] for first in range(4)]
 
 def made_together(recipes):
     """Build a Transformer of one layer in which each of several variants has its heads."""
-    heads = {side: max(1, sum(one.get("heads", 0) for one in recipes if one["side"] == side)) for side in SIDES}
+    heads = {
+        side: max(1, sum(one.get("heads", 0) for one in recipes if one["side"] == side))
+        for side in SIDES
+    }
     variants = [variant_of({**one, "layers": [1]} if "layers" in one else one) for one in recipes]
-    sizes = {"heads": heads["target"], "encoder_heads": [heads["source"]], "model_dim": 2 * math.lcm(*heads.values())}
+    sizes = {
+        "heads": heads["target"],
+        "encoder_heads": [heads["source"]],
+        "model_dim": 2 * math.lcm(*heads.values()),
+    }
     return shaken(small_model(*variants, encoder_layers=1, decoder_layers=1, **sizes))
 
 
 # several variants in a model: most of the time goes to what all models have
 @pytest.mark.journey
-@pytest.mark.parametrize("cases", [pytest.param(group, id=" ".join(case.id for case in group)) for group in GROUPS])
+@pytest.mark.parametrize(
+    "cases", [pytest.param(group, id=" ".join(case.id for case in group)) for group in GROUPS]
+)
 def test_it_compiles_with_others_as_one_graph(cases):
     model = made_together([case.values[0] for case in cases])
     _, batch = random_batch(model, [4, 2])
@@ -299,15 +355,20 @@ def test_it_compiles_with_others_as_one_graph(cases):
 
 
 @pytest.mark.journey
-# torch looks at tensors between two graphs, and hides this warning of its own, unless warnings are errors
+# torch looks at tensors between two graphs, and hides this warning of its own, unless warnings are
+# errors
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 def test_path_relations_compile_as_several_graphs():
-    model = made_together([case.values[0] for case in DEFAULTS if case.values[0]["name"] == "path_relations"])
+    model = made_together(
+        [case.values[0] for case in DEFAULTS if case.values[0]["name"] == "path_relations"]
+    )
     torch.compiler.reset()
     compiled = torch.compile(model, dynamic=True, backend="aot_eager")
     for words in ([4, 2], [7, 3, 5]):
         _, batch = random_batch(model, words)
-        torch.testing.assert_close(compiled(batch).states, model(batch).states, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(
+            compiled(batch).states, model(batch).states, rtol=1e-5, atol=1e-5
+        )
 
 
 @pytest.mark.journey
@@ -335,7 +396,16 @@ def signals_of(name):
 @pytest.mark.parametrize("name", [name for name in CATALOGUE if signals_of(name)])
 def test_its_signals_name_what_they_need(name):
     for signal in signals_of(name):
-        assert signal.needs in ("words", "parents", "labels", "relations", "tags", "arcs", "constituents", *STORED)
+        assert signal.needs in (
+            "words",
+            "parents",
+            "labels",
+            "relations",
+            "tags",
+            "arcs",
+            "constituents",
+            *STORED,
+        )
         example = random_example(5, np.random.default_rng(0))
         tree = example.trees["source"]
         array = signal.compute(tree.parse, np.append(tree.word_of, -1))
@@ -352,7 +422,9 @@ def test_without_variants_no_syntax_travels():
 
 def test_a_variant_changes_no_weight_of_the_plain_model():
     plain, scaled = small_model(seed=3), small_model({"name": "pascal"}, seed=3)
-    for (name, weight), (other, same) in zip(plain.named_parameters(), scaled.named_parameters(), strict=True):
+    for (name, weight), (other, same) in zip(
+        plain.named_parameters(), scaled.named_parameters(), strict=True
+    ):
         assert name == other
         assert torch.equal(weight, same)
 
@@ -423,7 +495,9 @@ def test_a_module_of_ones_own_is_a_variant(tmp_path, monkeypatch):
 
 
 def test_two_variants_in_a_layer_take_consecutive_heads():
-    model = small_model({"name": "pascal", "heads": 1, "variance": 1}, {"name": "pascal", "heads": 2, "variance": 4})
+    model = small_model(
+        {"name": "pascal", "heads": 1, "variance": 1}, {"name": "pascal", "heads": 2, "variance": 4}
+    )
     taken = [variant.place.heads for variant in model.encoder[0].self_attention.variants]
     assert taken == [1, 2]
     _, batch = random_batch(model, [4, 6])

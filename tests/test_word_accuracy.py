@@ -1,4 +1,5 @@
-"""How often words are translated right: the counts and figures are those of compare-mt 0.2.10 on the same files."""
+"""How often words are translated right: the counts and figures are those of compare-mt 0.2.10 on
+the same files."""
 
 from collections import Counter
 from fractions import Fraction
@@ -18,15 +19,27 @@ from synmt.evaluation.systems import System
 from synmt.files.reading import read_lines
 from synmt.syntax.align import locate_words
 
-REFERENCE = ["der Hund sieht den Hund", "ein Mann sieht die Frau", "die Frau schläft und der Mann lacht"]
+REFERENCE = [
+    "der Hund sieht den Hund",
+    "ein Mann sieht die Frau",
+    "die Frau schläft und der Mann lacht",
+]
 A = ["der Hund sieht Hund Hund", "die Frau sieht ein Mann", "der Mann schläft und lacht lacht"]
 B = ["den Hund sieht der Hund", "ein Mann und die Frau", "die Frau schläft"]
 SOURCE = ["the dog sees the dog", "a man sees the woman", "the woman sleeps and the man laughs"]
 TAGS = {
-    "reference": ["DET NOUN VERB DET NOUN", "DET NOUN VERB DET NOUN", "DET NOUN VERB CCONJ DET NOUN VERB"],
+    "reference": [
+        "DET NOUN VERB DET NOUN",
+        "DET NOUN VERB DET NOUN",
+        "DET NOUN VERB CCONJ DET NOUN VERB",
+    ],
     "a": ["DET NOUN VERB NOUN NOUN", "DET NOUN VERB DET NOUN", "DET NOUN VERB CCONJ VERB ADV"],
     "b": ["DET NOUN VERB DET NOUN", "DET NOUN CCONJ DET NOUN", "DET NOUN VERB"],
-    "source": ["DET NOUN VERB DET NOUN", "DET NOUN VERB DET NOUN", "DET NOUN VERB CCONJ DET NOUN VERB"],
+    "source": [
+        "DET NOUN VERB DET NOUN",
+        "DET NOUN VERB DET NOUN",
+        "DET NOUN VERB CCONJ DET NOUN VERB",
+    ],
 }
 # the fifth word of the last sentence, "the", is not aligned
 PAIRS = [
@@ -43,12 +56,17 @@ def cut(lines):
 
 
 def numbers(tags):
-    return np.array([NAMES.index(tag) if tag in NAMES else -1 for line in tags for tag in line.split()])
+    return np.array(
+        [NAMES.index(tag) if tag in NAMES else -1 for line in tags for tag in line.split()]
+    )
 
 
 def texts_of(references, *systems, source=()):
     """Read the words of a test set that systems translated."""
-    outputs = [Outputs(name, "", list(source), references, lines) for name, lines in zip("abc", systems, strict=False)]
+    outputs = [
+        Outputs(name, "", list(source), references, lines)
+        for name, lines in zip("abc", systems, strict=False)
+    ]
     return WordTexts([System(one.system, [one]) for one in outputs], MetricOptions(tokenize="none"))
 
 
@@ -61,7 +79,9 @@ def counts_of(hypotheses, references, groups=None, names=()):
 
 
 def random_lines(random, sentences, words=8):
-    return [" ".join(random.choice(list("abcdef"), random.integers(0, words))) for _ in range(sentences)]
+    return [
+        " ".join(random.choice(list("abcdef"), random.integers(0, words))) for _ in range(sentences)
+    ]
 
 
 def test_copies_of_a_word_match_in_their_order_and_no_more_than_the_reference_has():
@@ -78,10 +98,15 @@ def test_matches_are_those_of_bags_of_words(seed):
     references, hypotheses = random_lines(random, 30), random_lines(random, 30)
     matches = match_words(cut(hypotheses), cut(references))
     counts = counts_of(hypotheses, references)
-    expected = [(Counter(h.split()) & Counter(r.split())).total() for h, r in zip(hypotheses, references, strict=True)]
+    expected = [
+        (Counter(h.split()) & Counter(r.split())).total()
+        for h, r in zip(hypotheses, references, strict=True)
+    ]
     assert counts.matches[:, -1].tolist() == expected
     words = [word for line in references for word in line.split()]
-    for word, place in zip((w for line in hypotheses for w in line.split()), matches.tolist(), strict=True):
+    for word, place in zip(
+        (w for line in hypotheses for w in line.split()), matches.tolist(), strict=True
+    ):
         assert place < 0 or words[place] == word
     assert found_words(matches, len(words)).sum() == sum(expected)
 
@@ -92,7 +117,10 @@ def test_the_counts_of_a_group_do_not_depend_on_other_sentences_or_their_order(s
     references, hypotheses = random_lines(random, 12), random_lines(random, 12)
 
     def groups(lines):
-        return np.array([ord(word) % 3 - (word == "a") for line in lines for word in line.split()], dtype=np.int64)
+        return np.array(
+            [ord(word) % 3 - (word == "a") for line in lines for word in line.split()],
+            dtype=np.int64,
+        )
 
     def count(order):
         chosen, translated = [references[n] for n in order], [hypotheses[n] for n in order]
@@ -116,7 +144,9 @@ def row_of(table, group, system):
 
 
 def test_the_accuracy_by_tag_is_that_of_compare_mt():
-    groups = WordGroups("tag", "", NAMES, numbers(TAGS["reference"]), [numbers(TAGS["a"]), numbers(TAGS["b"])])
+    groups = WordGroups(
+        "tag", "", NAMES, numbers(TAGS["reference"]), [numbers(TAGS["a"]), numbers(TAGS["b"])]
+    )
     table = tabulate_words(groups, count_words(texts_of(REFERENCE, A, B), groups, NO_PAIRS))
     # compare-mt a b with ref_labels and out_labels: recall, precision, F1
     expected = {
@@ -170,7 +200,9 @@ def test_a_source_word_is_right_if_all_words_aligned_with_it_are_found():
 
 
 def test_without_words_there_is_nothing_to_divide_by():
-    table = tabulate_words(WordGroups("any", "", [], np.full(2, -1), []), {"a": [counts_of([""], ["x y"])]})
+    table = tabulate_words(
+        WordGroups("any", "", [], np.full(2, -1), []), {"a": [counts_of([""], ["x y"])]}
+    )
     assert row_of(table, "all", 0) == [None, 0.0, 0.0]
     assert table.total.systems["a"]["precision"].low is None
 
@@ -186,7 +218,9 @@ def many_counts(random, sentences=14):
     for system, seeds in (("a", 2), ("b", 3)):
         for _ in range(seeds):
             translated = random.integers(1, 4, (sentences, 2)).astype(float)
-            matches = np.minimum(words, translated) - random.integers(0, 2, (sentences, 2)).clip(max=translated)
+            matches = np.minimum(words, translated) - random.integers(0, 2, (sentences, 2)).clip(
+                max=translated
+            )
             parts = [np.c_[one, one.sum(1)] for one in (words, matches.clip(min=0), translated)]
             found[system].append(WordCounts(*parts))
     return found
@@ -200,26 +234,39 @@ def test_intervals_and_differences_resample_sentences_and_seeds():
         words, matches, translated = (sum(part[n][0] for n in chosen) for part in parts)
         return 200 * matches / (words + translated)
 
-    parts = [[(one.words, one.matches, one.translated) for one in seeds] for seeds in counts.values()]
+    parts = [
+        [(one.words, one.matches, one.translated) for one in seeds] for seeds in counts.values()
+    ]
     random = np.random.default_rng(SEED)
     draws = random.choice(14, size=(SAMPLES, 14), replace=True).tolist()
-    samples = [np.array([[f1(seed, chosen) for seed in seeds] for chosen in draws]) for seeds in parts]
+    samples = [
+        np.array([[f1(seed, chosen) for seed in seeds] for chosen in draws]) for seeds in parts
+    ]
     whole = [np.mean([f1(seed, range(14)) for seed in seeds]) for seeds in parts]
-    found = {row.group: {name: one["f1"] for name, one in row.systems.items()} for row in (*table.rows, table.total)}
+    found = {
+        row.group: {name: one["f1"] for name, one in row.systems.items()}
+        for row in (*table.rows, table.total)
+    }
     base, other = found["often"].values()
     assert [base.value, other.value] == pytest.approx(whole)
     assert other.seeds == pytest.approx([f1(seed, range(14)) for seed in parts[1]])
     # one seed of two, two of three
     random = np.random.default_rng(SEED)
     drawn = [random.integers(len(seeds), size=(SAMPLES, len(seeds) - 1)) for seeds in parts]
-    means = [np.take_along_axis(one, picks, axis=1).mean(1) for one, picks in zip(samples, drawn, strict=True)]
+    means = [
+        np.take_along_axis(one, picks, axis=1).mean(1)
+        for one, picks in zip(samples, drawn, strict=True)
+    ]
     compared = other.comparison
     assert compared.difference == pytest.approx(whole[1] - whole[0])
-    assert [compared.low, compared.high] == pytest.approx(np.quantile(means[1] - means[0], [0.025, 0.975]))
+    assert [compared.low, compared.high] == pytest.approx(
+        np.quantile(means[1] - means[0], [0.025, 0.975])
+    )
     assert [base.low, base.high] == pytest.approx(np.quantile(means[0], [0.025, 0.975]))
     far = np.abs(means[1] - means[0] - compared.difference) >= abs(compared.difference)
     assert compared.p_value == pytest.approx((far.sum() + 1) / (SAMPLES + 1))
-    # two comparisons by each measure: of the first group and of all words; the second group is in nine sentences
+    # two comparisons by each measure: of the first group and of all words; the second group is in
+    # nine sentences
     assert [table.comparisons(column.key) for column in table.measures] == [2, 2, 2]
     assert table.rows[1].few
     assert found["seldom"]["b"].comparison is None
@@ -230,7 +277,9 @@ def test_intervals_and_differences_resample_sentences_and_seeds():
 
 def test_a_system_against_itself_differs_in_nothing():
     counts = many_counts(np.random.default_rng(1))["a"][:1]
-    compared = tabulate_words(SOME, {"a": counts, "b": counts}).total.systems["b"]["recall"].comparison
+    compared = (
+        tabulate_words(SOME, {"a": counts, "b": counts}).total.systems["b"]["recall"].comparison
+    )
     assert (compared.difference, compared.low, compared.high, compared.p_value) == (0, 0, 0, 1)
 
 
@@ -240,7 +289,19 @@ def test_words_are_cut_as_bleu_cuts_them_and_found_in_the_line_again():
     assert words == ["„Ja", '"', ",", "sagt", "er", ":", "3,5", "%", "(", "fast", ")", "."]
     places = locate_words(words, line)
     found = [line[start:end] for start, end in places.tolist()]
-    assert [found[0], *found[2:]] == ["„Ja", ",", "sagt", "er", ":", "3,5", "%", "(", "fast", ")", "."]
+    assert [found[0], *found[2:]] == [
+        "„Ja",
+        ",",
+        "sagt",
+        "er",
+        ":",
+        "3,5",
+        "%",
+        "(",
+        "fast",
+        ")",
+        ".",
+    ]
     assert line[places[1, 0]] == "&"
     assert tokenize(["Der HUND"], MetricOptions(lowercase=True)).lines == [["der", "hund"]]
     assert locate_words(["x"], " ").tolist() == [[0, 0]]
@@ -248,11 +309,16 @@ def test_words_are_cut_as_bleu_cuts_them_and_found_in_the_line_again():
 
 def test_words_in_lower_case_are_found_in_the_line_as_it_is_written():
     for line in ("NEW YORK TIMES reports .", "İSTANBUL (TR) &amp; ANKARA"):
-        words = (tokenize([line], MetricOptions(lowercase=lowercase)).lines[0] for lowercase in (True, False))
+        words = (
+            tokenize([line], MetricOptions(lowercase=lowercase)).lines[0]
+            for lowercase in (True, False)
+        )
         lowered, cased = (locate_words(one, line).tolist() for one in words)
         assert lowered == cased
     line = "the USA today"
-    assert [line[start:end] for start, end in locate_words(["the", "usa", "today"], line).tolist()] == line.split()
+    assert [
+        line[start:end] for start, end in locate_words(["the", "usa", "today"], line).tolist()
+    ] == line.split()
 
 
 def test_the_figures_on_the_files_of_the_pascal_paper_are_those_of_compare_mt(nc11):

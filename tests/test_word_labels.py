@@ -1,4 +1,5 @@
-"""The groups that trees and training texts give to words, and the alignments of source words with references."""
+"""The groups that trees and training texts give to words, and the alignments of source words with
+references."""
 
 from collections import Counter
 from pathlib import Path
@@ -9,7 +10,12 @@ from test_groups import random_parses
 from test_word_accuracy import texts_of
 
 from synmt.analysis.words.alignments import carry_over, join_alignments, read_alignments
-from synmt.analysis.words.frequency import count_file, count_prepared, group_by_frequency, prepared_text
+from synmt.analysis.words.frequency import (
+    count_file,
+    count_prepared,
+    group_by_frequency,
+    prepared_text,
+)
 from synmt.analysis.words.labels import TREE_LABELS, UNKNOWN, group_words, tree_labels
 from synmt.analysis.words.texts import TokenizedText
 from synmt.errors import SynmtError
@@ -55,7 +61,9 @@ def test_a_word_that_is_cut_otherwise_has_the_label_of_its_first_character():
         "NOUN",
         "PUNCT",
     ]
-    assert tree_labels(TREE_LABELS["tag"], TokenizedText([["x"]]), [""], [flat_parse("")]) == [UNKNOWN]
+    assert tree_labels(TREE_LABELS["tag"], TokenizedText([["x"]]), [""], [flat_parse("")]) == [
+        UNKNOWN
+    ]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -69,7 +77,9 @@ def test_distances_and_depths_are_those_of_a_walk_through_the_tree(seed):
             steps, above = 0, word
             while one.parents[above] != above:
                 steps, above = steps + 1, one.parents[above]
-            expected = next((name for last, name in ((4, str(steps)), (6, "5-6")) if steps <= last), ">6")
+            expected = next(
+                (name for last, name in ((4, str(steps)), (6, "5-6")) if steps <= last), ">6"
+            )
             assert depths[word] == (expected if words[word] else "punctuation")
             between = sum(words[min(word, parent) + 1 : max(word, parent)]) + 1
             buckets = ((1, "1"), (2, "2"), (4, "3-4"), (8, "5-8"))
@@ -79,7 +89,9 @@ def test_distances_and_depths_are_those_of_a_walk_through_the_tree(seed):
 
 
 def test_groups_are_numbered_and_words_without_a_label_are_in_none():
-    groups = group_words(TREE_LABELS["tag"], ["NOUN", "DET", "NOUN", UNKNOWN], [["X", "DET"]], "target")
+    groups = group_words(
+        TREE_LABELS["tag"], ["NOUN", "DET", "NOUN", UNKNOWN], [["X", "DET"]], "target"
+    )
     assert (groups.by, groups.names) == ("part of speech of the target word", ["NOUN", "DET", "X"])
     assert (groups.words.tolist(), groups.translated[0].tolist()) == ([0, 1, 0, -1], [2, 1])
     ordered = group_words(TREE_LABELS["depth"], ["2", "0", ">6"], [], "source")
@@ -99,7 +111,9 @@ def test_the_words_of_a_training_text_are_counted_in_a_file_or_where_it_was_prep
     options = MetricOptions()
     path = OLD / "corpus" / "train.de"
     counts = count_file(path, options)
-    lines = [line.replace(",", " ,").replace(".", " .").replace("?", " ?") for line in read_lines(path)]
+    lines = [
+        line.replace(",", " ,").replace(".", " .").replace("?", " ?") for line in read_lines(path)
+    ]
     assert counts == Counter(word for line in lines for word in line.split())
     run = Run(OLD / "runs" / "pascal")
     prepared = prepared_text(run)
@@ -123,7 +137,10 @@ def test_a_target_word_is_in_the_group_of_its_first_aligned_source_word():
 def test_pairs_are_read_as_pharaoh_wrote_them(tmp_path):
     path = tmp_path / "a.align"
     path.write_text("0-0 1-1\n\n0-1\n")
-    source, reference = TokenizedText([["a", "b"], [], ["c"]]), TokenizedText([["x", "y"], ["z"], ["u", "v"]])
+    source, reference = (
+        TokenizedText([["a", "b"], [], ["c"]]),
+        TokenizedText([["x", "y"], ["z"], ["u", "v"]]),
+    )
     pairs = read_alignments(path, source, reference)
     assert pairs == [[(0, 0), (1, 1)], [], [(0, 1)]]
     # the third source word is aligned with the fifth word of the references
@@ -135,7 +152,10 @@ def test_pairs_are_read_as_pharaoh_wrote_them(tmp_path):
     [
         ("0-0\n", r"1 lines of alignments, but there are 2 sentences"),
         ("0-0\n0:0\n", r"line 2: '0:0' is not an aligned pair"),
-        ("0-2\n\n", r"line 1: 0-2, but the source has 1 words and the reference 2\. Align the same words"),
+        (
+            "0-2\n\n",
+            r"line 1: 0-2, but the source has 1 words and the reference 2\. Align the same words",
+        ),
     ],
 )
 def test_alignments_that_do_not_fit_are_refused(tmp_path, text, message):

@@ -47,7 +47,9 @@ LANGUAGES = {"mecab": "ja", "jieba": "zh", "char": "zh"}
 
 
 def word_tokenizer(tokenizer, language=None, **options):
-    pytest.importorskip({"mecab": "MeCab", "moses": "sacremoses", "char": "re"}.get(tokenizer, tokenizer))
+    pytest.importorskip(
+        {"mecab": "MeCab", "moses": "sacremoses", "char": "re"}.get(tokenizer, tokenizer)
+    )
     recipe = TextRecipe(tokenizer=tokenizer, **options)
     return WordTokenizer(recipe, language or LANGUAGES.get(tokenizer, "en"), ParserRecipe())
 
@@ -58,7 +60,9 @@ def test_words_have_one_space_between_two_and_lose_no_character(tokenizer):
     one = word_tokenizer(tokenizer)
     for line, words in zip(HARD, one.tokenize_lines(HARD), strict=True):
         assert words == " ".join(WORD.findall(words))
-        assert "".join(WORD.findall(line)).replace("▁", "") == "".join(words.split()).replace("▁", "")
+        assert "".join(WORD.findall(line)).replace("▁", "") == "".join(words.split()).replace(
+            "▁", ""
+        )
         assert "\n" not in one.join(words)
         assert one.join(words) == " ".join(one.join(words).split())
 
@@ -69,7 +73,12 @@ def test_words_have_one_space_between_two_and_lose_no_character(tokenizer):
     [
         ("moses", "en", 'It isn\'t "3,000.5" (U.S.).', 'It isn \'t " 3,000.5 " ( U.S. ) .'),
         ("moses", "de", "„Gut“, sagte er am 3. Mai.", "„ Gut “ , sagte er am 3. Mai ."),
-        ("moses", "fr", "L'auto n'est-elle pas là, d'accord.", "L' auto n' est-elle pas là , d' accord ."),
+        (
+            "moses",
+            "fr",
+            "L'auto n'est-elle pas là, d'accord.",
+            "L' auto n' est-elle pas là , d' accord .",
+        ),
         ("moses", "ru", "Он сказал: «Да!»", "Он сказал : « Да ! »"),
         ("moses", "ar", "مرحبا، كيف حالك؟", "مرحبا ، كيف حالك ؟"),
         ("moses", "en", "“Curly” don’t ‘quote’ it.", "“ Curly ” don ’ t ‘ quote ’ it ."),
@@ -91,29 +100,41 @@ def test_a_line_is_tokenized_as_its_tokenizer_does_and_given_back(tokenizer, lan
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
 def test_the_spaces_between_characters_come_back_out_of_every_vocabulary(kind):
     lines = ["the cat sat", "a hat that sat"] * 5
-    recipe = small_recipe(text={"tokenizer": "char"}, vocabulary={"kind": kind, "size": 17, "byte_fallback": False})
+    recipe = small_recipe(
+        text={"tokenizer": "char"}, vocabulary={"kind": kind, "size": 17, "byte_fallback": False}
+    )
     one = make_tokenizers(recipe)["target"]
     vocabulary = train_vocabulary(one.tokenize_lines(lines), recipe.vocabulary)
-    assert [one.join(vocabulary.decode(vocabulary.encode_ids(line))) for line in one.tokenize_lines(lines)] == lines
+    assert [
+        one.join(vocabulary.decode(vocabulary.encode_ids(line)))
+        for line in one.tokenize_lines(lines)
+    ] == lines
 
 
 def test_a_run_that_was_cut_with_another_space_is_cut_so_again(tmp_path):
     recipe = small_recipe(text={"tokenizer": "char"}, vocabulary={"kind": "bpe"})
     tokenizers = make_tokenizers(recipe)
     older = {
-        side: {key: value for key, value in one.identity.items() if key != "space"} for side, one in tokenizers.items()
+        side: {key: value for key, value in one.identity.items() if key != "space"}
+        for side, one in tokenizers.items()
     }
-    assert load_tokenizers(recipe, tmp_path, identities(tokenizers))["source"].tokenize("a b") == "a ␣ b"
+    assert (
+        load_tokenizers(recipe, tmp_path, identities(tokenizers))["source"].tokenize("a b")
+        == "a ␣ b"
+    )
     assert load_tokenizers(recipe, tmp_path, older)["source"].tokenize("a b") == "a ▁ b"
 
 
 @pytest.mark.journey
 def test_what_the_words_do_not_tell_is_a_guess():
     assert (
-        word_tokenizer("moses").join(word_tokenizer("moses").tokenize("See http://a.b/c.")) == "See http: / / a.b / c."
+        word_tokenizer("moses").join(word_tokenizer("moses").tokenize("See http://a.b/c."))
+        == "See http: / / a.b / c."
     )
     assert word_tokenizer("spacy").join("wait - what") == "wait-what"
-    assert word_tokenizer("jieba").join("Hello world , GDP 3,000.5 元") == "Hello world, GDP 3,000.5元"
+    assert (
+        word_tokenizer("jieba").join("Hello world , GDP 3,000.5 元") == "Hello world, GDP 3,000.5元"
+    )
     assert word_tokenizer("mecab").join("") == word_tokenizer("char").join("") == ""
 
 
@@ -140,16 +161,42 @@ def test_moses_escapes_and_splits_hyphens_if_the_recipe_says_so():
 def test_the_case_of_the_first_word_is_that_of_other_places(tmp_path):
     pytest.importorskip("sacremoses")
     model = tmp_path / "model"
-    learn_truecase(["Today the US and the dog", "I see Peter and us", "Now the dog barks . The dog"], model)
+    learn_truecase(
+        ["Today the US and the dog", "I see Peter and us", "Now the dog barks . The dog"], model
+    )
     caser = Truecaser(model)
-    lines = ["The dog . Peter", '" The dog', "PETER and US", "Unknown the THE", "<b> The dog", "| The"]
-    expected = ["the dog . Peter", '" the dog', "Peter and US", "Unknown the the", "<b> The dog", "| The"]
-    assert [line.lower() for line in caser.truecase_lines(lines)] == [line.lower() for line in lines]
+    lines = [
+        "The dog . Peter",
+        '" The dog',
+        "PETER and US",
+        "Unknown the THE",
+        "<b> The dog",
+        "| The",
+    ]
+    expected = [
+        "the dog . Peter",
+        '" the dog',
+        "Peter and US",
+        "Unknown the the",
+        "<b> The dog",
+        "| The",
+    ]
+    assert [line.lower() for line in caser.truecase_lines(lines)] == [
+        line.lower() for line in lines
+    ]
     assert caser.truecase_lines(lines)[:4] == expected[:4]
-    assert caser.capitalize(["the", "dog", ".", "(", "peter"], "en") == ["The", "dog", ".", "(", "Peter"]
+    assert caser.capitalize(["the", "dog", ".", "(", "peter"], "en") == [
+        "The",
+        "dog",
+        ".",
+        "(",
+        "Peter",
+    ]
 
 
-@pytest.mark.parametrize(("language", "capitals"), [("tr", "İlk . Işık"), ("az", "İlk . Işık"), ("en", "Ilk . Işık")])
+@pytest.mark.parametrize(
+    ("language", "capitals"), [("tr", "İlk . Işık"), ("az", "İlk . Işık"), ("en", "Ilk . Işık")]
+)
 def test_the_first_letter_has_the_capital_of_its_language(tmp_path, language, capitals):
     model = tmp_path / "model"
     model.write_text("ilk (1/1)\nışık (1/1)\n", encoding="utf-8")
@@ -167,22 +214,40 @@ def test_lower_case_needs_no_tokenizer():
     ("section", "said"),
     [
         ({"text": {"tokenizer": "mosses"}}, r"text\.tokenizer: .*'moses'.*not 'mosses'"),
-        ({"text": {"tokeniser": "moses"}}, r"text has no key 'tokeniser'.*Did you mean 'tokenizer'"),
+        (
+            {"text": {"tokeniser": "moses"}},
+            r"text has no key 'tokeniser'.*Did you mean 'tokenizer'",
+        ),
         ({"text": {"escape": True}}, r"text: `escape` needs `tokenizer: moses`"),
         ({"text": {"truecase": True}}, r"text: `truecase` needs a tokenizer"),
         ({"text": {"already_cut": True}}, r"text: `already_cut` needs a tokenizer"),
-        ({"text": {"tokenizer": "char", "truecase": True, "lowercase": True}}, r"either `truecase` or `lowercase`"),
+        (
+            {"text": {"tokenizer": "char", "truecase": True, "lowercase": True}},
+            r"either `truecase` or `lowercase`",
+        ),
         ({"target_text": {"split_hyphens": True}}, r"target_text: `split_hyphens` needs"),
-        ({"evaluation": {"on": "tokens"}}, r"`evaluation.on: tokens` needs `evaluation.tokenize: none`"),
+        (
+            {"evaluation": {"on": "tokens"}},
+            r"`evaluation.on: tokens` needs `evaluation.tokenize: none`",
+        ),
     ],
 )
 def test_a_recipe_with_words_that_do_not_fit_is_refused(section, said):
     with pytest.raises(UsageError, match=said):
-        check_recipe({"name": "r", "source": "en", "target": "de", "corpus": {"folder": "x"}, **section}, where="r")
+        check_recipe(
+            {"name": "r", "source": "en", "target": "de", "corpus": {"folder": "x"}, **section},
+            where="r",
+        )
 
 
 def test_the_target_is_cut_like_the_source_unless_it_has_its_own_section():
-    given = {"name": "r", "source": "en", "target": "zh", "corpus": {"folder": "x"}, "text": {"tokenizer": "char"}}
+    given = {
+        "name": "r",
+        "source": "en",
+        "target": "zh",
+        "corpus": {"folder": "x"},
+        "text": {"tokenizer": "char"},
+    }
     assert check_recipe(given, where="r").text_of("target").tokenizer == "char"
     own = check_recipe({**given, "target_text": {"lowercase": True}}, where="r")
     assert (own.text_of("source").tokenizer, own.text_of("target").tokenizer) == ("char", "none")
@@ -191,13 +256,19 @@ def test_the_target_is_cut_like_the_source_unless_it_has_its_own_section():
 @pytest.mark.parametrize(
     ("tokenizer", "module", "said"),
     [
-        ("moses", "sacremoses", r"the tokenizer 'moses' needs sacremoses, .*pip install 'synmt\[tokenizers\]'"),
+        (
+            "moses",
+            "sacremoses",
+            r"the tokenizer 'moses' needs sacremoses, .*pip install 'synmt\[tokenizers\]'",
+        ),
         ("spacy", "spacy", r"'spacy' needs spacy and sacremoses.*pip install spacy sacremoses"),
         ("mecab", "MeCab", r"'mecab' needs mecab-python3 and ipadic"),
         ("kytea", "Mykytea", r"'kytea' needs kytea, .*synmt\[kytea\]"),
     ],
 )
-def test_a_missing_package_is_named_with_the_way_to_install_it(tokenizer, module, said, monkeypatch):
+def test_a_missing_package_is_named_with_the_way_to_install_it(
+    tokenizer, module, said, monkeypatch
+):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(SynmtError, match=re.compile(said, re.DOTALL)):
         WordTokenizer(TextRecipe(tokenizer=tokenizer), "en", ParserRecipe()).splitter.check()
@@ -221,7 +292,9 @@ def test_true_case_names_the_package_that_it_needs(monkeypatch):
 
     tokenizers._version.cache_clear()
     monkeypatch.setattr(tokenizers, "version", missing)
-    with pytest.raises(SynmtError, match=r"this recipe needs sacremoses, .*pip install 'synmt\[tokenizers\]'"):
+    with pytest.raises(
+        SynmtError, match=r"this recipe needs sacremoses, .*pip install 'synmt\[tokenizers\]'"
+    ):
         one.splitter.check()
 
 
@@ -229,7 +302,9 @@ def test_kytea_without_its_model_says_where_that_comes_from(monkeypatch):
     pytest.importorskip("Mykytea")
     monkeypatch.setenv("KYTEA_MODEL", "/nowhere/model.bin")
     one = WordTokenizer(TextRecipe(tokenizer="kytea"), "ja", ParserRecipe())
-    with pytest.raises(SynmtError, match=re.compile(r"KyTea's model cannot be read.*KYTEA_MODEL", re.DOTALL)) as raised:
+    with pytest.raises(
+        SynmtError, match=re.compile(r"KyTea's model cannot be read.*KYTEA_MODEL", re.DOTALL)
+    ) as raised:
         one.tokenize("今日は")
     assert raised.value.where == "/nowhere/model.bin"
 
@@ -244,9 +319,12 @@ def corpus(folder, lines=7):
     files = {
         split: SplitFiles(
             source=write_lines(
-                folder / f"{split}.en", [f"The cat or the dog no.{n} isn't here." for n in range(count)]
+                folder / f"{split}.en",
+                [f"The cat or the dog no.{n} isn't here." for n in range(count)],
             ),
-            target=write_lines(folder / f"{split}.de", [f"Der Hund Nr.{n} ist hier nicht." for n in range(count)]),
+            target=write_lines(
+                folder / f"{split}.de", [f"Der Hund Nr.{n} ist hier nicht." for n in range(count)]
+            ),
         )
         for split, count in (("train", lines), ("valid", 2), ("test", 2))
     }
@@ -267,18 +345,26 @@ def test_a_corpus_without_a_tokenizer_stays_the_same_files(tmp_path):
 
 def test_sides_of_different_length_are_reported_before_they_are_cut(tmp_path):
     files = corpus(tmp_path / "text").train
-    values = {"source": str(files.source), "target": str(write_lines(tmp_path / "text" / "short.de", ["Eins."]))}
+    values = {
+        "source": str(files.source),
+        "target": str(write_lines(tmp_path / "text" / "short.de", ["Eins."])),
+    }
     recipe = small_recipe(corpus={"train": values, "valid": values}, text={"tokenizer": "char"})
     with pytest.raises(SynmtError, match=r"text/train\.en has 7 lines, .*text/short\.de has 1"):
         list(prepare(recipe, data=tmp_path / "data"))
     assert not (tmp_path / "data").exists()
 
 
-def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp_path, monkeypatch, reported):
+def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(
+    tmp_path, monkeypatch, reported
+):
     pytest.importorskip("sacremoses")
     monkeypatch.setattr(words_corpus, "_SHARD_LINES", 2)
     monkeypatch.setattr(words_corpus, "_processes", lambda shards: 1)
-    raw, moses = corpus(tmp_path), {"text": {"tokenizer": "moses", "truecase": True}, "target_text": {}}
+    raw, moses = (
+        corpus(tmp_path),
+        {"text": {"tokenizer": "moses", "truecase": True}, "target_text": {}},
+    )
     whole = cut(raw, tmp_path / "whole", **moses)
     assert reported[0] == ["tokenize train.en", 7, "lines", 0, 2, 2, 2, 1]
     reported.clear()
@@ -289,7 +375,10 @@ def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp
     # again: nothing is done; another text or another option is cut into other files
     assert cut(raw, tmp_path / "whole", **moses)[0] == whole[0]
     assert reported == []
-    assert cut(raw, tmp_path / "whole", text={"tokenizer": "moses"})[0].train.source != whole[0].train.source
+    assert (
+        cut(raw, tmp_path / "whole", text={"tokenizer": "moses"})[0].train.source
+        != whole[0].train.source
+    )
 
     original = words_corpus._tokenize_shard
     calls = []
@@ -333,7 +422,9 @@ def test_a_second_process_waits_for_the_words_and_does_not_cut_them_again(tmp_pa
     assert len(calls) == len(set(calls))
 
 
-def test_the_model_of_case_appears_when_it_is_complete_and_everybody_may_read_it(tmp_path, monkeypatch):
+def test_the_model_of_case_appears_when_it_is_complete_and_everybody_may_read_it(
+    tmp_path, monkeypatch
+):
     sacremoses = pytest.importorskip("sacremoses")
     learn_truecase(["the Dog barks ."], tmp_path / "made" / "model")
     (tmp_path / "usual").touch()

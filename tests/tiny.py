@@ -1,4 +1,5 @@
-"""A tiny corpus with gold trees, a recipe for it, and the command run in this process, where torch is there already."""
+"""A tiny corpus with gold trees, a recipe for it, and the command run in this process, where torch
+is there already."""
 
 from __future__ import annotations
 
@@ -21,7 +22,13 @@ from synmt.controlled import corpus as controlled
 from synmt.recipe.yaml_text import dump_yaml
 from synmt.syntax.parse import Parse
 
-MODEL = {"encoder_layers": 1, "decoder_layers": 1, "model_dim": 16, "feedforward_dim": 16, "heads": 4}
+MODEL = {
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "model_dim": 16,
+    "feedforward_dim": 16,
+    "heads": 4,
+}
 TRAINING = {
     "max_steps": 8,
     "batch_tokens": 120,
@@ -38,7 +45,8 @@ PASCAL = {"name": "pascal", "layers": [1], "heads": 2, "ignore": 0.3}
 
 
 def write_corpus(folder: Path, languages: tuple[str, str] = ("en", "de")) -> Path:
-    """Write 40 pairs of the controlled corpus as train, valid and test, with gold trees of the source.
+    """Write 40 pairs of the controlled corpus as train, valid and test, with gold trees of the
+    source.
 
     The target's trees are chains: each word hangs on the one after it.
     """
@@ -56,8 +64,12 @@ def _corpus_files(source: str, target: str) -> dict[str, str]:
         files[f"{split}.{source}"] = "".join(f"{e.source}\n" for e in examples)
         files[f"{split}.{target}"] = "".join(f"{e.target}\n" for e in examples)
         numbered = list(enumerate(examples, 1))
-        files[f"{split}.{source}.conllu"] = "".join(trees(e.parse, e.source, n) for n, e in numbered)
-        files[f"{split}.{target}.conllu"] = "".join(trees(chain_of(e.target), e.target, n) for n, e in numbered)
+        files[f"{split}.{source}.conllu"] = "".join(
+            trees(e.parse, e.source, n) for n, e in numbered
+        )
+        files[f"{split}.{target}.conllu"] = "".join(
+            trees(chain_of(e.target), e.target, n) for n, e in numbered
+        )
     return files
 
 
@@ -77,7 +89,8 @@ def write_lines(path: Path, lines: Iterable[str]) -> Path:
 
 
 def write_recipe(path: Path, folder: Path, /, **sections: object) -> Path:
-    """Write the recipe of a tiny PASCAL system that reads gold trees; `sections` replace its own."""
+    """Write the recipe of a tiny PASCAL system that reads gold trees; `sections` replace its
+    own."""
     recipe: dict[str, object] = {
         "source": "en",
         "target": "de",
@@ -94,7 +107,9 @@ def write_recipe(path: Path, folder: Path, /, **sections: object) -> Path:
     return path
 
 
-def synmt(*arguments: object, text: str | bytes = "", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+def synmt(
+    *arguments: object, text: str | bytes = "", cwd: Path | None = None
+) -> subprocess.CompletedProcess[bytes]:
     """Run the command as a person does; gives its exit code, standard output and standard error."""
     given = text.encode() if isinstance(text, str) else text
     streams = [io.TextIOWrapper(io.BytesIO(part)) for part in (given, b"", b"")]
@@ -117,7 +132,8 @@ def synmt(*arguments: object, text: str | bytes = "", cwd: Path | None = None) -
 
 
 def analyze(*arguments: object, code: int = 0, cwd: Path | None = None) -> tuple[str, str]:
-    """Run `synmt analyze`, which must end with this exit code; gives its standard output and standard error."""
+    """Run `synmt analyze`, which must end with this exit code; gives its standard output and
+    standard error."""
     done = synmt("analyze", *arguments, cwd=cwd)
     assert done.returncode == code, done.stderr.decode()
     return done.stdout.decode(), done.stderr.decode()
@@ -131,7 +147,8 @@ def succeed(*arguments: object, **options: Any) -> subprocess.CompletedProcess[b
 
 
 def fail(code: int, *arguments: object, **options: Any) -> str:
-    """Run the command, which must end with this exit code, a message for a person and no output; gives the message."""
+    """Run the command, which must end with this exit code, a message for a person and no output;
+    gives the message."""
     done = synmt(*arguments, **options)
     assert (done.returncode, done.stdout) == (code, b""), done.stderr
     assert b"Traceback" not in done.stderr
@@ -148,7 +165,9 @@ def lines_of(done: subprocess.CompletedProcess[bytes]) -> list[str]:
 def snapshot(folder: Path) -> dict[str, bytes]:
     """Read every file of a folder, but not what is remembered of parsers in a cache."""
     files = (
-        path for path in sorted(folder.rglob("*")) if path.is_file() and path.parent.parts[-2:] != ("cache", "parsers")
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.parent.parts[-2:] != ("cache", "parsers")
     )
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 

@@ -1,1 +1,2 @@
-"""Analyses of trained systems: where they differ, which trees they learn, and how they use syntax."""
+"""Analyses of trained systems: where they differ, which trees they learn, and how they use
+syntax."""

@@ -1,4 +1,5 @@
-"""Run a model over given text and capture its activations: attention weights, annotations, gates."""
+"""Run a model over given text and capture its activations: attention weights, annotations,
+gates."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class SentencePass:
     """One pair of lines in a forward pass.
 
     index: the position of the pair in the text, from 0.
-    source, target: (T, 2) character span of each piece in its line, without EOS; the span of a task tag is empty.
+    source, target: (T, 2) character span of each piece in its line, without EOS; the span of a task
+    tag is empty.
     dropped: number of pieces of both lines beyond the model's maximum length.
     """
 
@@ -71,7 +73,8 @@ def run_forward(
     *,
     what: Collection[ActivationKind] = ("attention", "gates"),
 ) -> Iterator[ForwardPass]:
-    """Run a model with teacher forcing over pairs of lines, longest first, and yield one pass for each batch.
+    """Run a model with teacher forcing over pairs of lines, longest first, and yield one pass for
+    each batch.
 
     targets: the text that the decoder is forced to produce; without it only the encoder runs.
     trees: of the sources, for a model that reads trees; without them its own parser makes them.
@@ -86,7 +89,8 @@ def run_forward(
         encoded = list(map(translator.target.encode, lines))
         longest = translator.max_pieces
         examples = [
-            replace(one.example, target=pieces.ids[:longest]) for one, pieces in zip(chosen, encoded, strict=True)
+            replace(one.example, target=pieces.ids[:longest])
+            for one, pieces in zip(chosen, encoded, strict=True)
         ]
         batch = collate(examples, translator.reading).to(translator.device)
         with capture(model, what) as captured:
@@ -94,17 +98,29 @@ def run_forward(
             if targets is not None:
                 model.decode(memory, batch.target_input, model.syntax("target", {}))
         sentences = [
-            SentencePass(one.index, one.spans, pieces.spans[:longest], one.dropped + max(0, len(pieces.ids) - longest))
+            SentencePass(
+                one.index,
+                one.spans,
+                pieces.spans[:longest],
+                one.dropped + max(0, len(pieces.ids) - longest),
+            )
             for one, pieces in zip(chosen, encoded, strict=True)
         ]
         yield ForwardPass(sentences, memory, captured)
 
 
 def run_with_progress(
-    translator: Translator, text: ParsedText, job: str, *, what: Collection[ActivationKind] = ("attention", "gates")
+    translator: Translator,
+    text: ParsedText,
+    job: str,
+    *,
+    what: Collection[ActivationKind] = ("attention", "gates"),
 ) -> Iterator[ForwardPass]:
-    """Run a model over a text as `run_forward` does, and show the progress of a job with this name."""
+    """Run a model over a text as `run_forward` does, and show the progress of a job with this
+    name."""
     with progress(job, len(text.source), "sentences") as advance:
-        for forward in run_forward(translator, text.source, text.target, text.model_trees, what=what):
+        for forward in run_forward(
+            translator, text.source, text.target, text.model_trees, what=what
+        ):
             yield forward
             advance(len(forward.sentences))

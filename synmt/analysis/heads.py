@@ -1,4 +1,5 @@
-"""Heads of a model: those of self-attention, attention to the source, and annotations of the source."""
+"""Heads of a model: those of self-attention, attention to the source, and annotations of the
+source."""
 
 from __future__ import annotations
 
@@ -21,10 +22,13 @@ class Head:
     """One attention head, the only attention of an LSTM, or annotations of the source.
 
     layer, number: counted from 1; 0 for an LSTM and for annotations.
-    variant: the variant that owns it, as recipes call it; empty for an ordinary head and for an LSTM.
-    about: what the head reads, such as the relations of its group; empty if all heads of the variant read the same.
+    variant: the variant that owns it, as recipes call it; empty for an ordinary head and for an
+        LSTM.
+    about: what the head reads, such as the relations of its group; empty if all heads of the
+        variant read the same.
     flat: whether annotations attend to any word (FA-NMT) instead of the parent in a latent tree.
-    predicts: whether a piece's weights are those of the step that predicts it, instead of the step that reads it.
+    predicts: whether a piece's weights are those of the step that predicts it, instead of the step
+        that reads it.
     """
 
     layer: int = 0
@@ -50,7 +54,8 @@ class Head:
 
     @property
     def title(self) -> str:
-        """The label for one of many heat maps: what the head reads takes the place of the variant."""
+        """The label for one of many heat maps: what the head reads takes the place of the
+        variant."""
         return f"{self.layer}.{self.number} {self.about}" if self.about else self.label
 
     @property
@@ -65,7 +70,9 @@ class Head:
         return self == Head()
 
 
-def choose_heads(model: Seq2Seq, side: Side, head: str | None = None, *, owned: bool = True) -> list[Head]:
+def choose_heads(
+    model: Seq2Seq, side: Side, head: str | None = None, *, owned: bool = True
+) -> list[Head]:
     """List the heads of self-attention by layer: head `LAYER.HEAD`, or all.
 
     owned: whether to tell heads of variants from others.
@@ -74,7 +81,9 @@ def choose_heads(model: Seq2Seq, side: Side, head: str | None = None, *, owned: 
     if not counts:
         do = "Leave out `--head` to read latent trees, or choose a run of a Transformer"
         raise UsageError("an LSTM has no attention heads", where="--head", do=do)
-    places = [(layer, number) for layer, own in enumerate(counts, 1) for number in range(1, own + 1)]
+    places = [
+        (layer, number) for layer, own in enumerate(counts, 1) for number in range(1, own + 1)
+    ]
     of_variants = (one for variant in model.variants[side] * owned for one in _heads_of(variant))
     owners = {(one.layer, one.number): one for one in of_variants}
     heads = {"{}.{}".format(*place): owners.get(place, Head(*place)) for place in places}
@@ -82,12 +91,17 @@ def choose_heads(model: Seq2Seq, side: Side, head: str | None = None, *, owned: 
         return list(heads.values())
     if head not in heads:
         ends = ", ".join(f"{layer}.1 to {layer}.{own}" for layer, own in enumerate(counts, 1))
-        raise UsageError(f"'{head}' is not a head", where="--head", allowed=f"LAYER.HEAD: {ends}; or `all`")
+        raise UsageError(
+            f"'{head}' is not a head", where="--head", allowed=f"LAYER.HEAD: {ends}; or `all`"
+        )
     return [heads[head]]
 
 
-def tree_heads(model: Seq2Seq, side: Side, head: str | None = None, *, where: str = "") -> list[Head]:
-    """List what trees are read from: the heads that the user named, or by default what has learned trees.
+def tree_heads(
+    model: Seq2Seq, side: Side, head: str | None = None, *, where: str = ""
+) -> list[Head]:
+    """List what trees are read from: the heads that the user named, or by default what has learned
+    trees.
 
     where: name of the model in error messages.
     """
@@ -96,7 +110,9 @@ def tree_heads(model: Seq2Seq, side: Side, head: str | None = None, *, where: st
     if learnt := list(_learnt(model, side)):
         return learnt
     learners = [
-        name for name in variant_names() if side in variant_class(name).sides and _learns_trees(variant_class(name))
+        name
+        for name in variant_names()
+        if side in variant_class(name).sides and _learns_trees(variant_class(name))
     ]
     raise UsageError(
         f"nothing in this model has learned trees of the {side}",

@@ -45,7 +45,8 @@ def check_name(name: str, names: Sequence[str], what: str) -> None:
 
 @contextmanager
 def log_once() -> Iterator[None]:
-    """Show a remark only once in the block, although several analyses make it; files of the log have all."""
+    """Show a remark only once in the block, although several analyses make it; files of the log
+    have all."""
     shown = set()
 
     def is_new(record: logging.LogRecord) -> bool:
@@ -54,7 +55,11 @@ def log_once() -> Iterator[None]:
         shown.add(text)
         return new
 
-    handlers = [one for one in logging.getLogger("synmt").handlers if not isinstance(one, logging.FileHandler)]
+    handlers = [
+        one
+        for one in logging.getLogger("synmt").handlers
+        if not isinstance(one, logging.FileHandler)
+    ]
     for handler in handlers:
         handler.addFilter(is_new)
     try:
@@ -81,11 +86,17 @@ def read_test(run: Path | None, test: str | None) -> Outputs:
 def log_other_tests(outputs: Outputs, test: str | None) -> None:
     """Log which test set is used and which others there are, if the user named none."""
     if outputs.other_tests and test is None:
-        _logger.info(f"test set: {outputs.test}; choose another one with --test: {', '.join(outputs.other_tests)}")
+        _logger.info(
+            f"test set: {outputs.test}; choose another one with --test: "
+            f"{', '.join(outputs.other_tests)}"
+        )
 
 
-def find_parser(recipe: Recipe, side: Side, model: str | None, *, to: Literal["parse", "tag"]) -> StanzaParser:
-    """Find the parser or tagger of one side: the model that the user named, else the recipe's or Stanza's default."""
+def find_parser(
+    recipe: Recipe, side: Side, model: str | None, *, to: Literal["parse", "tag"]
+) -> StanzaParser:
+    """Find the parser or tagger of one side: the model that the user named, else the recipe's or
+    Stanza's default."""
     from synmt.training.trees.requirements import make_analysis_parser, parser_section
 
     try:
@@ -101,21 +112,29 @@ def find_parser(recipe: Recipe, side: Side, model: str | None, *, to: Literal["p
 
 
 def file_language(source: Path | None) -> str:
-    """Read the language of a file from its name, as `name_language` does; English if the name has none."""
+    """Read the language of a file from its name, as `name_language` does; English if the name has
+    none."""
     language = name_language(source)
     if language is None:
-        _logger.info("assuming the source is English: its file name does not end in a language code such as `.de`")
+        _logger.info(
+            "assuming the source is English: its file name does not end in a language code such "
+            "as `.de`"
+        )
     return language or _DEFAULT_LANGUAGE
 
 
 def name_language(path: Path | None) -> str | None:
-    """Read the language of a file from its name, `test.de` or `test.de.gz`; None if the name has none."""
+    """Read the language of a file from its name, `test.de` or `test.de.gz`; None if the name has
+    none."""
     ending = Path(str(path).removesuffix(".gz")).suffix.removeprefix(".")
     return ending if len(ending) == 2 and ending.isalpha() and ending.islower() else None
 
 
-def parser_of(translator: Translator, recipe: Recipe, side: Side, named: str | None) -> StanzaParser:
-    """Find the parser that the user named, else the one that the run records for the side, else the recipe's."""
+def parser_of(
+    translator: Translator, recipe: Recipe, side: Side, named: str | None
+) -> StanzaParser:
+    """Find the parser that the user named, else the one that the run records for the side, else the
+    recipe's."""
     own = named is None and side == "source" and translator.parser_identity is not None
     return translator.parser if own else find_parser(recipe, side, named, to="parse")
 
@@ -129,19 +148,24 @@ def parse_texts(
     *,
     named: bool,
 ) -> ParsedText:
-    """Parse one side; the model reads these trees too where it reads any, unless another parser was named."""
+    """Parse one side; the model reads these trees too where it reads any, unless another parser was
+    named."""
     from synmt.analysis.forward_passes import ParsedText
 
     parses = parse_lines(parser, source if target is None else target)
     own = not named and side == "source" and translator.parser_identity is not None
-    return ParsedText(side, source, target, parses, parses if own and translator.reads_trees else None)
+    return ParsedText(
+        side, source, target, parses, parses if own and translator.reads_trees else None
+    )
 
 
 GIVE_TREES = "Give the trees of the test set with `--parses FILE.conllu`"
 """What to do where no parser of the source is known."""
 
 
-def check_recorded(translator: Translator, run: Path, *, do: str = "Use a run that records its parser") -> None:
+def check_recorded(
+    translator: Translator, run: Path, *, do: str = "Use a run that records its parser"
+) -> None:
     """Raise UsageError for a model that reads trees if its run does not record their parser."""
     if translator.reads_trees and translator.parser_identity is None:
         from synmt.decode.tree_provider import unknown_parser
@@ -149,7 +173,9 @@ def check_recorded(translator: Translator, run: Path, *, do: str = "Use a run th
         raise unknown_parser(where=str(run), do=do)
 
 
-def parse_lines(parser: StanzaParser, lines: Sequence[str], numbers: Sequence[int] = ()) -> list[Parse]:
+def parse_lines(
+    parser: StanzaParser, lines: Sequence[str], numbers: Sequence[int] = ()
+) -> list[Parse]:
     """Parse lines, with progress, and warn of failures; trees are cached between runs.
 
     numbers: of the lines, for warnings; by default from 1.
@@ -181,17 +207,25 @@ def parse_in_parts(
 
 def name_parser(parser: StanzaParser) -> str:
     """Name a parser for users; a model in a folder has the name of the folder."""
-    model = parser.model if parser.model in ("compact", "official") else parser.folder.resolve().name
+    model = (
+        parser.model if parser.model in ("compact", "official") else parser.folder.resolve().name
+    )
     return f"Stanza ({model}, {parser.language})"
 
 
 def as_read(control: Control) -> str:
-    """Describe how a model changes the trees that it reads, as an addition to the name of its parser."""
-    return ", as the model reads it" if control.idle else f"; the model reads {control.name} trees instead"
+    """Describe how a model changes the trees that it reads, as an addition to the name of its
+    parser."""
+    return (
+        ", as the model reads it"
+        if control.idle
+        else f"; the model reads {control.name} trees instead"
+    )
 
 
 def save_plot(path: Path, draw: Callable[[], Figure], *, grid: str = "y") -> None:
-    """Draw a figure into a file as `plots.save_figure` does, log its path, and warn of characters without a font."""
+    """Draw a figure into a file as `plots.save_figure` does, log its path, and warn of characters
+    without a font."""
     from synmt.reporting.figures import save_figure
 
     replaced = path.exists()
@@ -202,7 +236,8 @@ def save_plot(path: Path, draw: Callable[[], Figure], *, grid: str = "y") -> Non
         listed = "".join(one if one.isprintable() else f" U+{ord(one):04X}" for one in some)
         more = " …" if len(missing) > _LISTED_CHARACTERS else ""
         _logger.warning(
-            f"{path}: no installed font has {listed}{more}; install one, such as Noto Sans CJK, or write an .svg file, "
+            f"{path}: no installed font has {listed}{more}; install one, such as Noto Sans CJK, or "
+            "write an .svg file, "
             "which keeps text as text"
         )
 
@@ -220,7 +255,8 @@ def log_left_out(lines: int, measured: int, too_long: int) -> dict[str, int]:
 def scoring_options(
     outputs: Outputs, tokenize: str | None, lowercase: bool | None, metric: str = "bleu"
 ) -> MetricOptions:
-    """Choose how to score: as the user says, else as the run's recipe does; warns if the metric finds no words."""
+    """Choose how to score: as the user says, else as the run's recipe does; warns if the metric
+    finds no words."""
     from synmt.evaluation.spaces import warn_of_unspaced
 
     options = outputs.scoring.updated(tokenize=tokenize, lowercase=lowercase)

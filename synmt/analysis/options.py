@@ -1,6 +1,7 @@
 """The options of each analysis, as Python and as the command line take them.
 
-A field has the name of an option of `synmt analyze`. None stands for the default that its text names.
+A field has the name of an option of `synmt analyze`. None stands for the default that its text
+names.
 """
 
 from __future__ import annotations
@@ -17,27 +18,39 @@ from synmt.options import Option
 Side = Literal["source", "target"]
 
 RUN = Option(
-    "Run folder; default: the newest finished one in runs/. Scores by group and of words take several, and quoted "
+    "Run folder; default: the newest finished one in runs/. Scores by group and of words take "
+    "several, and quoted "
     "patterns such as 'runs/pascal-*' for the seeds of one system.",
     metavar="RUN …",
     show_default=False,
 )
 Test = Annotated[str | None, Option("Test set of the run; default: `test`, or the first by name.")]
-References = Annotated[Path | None, Option("File of references for --hypotheses or --compare.", metavar="FILE")]
-Source = Annotated[Path | None, Option("File of the source text for --hypotheses or --compare.", metavar="FILE")]
+References = Annotated[
+    Path | None, Option("File of references for --hypotheses or --compare.", metavar="FILE")
+]
+Source = Annotated[
+    Path | None, Option("File of the source text for --hypotheses or --compare.", metavar="FILE")
+]
 Metric = Annotated[str, Option("A metric of `synmt score`: bleu, chrf, ter, ribes …")]
 Tokenize = Annotated[
     str | None,
-    Option("Tokenization of BLEU: 13a, intl, zh, ja-mecab, char, none …; default: as in the run's recipe, or 13a."),
+    Option(
+        "Tokenization of BLEU: 13a, intl, zh, ja-mecab, char, none …; default: as in the run's "
+        "recipe, or 13a."
+    ),
 ]
 Lowercase = Annotated[
     bool | None,
-    Option("Whether scores ignore case; default: as in the run's recipe, or cased.", names="--lowercase/--cased"),
+    Option(
+        "Whether scores ignore case; default: as in the run's recipe, or cased.",
+        names="--lowercase/--cased",
+    ),
 ]
 Parses = Annotated[
     Path | None,
     Option(
-        "Trees of the test set for --by-depth, --by-distance, --by-relation, --attention, --words and --robustness; "
+        "Trees of the test set for --by-depth, --by-distance, --by-relation, --attention, --words "
+        "and --robustness; "
         "default: the test set is parsed.",
         metavar="FILE.conllu",
     ),
@@ -45,19 +58,22 @@ Parses = Annotated[
 Head = Annotated[
     str | None,
     Option(
-        "An attention head, counted from 1, or `all`. Default: heads that learn trees for --trees, all heads for "
+        "An attention head, counted from 1, or `all`. Default: heads that learn trees for --trees, "
+        "all heads for "
         "--attention.",
         metavar="LAYER.HEAD",
     ),
 ]
 SIDE = Option(
-    "Side of the lengths, trees, words or heads; default: source (target for --buckets ldd and --words frequency).",
+    "Side of the lengths, trees, words or heads; default: source (target for --buckets ldd and "
+    "--words frequency).",
     metavar="source|target",
 )
 Parser = Annotated[
     str | None,
     Option(
-        "Stanza model for parsing or tagging; default: that of the run or its recipe. With --robustness: a second "
+        "Stanza model for parsing or tagging; default: that of the run or its recipe. With "
+        "--robustness: a second "
         "parser to compare with.",
         metavar="auto|compact|official|FOLDER",
     ),
@@ -65,12 +81,15 @@ Parser = Annotated[
 Plot = Annotated[
     Path | None,
     Option(
-        "Write the figure to a .png, .svg or .pdf file; with --trees, the sentences of --draw (.svg), and with "
+        "Write the figure to a .png, .svg or .pdf file; with --trees, the sentences of --draw "
+        "(.svg), and with "
         "--compare, box plots of sentence scores.",
         metavar="FILE",
     ),
 ]
-Top = Annotated[int, Option("Number of sentences to show, or of n-grams of each kind.", metavar="N", minimum=1)]
+Top = Annotated[
+    int, Option("Number of sentences to show, or of n-grams of each kind.", metavar="N", minimum=1)
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,24 +111,31 @@ class RunOptions(CommonOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SystemOptions(CommonOptions):
-    """Options of an analysis of runs, or of files of translations; matches of a pattern are seeds of one system."""
+    """Options of an analysis of runs, or of files of translations; matches of a pattern are seeds
+    of one system."""
 
     hypotheses: Annotated[
         Path | Sequence[Path] | None,
-        Option("Files of translations to analyse instead of runs, or patterns.", metavar="FILE …", show_default=False),
+        Option(
+            "Files of translations to analyse instead of runs, or patterns.",
+            metavar="FILE …",
+            show_default=False,
+        ),
     ] = None
     references: References = None
     source: Source = None
     baseline: Annotated[
         Path | None,
         Option(
-            "Run or file of translations to compare with; default: the first of several systems.", metavar="RUN|FILE"
+            "Run or file of translations to compare with; default: the first of several systems.",
+            metavar="RUN|FILE",
         ),
     ] = None
     group_seeds: Annotated[
         bool,
         Option(
-            "Treat runs or files as seeds of one system if their names differ only in `-seed1`, `.seed1`, or after "
+            "Treat runs or files as seeds of one system if their names differ only in `-seed1`, "
+            "`.seed1`, or after "
             "the last dot.",
             names="--seeds",
         ),
@@ -135,31 +161,39 @@ class GroupOptions(SystemOptions):
     ] = None
     by_length: Annotated[bool, Option("Group by length.", asks=True)] = False
     by_depth: Annotated[bool, Option("Group by the depth of the tree.", asks=True)] = False
-    by_distance: Annotated[bool, Option("Group by the mean and by the longest distance to a parent.", asks=True)] = (
-        False
-    )
+    by_distance: Annotated[
+        bool, Option("Group by the mean and by the longest distance to a parent.", asks=True)
+    ] = False
     by_relation: Annotated[
         bool,
         Option(
-            "Group by the relations in the tree; useful for rare relations. --words relation counts the words of "
+            "Group by the relations in the tree; useful for rare relations. --words relation "
+            "counts the words of "
             "every relation.",
             asks=True,
         ),
     ] = False
-    by_label: Annotated[bool, Option("Group by the labels in LABELS.tsv, or in the run.", asks=True)] = False
-    label: Annotated[Sequence[str], Option("A column of the labels (repeatable); default: all columns.")] = ()
+    by_label: Annotated[
+        bool, Option("Group by the labels in LABELS.tsv, or in the run.", asks=True)
+    ] = False
+    label: Annotated[
+        Sequence[str], Option("A column of the labels (repeatable); default: all columns.")
+    ] = ()
     where: Annotated[
         Sequence[str],
         Option(
-            "Only sentences with COLUMN=VALUE, or COLUMN!=VALUE, in the labels (repeatable: all must hold).",
+            "Only sentences with COLUMN=VALUE, or COLUMN!=VALUE, in the labels (repeatable: all "
+            "must hold).",
             metavar="CONDITION",
         ),
     ] = ()
     buckets: Annotated[
         str | None,
         Option(
-            "Buckets of a paper (pascal, deps-san, ldd), or the last value of each bucket, such as 10,20,30. "
-            "Default: pascal for lengths, quarters of the data for depths and distances. ldd counts target lengths."
+            "Buckets of a paper (pascal, deps-san, ldd), or the last value of each bucket, such as "
+            "10,20,30. "
+            "Default: pascal for lengths, quarters of the data for depths and distances. ldd "
+            "counts target lengths."
         ),
     ] = None
     unit: Annotated[str, Option("Unit of length: words, pieces or characters.")] = "words"
@@ -172,7 +206,8 @@ class TreeOptions(RunOptions):
     gold: Annotated[
         Path | None,
         Option(
-            "Text and gold trees to compare with; with --side target, trees of the test set's references. "
+            "Text and gold trees to compare with; with --side target, trees of the test set's "
+            "references. "
             "Default: the test set is parsed.",
             metavar="FILE.conllu",
         ),
@@ -201,11 +236,14 @@ class AttentionOptions(RunOptions):
 
     head: Head = None
     side: Annotated[Side, SIDE] = "source"
-    sentence: Annotated[int, Option("Line of the test set for the heat maps.", metavar="N", minimum=1)] = 1
+    sentence: Annotated[
+        int, Option("Line of the test set for the heat maps.", metavar="N", minimum=1)
+    ] = 1
     what: Annotated[
         str,
         Option(
-            "Content of heat maps: attention weights, a variant's factor or bias, attention to the source, or "
+            "Content of heat maps: attention weights, a variant's factor or bias, attention to the "
+            "source, or "
             "probable parents in latent trees.",
             metavar="weights|factor|bias|cross|parents",
         ),
@@ -223,7 +261,8 @@ class CompareOptions:
     compare: Annotated[
         Sequence[Path],
         Option(
-            "Runs or files of translations, two or more: list the sentences that differ most from A, with trees and "
+            "Runs or files of translations, two or more: list the sentences that differ most from "
+            "A, with trees and "
             "alignments, and draw a box plot of sentence scores for each.",
             metavar="A B …",
             show_default=False,
@@ -251,28 +290,36 @@ class WordOptions(SystemOptions):
     words: Annotated[
         str | None,
         Option(
-            "How often is a word translated correctly, by its frequency, tag, relation, distance to the parent or "
-            "depth (separated by commas)? Precision, recall and F1 of target words; recall of source words through "
-            "alignments. Default side: target for frequencies, source for trees. source-tag, source-relation …: "
+            "How often is a word translated correctly, by its frequency, tag, relation, distance "
+            "to the parent or "
+            "depth (separated by commas)? Precision, recall and F1 of target words; recall of "
+            "source words through "
+            "alignments. Default side: target for frequencies, source for trees. source-tag, "
+            "source-relation …: "
             "target words by the trees of the source.",
             metavar="LIST|all",
             asks=True,
         ),
     ] = None
     ngrams: Annotated[
-        bool, Option("List the n-grams that one system gets right and another gets wrong.", asks=True)
+        bool,
+        Option("List the n-grams that one system gets right and another gets wrong.", asks=True),
     ] = False
     alignments: Annotated[
         Path | None,
         Option(
-            "Word alignments of source and references, as pairs 0-0 1-2 on each line. Default: mean attention of the "
+            "Word alignments of source and references, as pairs 0-0 1-2 on each line. Default: "
+            "mean attention of the "
             "runs.",
             metavar="FILE",
         ),
     ] = None
     training_text: Annotated[
         Path | None,
-        Option("Training text to count frequencies in. Default: the text that the run was trained on.", metavar="FILE"),
+        Option(
+            "Training text to count frequencies in. Default: the text that the run was trained on.",
+            metavar="FILE",
+        ),
     ] = None
     top: Top = 20
 
@@ -286,7 +333,8 @@ class RobustnessOptions(RunOptions):
     lowercase: Lowercase = None
     parses: Parses = None
     shares: Annotated[
-        str, Option("Shares of words that get a random parent, between 0 and 1, separated by commas.")
+        str,
+        Option("Shares of words that get a random parent, between 0 and 1, separated by commas."),
     ] = "0,0.1,0.25,0.5,0.75,1"
     seed: Annotated[int, Option("Seed of the random parents and random trees.", minimum=0)] = 1
 
@@ -303,16 +351,25 @@ USERS = {
 
 
 def check_use(values: Mapping[str, Any]) -> None:
-    """Raise UsageError for an option of USERS that no chosen analysis uses; `values` are those that the user gave."""
+    """Raise UsageError for an option of USERS that no chosen analysis uses; `values` are those that
+    the user gave."""
     for name, users in USERS.items():
-        if name not in values or any(user in values and _uses(user, name, values) for user in users):
+        if name not in values or any(
+            user in values and _uses(user, name, values) for user in users
+        ):
             continue
         if name == "parser" and "parses" in values:
             what = "`--parses` has the trees, and no parser is needed"
             raise UsageError(what, do="Leave out `--parser` or `--parses`")
         if name == "parser" and "attention" in values:
-            raise UsageError("`--what cross` compares nothing with trees", where="--parser", do="Leave out `--parser`")
-        add = " or ".join(f"`--{user.replace('_', '-')}{' tag' * (user == 'words')}`" for user in users)
+            raise UsageError(
+                "`--what cross` compares nothing with trees",
+                where="--parser",
+                do="Leave out `--parser`",
+            )
+        add = " or ".join(
+            f"`--{user.replace('_', '-')}{' tag' * (user == 'words')}`" for user in users
+        )
         raise UsageError(f"no chosen analysis uses --{name}", do=f"Add {add}")
 
 
@@ -321,7 +378,9 @@ def _uses(user: str, name: str, values: Mapping[str, Any]) -> bool:
     if user == "words":
         from_trees = any(kind.strip() != "frequency" for kind in values["words"].split(","))
         # a file has trees of the references only
-        return from_trees and (name != "parser" or "parses" not in values or values.get("side") == "target")
+        return from_trees and (
+            name != "parser" or "parses" not in values or values.get("side") == "target"
+        )
     if name != "parser" or user not in (*_TREE_GROUPS, "attention"):
         return True
     # attention to the source is compared with no trees

@@ -1,4 +1,5 @@
-"""The systems of an analysis: their translations of one test set, a list for each seed, and the baseline first."""
+"""The systems of an analysis: their translations of one test set, a list for each seed, and the
+baseline first."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class Translations:
 
     @property
     def main(self) -> Outputs:
-        """The translations that name text, labels and parser: a run's if there is one, and the baseline's last."""
+        """The translations that name text, labels and parser: a run's if there is one, and the
+        baseline's last."""
         seeds = self._seeds()
         return next((seed for seed in seeds if seed.run), seeds[0])
 
@@ -56,14 +58,20 @@ class Translations:
 
 
 def read_systems(options: GroupOptions | WordOptions) -> list[System]:
-    """Read the translations of the runs or files that options name, by default of the newest run."""
+    """Read the translations of the runs or files that options name, by default of the newest
+    run."""
     files, runs = as_paths(options.hypotheses), as_paths(options.run)
     if files and (runs or options.test):
-        raise UsageError("`--hypotheses` cannot be combined with a run or its test set", do="Give only one of them")
+        raise UsageError(
+            "`--hypotheses` cannot be combined with a run or its test set",
+            do="Give only one of them",
+        )
     if files and options.references is None:
         raise UsageError("translations need their references", do="Give them as `--references`")
     if not files and (options.references or options.source):
-        raise UsageError("references and source belong to translations", do="Give them as `--hypotheses`")
+        raise UsageError(
+            "references and source belong to translations", do="Give them as `--hypotheses`"
+        )
     return read_translations(
         files or runs or [find_run(None).folder],
         baseline=options.baseline,
@@ -84,11 +92,13 @@ def read_translations(
     group_seeds: bool = False,
     apart: bool = False,
 ) -> list[System]:
-    """Read the translations of one test set by several systems; the baseline, if it is given, becomes the first.
+    """Read the translations of one test set by several systems; the baseline, if it is given,
+    becomes the first.
 
-    paths: run folders, files of translations, and patterns of these, whose matches are seeds of one system.
-    baseline: another path or pattern, or the name of one of the systems, such as `plain` for runs/plain-seed1; a seed
-        of a system stands for the system.
+    paths: run folders, files of translations, and patterns of these, whose matches are seeds of one
+        system.
+    baseline: another path or pattern, or the name of one of the systems, such as `plain` for
+        runs/plain-seed1; a seed of a system stands for the system.
     test: the test set of the runs; None for `test`, else the first run's first by name.
     references, source: of files, if no path is a run.
     group_seeds, apart: which paths are one system, see `group_paths`.
@@ -137,14 +147,22 @@ def _find_baseline(groups: Sequence[_Group], baseline: Path, *, group_seeds: boo
     """Find the baseline among the systems by its name or a seed, or as one more system."""
     # a run may have the name of its system, `plain` next to `plain-seed2`
     wanted = str(baseline)
-    found = [one for one in groups if wanted == one[0] or (wanted == Path(one[0]).name and not baseline.exists())]
-    found = found or [one for one in groups if baseline.resolve() in (path.resolve() for path in one[1])]
+    found = [
+        one
+        for one in groups
+        if wanted == one[0] or (wanted == Path(one[0]).name and not baseline.exists())
+    ]
+    found = found or [
+        one for one in groups if baseline.resolve() in (path.resolve() for path in one[1])
+    ]
     if not found:
         check_existence([baseline])
         found = group_paths([baseline], group_seeds=group_seeds)
     if len(found) > 1:
         names = ", ".join(printable(name) for name, _ in found)
-        raise UsageError(f"the baseline is one system, not {len(found)} ({names})", where="--baseline")
+        raise UsageError(
+            f"the baseline is one system, not {len(found)} ({names})", where="--baseline"
+        )
     [first] = [one for one in groups if _same_runs(one[1], found[0][1])] or found
     if list(groups) == [first]:
         _logger.warning("%s is its own baseline, so nothing is compared", printable(first[0]))

@@ -30,7 +30,14 @@ from synmt.cli.translate import translate
 from synmt.errors import UsageError, did_you_mean
 from synmt.reporting.progress import show_progress_with
 
-_VALUES = {"int": "N", "int range": "N", "float": "X", "float range": "X", "str": "TEXT", "list[str]": "TEXT"}
+_VALUES = {
+    "int": "N",
+    "int range": "N",
+    "float": "X",
+    "float range": "X",
+    "str": "TEXT",
+    "list[str]": "TEXT",
+}
 
 
 _WIDEST_VALUE = 20
@@ -64,10 +71,12 @@ class Group(_PlainHelp, TyperGroup):
 
 
 class StrictCommand(_PlainHelp, TyperCommand):
-    """A command with options of several values, `--run A B C`. Options without their value or repeated are refused."""
+    """A command with options of several values, `--run A B C`. Options without their value or
+    repeated are refused."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; raise a UsageError for the first option that lacks its value or is repeated."""
+        """Parse the arguments; raise a UsageError for the first option that lacks its value or is
+        repeated."""
         if ctx.resilient_parsing:  # a shell completes a line that is not finished
             return super().parse_args(ctx, self._repeat_names(args))
         self._refuse_names_as_values(ctx, args)
@@ -75,20 +84,29 @@ class StrictCommand(_PlainHelp, TyperCommand):
         *_, parameters = self.make_parser(ctx).parse_args(args=list(args))
         for parameter, times in Counter(parameters).items():
             if times > 1 and parameter.param_type_name == "option" and not parameter.multiple:
-                raise UsageError(f"{spelling(parameter)} is given more than once", do="Give it once")
+                raise UsageError(
+                    f"{spelling(parameter)} is given more than once", do="Give it once"
+                )
         return super().parse_args(ctx, args)
 
     def _refuse_names_as_values(self, ctx: Any, args: Sequence[str]) -> None:
-        options: list[Any] = [one for one in self.get_params(ctx) if one.param_type_name == "option"]
+        options: list[Any] = [
+            one for one in self.get_params(ctx) if one.param_type_name == "option"
+        ]
         names = {name for one in options for name in (*one.opts, *one.secondary_opts)}
-        with_value = {name for one in options if not (one.is_flag or one.count) for name in one.opts}
+        with_value = {
+            name for one in options if not (one.is_flag or one.count) for name in one.opts
+        }
         for name, following in pairwise(takewhile(lambda one: one != "--", args)):
             following = following.partition("=")[0]
             if name in with_value and following in names:
-                raise UsageError(f"{name} has no value", do=f"Write one between {name} and {following}")
+                raise UsageError(
+                    f"{name} has no value", do=f"Write one between {name} and {following}"
+                )
 
     def _repeat_names(self, args: Sequence[str]) -> list[str]:
-        """Write `--run A B` as `--run A --run B`, for the options whose values end in `…` on the help page."""
+        """Write `--run A B` as `--run A --run B`, for the options whose values end in `…` on the
+        help page."""
         several = {
             name: str(one.metavar)
             for one in self.params
@@ -112,7 +130,8 @@ class StrictCommand(_PlainHelp, TyperCommand):
 
 
 def _continues(argument: str, metavar: str) -> bool:
-    """Return whether an argument is one more value of the option before it, and not the argument of the command."""
+    """Return whether an argument is one more value of the option before it, and not the argument of
+    the command."""
     is_file = argument == "-" or (os.path.exists(argument) and not os.path.isdir(argument))
     # labels end in .tsv
     return not argument.endswith(".tsv") and not (is_file and metavar == "RUN …")
@@ -143,25 +162,33 @@ def _show_page(name: str | None) -> None:
     from synmt.recipe.catalogue import shipped_folder
 
     folder = shipped_folder("docs")
-    pages = {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob("*.md"))}
+    pages = {
+        path.relative_to(folder).with_suffix("").as_posix(): path
+        for path in sorted(folder.rglob("*.md"))
+    }
     wanted = name.removeprefix("docs/").removesuffix(".md")
     path = pages.get(wanted) or pages.get(f"systems/{wanted}")
     if name and not path:
         raise UsageError(
-            f"there is no page '{name}'", where="--docs", do=did_you_mean(wanted, pages) or "`synmt --docs` lists all"
+            f"there is no page '{name}'",
+            where="--docs",
+            do=did_you_mean(wanted, pages) or "`synmt --docs` lists all",
         )
     if path:
         print(path.read_text(encoding="utf-8"), end="")
     else:
         for page in sorted(pages, key=lambda page: ("/" in page, page)):
-            print(f"{page:32}{pages[page].read_text(encoding='utf-8').partition(chr(10))[0].lstrip('# ')}")
+            print(
+                f"{page:32}{pages[page].read_text(encoding='utf-8').partition(chr(10))[0].lstrip('# ')}"
+            )
     raise typer.Exit
 
 
 @app.callback(epilog="Example: [bold]synmt train quickstart[/]")
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
     docs: Annotated[
         str | None,
@@ -173,12 +200,17 @@ def options(
             help="Show a page of the documentation; without PAGE, list all.",
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only warnings and errors.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show only warnings and errors.")
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show more details.")] = False,
     log_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Add every message, with its time, to this file.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Add every message, with its time, to this file."),
     ] = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the Python traceback of an error.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the Python traceback of an error.")
+    ] = False,
 ) -> None:
     """Neural machine translation that uses syntax: raw text in, translations and scores out."""
     console.configure(quiet=quiet, verbose=verbose, debug=debug, log_file=log_file)

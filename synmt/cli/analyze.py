@@ -1,4 +1,5 @@
-"""`synmt analyze`: runs or translations -> where one system beats another, its trees, and how it uses syntax."""
+"""`synmt analyze`: runs or translations -> where one system beats another, its trees, and how it
+uses syntax."""
 
 from __future__ import annotations
 
@@ -55,7 +56,11 @@ class _Question:
     @cached_property
     def options(self) -> dict[str, Declared]:
         """The options that belong to the question, by their parameters."""
-        flags = [Declared(self.name, bool, Option(self.ask, asks=True), default=False)] if self.ask else []
+        flags = (
+            [Declared(self.name, bool, Option(self.ask, asks=True), default=False)]
+            if self.ask
+            else []
+        )
         return {one.name: one for one in [*flags, *declared(self.record)]}
 
     @property
@@ -68,8 +73,11 @@ class _Question:
         return " or ".join(map(_flag, self.flags))
 
     def read(self, values: Mapping[str, Any]) -> Any:
-        """Make the record of options from the values of parameters; those that were not typed have its defaults."""
-        chosen = {field.name: values[field.name] for field in fields(self.record) if field.name in values}
+        """Make the record of options from the values of parameters; those that were not typed have
+        its defaults."""
+        chosen = {
+            field.name: values[field.name] for field in fields(self.record) if field.name in values
+        }
         if "run" in chosen and not self.several:
             [chosen["run"], *others] = chosen["run"]
             if others:
@@ -103,7 +111,8 @@ _QUESTIONS = (
         "attention",
         AttentionOptions,
         _WEIGHTS,
-        "Show what each head attends to: entropy, how often the strongest weight is on the parent, heat maps.",
+        "Show what each head attends to: entropy, how often the strongest weight is on the parent, "
+        "heat maps.",
     ),
     _Question("compare", CompareOptions, "Systems, sentence by sentence"),
     _Question("words", WordOptions, "Words", several=True),
@@ -111,7 +120,8 @@ _QUESTIONS = (
         "robustness",
         RobustnessOptions,
         "Robustness",
-        "Translate the test set again with rewired, random, flat and other trees (--parser: another parser's).",
+        "Translate the test set again with rewired, random, flat and other trees (--parser: "
+        "another parser's).",
     ),
 )
 
@@ -130,23 +140,28 @@ def _parameters() -> list[Parameter]:
 class _PageOptions:
     page: Annotated[
         Path | None,
-        Option("Write all analyses to one self-contained page.", names="--html", metavar="FILE.html"),
+        Option(
+            "Write all analyses to one self-contained page.", names="--html", metavar="FILE.html"
+        ),
     ] = None
 
 
 @partial(command, own=_parameters())
 def analyze(values: dict[str, Any], page: _PageOptions, tables: TableOptions, typed: Typed) -> None:
-    """Show where a system gains, which trees it has learned, what its heads attend to, which words use syntax.
+    """Show where a system gains, which trees it has learned, what its heads attend to, which words
+    use syntax.
 
     One command can make several analyses; --html writes all of them to one page.
 
     Example: [bold]synmt analyze --by-length --baseline runs/multi30k-tiny --plot length.png[/]
 
-    Example: [bold]synmt analyze --by-length --run runs/plain runs/pascal runs/lisa --format latex[/]
+    Example: [bold]synmt analyze --by-length --run runs/plain runs/pascal runs/lisa --format
+        latex[/]
 
     Example: [bold]synmt analyze --by-depth --attention --robustness --html report.html[/]
 
-    Example: [bold]synmt analyze --compare runs/multi30k-tiny runs/multi30k-pascal --html compare.html[/]
+    Example: [bold]synmt analyze --compare runs/multi30k-tiny runs/multi30k-pascal --html
+        compare.html[/]
     """
     spellings = {"run": "--run", **typed}
     chosen = {name: value for name, value in values.items() if name in typed}
@@ -157,7 +172,8 @@ def analyze(values: dict[str, Any], page: _PageOptions, tables: TableOptions, ty
 
 
 _FEW = 3
-"""Questions that the error for an option names; an option of more of them says little about what was meant."""
+"""Questions that the error for an option names; an option of more of them says little about what
+was meant."""
 
 
 def _choose_questions(typed: Collection[str], spellings: Mapping[str, str]) -> list[_Question]:
@@ -178,12 +194,16 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _check_input(questions: Sequence[_Question], typed: Mapping[str, Any], spellings: Mapping[str, str]) -> None:
+def _check_input(
+    questions: Sequence[_Question], typed: Mapping[str, Any], spellings: Mapping[str, str]
+) -> None:
     """Refuse standard input that is read twice."""
     names = piped(typed)
     if len(names) > 1:
         both = " and ".join(dict.fromkeys(spellings[name] for name in names))
-        raise UsageError("standard input can be read only once", where=both, do="Give files for the others")
+        raise UsageError(
+            "standard input can be read only once", where=both, do="Give files for the others"
+        )
     readers = [one for one in questions if names and names[0] in one.options]
     if len(readers) > 1:
         flags = listed(next(_flag(name) for name in one.flags if name in typed) for one in readers)
@@ -193,17 +213,24 @@ def _check_input(questions: Sequence[_Question], typed: Mapping[str, Any], spell
 
 def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path | None) -> None:
     if plot and sum(one.name != "compare" for one in questions) > 1:
-        raise UsageError("several analyses would draw into one file", where=str(plot), do="Make one at a time")
+        raise UsageError(
+            "several analyses would draw into one file", where=str(plot), do="Make one at a time"
+        )
     if page:
         from synmt.reporting.figures import has_matplotlib
         from synmt.reporting.page import check_page
 
         check_page(page)
         if any(one.figures for one in questions) and not has_matplotlib():
-            console.warn("the page has no figures: `pip install 'synmt[plot]'` installs matplotlib, which draws them")
+            console.warn(
+                "the page has no figures: `pip install 'synmt[plot]'` installs matplotlib, which "
+                "draws them"
+            )
 
 
-def _answer(typed: dict[str, Any], spellings: Mapping[str, str], page: Path | None) -> dict[str, Report]:
+def _answer(
+    typed: dict[str, Any], spellings: Mapping[str, str], page: Path | None
+) -> dict[str, Report]:
     """Answer all questions about the same run: the one that the user named, or the newest."""
     questions = _choose_questions(typed, spellings)
     check_use(typed)
@@ -225,7 +252,10 @@ def _answer(typed: dict[str, Any], spellings: Mapping[str, str], page: Path | No
             values.pop("plot", None)
         chosen.append((one, one.read(values)))
     with log_once():
-        return {next(filter(typed.__contains__, one.flags)): one.answer(options) for one, options in chosen}
+        return {
+            next(filter(typed.__contains__, one.flags)): one.answer(options)
+            for one, options in chosen
+        }
 
 
 def _show(kind: FormatName, reports: Mapping[str, Report], page: Path | None) -> None:

@@ -1,4 +1,5 @@
-"""What every command shares: its arguments, how it starts and ends: exit codes, Ctrl-C, closed pipes, errors."""
+"""What every command shares: its arguments, how it starts and ends: exit codes, Ctrl-C, closed
+pipes, errors."""
 
 from __future__ import annotations
 
@@ -38,17 +39,27 @@ _PIPE_CLOSED = 128 + 13  # SIGPIPE, which Windows lacks
 
 
 def complete_recipe(incomplete: str) -> list[str]:
-    """List what a shell may complete: files in YAML, then the names of shipped recipes, also without their folder."""
+    """List what a shell may complete: files in YAML, then the names of shipped recipes, also
+    without their folder."""
     from synmt.recipe.catalogue import shipped_recipes
 
-    files = sorted(path for ending in ("yaml", "yml") for path in glob(f"{escape(incomplete)}*.{ending}"))
-    names = (name if name.startswith(incomplete) else name.rpartition("/")[2] for name in shipped_recipes())
+    files = sorted(
+        path for ending in ("yaml", "yml") for path in glob(f"{escape(incomplete)}*.{ending}")
+    )
+    names = (
+        name if name.startswith(incomplete) else name.rpartition("/")[2]
+        for name in shipped_recipes()
+    )
     return [*files, *(name for name in names if name.startswith(incomplete))]
 
 
-WHICH_RECIPE = "A file, or the name of a shipped recipe, such as nc11-pascal. All keys: synmt train --keys."
+WHICH_RECIPE = (
+    "A file, or the name of a shipped recipe, such as nc11-pascal. All keys: synmt train --keys."
+)
 Data = Annotated[Path, Option("Folder of trees and prepared corpora.", metavar="FOLDER")]
-DryRun = Annotated[bool, Option("List the steps and stop: which are done, and the size or time of the rest.")]
+DryRun = Annotated[
+    bool, Option("List the steps and stop: which are done, and the size or time of the rest.")
+]
 Device = Annotated[str, Option("Device: auto, cpu, cuda, cuda:1 …, mps")]
 
 PARSERS = "auto|compact|official|FOLDER"
@@ -59,7 +70,8 @@ WEIGHTS = "final|best|last|average"
 Cluster = Annotated[
     str | None,
     Option(
-        "Let a Dask cluster do the work: tcp://HOST:PORT, a scheduler file, or slurm (`synmt --docs scale`).",
+        "Let a Dask cluster do the work: tcp://HOST:PORT, a scheduler file, or slurm (`synmt "
+        "--docs scale`).",
         metavar="ADDRESS",
         variable="SYNMT_CLUSTER",
     ),
@@ -68,7 +80,8 @@ Cluster = Annotated[
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Disable garbage collection while modules and models are loaded: nearly all of their objects stay."""
+    """Disable garbage collection while modules and models are loaded: nearly all of their objects
+    stay."""
     gc.disable()
     try:
         yield
@@ -120,7 +133,11 @@ def run(app: typer.Typer) -> None:
         sys.exit(_PIPE_CLOSED if isinstance(leaving.__context__, BrokenPipeError) else leaving.code)
     except OSError as error:
         closed = error.errno == errno.EBADF
-        where = "standard output is closed" if closed else f"{error.filename or 'output'}: {error.strerror or error}"
+        where = (
+            "standard output is closed"
+            if closed
+            else f"{error.filename or 'output'}: {error.strerror or error}"
+        )
         _leave(1, f"error: {where}.")
     except _ClickException as error:
         _explain(error)
@@ -132,7 +149,8 @@ def run(app: typer.Typer) -> None:
         sys.exit(error.exit_code)  # type: ignore[attr-defined]
     finally:
         discard_unwritten()
-        # Python would search all objects for garbage before the process ends, half a second after torch was loaded
+        # Python would search all objects for garbage before the process ends, half a second after
+        # torch was loaded
         gc.freeze()
 
 
@@ -146,7 +164,8 @@ _SHARED = {"--quiet": "", "-q": "", "--verbose": "", "-v": "", "--debug": "", "-
 
 
 def _explain(error: Any) -> None:
-    """Explain where an option of `synmt` itself is written, and in plain words what a value must be."""
+    """Explain where an option of `synmt` itself is written, and in plain words what a value must
+    be."""
     # typer reads values by pydantic
     for problem in getattr(error.__cause__, "errors", list)()[:1]:
         error.message = plain_message(problem) + given_value(problem)
@@ -159,13 +178,18 @@ def _explain(error: Any) -> None:
 
 
 def _as_override(option: str) -> str:
-    """Explain how to write a key of the recipe that was typed like an option, such as `--max-steps 100`."""
+    """Explain how to write a key of the recipe that was typed like an option, such as
+    `--max-steps 100`."""
     from synmt.recipe.keys import list_keys
 
     name = option.strip("-").replace("-", "_")
     _, _, rest = " ".join(sys.argv).partition(option)
     value = rest.lstrip("= ").partition(" ")[0] or "VALUE"
-    forms = [f"`{key.path}={value}`" for key in list_keys() if name and f".{key.path}".endswith(f".{name}")]
+    forms = [
+        f"`{key.path}={value}`"
+        for key in list_keys()
+        if name and f".{key.path}".endswith(f".{name}")
+    ]
     return f". Values of a recipe are written without dashes: {' or '.join(forms)}" if forms else ""
 
 
@@ -178,7 +202,8 @@ class _PipeClosed(Exception):
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, but not during an import: `try: import …` would swallow it or leave a broken module."""
+    """Raise KeyboardInterrupt, but not during an import: `try: import …` would swallow it or leave
+    a broken module."""
     if not _imports(frame):
         raise KeyboardInterrupt
     # not a threading.Timer: it needs a lock that the interrupted code may hold
@@ -187,7 +212,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _send_later(number: int) -> None:
     time.sleep(0.01)
-    # on Windows, `os.kill` ends the process; elsewhere, only a signal from outside wakes up a thread that waits
+    # on Windows, `os.kill` ends the process; elsewhere, only a signal from outside wakes up a
+    # thread that waits
     if os.name == "nt":
         signal.raise_signal(number)
     else:

@@ -31,7 +31,8 @@ class _Settings:
 
 _settings = _Settings()
 _logger = logging.getLogger("synmt")
-"""The parent of all loggers of the library. `configure` adds the handlers that show their messages to users."""
+"""The parent of all loggers of the library. `configure` adds the handlers that show their messages
+to users."""
 
 
 class _Visible(logging.Formatter):
@@ -40,16 +41,23 @@ class _Visible(logging.Formatter):
 
 
 class _StderrHandler(logging.Handler):
-    """Write messages of the library to stderr: remarks as they are, warnings with `warning:` before them."""
+    """Write messages of the library to stderr: remarks as they are, warnings with `warning:` before
+    them."""
 
     def emit(self, record: logging.LogRecord) -> None:
         text = self.format(record)
         # errors are printed without it, as some occur before any handler is there
         if record.levelno < logging.ERROR and not hasattr(record, "printed"):
-            print(f"warning: {text}" if record.levelno >= logging.WARNING else text, file=sys.stderr, flush=True)
+            print(
+                f"warning: {text}" if record.levelno >= logging.WARNING else text,
+                file=sys.stderr,
+                flush=True,
+            )
 
 
-def configure(*, quiet: bool = False, verbose: bool = False, debug: bool = False, log_file: Path | None = None) -> None:
+def configure(
+    *, quiet: bool = False, verbose: bool = False, debug: bool = False, log_file: Path | None = None
+) -> None:
     """Apply the options that come before the subcommand.
 
     quiet: only warnings and errors; verbose: details too.
@@ -165,10 +173,19 @@ def progress(what: str, total: float | None, unit: str, *, every: float = 5.0) -
 @contextmanager
 def _bar(what: str, total: float | None, unit: str) -> Iterator[Advance]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     # texts are shown as they are, and not read as markup
-    name, *each = (TextColumn(text, markup=False) for text in ("{task.description}", unit, "{task.fields[rate]}"))
+    name, *each = (
+        TextColumn(text, markup=False)
+        for text in ("{task.description}", unit, "{task.fields[rate]}")
+    )
     columns = [name, BarColumn(), MofNCompleteColumn(), *each, TimeRemainingColumn()]
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(visible(what), total=total, rate="")

@@ -18,7 +18,8 @@ from synmt.options import Option, Range
 from synmt.parallel.threads import use_threads
 
 Typed = Mapping[str, str]
-"""The spelling of each option that the user typed, such as `--metrics/--metric`, by its parameter."""
+"""The spelling of each option that the user typed, such as `--metrics/--metric`, by its
+parameter."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,9 @@ class Declared:
         option = self.option
         # a flag has no opposite, unless its names say so
         flag = f"--{self.name.replace('_', '-')}" if self.kind is bool else ""
-        make, names = (typer.Argument, "") if option.is_argument else (typer.Option, option.names or flag)
+        make, names = (
+            (typer.Argument, "") if option.is_argument else (typer.Option, option.names or flag)
+        )
         info = make(
             *names.split(),
             help=option.help,
@@ -48,7 +51,9 @@ class Declared:
             show_default=option.show_default,
         )
         kind = Annotated[_as_typed(self.kind, checked=option.metavar is None), info]
-        return inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY, default=self.default, annotation=kind)
+        return inspect.Parameter(
+            self.name, inspect.Parameter.KEYWORD_ONLY, default=self.default, annotation=kind
+        )
 
 
 @cache
@@ -73,7 +78,8 @@ def declared(record: type) -> tuple[Declared, ...]:
 
 
 def _as_typed(kind: Any, *, checked: bool) -> Any:
-    """Return the type of a field as typer reads it: several values are a list, and typer may check names."""
+    """Return the type of a field as typer reads it: several values are a list, and typer may check
+    names."""
     for part in get_args(kind) if get_origin(kind) in (Union, UnionType) else [kind]:
         if get_origin(part) is Sequence:
             return list[get_args(part)] | None
@@ -88,13 +94,18 @@ class TableOptions:
 
     kind: Annotated[
         Literal["text", "json", "tsv", "latex", "markdown"],
-        Option("Format of the tables. latex needs the package booktabs; tsv has notes on stderr.", names="--format"),
+        Option(
+            "Format of the tables. latex needs the package booktabs; tsv has notes on stderr.",
+            names="--format",
+        ),
     ] = "text"
     as_json: Annotated[bool, Option("Print JSON, as --format json does.", names="--json")] = False
 
     def __post_init__(self) -> None:
         if self.as_json and self.kind not in ("text", "json"):
-            raise UsageError(f"--json and --format {self.kind} are two formats", do="Give one of them")
+            raise UsageError(
+                f"--json and --format {self.kind} are two formats", do="Give one of them"
+            )
 
     @property
     def format(self) -> Literal["text", "json", "tsv", "latex", "markdown"]:
@@ -107,7 +118,8 @@ class _ComputingOptions:
     threads: Annotated[
         int | None,
         Option(
-            "Number of CPU threads. Default: $SYNMT_THREADS, else all cores that the process may use.",
+            "Number of CPU threads. Default: $SYNMT_THREADS, else all cores that the process "
+            "may use.",
             metavar="N",
             minimum=1,
             show_default=False,
@@ -122,28 +134,38 @@ class _RunOptions(_ComputingOptions):
     allow_code: Annotated[
         bool,
         Option(
-            "Allow the code of modules that a recipe or run names, until it changes (synmt --docs security).",
+            "Allow the code of modules that a recipe or run names, until it changes (synmt --docs "
+            "security).",
             variable=ALLOW,
             show_default=False,
         ),
     ] = False
     verify: Annotated[
-        bool, Option("Compare large files of runs and prepared corpora with their checksums, and not only small ones.")
+        bool,
+        Option(
+            "Compare large files of runs and prepared corpora with their checksums, and not only "
+            "small ones."
+        ),
     ] = False
 
 
 def command(
     function: Callable[..., None], own: Sequence[inspect.Parameter] = (), *, reads_runs: bool = True
 ) -> Callable[..., None]:
-    """Make a command of a function that takes records of options, and perhaps what the user has `typed`.
+    """Make a command of a function that takes records of options, and perhaps what the user has
+    `typed`.
 
     own: parameters before those of the records; the function gets their `values`.
     reads_runs: whether it reads runs or recipes, and not only text.
     """
     kinds = get_type_hints(function)
-    records = {name: kind for name, kind in kinds.items() if isinstance(kind, type) and is_dataclass(kind)}
+    records = {
+        name: kind for name, kind in kinds.items() if isinstance(kind, type) and is_dataclass(kind)
+    }
     shared = _RunOptions if reads_runs else _ComputingOptions
-    options = [one.parameter() for record in [*records.values(), shared] for one in declared(record)]
+    options = [
+        one.parameter() for record in [*records.values(), shared] for one in declared(record)
+    ]
 
     def run(context: typer.Context, **values: Any) -> None:
         # before the command loads torch
@@ -155,7 +177,9 @@ def command(
             for name, record in records.items():
                 # what was not typed, and has no default, has that of the record
                 chosen = {one.name: values[one.name] for one in declared(record)}
-                made[name] = record(**{one: value for one, value in chosen.items() if value is not None})
+                made[name] = record(
+                    **{one: value for one, value in chosen.items() if value is not None}
+                )
             function(**{name: made[name] for name in kinds if name != "return"})
 
     context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
@@ -174,12 +198,14 @@ def typed_options(context: typer.Context) -> Typed:
     return {
         name: spelling(parameter)
         for parameter in context.command.params
-        if (origin := context.get_parameter_source(name := str(parameter.name))) and origin.name == "COMMANDLINE"
+        if (origin := context.get_parameter_source(name := str(parameter.name)))
+        and origin.name == "COMMANDLINE"
     }
 
 
 def spelling(parameter: Any) -> str:
-    """Join the long forms of an option, such as `--metrics/--metric`; an argument has its name on the help page."""
+    """Join the long forms of an option, such as `--metrics/--metric`; an argument has its name on
+    the help page."""
     forms = [form for form in parameter.opts + parameter.secondary_opts if form.startswith("--")]
     return "/".join(forms) or parameter.metavar
 

@@ -28,21 +28,29 @@ class ParseArguments:
 
     source: Annotated[
         str,
-        Option("Text with one sentence per line, may be .gz; - is standard input.", metavar="INPUT", is_argument=True),
+        Option(
+            "Text with one sentence per line, may be .gz; - is standard input.",
+            metavar="INPUT",
+            is_argument=True,
+        ),
     ] = "-"
     output: Annotated[
         Path | None,
         Option(
-            "CoNLL-U file, gzipped if it ends in .gz; -: standard output. Default: standard output.",
+            "CoNLL-U file, gzipped if it ends in .gz; -: standard output. Default: standard "
+            "output.",
             names="--output -o",
             metavar="FILE",
         ),
     ] = None
-    language: Annotated[str, Option("Language code of the text, as Stanza uses it.", names="--lang")] = "en"
+    language: Annotated[
+        str, Option("Language code of the text, as Stanza uses it.", names="--lang")
+    ] = "en"
     model: Annotated[
         str,
         Option(
-            "compact: ships with synmt, English only. official: Stanza's, downloaded once. auto: compact where there "
+            "compact: ships with synmt, English only. official: Stanza's, downloaded once. auto: "
+            "compact where there "
             "is one, else official. Or a folder with resources.json.",
             names="--parser --model",
             metavar=PARSERS,
@@ -53,24 +61,34 @@ class ParseArguments:
     download: Annotated[bool, Option(is_hidden=True)] = False
     arcs: Annotated[
         bool,
-        Option("Also write the probabilities of all arcs of each word, as Arcs= in MISC. The trees are the same."),
+        Option(
+            "Also write the probabilities of all arcs of each word, as Arcs= in MISC. The trees "
+            "are the same."
+        ),
     ] = False
     features: Annotated[
         bool,
-        Option("Also write lemmas, fine tags and morphology (LEMMA, XPOS, FEATS), as far as the model gives them."),
+        Option(
+            "Also write lemmas, fine tags and morphology (LEMMA, XPOS, FEATS), as far as the model "
+            "gives them."
+        ),
     ] = False
-    pretokenized: Annotated[bool, Option("The lines are words separated by spaces; each is one word of the tree.")] = (
-        False
-    )
+    pretokenized: Annotated[
+        bool, Option("The lines are words separated by spaces; each is one word of the tree.")
+    ] = False
     device: Device = "auto"
     batch_words: Annotated[int, Option("Words in a batch.", minimum=1)] = 640
     workers: Annotated[
         int | None,
         Option("Processes; only with -o.", minimum=1, show_default="one per core, or one on a GPU"),
     ] = None
-    shard_lines: Annotated[int | None, Option("Lines in a shard; only with -o.", minimum=1, show_default="2000")] = None
+    shard_lines: Annotated[
+        int | None, Option("Lines in a shard; only with -o.", minimum=1, show_default="2000")
+    ] = None
     cluster: Cluster = None
-    overwrite: Annotated[bool, Option("Replace a file made from another text or by another parser.")] = False
+    overwrite: Annotated[
+        bool, Option("Replace a file made from another text or by another parser.")
+    ] = False
 
     @property
     def file(self) -> Path | None:
@@ -87,7 +105,8 @@ class ParseArguments:
 def parse(options: ParseArguments) -> None:
     """Parse raw text: one dependency tree for each line, in CoNLL-U.
 
-    With -o, the text is parsed in shards: after an interruption, the same command continues with the next shard.
+    With -o, the text is parsed in shards: after an interruption, the same command continues with
+    the next shard.
 
     A model that is missing is downloaded; SYNMT_OFFLINE=1 forbids that.
 
@@ -117,17 +136,24 @@ def parse(options: ParseArguments) -> None:
         return
     workers, lines, overwrite = options.workers, options.shard_lines, options.overwrite
     steps = parse_file(
-        options.source, options.file, parser, workers=workers, shard_lines=lines or 2000, overwrite=overwrite
+        options.source,
+        options.file,
+        parser,
+        workers=workers,
+        shard_lines=lines or 2000,
+        overwrite=overwrite,
     )
     with using_cluster(options.cluster):
         _to_file(options.source, options.file, steps, options.language)
 
 
 def _check(options: ParseArguments) -> None:
-    """Raise UsageError for options that do not fit together and an unknown device; name a cluster that is not used."""
+    """Raise UsageError for options that do not fit together and an unknown device; name a cluster
+    that is not used."""
     if options.cluster and options.workers:
         raise UsageError(
-            "--workers counts processes of this machine; a cluster has its own", do="Leave out one of them"
+            "--workers counts processes of this machine; a cluster has its own",
+            do="Leave out one of them",
         )
     if options.device not in ("auto", "cpu") and not options.cluster:
         from synmt.model.device import choose_device
@@ -135,12 +161,15 @@ def _check(options: ParseArguments) -> None:
         choose_device(options.device)
     if options.file is not None:
         return
-    if given := [name for name in ("workers", "shard_lines", "overwrite") if getattr(options, name)]:
+    if given := [
+        name for name in ("workers", "shard_lines", "overwrite") if getattr(options, name)
+    ]:
         names = " and ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UsageError(f"{names}: only with a file to write", do="Add `-o FILE`")
     if options.cluster:
         console.remark(
-            "the cluster parses only if it writes a file; this process parses what goes to standard output or a pipe"
+            "the cluster parses only if it writes a file; this process parses what goes to "
+            "standard output or a pipe"
         )
 
 
@@ -150,12 +179,16 @@ def _to_stream(source: str, output: Path | None, parser: StanzaParser) -> None:
     from synmt.parsing.bulk import parse_stream
 
     with open_binary(source) as stream, write_output(output) as out:
-        for blocks in parse_stream(stream, parser, where="standard input" if source == "-" else source):
+        for blocks in parse_stream(
+            stream, parser, where="standard input" if source == "-" else source
+        ):
             out.write(blocks)
             out.flush()
 
 
-def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, None], language: str) -> None:
+def _to_file(
+    source: str, output: Path, steps: Generator[ParseProgress, None, None], language: str
+) -> None:
     from synmt.files.language import warn_of_file
     from synmt.files.reading import known_lines
 
@@ -171,8 +204,14 @@ def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, No
                 parsed += step.words
     assert step is not None
     rate = f", {parsed / step.seconds:,.0f} words/s" if parsed else ""
-    done = "nothing to do, already parsed" if step.state == "unchanged" else f"{step.seconds:,.0f} s{rate}"
-    console.remark(f"{output}: {counted(step.lines, 'line')}, {counted(step.words, 'word')} ({done})")
+    done = (
+        "nothing to do, already parsed"
+        if step.state == "unchanged"
+        else f"{step.seconds:,.0f} s{rate}"
+    )
+    console.remark(
+        f"{output}: {counted(step.lines, 'line')}, {counted(step.words, 'word')} ({done})"
+    )
     if step.failures:
         failed = counted(step.failures, "line")
         console.warn(f"{failed} could not be parsed in one piece; see {output}.failures.jsonl")

@@ -23,22 +23,28 @@ if TYPE_CHECKING:
 class PrepareArguments:
     """What `synmt prepare` is given."""
 
-    recipe: Annotated[Path, Option(WHICH_RECIPE, metavar="RECIPE", complete=complete_recipe, is_argument=True)]
+    recipe: Annotated[
+        Path, Option(WHICH_RECIPE, metavar="RECIPE", complete=complete_recipe, is_argument=True)
+    ]
     overrides: Annotated[
-        Sequence[str], Option("Values that replace those of the recipe.", metavar="KEY=VALUE", is_argument=True)
+        Sequence[str],
+        Option("Values that replace those of the recipe.", metavar="KEY=VALUE", is_argument=True),
     ] = ()
     data: Data = Path("data")
-    trees: Annotated[bool, Option("Parse the source even if no variant of the recipe reads its trees.")] = False
+    trees: Annotated[
+        bool, Option("Parse the source even if no variant of the recipe reads its trees.")
+    ] = False
     cluster: Cluster = None
     dry_run: DryRun = False
 
 
 @command
 def prepare(options: PrepareArguments) -> None:
-    """Prepare the training data of a recipe: filter, segment into subwords, parse; print the folder.
+    """Prepare the training data of a recipe: filter, segment into subwords, parse; print the
+    folder.
 
-    Existing results are reused; after an interruption, the same command continues. `synmt train` prepares its data
-    by itself.
+    Existing results are reused; after an interruption, the same command continues. `synmt train`
+    prepares its data by itself.
 
     Example: [bold]synmt prepare quickstart[/]
     """
@@ -74,12 +80,15 @@ def show_recipes(words: Sequence[str]) -> None:
 
     entries = list_recipes(words)
     if not entries:
-        raise SynmtError(f"no shipped recipe contains {listed(words)}", do="`synmt train --list` shows all")
+        raise SynmtError(
+            f"no shipped recipe contains {listed(words)}", do="`synmt train --list` shows all"
+        )
     console.show_reports({"recipes": Report(title="", parts=[recipe_table(entries)])})
 
 
 def show_keys(words: Sequence[str]) -> None:
-    """Print the keys of a recipe and the options of variants that match all words: default, values and meaning."""
+    """Print the keys of a recipe and the options of variants that match all words: default, values
+    and meaning."""
     from synmt.recipe.keys import list_keys
 
     with loading():
@@ -87,7 +96,9 @@ def show_keys(words: Sequence[str]) -> None:
 
     found = [*list_keys(words), *list_options(words)]
     if not found:
-        raise SynmtError(f"no key of a recipe contains {listed(words)}", do="`synmt train --keys` shows all")
+        raise SynmtError(
+            f"no key of a recipe contains {listed(words)}", do="`synmt train --keys` shows all"
+        )
     print("\n".join(key.text() for key in found))
 
 
@@ -98,4 +109,6 @@ def show_corpus(prepared: Prepared) -> None:
     corpus = prepared.corpus
     title = f"{corpus.name}, {corpus.source}-{corpus.target}: {prepared.folder}"
     data = PreparedCorpus.open(prepared.folder)
-    console.show_aside(corpus_table(data, tuple(prepared.trees.values()), corpus.parts, title=title))
+    console.show_aside(
+        corpus_table(data, tuple(prepared.trees.values()), corpus.parts, title=title)
+    )

@@ -1,4 +1,5 @@
-"""`synmt score`: scores of translations with signatures and significance, or probabilities given by models."""
+"""`synmt score`: scores of translations with signatures and significance, or probabilities given by
+models."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class ScoreArguments:
     systems: Annotated[
         Sequence[Path],
         Option(
-            "One for each system: a file, `-` for standard input, a run folder, or a quoted pattern such as 'pascal.*' "
+            "One for each system: a file, `-` for standard input, a run folder, or a quoted "
+            "pattern such as 'pascal.*' "
             "that matches several seeds of one system.",
             metavar="TRANSLATIONS",
             is_argument=True,
@@ -40,7 +42,8 @@ class ScoreArguments:
     runs: Annotated[
         Sequence[Path],
         Option(
-            "Runs whose translations are scored; with --target or --contrast, their models score those texts.",
+            "Runs whose translations are scored; with --target or --contrast, their models score "
+            "those texts.",
             names="--run --model",
             metavar="RUN …",
             show_default=False,
@@ -62,18 +65,22 @@ class ScoreArguments:
             metavar="FILE",
         ),
     ] = None
-    test: Annotated[str | None, _text("The test set of the runs; default: `test`, else the first by name.")] = None
+    test: Annotated[
+        str | None, _text("The test set of the runs; default: `test`, else the first by name.")
+    ] = None
     metrics: Annotated[
         str,
         _text(
-            "Any of bleu, bleu1, bleu2, bleu3, chrf, chrf++, ter, ribes, comet, beer, separated by commas.",
+            "Any of bleu, bleu1, bleu2, bleu3, chrf, chrf++, ter, ribes, comet, beer, separated by "
+            "commas.",
             names="--metrics --metric -m",
         ),
     ] = "bleu,chrf,ter"
     on: Annotated[
         str | None,
         _text(
-            "Score the text of runs, or the words that their models wrote; default: as in the first run's "
+            "Score the text of runs, or the words that their models wrote; default: as in the "
+            "first run's "
             "recipe. Token-level scores are marked `on tokens`.",
             metavar="text|tokens",
         ),
@@ -81,18 +88,22 @@ class ScoreArguments:
     tokenize: Annotated[
         str | None,
         _text(
-            "Tokenization of BLEU: 13a, intl, zh, ja-mecab, char, none …; default: that of the first run, else 13a.",
+            "Tokenization of BLEU: 13a, intl, zh, ja-mecab, char, none …; default: that of the "
+            "first run, else 13a.",
         ),
     ] = None
     lowercase: Annotated[
         bool | None,
         _text(
-            "Ignore case in BLEU and chrF, or not; default: as in the first run's recipe, else not.",
+            "Ignore case in BLEU and chrF, or not; default: as in the first run's recipe, "
+            "else not.",
             names="--lowercase/--cased",
         ),
     ] = None
     comet_model: Annotated[str | None, _text("The model of COMET.", metavar="NAME|FILE")] = None
-    beer: Annotated[Path | None, _text("Folder of BEER; default: $BEER_HOME.", metavar="FOLDER")] = None
+    beer: Annotated[
+        Path | None, _text("Folder of BEER; default: $BEER_HOME.", metavar="FOLDER")
+    ] = None
     sentences: Annotated[
         Path | None,
         _text(
@@ -103,14 +114,16 @@ class ScoreArguments:
     cost: Annotated[
         bool,
         _text(
-            "Also show what each run costs: weights, time and memory of training, time and speed of parsing, speed of "
+            "Also show what each run costs: weights, time and memory of training, time and speed "
+            "of parsing, speed of "
             "translation, and steps to the lowest loss of the first run.",
         ),
     ] = False
     group_seeds: Annotated[
         bool,
         _test(
-            "Treat files or runs as seeds of one system if their names differ only in `-seed1`, `.seed1`, or after the "
+            "Treat files or runs as seeds of one system if their names differ only in `-seed1`, "
+            "`.seed1`, or after the "
             "last dot.",
             names="--seeds",
         ),
@@ -118,7 +131,8 @@ class ScoreArguments:
     tests: Annotated[
         str | None,
         _test(
-            "Any of bootstrap, randomization, t (paired t-test), ks (Kolmogorov-Smirnov), seeds (Welch's t-test), "
+            "Any of bootstrap, randomization, t (paired t-test), ks (Kolmogorov-Smirnov), seeds "
+            "(Welch's t-test), "
             "separated by commas.",
             show_default="bootstrap, randomization, and seeds if a system has several",
         ),
@@ -132,13 +146,18 @@ class ScoreArguments:
         ),
     ] = None
     seed: Annotated[int, _test("Seed of the resamples and permutations.", minimum=0)] = 12345
-    target: Annotated[Path | None, _model("Translations of --source to score.", metavar="FILE")] = None
+    target: Annotated[Path | None, _model("Translations of --source to score.", metavar="FILE")] = (
+        None
+    )
     contrast: Annotated[
         Sequence[str],
         _model(
-            "Pairs of a right and a wrong translation: a folder with src.XX, correct.YY, incorrect.YY, or a folder of "
-            "such folders; .tsv; .json of LingEval97 or ContraPro; or `controlled` for those of the controlled corpus. "
-            "Repeat the option for more. Log-probabilities favour the shorter text of a pair; means over the pieces do "
+            "Pairs of a right and a wrong translation: a folder with src.XX, correct.YY, "
+            "incorrect.YY, or a folder of "
+            "such folders; .tsv; .json of LingEval97 or ContraPro; or `controlled` for those of "
+            "the controlled corpus. "
+            "Repeat the option for more. Log-probabilities favour the shorter text of a pair; "
+            "means over the pieces do "
             "not. --json has each group's accuracy by both.",
             metavar="PATH|controlled",
         ),
@@ -148,8 +167,12 @@ class ScoreArguments:
         Path | None,
         _model("Trees of --source; default: the model's parser makes them.", metavar="FILE.conllu"),
     ] = None
-    parser: Annotated[str | None, _model("New location of the runs' parser, if it has moved.", metavar=PARSERS)] = None
-    batch_size: Annotated[int | None, _model("Sentences in a batch.", minimum=1, show_default="the recipe's")] = None
+    parser: Annotated[
+        str | None, _model("New location of the runs' parser, if it has moved.", metavar=PARSERS)
+    ] = None
+    batch_size: Annotated[
+        int | None, _model("Sentences in a batch.", minimum=1, show_default="the recipe's")
+    ] = None
     device: Annotated[str, _model("Device: auto, cpu, cuda, cuda:1 …, mps")] = "auto"
     cluster: Cluster = None
 
@@ -163,7 +186,8 @@ _FOR_MODELS = ("checkpoint", "parses", "parser", "batch_size", "device", "cluste
 
 @command
 def score(options: ScoreArguments, tables: TableOptions, typed: Typed) -> None:
-    """Score translations and compare each system with the first, or let models score given texts by probability.
+    """Score translations and compare each system with the first, or let models score given texts by
+    probability.
 
     Example: [bold]synmt score -r reference.de baseline.de pascal.de --metrics bleu,ribes[/]
 
@@ -171,9 +195,11 @@ def score(options: ScoreArguments, tables: TableOptions, typed: Typed) -> None:
 
     Example: [bold]synmt score -r reference.de 'baseline.seed*.de' 'pascal.seed*.de'[/]
 
-    Example: [bold]synmt score --run runs/multi30k-pascal --source test.en --target test.de > pairs.jsonl[/]
+    Example: [bold]synmt score --run runs/multi30k-pascal --source test.en --target test.de >
+        pairs.jsonl[/]
 
-    Example: [bold]synmt score --run runs/multi30k-tiny runs/multi30k-pascal --contrast controlled[/]
+    Example: [bold]synmt score --run runs/multi30k-tiny runs/multi30k-pascal --contrast
+        controlled[/]
     """
     if options.target or options.contrast:
         _check_models(options, typed)
@@ -188,7 +214,8 @@ def score(options: ScoreArguments, tables: TableOptions, typed: Typed) -> None:
 
 
 def _check_models(options: ScoreArguments, typed: Typed) -> None:
-    """Refuse options that do not belong to texts that models score, and name those that have no effect."""
+    """Refuse options that do not belong to texts that models score, and name those that have no
+    effect."""
     by_model = typed["target" if options.target else "contrast"]
     if not options.runs:
         raise UsageError(f"{by_model} needs a model", do="Add `--run RUN`")
@@ -214,7 +241,9 @@ def _check_models(options: ScoreArguments, typed: Typed) -> None:
 
 def _check_contrast(options: ScoreArguments, typed: Typed) -> None:
     if options.source or options.target:
-        raise UsageError("a contrastive set has its own texts", do="Leave out --source and --target")
+        raise UsageError(
+            "a contrastive set has its own texts", do="Leave out --source and --target"
+        )
     if "cluster" in typed:
         raise UsageError("contrastive sets are judged on this machine", do="Leave out --cluster")
     if options.parses and len(options.contrast) > 1:
@@ -227,7 +256,10 @@ def _check_pairs(options: ScoreArguments) -> None:
     if len(options.runs) > 1:
         what = "pairs are scored by one model at a time"
         raise UsageError(what, do="Run it once for each, or use `--contrast`")
-    if len(piped({"source": options.source, "target": options.target, "parses": options.parses})) > 1:
+    if (
+        len(piped({"source": options.source, "target": options.target, "parses": options.parses}))
+        > 1
+    ):
         raise UsageError("standard input can be read only once", do="Give `-` for one of the files")
 
 
@@ -312,14 +344,17 @@ def _score_translations(options: ScoreArguments, kind: Format) -> None:
 
 
 def _score_pairs(options: ScoreArguments, source: Path, target: Path, kind: Format) -> None:
-    """Print a line of JSON for each pair as soon as it is scored; as `json`, print one object at the end."""
+    """Print a line of JSON for each pair as soon as it is scored; as `json`, print one object at
+    the end."""
     from synmt.arrays import json_text
     from synmt.decode.pair_scores import Totals
     from synmt.evaluation.model_scores import PairOptions, pair_json, score_files, summary_table
     from synmt.parallel.engine import using_cluster
 
     if kind not in ("text", "json"):
-        raise UsageError("probabilities of pairs are lines of JSON", where="--format", do="Leave it out")
+        raise UsageError(
+            "probabilities of pairs are lines of JSON", where="--format", do="Leave it out"
+        )
     [model] = options.runs
     of_pairs = PairOptions(
         model=model,
@@ -340,7 +375,11 @@ def _score_pairs(options: ScoreArguments, source: Path, target: Path, kind: Form
             else:
                 sys.stdout.write(json_text(pair_json(pair), ensure_ascii=False) + "\n")
     if kind == "json":
-        summary = {"model": model.resolve().name, "checkpoint": options.checkpoint, **totals.as_json()}
+        summary = {
+            "model": model.resolve().name,
+            "checkpoint": options.checkpoint,
+            **totals.as_json(),
+        }
         console.print_json({"summary": summary, "pairs": pairs})
     table = summary_table(totals)
     if totals.pairs:

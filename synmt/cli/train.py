@@ -42,7 +42,8 @@ class TrainArguments:
     seeds: Annotated[
         str | None,
         Option(
-            "Train each recipe with N seeds, from its training.seed, or with the seeds listed; then compare.",
+            "Train each recipe with N seeds, from its training.seed, or with the seeds listed; "
+            "then compare.",
             metavar="N|SEED,SEED,...",
         ),
     ] = None
@@ -52,10 +53,17 @@ class TrainArguments:
     cluster: Cluster = None
     dry_run: DryRun = False
     show_list: Annotated[
-        bool, Option("List the shipped recipes that contain all given words: --list pascal nc11", names="--list")
+        bool,
+        Option(
+            "List the shipped recipes that contain all given words: --list pascal nc11",
+            names="--list",
+        ),
     ] = False
     keys: Annotated[
-        bool, Option("List the keys of a recipe that contain all given words: --keys dropout", names="--keys")
+        bool,
+        Option(
+            "List the keys of a recipe that contain all given words: --keys dropout", names="--keys"
+        ),
     ] = False
 
 
@@ -63,11 +71,12 @@ class TrainArguments:
 def train(options: TrainArguments) -> None:
     """Train a model from a recipe: parse, prepare, train, translate the test sets, score them.
 
-    Existing results are reused. After an interruption of any kind, the same command continues from the last
-    checkpoint. Several GPUs: run the same command under `torchrun`.
+    Existing results are reused. After an interruption of any kind, the same command continues from
+    the last checkpoint. Several GPUs: run the same command under `torchrun`.
 
-    Several recipes or seeds are trained one after the other, or side by side on a cluster. One that fails does not stop
-    the others. At the end, tables compare them with the first recipe, as `synmt score --seeds --cost` does.
+    Several recipes or seeds are trained one after the other, or side by side on a cluster. One that
+    fails does not stop the others. At the end, tables compare them with the first recipe, as
+    `synmt score --seeds --cost` does.
 
     Example: [bold]synmt train multi30k-pascal training.max_steps=300[/]
 
@@ -81,7 +90,9 @@ def train(options: TrainArguments) -> None:
 
     recipes, overrides = split_overrides(words)
     if not recipes:
-        raise UsageError("RECIPE is missing", do="Give a file, or a name that `synmt train --list` shows")
+        raise UsageError(
+            "RECIPE is missing", do="Give a file, or a name that `synmt train --list` shows"
+        )
     seeds = _parse_seeds(options.seeds)
     # several runs, or a table of one; one recipe without --seeds has none
     if seeds is not None or len(recipes) > 1:
@@ -98,11 +109,15 @@ def _train(recipe: str, overrides: list[str], options: TrainArguments) -> None:
 
     runs, data, overwrite = options.runs, options.data, options.overwrite
     if options.dry_run:
-        show_plan(pipeline.plan_training(recipe, overrides, runs=runs, data=data, overwrite=overwrite))
+        show_plan(
+            pipeline.plan_training(recipe, overrides, runs=runs, data=data, overwrite=overwrite)
+        )
         return
     stop = threading.Event()
     with _cluster_of_first_process(options.cluster):
-        records = pipeline.train(recipe, overrides, runs=runs, data=data, overwrite=overwrite, stop=stop)
+        records = pipeline.train(
+            recipe, overrides, runs=runs, data=data, overwrite=overwrite, stop=stop
+        )
         with closing(records):
             _draw(records, stop, resume_command([], overwrite=overwrite))
 
@@ -116,19 +131,24 @@ def _train_grid(
 
     runs, data, overwrite = options.runs, options.data, options.overwrite
     if options.dry_run:
-        show_plan(plan_grid(recipes, overrides, seeds=seeds, runs=runs, data=data, overwrite=overwrite))
+        show_plan(
+            plan_grid(recipes, overrides, seeds=seeds, runs=runs, data=data, overwrite=overwrite)
+        )
         return
     planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs) if overwrite else []
     again, stop = resume_command(planned, overwrite=overwrite), threading.Event()
     with _cluster_of_first_process(options.cluster):
-        records = train_grid(recipes, overrides, seeds=seeds, runs=runs, data=data, overwrite=overwrite, stop=stop)
+        records = train_grid(
+            recipes, overrides, seeds=seeds, runs=runs, data=data, overwrite=overwrite, stop=stop
+        )
         with closing(records):
             _draw_grid(records, stop, again)
 
 
 @contextmanager
 def _cluster_of_first_process(cluster: str | None) -> Iterator[None]:
-    """Use a cluster; of the processes that `torchrun` starts, the first makes the data and speaks for all."""
+    """Use a cluster; of the processes that `torchrun` starts, the first makes the data and speaks
+    for all."""
     from synmt.parallel.torchrun import started
 
     if started().rank:
@@ -147,12 +167,17 @@ def _parse_seeds(text: str | None) -> int | list[int] | None:
     first, *others = (part.strip() for part in text.split(","))
     parts = [first, *(part for part in others if part)]
     if not all(part.isdecimal() for part in parts):
-        raise UsageError(f"'{text}' is not a number", where="--seeds", allowed="How many (3), or which (1,5,9)")
+        raise UsageError(
+            f"'{text}' is not a number", where="--seeds", allowed="How many (3), or which (1,5,9)"
+        )
     return [int(part) for part in parts] if others else int(first)
 
 
-def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, again: Callable[[], str]) -> None:
-    """Show the runs with their records, then the tables and failures; `again` names the command that resumes."""
+def _draw_grid(
+    records: Iterable[Record | GridStep], stop: threading.Event, again: Callable[[], str]
+) -> None:
+    """Show the runs with their records, then the tables and failures; `again` names the command
+    that resumes."""
     from synmt.training.grid import ClusterStarted, FailedRun, GridRecord, GridStep, NextRun
 
     with ExitStack() as stack:
@@ -165,7 +190,9 @@ def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, agai
                     done = " has finished already" if record.done else ""
                     console.remark(f"run {record.number} of {record.count}: {record.folder}{done}")
                 elif isinstance(record, ClusterStarted):
-                    console.remark(f"the cluster trains {counted(record.runs, 'run')}, side by side")
+                    console.remark(
+                        f"the cluster trains {counted(record.runs, 'run')}, side by side"
+                    )
                     stack.close()  # a handler inside another one would need a third Ctrl-C
                     stack.enter_context(_stopping(stop))
                 elif isinstance(record, FailedRun):
@@ -192,7 +219,8 @@ def _end_grid(record: GridRecord, again: Callable[[], str]) -> None:
 
 
 def _draw(records: Iterator[Record], stop: threading.Event, again: Callable[[], str]) -> None:
-    """Show every record as it comes; a signal sets `stop`, and `again` names the command that then resumes."""
+    """Show every record as it comes; a signal sets `stop`, and `again` names the command that then
+    resumes."""
     from synmt.training.preparation import Prepared
     from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 
@@ -207,25 +235,38 @@ def _draw(records: Iterator[Record], stop: threading.Event, again: Callable[[], 
                 first, began = step, time.monotonic()
                 console.remark(_start_line(record))
                 training.enter_context(_stopping(stop))
-                steps = console.progress("train", max(0, settings.max_steps - step), "steps", every=1e9)
+                steps = console.progress(
+                    "train", max(0, settings.max_steps - step), "steps", every=1e9
+                )
                 advance = training.enter_context(steps)
             elif isinstance(record, ScoreRecord):
-                console.remark(f"{record.test}: {record.metric} {record.score:.2f}  {record.signature}")
+                console.remark(
+                    f"{record.test}: {record.metric} {record.score:.2f}  {record.signature}"
+                )
             elif isinstance(record, RunRecord):
                 _end(record, again)
             elif isinstance(record, LogRecord) and settings and advance:
                 advance(record.step - step)
                 step = record.step
                 seconds_a_step = (time.monotonic() - began) / max(1, step - first)
-                console.remark(_line(record, settings, (settings.max_steps - step) * seconds_a_step))
+                console.remark(
+                    _line(record, settings, (settings.max_steps - step) * seconds_a_step)
+                )
                 if isinstance(record, EndRecord):
                     training.close()
 
 
 def _start_line(record: StartRecord) -> str:
-    steps = f"continuing from step {record.step:,}" if record.step else f"{record.settings.max_steps:,} steps"
+    steps = (
+        f"continuing from step {record.step:,}"
+        if record.step
+        else f"{record.settings.max_steps:,} steps"
+    )
     frozen = f", {record.frozen:,} of them frozen," if record.frozen else ""
-    return f"train: {record.weights:,} weights{frozen} on {record.device}, {record.settings.precision}, {steps}"
+    return (
+        f"train: {record.weights:,} weights{frozen} on {record.device}, "
+        f"{record.settings.precision}, {steps}"
+    )
 
 
 def _line(record: LogRecord, settings: TrainingRecipe, seconds_left: float) -> str:
@@ -279,7 +320,9 @@ def _stopping(stop: threading.Event) -> Iterator[None]:
         said = "stopping after this step (a second signal: at once) ..."
         threading.Thread(target=console.remark, args=(said,)).start()
 
-    old: dict[int, Any] = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    old: dict[int, Any] = {
+        number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield
     finally:

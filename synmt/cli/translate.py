@@ -26,9 +26,14 @@ if TYPE_CHECKING:
 
 
 _SAMPLE = Option(
-    "Draw pieces at random instead of searching with a beam; --n-best is the number of samples.", panel="Sampling"
+    "Draw pieces at random instead of searching with a beam; --n-best is the number of samples.",
+    panel="Sampling",
 )
-_SEARCH = (*declared(SearchOptions), Declared("sample", bool, _SAMPLE, default=False), *declared(Sampling))
+_SEARCH = (
+    *declared(SearchOptions),
+    Declared("sample", bool, _SAMPLE, default=False),
+    *declared(Sampling),
+)
 
 
 @partial(command, own=[one.parameter() for one in _SEARCH])
@@ -53,7 +58,9 @@ def translate(values: dict[str, Any], options: TranslateArguments) -> None:
     Example: [bold]synmt translate --jsonl --sample --top-p 0.9 < text.jsonl[/]
     """
     options = replace(options, sample=values.pop("sample"))
-    options = replace(options, search={name: value for name, value in values.items() if value is not None})
+    options = replace(
+        options, search={name: value for name, value in values.items() if value is not None}
+    )
     if is_run(options.source):
         options = replace(options, run=[*options.run, Path(options.source)], source="-")
     options.validate()
@@ -79,16 +86,23 @@ def _translate(runs: Sequence[Path], how: dict[str, Any], arguments: TranslateAr
     with ExitStack() as stack:
         cluster = arguments.cluster
         if cluster and arguments.source == "-":
-            console.remark("standard input may come line by line, so this machine translates it, not the cluster")
+            console.remark(
+                "standard input may come line by line, so this machine translates it, not the "
+                "cluster"
+            )
             cluster = None
         stack.enter_context(using_cluster(cluster))
         lines = known_lines(arguments.source)
         given = arguments.parses is not None
-        other = stack.enter_context(remote_translator(translator, runs, how, lines=lines, has_trees=given))
+        other = stack.enter_context(
+            remote_translator(translator, runs, how, lines=lines, has_trees=given)
+        )
         # what is finished is forgotten last, when the output is complete
         kept = None if arguments.prints or lines is None else arguments.output
         finished = stack.enter_context(finished_windows(kept, runs, how))
-        out = stack.enter_context(write_output(None if arguments.prints else arguments.output, keep=True))
+        out = stack.enter_context(
+            write_output(None if arguments.prints else arguments.output, keep=True)
+        )
         alignments = None
         if arguments.alignment_file:
             alignments = stack.enter_context(write_output(arguments.alignment_file, keep=True))
@@ -126,11 +140,15 @@ def _results(
         if other and known:
             lines = windows_of(decode_lines(raw_lines(stream), where=arguments.where), other.window)
         else:
-            lines = read_available_lines(stream, (other or translator).window, where=arguments.where)
+            lines = read_available_lines(
+                stream, (other or translator).window, where=arguments.where
+            )
         windows, again = tee(_records(lines, arguments, translator))
         requests = ([record.request for record in window] for window in again)
         both = arguments.parse_override is not None
-        translated = translate_windows(translator, requests, counterfactually=both, other=other, finished=finished)
+        translated = translate_windows(
+            translator, requests, counterfactually=both, other=other, finished=finished
+        )
         # what is translated is read first, so that a window is not waited for before it is needed
         for results, window in zip(translated, windows, strict=True):
             if not arguments.tokens:
@@ -138,7 +156,9 @@ def _results(
             yield list(zip(window, results, strict=True))
 
 
-def _records(lines: Iterator[list[str]], arguments: TranslateArguments, translator: Translator) -> Windows:
+def _records(
+    lines: Iterator[list[str]], arguments: TranslateArguments, translator: Translator
+) -> Windows:
     from synmt.decode.records import add_trees, checked_language, read_json, read_text
 
     trees, tokenizers = translator.reads_trees, translator.tokenizers
@@ -163,7 +183,8 @@ def _format(record: Record, result: Result, arguments: TranslateArguments) -> st
 
 
 def _format_alignment(result: Result) -> str:
-    """Format the alignment of the translation with the own tree; a line without text has an empty one."""
+    """Format the alignment of the translation with the own tree; a line without text has an empty
+    one."""
     from synmt.decode.alignment import pharaoh
     from synmt.decode.records import own_translation
 
@@ -172,7 +193,8 @@ def _format_alignment(result: Result) -> str:
 
 
 def _check_trees(translator: Translator, arguments: TranslateArguments) -> None:
-    """Warn if the options for trees have no effect, or if given trees are not like those of the training data."""
+    """Warn if the options for trees have no effect, or if given trees are not like those of the
+    training data."""
     from synmt.decode.override import describe_control
     from synmt.decode.tree_provider import parser_difference, parser_of_trees
 
@@ -193,7 +215,9 @@ def _check_trees(translator: Translator, arguments: TranslateArguments) -> None:
     if identity is None:
         console.warn(f"{facts} does not say which parser made the trees")
     elif difference := parser_difference(translator.parser_identity, identity):
-        console.warn(f"{parses} was not made by the parser that the model was trained with: {difference}")
+        console.warn(
+            f"{parses} was not made by the parser that the model was trained with: {difference}"
+        )
 
 
 @contextmanager

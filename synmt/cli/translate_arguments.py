@@ -29,55 +29,74 @@ class TranslateArguments:
     """
 
     source: Annotated[
-        str, Option("Text, one sentence per line, .gz too; - is standard input.", metavar="INPUT", is_argument=True)
+        str,
+        Option(
+            "Text, one sentence per line, .gz too; - is standard input.",
+            metavar="INPUT",
+            is_argument=True,
+        ),
     ] = "-"
     run: Annotated[
         Sequence[Path],
         Option(
-            "A run folder; default: the newest finished one. Several make an ensemble of runs with the same "
-            "vocabularies: their probabilities are averaged, and the search settings come from the first run's recipe.",
+            "A run folder; default: the newest finished one. Several make an ensemble of runs with "
+            "the same "
+            "vocabularies: their probabilities are averaged, and the search settings come from the "
+            "first run's recipe.",
             metavar="RUN …",
             show_default=False,
         ),
     ] = ()
-    checkpoint: Annotated[str, Option("The weights; final: those that the recipe uses.", metavar=WEIGHTS)] = "final"
+    checkpoint: Annotated[
+        str, Option("The weights; final: those that the recipe uses.", metavar=WEIGHTS)
+    ] = "final"
     device: Device = "auto"
     precision: Annotated[
         Literal["float32", "bf16", "int8"],
         Option(
-            "Precision of the linear layers. bf16 and int8 are faster for files, on processors that have instructions "
+            "Precision of the linear layers. bf16 and int8 are faster for files, on processors "
+            "that have instructions "
             "for them, and change a few translations.",
         ),
     ] = "float32"
     prefixes: Annotated[
         Path | None,
         Option(
-            "File with one prefix per line (may be empty). The translation must begin with it; its log-probability "
+            "File with one prefix per line (may be empty). The translation must begin with it; its "
+            "log-probability "
             "counts in the score.",
             metavar="FILE",
             panel="Search",
         ),
     ] = None
-    parser: Annotated[str | None, _tree("New location of the run's parser, if it has moved.", metavar=PARSERS)] = None
-    parses: Annotated[Path | None, _tree("A tree for each line, instead of parsing.", metavar="FILE.conllu")] = None
+    parser: Annotated[
+        str | None, _tree("New location of the run's parser, if it has moved.", metavar=PARSERS)
+    ] = None
+    parses: Annotated[
+        Path | None, _tree("A tree for each line, instead of parsing.", metavar="FILE.conllu")
+    ] = None
     parse_override: Annotated[
         Path | None,
         _tree(
-            "Translate each line a second time with the tree in this file. Output: three tab-separated columns, the "
-            "translation, the translation with the other tree, and the change in the log-probability of the first.",
+            "Translate each line a second time with the tree in this file. Output: three "
+            "tab-separated columns, the "
+            "translation, the translation with the other tree, and the change in the "
+            "log-probability of the first.",
             metavar="FILE.conllu",
         ),
     ] = None
     no_parse_cache: Annotated[
         bool,
         _tree(
-            "Neither read nor store trees in $SYNMT_CACHE/parses (at most 500 MB per parser, without the text).",
+            "Neither read nor store trees in $SYNMT_CACHE/parses (at most 500 MB per parser, "
+            "without the text).",
         ),
     ] = False
     output: Annotated[
         Path | None,
         _file(
-            "The file to write, compressed if it ends in .gz; -: standard output. Default: standard output.",
+            "The file to write, compressed if it ends in .gz; -: standard output. Default: "
+            "standard output.",
             names="--output -o",
             metavar="FILE",
         ),
@@ -85,9 +104,12 @@ class TranslateArguments:
     jsonl: Annotated[
         bool,
         _file(
-            "Read and write one JSON object per line. Input: `source` (or `text`), optionally `prefix` and `parse` "
-            "(its tree as CoNLL-U, or null). Output: `translation`, `score`, `log_probability`, `dropped`, "
-            "`degenerate`; the fields of the input are copied as they are, an own `score` as `input_score`.",
+            "Read and write one JSON object per line. Input: `source` (or `text`), optionally "
+            "`prefix` and `parse` "
+            "(its tree as CoNLL-U, or null). Output: `translation`, `score`, `log_probability`, "
+            "`dropped`, "
+            "`degenerate`; the fields of the input are copied as they are, an own `score` as "
+            "`input_score`.",
         ),
     ] = False
     scores: Annotated[bool, _file("Add the score to each line, after a tab.")] = False
@@ -98,8 +120,10 @@ class TranslateArguments:
     alignments: Annotated[
         str | None,
         _file(
-            "Write the word alignment of each line: `0-0 1-2 …`, source word first, counted from 0; words are "
-            "separated by whitespace, and those of --tokens if the run tokenizes text. With --jsonl, - puts it into "
+            "Write the word alignment of each line: `0-0 1-2 …`, source word first, counted from "
+            "0; words are "
+            "separated by whitespace, and those of --tokens if the run tokenizes text. With "
+            "--jsonl, - puts it into "
             "the objects.",
             metavar="FILE",
         ),
@@ -129,18 +153,22 @@ class TranslateArguments:
         return self.search["n_best"] > 1
 
     def loading(self) -> dict[str, Any]:
-        """Return the arguments of `Translator.load`; raises UsageError if an option that was typed has no effect."""
+        """Return the arguments of `Translator.load`; raises UsageError if an option that was typed
+        has no effect."""
         search = self.search
         if self.sample and "beam_size" in search:
             raise UsageError(
-                "with --sample, --beam-size has no effect", do="Leave it out; --n-best is the number of translations"
+                "with --sample, --beam-size has no effect",
+                do="Leave it out; --n-best is the number of translations",
             )
         drawing = {one.name: search[one.name] for one in fields(Sampling) if one.name in search}
         if drawing and not self.sample:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in drawing)
             raise UsageError(f"{names}: only with --sample", do="Add --sample")
         if "diversity" in search and search["groups"] == 1:
-            raise UsageError("with one group, --diversity has no effect", do="Add --groups 2 or more")
+            raise UsageError(
+                "with one group, --diversity has no effect", do="Add --groups 2 or more"
+            )
         return {
             "device": self.device,
             "checkpoint": self.checkpoint,
@@ -169,7 +197,11 @@ class TranslateArguments:
 
     @property
     def _inputs(self) -> dict[str, Path | None]:
-        paths = {"--parses": self.parses, "--parse-override": self.parse_override, "--prefixes": self.prefixes}
+        paths = {
+            "--parses": self.parses,
+            "--parse-override": self.parse_override,
+            "--prefixes": self.prefixes,
+        }
         return {"INPUT": Path(self.source), **paths}
 
     def _input_problems(self) -> Iterator[SynmtError]:
@@ -190,16 +222,22 @@ class TranslateArguments:
             if wrong := wrong_compression(path):
                 yield wrong
         if len(outputs) > len({os.path.realpath(path) for path in outputs.values()}):
-            yield UsageError("the alignments would replace the translations", where=str(self.output))
+            yield UsageError(
+                "the alignments would replace the translations", where=str(self.output)
+            )
 
     def _conflicts(self) -> Iterator[SynmtError]:
         if self.jsonl and self.scores:
             yield UsageError("with --jsonl, every object has its scores anyway", where="--scores")
         if self.jsonl and self.prefixes is not None:
-            yield UsageError("with --jsonl, a prefix is the field `prefix` of its object", where="--prefixes")
+            yield UsageError(
+                "with --jsonl, a prefix is the field `prefix` of its object", where="--prefixes"
+            )
         if self.alignments == "-" and not self.jsonl:
             yield UsageError(
-                "the translations go to standard output", where="--alignments", do="Name a file, or add --jsonl"
+                "the translations go to standard output",
+                where="--alignments",
+                do="Name a file, or add --jsonl",
             )
         if self.parse_override is not None and not self.jsonl and (self.scores or self.is_list):
             yield UsageError(

@@ -1,4 +1,5 @@
-"""A Dask cluster as the engine: Dask schedules, repeats the work of workers that died, and lets workers join.
+"""A Dask cluster as the engine: Dask schedules, repeats the work of workers that died, and lets
+workers join.
 
 Only what Dask does not know is here: which versions a worker must have, and how files reach it.
 """
@@ -53,11 +54,14 @@ class Cluster:
     def connect(cls, address: str) -> Iterator[Cluster]:
         """Connect for the length of a block; jobs of Slurm end with it."""
         if importlib.util.find_spec("distributed") is None:
-            raise UsageError("a cluster needs Dask, which is not installed", where="--cluster", do=INSTALL)
+            raise UsageError(
+                "a cluster needs Dask, which is not installed", where="--cluster", do=INSTALL
+            )
         import_module("distributed")
         settings = import_module("dask.config")
 
-        # synmt reports what happens to the connection in one sentence; distributed sets the level when it is imported
+        # synmt reports what happens to the connection in one sentence; distributed sets the level
+        # when it is imported
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         # an item is a shard of text, not a graph of tasks
         settings.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
@@ -65,7 +69,10 @@ class Cluster:
         with jobs as scheduler, _client(scheduler, address) as client:
             workers = len(client.nthreads())
             _logger.info(
-                "cluster: %s, workers: %s, dashboard: %s", client.scheduler.address, workers, client.dashboard_link
+                "cluster: %s, workers: %s, dashboard: %s",
+                client.scheduler.address,
+                workers,
+                client.dashboard_link,
             )
             if not workers and address != "slurm":
                 _logger.warning("cluster: no worker has joined yet; the work waits for one")
@@ -73,7 +80,13 @@ class Cluster:
             yield cls(client, grows=grows, most=most_workers() if grows else 0)
 
     def run(
-        self, work: Callable[[S, T], R], state: S, items: Iterator[T], *, where: Path, long: LongWork | None = None
+        self,
+        work: Callable[[S, T], R],
+        state: S,
+        items: Iterator[T],
+        *,
+        where: Path,
+        long: LongWork | None = None,
     ) -> Iterator[R]:
         """Yield `work(state, item)` of each item in the order in which they finish.
 
@@ -85,7 +98,11 @@ class Cluster:
         sent: WeakSet[Any] = WeakSet()
 
         def submit(item: Item) -> SentItem:
-            sent.add(future := self._client.submit(perform, kit.key, item.content, pure=False, resources=demand))
+            sent.add(
+                future := self._client.submit(
+                    perform, kit.key, item.content, pure=False, resources=demand
+                )
+            )
             return SentItem(future, item, long, where)
 
         def is_undone(result: Any) -> bool:
@@ -99,14 +116,22 @@ class Cluster:
             self._equip(kit, files, self._client.nthreads())
             with self._stopping(long.stop, kit, sent) if long else nullcontext():
                 told = feed(submit, map(Item, items), partial(self._room, long, demand), is_undone)
-                yield from filter(lambda result: result is not NOT_BEGUN, map(Relay().result_of, told))
+                yield from filter(
+                    lambda result: result is not NOT_BEGUN, map(Relay().result_of, told)
+                )
         except (CancelledError, OSError, asyncio.TimeoutError) as error:
             # Dask's own errors have no errno
-            of_system = isinstance(error, OSError) and not isinstance(error, closed) and error.errno is not None
+            of_system = (
+                isinstance(error, OSError)
+                and not isinstance(error, closed)
+                and error.errno is not None
+            )
             if of_system and self._client.status == "running":
                 raise
             raise SynmtError(
-                "the connection to the scheduler is lost", where=str(where), do=f"Start the scheduler, and {AGAIN}"
+                "the connection to the scheduler is lost",
+                where=str(where),
+                do=f"Start the scheduler, and {AGAIN}",
             ) from None
         finally:
             # after Ctrl-C or an error, the items that are still in work are not needed
@@ -126,13 +151,16 @@ class Cluster:
 
     def _gpus(self) -> int:
         declared = self._client.run_on_scheduler(
-            lambda dask_scheduler: [state.resources.get("GPU", 0) for state in dask_scheduler.workers.values()]
+            lambda dask_scheduler: [
+                state.resources.get("GPU", 0) for state in dask_scheduler.workers.values()
+            ]
         )
         return int(sum(declared))
 
     @contextmanager
     def _stopping(self, stop: threading.Event, kit: Kit, sent: WeakSet[Any]) -> Iterator[None]:
-        """Tell all workers when the driver has to stop, and cancel queued items, which may wait for hours."""
+        """Tell all workers when the driver has to stop, and cancel queued items, which may wait for
+        hours."""
         done = threading.Event()
 
         def watch() -> None:
@@ -156,7 +184,8 @@ class Cluster:
             watcher.join()
 
     def _equip(self, kit: Kit, files: Mapping[str, Path], workers: Iterable[str]) -> None:
-        """Give a kit to workers, and its files to those that lack them; one that dies meanwhile is left out."""
+        """Give a kit to workers, and its files to those that lack them; one that dies meanwhile is
+        left out."""
         lacking: dict[str, list[str]] = {}
         for address, answer in self._call(receive, kit, workers=list(workers)).items():
             if isinstance(answer, OSError):
@@ -170,19 +199,29 @@ class Cluster:
         for name, addresses in lacking.items():
             _logger.debug("cluster: sending %s to %s", name, ", ".join(addresses))
             content = files[name].read_bytes()
-            for address, answer in self._call(receive_file, kit.key, name, content, workers=addresses).items():
+            for address, answer in self._call(
+                receive_file, kit.key, name, content, workers=addresses
+            ).items():
                 if isinstance(answer, Exception) and not isinstance(answer, OSError):
                     raise incapable(address, answer)
 
-    def _call(self, function: Callable[..., Any], *arguments: Any, workers: Iterable[str]) -> dict[str, Any]:
+    def _call(
+        self, function: Callable[..., Any], *arguments: Any, workers: Iterable[str]
+    ) -> dict[str, Any]:
         # to reach a worker that has died takes half a minute
         present = self._client.nthreads()
         there = [worker for worker in workers if worker in present]
-        return self._client.run(function, *arguments, workers=there, on_error="return") if there else {}
+        return (
+            self._client.run(function, *arguments, workers=there, on_error="return")
+            if there
+            else {}
+        )
 
 
 def _keys_without_worker(dask_scheduler: Any) -> set[str]:
-    return {key for key, task in dask_scheduler.tasks.items() if task.state in ("no-worker", "queued")}
+    return {
+        key for key, task in dask_scheduler.tasks.items() if task.state in ("no-worker", "queued")
+    }
 
 
 @contextmanager
@@ -192,7 +231,8 @@ def _client(scheduler: Any, address: str) -> Iterator[Any]:
             raise UsageError(
                 "no such scheduler file",
                 where=f"--cluster {scheduler}",
-                allowed="Addresses: tcp://HOST:PORT, the file of `dask scheduler --scheduler-file`, or slurm",
+                allowed="Addresses: tcp://HOST:PORT, the file of `dask scheduler "
+                "--scheduler-file`, or slurm",
             )
         how = {"scheduler_file": scheduler}
     else:

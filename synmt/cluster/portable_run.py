@@ -1,4 +1,5 @@
-"""A run that travels: what a worker of a cluster trains it from, and how its folder comes and goes."""
+"""A run that travels: what a worker of a cluster trains it from, and how its folder comes and
+goes."""
 
 from __future__ import annotations
 
@@ -58,7 +59,10 @@ class PortableRun:
         for folder, paths in self._folders().items():
             named |= {f"{_name(folder)}/{path.relative_to(folder)}": path for path in paths}
         if self.parser is not None:
-            named |= {f"{_name_of_parser(self.parser)}/{name}": path for name, path in self.parser.files().items()}
+            named |= {
+                f"{_name_of_parser(self.parser)}/{name}": path
+                for name, path in self.parser.files().items()
+            }
         return named
 
     def relocated(self, folder: Path) -> PortableRun:
@@ -66,13 +70,19 @@ class PortableRun:
         folders = [self.prepared.folder, *filter(None, [self.recipe.model.init])]
         places = {path: folder / _name(path) for path in (*self._texts(), *folders)}
         parser = folder / _name_of_parser(self.parser) if self.parser is not None else None
-        return PortableRun(_moved(self.recipe, places), _moved(self.prepared, places), self.parser, parser)
+        return PortableRun(
+            _moved(self.recipe, places), _moved(self.prepared, places), self.parser, parser
+        )
 
     def _texts(self) -> list[Path]:
         """List the files of text: those to validate and to test with, and truecase models."""
         corpora = [self.prepared.corpus, *filter(None, [self.prepared.raw])]
         splits = [split for corpus in corpora for split in (corpus.valid, *corpus.test.values())]
-        cased = [tokenizer.truecaser.path for tokenizer in self.prepared.tokenizers.values() if tokenizer.truecaser]
+        cased = [
+            tokenizer.truecaser.path
+            for tokenizer in self.prepared.tokenizers.values()
+            if tokenizer.truecaser
+        ]
         return list(dict.fromkeys([*(path for split in splits for path in _paths(split)), *cased]))
 
     def _folders(self) -> dict[Path, list[Path]]:
@@ -80,7 +90,13 @@ class PortableRun:
         folder, init = self.prepared.folder, self.recipe.model.init
         parts = [folder, *(folder / name for name in self.prepared.trees.values())]
         read = [path for part in parts for path in sorted(part.iterdir()) if path.is_file()]
-        found = {folder: [path for path in read if path.name not in _NOT_READ and not path.name.startswith(".")]}
+        found = {
+            folder: [
+                path
+                for path in read
+                if path.name not in _NOT_READ and not path.name.startswith(".")
+            ]
+        }
         if init is not None:
             other = init.expanduser()
             found[init] = [path for kind in _OF_INIT for path in sorted(other.glob(kind))]
@@ -110,7 +126,10 @@ def _moved(value: Any, places: Mapping[Path, Path]) -> Any:
         own = {name: _moved(getattr(value, name), places) for name in type(value).model_fields}
         return value.model_copy(update=own)
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{field.name: _moved(getattr(value, field.name), places) for field in fields(value)})
+        return replace(
+            value,
+            **{field.name: _moved(getattr(value, field.name), places) for field in fields(value)},
+        )
     if isinstance(value, Mapping):
         return {key: _moved(one, places) for key, one in value.items()}
     if isinstance(value, tuple | list):
@@ -120,7 +139,11 @@ def _moved(value: Any, places: Mapping[Path, Path]) -> Any:
 
 def pack(run: Run) -> dict[str, bytes]:
     """Read all files of a run folder that are not a process's own."""
-    paths = {path.relative_to(run.folder): path for path in sorted(run.folder.rglob("*")) if path.is_file()}
+    paths = {
+        path.relative_to(run.folder): path
+        for path in sorted(run.folder.rglob("*"))
+        if path.is_file()
+    }
     return {
         name.as_posix(): path.read_bytes()
         for name, path in paths.items()
@@ -131,8 +154,8 @@ def pack(run: Run) -> dict[str, bytes]:
 def unpack(run: Run, content: Content) -> None:
     """Make a run folder contain these files and no others; the caller holds its lock.
 
-    Whenever this is interrupted, the run in the folder can be continued: checkpoints are whole, and run.json, which
-    tells whether the run has finished, comes last.
+    Whenever this is interrupted, the run in the folder can be continued: checkpoints are whole, and
+    run.json, which tells whether the run has finished, comes last.
     """
     _check_names(content, run)
     for step, files in sorted(_checkpoints(content).items()):
@@ -160,11 +183,19 @@ _OF_A_RUN = re.compile(rf"checkpoints/step-\d+/{_NAME}|(?!checkpoints(?:/|$)){_N
 
 
 def _check_names(content: Content, run: Run) -> None:
-    """Raise SynmtError for the name of a file that would be written outside the run folder, or is not one of a run."""
+    """Raise SynmtError for the name of a file that would be written outside the run folder, or is
+    not one of a run."""
     for name in content:
         if not _OF_A_RUN.fullmatch(name):
-            what = f"a worker of the cluster sent a file that no run has, {name!r}: nothing was written"
-            raise SynmtError(what, where=str(run.folder), do="Use only workers that you trust (synmt --docs security)")
+            what = (
+                f"a worker of the cluster sent a file that no run has, {name!r}: nothing was "
+                "written"
+            )
+            raise SynmtError(
+                what,
+                where=str(run.folder),
+                do="Use only workers that you trust (synmt --docs security)",
+            )
 
 
 def _checkpoints(content: Content) -> dict[str, dict[str, bytes]]:
@@ -178,7 +209,8 @@ def _checkpoints(content: Content) -> dict[str, dict[str, bytes]]:
 
 
 def _others(run: Run, content: Content) -> Iterator[Path]:
-    """Find what is in a run folder but not in its new content; a folder includes all that is in it."""
+    """Find what is in a run folder but not in its new content; a folder includes all that is in
+    it."""
     kept = {Path(name) for name in content}
     kept |= {parent for path in kept for parent in path.parents} | {Path("lock"), Path("run.json")}
     found: Sequence[Path] = sorted(run.folder.rglob("*"))

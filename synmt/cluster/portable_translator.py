@@ -32,27 +32,47 @@ class PortableTranslator:
 
     @classmethod
     def of(
-        cls, translator: Translator, runs: Sequence[Path], loading: Mapping[str, Any], *, has_trees: bool = False
+        cls,
+        translator: Translator,
+        runs: Sequence[Path],
+        loading: Mapping[str, Any],
+        *,
+        has_trees: bool = False,
     ) -> PortableTranslator:
         """Find out what a translator that was loaded here needs on another machine.
 
-        The parser of a single run travels; those of an ensemble have to be where the runs recorded them. If all lines
-        come with trees, no parser is needed.
+        The parser of a single run travels; those of an ensemble have to be where the runs recorded
+        them. If all lines come with trees, no parser is needed.
         """
         reads_trees = translator.reads_trees and translator.parser_identity is not None
         parses = len(runs) == 1 and reads_trees and not has_trees
-        return cls(tuple(runs), loading, translator.parser.files() if parses else {}, translator.window)
+        return cls(
+            tuple(runs), loading, translator.parser.files() if parses else {}, translator.window
+        )
 
     def files(self) -> dict[str, Path]:
-        """Name the files by their paths in a folder of copies; the chosen weights become the final ones."""
+        """Name the files by their paths in a folder of copies; the chosen weights become the final
+        ones."""
         found = {f"{_PARSER}/{name}": path for name, path in self.parser.items()}
         for number, folder in enumerate(self.runs):
             run = find_run(folder)
-            kinds = ("run.json", "recipe.yaml", "*.model", "*.words", "*.truecase", "features.json", "code/**/*.*")
+            kinds = (
+                "run.json",
+                "recipe.yaml",
+                "*.model",
+                "*.words",
+                "*.truecase",
+                "features.json",
+                "code/**/*.*",
+            )
             found |= {
-                f"{number}/{path.relative_to(run.folder)}": path for kind in kinds for path in run.folder.glob(kind)
+                f"{number}/{path.relative_to(run.folder)}": path
+                for kind in kinds
+                for path in run.folder.glob(kind)
             }
-            found[f"{number}/{run.weights.name}"] = run.weights_of(self.loading.get("checkpoint", "final"))
+            found[f"{number}/{run.weights.name}"] = run.weights_of(
+                self.loading.get("checkpoint", "final")
+            )
         return found
 
     def relocated(self, folder: Path) -> Translator:

@@ -1,4 +1,5 @@
-"""Items of work that were sent to a cluster: their results, and how many workers have died on them."""
+"""Items of work that were sent to a cluster: their results, and how many workers have died on
+them."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ NOT_BEGUN = object()
 class LongWork:
     """How items that take hours, such as trainings, are worked on.
 
-    stop: when it is set, no other item begins, and those in work end early (`ending_with_driver`). Those that wait for
-        a worker have no result.
+    stop: when it is set, no other item begins, and those in work end early (`ending_with_driver`).
+        Those that wait for a worker have no result.
     lost: makes the result of an item whose workers died over and over; the others go on.
     gpu: whether an item needs a GPU for itself, if any worker declares `GPU` among its resources.
     """
@@ -39,8 +40,8 @@ class LongWork:
 class Item:
     """One item of the work.
 
-    deaths: how many workers have died while they worked on it. Dask counts them only until the item is sent again: when
-        a worker that has no kit, such as one that was started anew, takes it.
+    deaths: how many workers have died while they worked on it. Dask counts them only until the item
+        is sent again: when a worker that has no kit, such as one that was started anew, takes it.
     """
 
     content: Any
@@ -50,7 +51,8 @@ class Item:
 class SentItem(Future[Any]):
     """An item that was sent to the cluster.
 
-    The executor of Dask does the same, but there a result that is lost with the connection never ends.
+    The executor of Dask does the same, but there a result that is lost with the connection never
+    ends.
     """
 
     def __init__(self, future: Any, item: Item, long: LongWork | None, where: Path) -> None:
@@ -60,7 +62,8 @@ class SentItem(Future[Any]):
         future.client.loop.add_callback(self._collect)
 
     async def _collect(self) -> None:
-        # the item ends when its result is here: a worker that dies before that takes the result with it
+        # the item ends when its result is here: a worker that dies before that takes the result
+        # with it
         try:
             self.set_result(await self._future.client.gather(self._future, asynchronous=True))
         except asyncio.CancelledError:
@@ -92,7 +95,8 @@ class SentItem(Future[Any]):
 
 
 def _count_deaths(future: Any) -> tuple[int, int]:
-    """Ask the scheduler how many workers have died on an item since it was sent, and how many may."""
+    """Ask the scheduler how many workers have died on an item since it was sent, and how many
+    may."""
     key = future.key
 
     def count(dask_scheduler: Any) -> tuple[int, int]:

@@ -1,7 +1,8 @@
 """What a worker of a cluster needs for its work, and the work itself.
 
-A kit comes to each worker once: the function and its state, pickled, and the files that the state reads. A worker that
-has no kit says so instead of working, and gets it; so workers may come and go at any time.
+A kit comes to each worker once: the function and its state, pickled, and the files that the state
+reads. A worker that has no kit says so instead of working, and gets it; so workers may come and go
+at any time.
 """
 
 from __future__ import annotations
@@ -106,7 +107,8 @@ _one_at_a_time = threading.Lock()
 
 def receive(kit: Kit) -> tuple[dict[str, str], list[str]]:
     """Take a kit without its files; returns this worker's versions, and the files that it needs."""
-    # a kit is code of the user who runs the command; the command has asked before it sends a recipe's
+    # a kit is code of the user who runs the command; the command has asked before it sends a
+    # recipe's
     os.environ[ALLOW] = "1"
     _kits[kit.key] = kit
     _ended.discard(kit.key)
@@ -137,7 +139,9 @@ def perform(key: str, item: Any) -> LoggedResult | MissingKit:
             return run_logged(opened.result, item, opened.remarks)
         except MemoryError:
             raise SynmtError(
-                "out of memory", where=f"worker {address}", do="Give the workers more memory, and run again"
+                "out of memory",
+                where=f"worker {address}",
+                do="Give the workers more memory, and run again",
             ) from None
 
 
@@ -148,7 +152,8 @@ def cancel(key: str) -> None:
 
 @contextmanager
 def ending_with_driver() -> Iterator[threading.Event]:
-    """Provide an event for work that takes hours: it is set when the driver asks for an end, or no longer waits."""
+    """Provide an event for work that takes hours: it is set when the driver asks for an end, or no
+    longer waits."""
     worker = import_module("distributed").get_worker()
     item, kit = worker.get_current_task(), _at_work[0]
     stop, done = threading.Event(), threading.Event()
@@ -168,7 +173,8 @@ def ending_with_driver() -> Iterator[threading.Event]:
 
 
 def driver_waits() -> bool:
-    """Tell whether the driver still waits for the item in work, and this worker is not shutting down."""
+    """Tell whether the driver still waits for the item in work, and this worker is not shutting
+    down."""
     worker = import_module("distributed").get_worker()
     return _is_awaited(worker, worker.get_current_task())
 

@@ -16,13 +16,16 @@ from synmt.errors import UsageError
 _logger = logging.getLogger(__name__)
 
 _WHERE = "--cluster slurm"
-_DESCRIBE = "the section jobqueue.slurm of ~/.config/dask/jobqueue.yaml, as `synmt --docs scale` shows it"
+_DESCRIBE = (
+    "the section jobqueue.slurm of ~/.config/dask/jobqueue.yaml, as `synmt --docs scale` shows it"
+)
 _FIX = f"press Ctrl-C and correct {_DESCRIBE}"
 
 
 @contextmanager
 def slurm_jobs() -> Iterator[Any]:
-    """Let Slurm start as many workers as there is work for, within the limits of Dask's configuration."""
+    """Let Slurm start as many workers as there is work for, within the limits of Dask's
+    configuration."""
     make = _dask_jobqueue().SLURMCluster
     # the scheduler is in this process: workers that come and go are no errors
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
@@ -30,13 +33,15 @@ def slurm_jobs() -> Iterator[Any]:
         cluster = make()
     except ValueError as error:
         raise UsageError(
-            f"Dask's configuration does not describe the jobs ({error})", where=_WHERE, do=f"Write {_DESCRIBE}"
+            f"Dask's configuration does not describe the jobs ({error})",
+            where=_WHERE,
+            do=f"Write {_DESCRIBE}",
         ) from None
     with cluster:
         check_job(cluster.job_script())
         limits = import_module("dask.config").get("distributed.adaptive")
-        # so short that Dask requests one worker for each shard or run, and all of them at once; by its own estimate it
-        # would request a few, and more only after these have left Slurm's queue
+        # so short that Dask requests one worker for each shard or run, and all of them at once; by
+        # its own estimate it would request a few, and more only after these have left Slurm's queue
         cluster.adapt(minimum=limits["minimum"], maximum=limits["maximum"], target_duration="1us")
         yield cluster
 
@@ -52,7 +57,9 @@ def _dask_jobqueue() -> Any:
     try:
         return import_module("dask_jobqueue")
     except ImportError:
-        raise UsageError("Slurm needs dask-jobqueue, which is not installed", where="--cluster", do=INSTALL) from None
+        raise UsageError(
+            "Slurm needs dask-jobqueue, which is not installed", where="--cluster", do=INSTALL
+        ) from None
     finally:
         # the module lets Ctrl-C end the process at once, with success
         if signal.getsignal(signal.SIGINT) is not ours:
@@ -62,12 +69,18 @@ def _dask_jobqueue() -> Any:
 def check_job(script: str) -> None:
     """Warn if Slurm cannot start a job at present: Dask does not tell, and the command waits."""
     try:
-        done = subprocess.run(["sbatch", "--test-only"], input=script, capture_output=True, text=True)
+        done = subprocess.run(
+            ["sbatch", "--test-only"], input=script, capture_output=True, text=True
+        )
     except OSError as error:
         raise UsageError(
-            f"`sbatch` does not run here ({error.strerror})", where=_WHERE, do="Run this where you can submit jobs"
+            f"`sbatch` does not run here ({error.strerror})",
+            where=_WHERE,
+            do="Run this where you can submit jobs",
         ) from None
     if done.returncode:
         # not an error: nodes that are down may come back
         why = done.stderr.strip()
-        _logger.warning("Slurm cannot start the jobs now (%s). If that is not for a time, %s", why, _FIX)
+        _logger.warning(
+            "Slurm cannot start the jobs now (%s). If that is not for a time, %s", why, _FIX
+        )

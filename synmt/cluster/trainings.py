@@ -1,8 +1,8 @@
 """The runs of a grid side by side on a cluster.
 
-The driver prepares the data and sets up each run folder; a worker gets both, trains in its own folder, and sends
-the run folder back. A run whose worker dies begins again on another one; on the same machine, or with a shared cache
-folder, it goes on from the last checkpoint there.
+The driver prepares the data and sets up each run folder; a worker gets both, trains in its own
+folder, and sends the run folder back. A run whose worker dies begins again on another one; on the
+same machine, or with a shared cache folder, it goes on from the last checkpoint there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,15 @@ from synmt.run import Run
 from synmt.training.checks import check_values
 from synmt.training.distributed import Processes
 from synmt.training.finished import has_finished
-from synmt.training.grid_runs import ClusterStarted, Ends, FailedRun, GridRun, NextRun, failure_of, starts_from
+from synmt.training.grid_runs import (
+    ClusterStarted,
+    Ends,
+    FailedRun,
+    GridRun,
+    NextRun,
+    failure_of,
+    starts_from,
+)
 from synmt.training.lifecycle import RESUME_ADVICE, begin_run, remove_leftovers
 from synmt.training.pipeline import Record, prepare_stages, train, train_prepared
 from synmt.training.preparation import Prepared
@@ -47,7 +55,8 @@ _Item = tuple[int, Path, Content]
 class RunsToTrain:
     """What the workers need for all runs.
 
-    attempt: names the folders in which workers train. With the same name, a run goes on from the checkpoints there.
+    attempt: names the folders in which workers train. With the same name, a run goes on from the
+        checkpoints there.
     """
 
     runs: tuple[PortableRun, ...]
@@ -113,7 +122,8 @@ def train_side_by_side(
 def _begin_all(
     runs: Sequence[GridRun], data: Path, stack: ExitStack, ends: Ends, *, overwrite: bool
 ) -> Generator[Record | FailedRun, None, list[tuple[GridRun, PortableRun]]]:
-    """Prepare the data of runs, and set up their folders, which stay locked; what has trained already is completed."""
+    """Prepare the data of runs, and set up their folders, which stay locked; what has trained
+    already is completed."""
     ready = []
     for run in runs:
         try:
@@ -139,7 +149,9 @@ def _train_all(
     """Train runs in workers, and write what these send back."""
     if not ready:
         return
-    state = RunsToTrain(tuple(portable for _, portable in ready), uuid.uuid4().hex if overwrite else "")
+    state = RunsToTrain(
+        tuple(portable for _, portable in ready), uuid.uuid4().hex if overwrite else ""
+    )
     runs = [run for run, _ in ready]
 
     def items() -> Iterator[_Item]:
@@ -148,7 +160,9 @@ def _train_all(
                 yield number, run.folder, pack(Run(run.folder))
 
     def lost(item: _Item, error: SynmtError) -> TrainedRun:
-        return TrainedRun(item[0], FailedRun(item[1], str(error.with_advice(RESUME_ADVICE * overwrite))))
+        return TrainedRun(
+            item[0], FailedRun(item[1], str(error.with_advice(RESUME_ADVICE * overwrite)))
+        )
 
     gpu = any(run.recipe.training.device != "cpu" for run in runs)
     for trained in cluster.run(_train, state, items(), where=data, long=LongWork(stop, lost, gpu)):
@@ -158,13 +172,19 @@ def _train_all(
         yield run, trained.end
 
 
-def _begin(run: GridRun, data: Path, stack: ExitStack, *, overwrite: bool) -> Generator[Prepared, None, PortableRun]:
+def _begin(
+    run: GridRun, data: Path, stack: ExitStack, *, overwrite: bool
+) -> Generator[Prepared, None, PortableRun]:
     """Prepare the data of a run, and set up its folder."""
     requirements = check_values(run.recipe)
     way = RunStages(Run(run.folder), run.recipe, requirements, data, overwrite=overwrite)
     prepared = yield from prepare_stages(way.preparation)
     needs = requirements["source"]
-    parses = needs.to_run and prepared.corpus.test and not all_given_trees(way.recipe, prepared.corpus, "source", needs)
+    parses = (
+        needs.to_run
+        and prepared.corpus.test
+        and not all_given_trees(way.recipe, prepared.corpus, "source", needs)
+    )
     parser = make_parser(way.recipe, "source", arcs=bool(needs.arcs)) if parses else None
     stack.enter_context(locked(run.folder, "this run"))
     begin_run(way.run, way.recipe, prepared, overwrite=overwrite)
@@ -175,13 +195,18 @@ def _train(state: RunsToTrain, item: _Item) -> TrainedRun:
     """Train one run in a worker, from the newest checkpoint that the driver or this machine has."""
     number, target, content = item
     portable = state.runs[number]
-    place = cache_folder() / "workers" / "runs" / _name(portable.recipe, target, content, state.attempt)
+    place = (
+        cache_folder() / "workers" / "runs" / _name(portable.recipe, target, content, state.attempt)
+    )
     try:
         with locked(place, "this run"), ending_with_driver() as stop:
             run = Run(place / target.name)
-            end = _end_of(run, target, portable, content, stop, advice=RESUME_ADVICE * bool(state.attempt))
+            end = _end_of(
+                run, target, portable, content, stop, advice=RESUME_ADVICE * bool(state.attempt)
+            )
             content = pack(run)
-            # otherwise what has been trained would be lost; a new attempt to overwrite would not look for it
+            # otherwise what has been trained would be lost; a new attempt to overwrite would not
+            # look for it
             if driver_waits() or state.attempt:
                 remove(place)
     except SynmtError as error:
@@ -200,7 +225,13 @@ def _name(recipe: Recipe, target: Path, content: Content, attempt: str) -> str:
 
 
 def _end_of(
-    run: Run, target: Path, portable: PortableRun, content: Content, stop: threading.Event, *, advice: str
+    run: Run,
+    target: Path,
+    portable: PortableRun,
+    content: Content,
+    stop: threading.Event,
+    *,
+    advice: str,
 ) -> RunRecord | FailedRun:
     here = max((folder.name for folder in run.checkpoints()), default="")
     if not run.exists() or here < newest_step(content):
@@ -209,7 +240,9 @@ def _end_of(
     parser = str(portable.parser_folder) if portable.parser_folder else None
     try:
         with adding_advice(advice), naming_lack_of_memory():
-            *_, end = train_prepared(run, portable.recipe, portable.prepared, Processes(), stop, parser=parser)
+            *_, end = train_prepared(
+                run, portable.recipe, portable.prepared, Processes(), stop, parser=parser
+            )
     except Exception as error:
         return failure_of(target, error)
     assert isinstance(end, EndRecord), end

@@ -10,13 +10,20 @@ from synmt.parallel.versions import versions
 _IMPORT = re.compile(r"\b(ModuleNotFound|Import)Error\b")
 
 INSTALL = "Install it on this machine and on all workers: `pip install 'synmt[cluster]'`"
-AGAIN = "run the same command again: `parse`, `prepare`, `train` and `translate -o` keep what is finished"
+AGAIN = (
+    "run the same command again: `parse`, `prepare`, `train` and `translate -o` keep what is "
+    "finished"
+)
 
 
 def check_versions(address: str, theirs: dict[str, str]) -> None:
     """Raise SynmtError if a worker has other versions of what results depend on."""
     ours = versions()
-    other = [f"{name} {theirs.get(name)} (here {ours[name]})" for name in ours if theirs.get(name) != ours[name]]
+    other = [
+        f"{name} {theirs.get(name)} (here {ours[name]})"
+        for name in ours
+        if theirs.get(name) != ours[name]
+    ]
     if other:
         raise SynmtError(
             f"other versions than here: {', '.join(other)}",
@@ -42,7 +49,9 @@ def incapable(address: str, error: Exception) -> SynmtError:
 def killed(deaths: int, where: str) -> SynmtError:
     """Make the error of an item on which workers died, one after the other."""
     return SynmtError(
-        f"{deaths} workers died while they worked on the same shard or run, most likely for lack of memory",
+        f"{deaths} workers died while they worked on the same shard or run, most likely for lack "
+        "of memory",
         where=where,
-        do=f"Start workers with more memory each (`dask worker --nthreads 1 --memory-limit 8GB`), and {AGAIN}",
+        do="Start workers with more memory each (`dask worker --nthreads 1 --memory-limit 8GB`), "
+        f"and {AGAIN}",
     )

@@ -1,8 +1,10 @@
-"""Finds the verbs that agree with a subject in the gold tree of a controlled sentence, and the attractors between them.
+"""Finds the verbs that agree with a subject in the gold tree of a controlled sentence, and the
+attractors between them.
 
-An attractor is a noun between the head noun of a subject and the finite verb that differs from the subject in number.
-In a relative clause, the pronoun as the subject has its antecedent as the head noun; "the boy and the girl" has two
-heads, and is plural. The attractors of a sentence are those of its finite verb that has most of them.
+An attractor is a noun between the head noun of a subject and the finite verb that differs from the
+subject in number. In a relative clause, the pronoun as the subject has its antecedent as the head
+noun; "the boy and the girl" has two heads, and is plural. The attractors of a sentence are those of
+its finite verb that has most of them.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ class FiniteVerb:
     attractors: int
 
     def forms(self, *, plural: bool) -> list[str]:
-        """List the German finite forms in a number: in a main clause, and at the end of a clause if it differs."""
+        """List the German finite forms in a number: in a main clause, and at the end of a clause if
+        it differs."""
         form = finite(self.verb, self.tense, plural)
         is_separable = bool(self.verb.prefix) and self.tense in ("present", "past")
         return [form, self.verb.prefix + form] if is_separable else [form]
@@ -46,7 +49,11 @@ def finite_verbs(root: Node) -> list[FiniteVerb]:
         if agreeing.finite:
             plural = heads[0].plural or len(heads) > 1
             between = nodes[index[id(heads[0])] + 1 : index[id(agreeing)]]
-            differing = sum(node.tag == "NOUN" and node.plural != plural for node in between if node not in heads)
+            differing = sum(
+                node.tag == "NOUN" and node.plural != plural
+                for node in between
+                if node not in heads
+            )
             entry = cast(Verb, verb.entry)
             verbs.append(FiniteVerb(entry, _tense(entry, agreeing), plural, differing))
     return verbs

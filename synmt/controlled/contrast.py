@@ -1,19 +1,27 @@
-"""Contrastive pairs of the controlled corpus: the correct German, and the same sentence with one wrong word.
+"""Contrastive pairs of the controlled corpus: the correct German, and the same sentence with one
+wrong word.
 
 agreement    a finite verb in the other number
-             The boy near the cats sleeps.    Der Junge bei den Katzen schläft.     Der Junge bei den Katzen schlafen.
-case         the article of an object in the dative instead of the accusative, or the reverse; nothing else changes
-             The boy helped the girl.         Der Junge half dem Mädchen.           Der Junge half das Mädchen.
-particle     the particle of a separable verb is missing, or replaced by one that this verb does not have in the lexicon
-             The girl calls the teacher.      Das Mädchen ruft den Lehrer an.       Das Mädchen ruft den Lehrer auf.
+             The boy near the cats sleeps.    Der Junge bei den Katzen schläft.     Der Junge bei
+             den Katzen schlafen.
+case         the article of an object in the dative instead of the accusative, or the reverse;
+nothing else changes
+             The boy helped the girl.         Der Junge half dem Mädchen.           Der Junge half
+             das Mädchen.
+particle     the particle of a separable verb is missing, or replaced by one that this verb does not
+have in the lexicon
+             The girl calls the teacher.      Das Mädchen ruft den Lehrer an.       Das Mädchen ruft
+             den Lehrer auf.
 
-If there are several verbs, the one with most attractors is wrong; of several articles or particles, it is the one
-farthest from its verb. To find an article, a particle or a verb in the German sentence, the meaning is changed in this
-word and expressed again: the difference is its position. All forms come from the generator.
+If there are several verbs, the one with most attractors is wrong; of several articles or particles,
+it is the one farthest from its verb. To find an article, a particle or a verb in the German
+sentence, the meaning is changed in this word and expressed again: the difference is its position.
+All forms come from the generator.
 
-These are left out: articles whose wrong form is correct in the other number ("den Jungen", the boy, and "die Jungen",
-the boys); "zwei", which has one form; particles that are part of the verb ("anruft"); and verbs with the same form as
-another word of the sentence, since the tree does not tell which of the two agrees.
+These are left out: articles whose wrong form is correct in the other number ("den Jungen", the boy,
+and "die Jungen", the boys); "zwei", which has one form; particles that are part of the verb
+("anruft"); and verbs with the same form as another word of the sentence, since the tree does not
+tell which of the two agrees.
 """
 
 from __future__ import annotations
@@ -30,12 +38,18 @@ from synmt.controlled.german import noun_phrase, say
 from synmt.controlled.lexicon import VERBS, Case, Verb
 from synmt.controlled.meaning import Determiner, NounPhrase, Predicate, predicates, replace_part
 
-_OTHER_DETERMINER: dict[Determiner, Determiner] = {"the": "this", "this": "the", "a": "my", "my": "a"}
+_OTHER_DETERMINER: dict[Determiner, Determiner] = {
+    "the": "this",
+    "this": "the",
+    "a": "my",
+    "my": "a",
+}
 """Both have the same declension, so that only the article changes."""
 _OTHER_FORMS = {"plural": "tun", "singular": "tut", "preterite": "tat", "perfect": "getan"}
 """The forms of a verb that is not in the lexicon."""
 _ALSO_RIGHT = {"schalten": ("an", "ab")}
-"""Particles that are also correct with a verb of the lexicon: "anschalten" means the same as "einschalten"."""
+"""Particles that are also correct with a verb of the lexicon: "anschalten" means the same as
+"einschalten"."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +58,10 @@ class Pair:
 
     phenomenon: agreement, case or particle.
     word: index of the wrong or missing word in the correct translation.
-    groups: for each grouping, the group of the pair: `attractors` of the verb that agrees; `right case`, and `case
-        distance`, the number of words between article and verb; `particle` (missing or another), and `particle
-        distance`, the number of words between particle and verb.
+    groups: for each grouping, the group of the pair: `attractors` of the verb that agrees;
+        `right case`, and `case distance`, the number of words between article and verb; `particle`
+        (missing or another), and `particle distance`, the number of words between particle and
+        verb.
     """
 
     example: ControlledExample
@@ -57,7 +72,8 @@ class Pair:
 
 
 def contrastive_pairs(examples: Iterable[ControlledExample]) -> Iterator[Pair]:
-    """Make all pairs of each example: at most one for agreement, one for case and two for particles."""
+    """Make all pairs of each example: at most one for agreement, one for case and two for
+    particles."""
     for example in examples:
         yield from _agreement_pair(example)
         yield from _case_pair(example)
@@ -71,7 +87,11 @@ def words_of(text: str) -> list[str]:
 
 def _agreement_pair(example: ControlledExample) -> Iterator[Pair]:
     """Make a pair if one of the hardest verbs has a form that no other word has."""
-    hardest = [verb for verb in finite_verbs(english.tree(example.meaning)) if verb.attractors == example.attractors]
+    hardest = [
+        verb
+        for verb in finite_verbs(english.tree(example.meaning))
+        if verb.attractors == example.attractors
+    ]
     swapped = next(filter(None, (_swapped(example.target, verb) for verb in hardest)), None)
     if swapped:
         word, other = swapped
@@ -80,9 +100,14 @@ def _agreement_pair(example: ControlledExample) -> Iterator[Pair]:
 
 
 def _swapped(target: str, verb: FiniteVerb) -> tuple[int, str] | None:
-    """Return the index of the verb and its form in the other number; None if several words have its form."""
-    others = dict(zip(verb.forms(plural=verb.plural), verb.forms(plural=not verb.plural), strict=True))
-    matches = [(index, others[word]) for index, word in enumerate(words_of(target)) if word in others]
+    """Return the index of the verb and its form in the other number; None if several words have its
+    form."""
+    others = dict(
+        zip(verb.forms(plural=verb.plural), verb.forms(plural=not verb.plural), strict=True)
+    )
+    matches = [
+        (index, others[word]) for index, word in enumerate(words_of(target)) if word in others
+    ]
     return matches[0] if len(matches) == 1 else None
 
 
@@ -92,18 +117,25 @@ def _case_pair(example: ControlledExample) -> Iterator[Pair]:
     if articles:
         distance, word, right, wrong = max(articles, key=lambda article: article[0])
         incorrect = _with_word(example.target, word, wrong)
-        yield Pair(example, "case", incorrect, word, {"right case": right, "case distance": distance})
+        yield Pair(
+            example, "case", incorrect, word, {"right case": right, "case distance": distance}
+        )
 
 
 def _wrong_articles(example: ControlledExample) -> Iterator[tuple[int, int, Case, str]]:
-    """Yield the articles that have a wrong form: distance to the verb, index, correct case and wrong form."""
+    """Yield the articles that have a wrong form: distance to the verb, index, correct case and
+    wrong form."""
     words = words_of(example.target)
     for predicate in predicates(example.meaning):
         for phrase in filter(None, (predicate.recipient, predicate.object)):
             if phrase.determiner not in _OTHER_DETERMINER:
                 continue
-            word = _index(example, phrase, replace(phrase, determiner=_OTHER_DETERMINER[phrase.determiner]))
-            right: Case = "accusative" if words[word] == noun_phrase(phrase, "accusative")[0] else "dative"
+            word = _index(
+                example, phrase, replace(phrase, determiner=_OTHER_DETERMINER[phrase.determiner])
+            )
+            right: Case = (
+                "accusative" if words[word] == noun_phrase(phrase, "accusative")[0] else "dative"
+            )
             wrong = noun_phrase(phrase, "dative" if right == "accusative" else "accusative")[0]
             if not _is_right_in_number(phrase, right, wrong):
                 yield abs(word - _verb_index(example, predicate)) - 1, word, right, wrong
@@ -129,7 +161,13 @@ def _particle_pairs(example: ControlledExample) -> Iterator[Pair]:
     if particles:
         distance, word, *wrong = max(particles, key=lambda particle: particle[0])
         for kind, incorrect in zip(("missing", "another"), wrong, strict=True):
-            yield Pair(example, "particle", incorrect, word, {"particle": kind, "particle distance": distance})
+            yield Pair(
+                example,
+                "particle",
+                incorrect,
+                word,
+                {"particle": kind, "particle distance": distance},
+            )
 
 
 def _with_particle(example: ControlledExample, predicate: Predicate, particle: str) -> str:
@@ -138,17 +176,24 @@ def _with_particle(example: ControlledExample, predicate: Predicate, particle: s
 
 
 def _wrong_particle(example: ControlledExample, verb: Verb) -> str:
-    """Choose a particle that only other verbs have; the choice depends on the source sentence alone."""
-    own = {other.prefix for other in VERBS if other.plural == verb.plural} | {*_ALSO_RIGHT.get(verb.plural, ())}
+    """Choose a particle that only other verbs have; the choice depends on the source sentence
+    alone."""
+    own = {other.prefix for other in VERBS if other.plural == verb.plural} | {
+        *_ALSO_RIGHT.get(verb.plural, ())
+    }
     others = sorted({other.prefix for other in VERBS if other.prefix} - own)
     return others[hashlib.sha256(example.source.encode()).digest()[0] % len(others)]
 
 
 def _verb_index(example: ControlledExample, predicate: Predicate) -> int:
-    return _index(example, predicate, replace(predicate, verb=replace(predicate.verb, **_OTHER_FORMS)))
+    return _index(
+        example, predicate, replace(predicate, verb=replace(predicate.verb, **_OTHER_FORMS))
+    )
 
 
-def _index(example: ControlledExample, part: NounPhrase | Predicate, other: NounPhrase | Predicate) -> int:
+def _index(
+    example: ControlledExample, part: NounPhrase | Predicate, other: NounPhrase | Predicate
+) -> int:
     """Find the word of the correct translation that changes if a part of the meaning changes."""
     return _difference(example.target, say(replace_part(example.meaning, part, other)))
 

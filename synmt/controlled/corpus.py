@@ -1,29 +1,34 @@
-"""The controlled corpus: English-German sentences that need syntax, with gold trees and a labelled test set.
+"""The controlled corpus: English-German sentences that need syntax, with gold trees and a labelled
+test set.
 
-It measures what a model learns of syntax. A grammar with a lexicon of about 100 words draws the meaning of a sentence,
-which is expressed in English, with its tree, and in German, whose verb forms and cases depend on the tree. A small
-model learns the words from a few thousand pairs, so its remaining errors are those of structure. The test set has
+It measures what a model learns of syntax. A grammar with a lexicon of about 100 words draws the
+meaning of a sentence, which is expressed in English, with its tree, and in German, whose verb forms
+and cases depend on the tree. A small model learns the words from a few thousand pairs, so its
+remaining errors are those of structure. The test set has
 labels:
 
-- phenomenon: agreement, subject_relative, object_relative, subordinate, separable, case, coordination.
-- attractors: number of nouns between a subject's head and its verb that differ from it in number (see `agreement`).
+- phenomenon: agreement, subject_relative, object_relative, subordinate, separable, case,
+  coordination.
+- attractors: number of nouns between a subject's head and its verb that differ from it in number
+  (see `agreement`).
 - split: what is new in the sentence.
 
     seen         only the sentence itself
-    combination  a subject noun and a verb that never occur together in training (one in eight combinations)
-    attractors   2 to 4 attractors (training has 0 and 1), in sentences that are not longer than those of training
-    length       23 to 30 words (training has at most 22)
+    combination  a subject noun and a verb that never occur together in training (one in eight
+    combinations) attractors   2 to 4 attractors (training has 0 and 1), in sentences that are not
+    longer than those of training length       23 to 30 words (training has at most 22)
 
 A second test set, `hard`, has sentences that are longer than all of the first one, and deeper:
 
     longer       31 to 45 words, at most 8 deep, as 99.8 % of the training sentences
     deeper       31 to 45 words, and some word is 9 to 12 arcs below the root
 
-Sentences of the splits `length`, `longer` and `deeper` have 0 or 1 attractors. To see the effect of attractors alone,
-leave the split `length` out: `synmt analyze --by-label --label attractors --where split!=length`.
+Sentences of the splits `length`, `longer` and `deeper` have 0 or 1 attractors. To see the effect of
+attractors alone, leave the split `length` out:
+`synmt analyze --by-label --label attractors --where split!=length`.
 
-A sentence is new in one respect only. No sentence occurs twice in the corpus. The test set does not depend on the size
-of the training set.
+A sentence is new in one respect only. No sentence occurs twice in the corpus. The test set does not
+depend on the size of the training set.
 """
 
 from __future__ import annotations
@@ -52,7 +57,8 @@ TRAINED_DEPTH = 8
 LABELS = ("phenomenon", "attractors", "split")
 
 _HELD_OUT = 8
-# the numbers of nouns between subject and verb in sentences with at most one attractor, to choose from
+# the numbers of nouns between subject and verb in sentences with at most one attractor, to choose
+# from
 _BETWEEN = (0, 1, 1, 1, 2, 2, 3, 4)
 _BETWEEN_HARD = (2, 3, 4, 4, 5)
 
@@ -95,7 +101,11 @@ def generate(seed: int = 1, train: int = 6000, valid: int = 300, test: int = 120
 
 def generate_hard(seed: int = 1, size: int = 600) -> Parts:
     """Generate the hard test set; all of its sentences are longer than those of `generate`."""
-    return {"hard": _new_examples(_random(seed, "hard"), _label_cycle(HARD_SPLITS, size), set(), _fits_hard)}
+    return {
+        "hard": _new_examples(
+            _random(seed, "hard"), _label_cycle(HARD_SPLITS, size), set(), _fits_hard
+        )
+    }
 
 
 def _random(seed: int, part: str) -> Random:
@@ -103,13 +113,17 @@ def _random(seed: int, part: str) -> Random:
 
 
 def write_corpus(folder: Path, examples: Parts) -> None:
-    """Write each part as `.en` and `.de` (one sentence per line) and `.en.conllu`, and the labels of test sets."""
+    """Write each part as `.en` and `.de` (one sentence per line) and `.en.conllu`, and the labels
+    of test sets."""
     with reporting_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     for part, members in examples.items():
         _write(folder / f"{part}.en", (f"{example.source}\n" for example in members))
         _write(folder / f"{part}.de", (f"{example.target}\n" for example in members))
-        trees = (format_conllu(example.parse, example.source, line) for line, example in enumerate(members, start=1))
+        trees = (
+            format_conllu(example.parse, example.source, line)
+            for line, example in enumerate(members, start=1)
+        )
         _write(folder / f"{part}.en.conllu", trees)
         if part in ("test", "hard"):
             rows = [LABELS, *((one.phenomenon, str(one.attractors), one.split) for one in members)]
@@ -140,7 +154,8 @@ def _label_cycle(splits: Sequence[str], size: int) -> Iterator[_Labels]:
 
 
 _Fits = Callable[[english.Node, _Labels], bool]
-"""Tells whether the tree of a sentence has the length, the depth and the words that its labels promise."""
+"""Tells whether the tree of a sentence has the length, the depth and the words that its labels
+promise."""
 
 
 def _new_examples(
@@ -149,7 +164,9 @@ def _new_examples(
     return [_new_example(random, labels, taken, fits) for labels in all_labels]
 
 
-def _new_example(random: Random, labels: _Labels, taken: set[str], fits: _Fits) -> ControlledExample:
+def _new_example(
+    random: Random, labels: _Labels, taken: set[str], fits: _Fits
+) -> ControlledExample:
     """Draw sentences until one is new and has the labels."""
     while True:
         example = _example(random, labels, fits)
@@ -167,7 +184,9 @@ def _example(random: Random, labels: _Labels, fits: _Fits) -> ControlledExample 
         return None
     source, parse = english.text_and_parse(root)
     target, pairs = german.say(meaning), combinations(root)
-    return ControlledExample(meaning, source, target, parse, labels.phenomenon, labels.attractors, labels.split, pairs)
+    return ControlledExample(
+        meaning, source, target, parse, labels.phenomenon, labels.attractors, labels.split, pairs
+    )
 
 
 def _fits(root: english.Node, labels: _Labels) -> bool:
@@ -177,7 +196,9 @@ def _fits(root: english.Node, labels: _Labels) -> bool:
 
 
 def _fits_hard(root: english.Node, labels: _Labels) -> bool:
-    if not LONGEST < len(root.in_order()) <= LONGEST_HARD or any(map(is_held_out, combinations(root))):
+    if not LONGEST < len(root.in_order()) <= LONGEST_HARD or any(
+        map(is_held_out, combinations(root))
+    ):
         return False
     _, parse = english.text_and_parse(root)
     deepest = max(depths(parse.parents.tolist()) or [0])

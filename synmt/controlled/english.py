@@ -1,4 +1,5 @@
-"""Expresses a Sentence in English, with its gold tree in the style of Universal Dependencies English EWT."""
+"""Expresses a Sentence in English, with its gold tree in the style of Universal Dependencies
+English EWT."""
 
 from __future__ import annotations
 
@@ -84,8 +85,13 @@ def text_and_parse(root: Node) -> tuple[str, Parse]:
 
 
 def _clause(clause: Clause, relation: str, antecedent: NounPhrase | None = None) -> Node:
-    """Build a clause; with an antecedent it is relative, and its pronoun is the subject or the object."""
-    plural = clause.subject.agrees_as_plural if clause.subject else bool(antecedent and antecedent.plural)
+    """Build a clause; with an antecedent it is relative, and its pronoun is the subject or the
+    object."""
+    plural = (
+        clause.subject.agrees_as_plural
+        if clause.subject
+        else bool(antecedent and antecedent.plural)
+    )
     first, *others = clause.predicates
     verb = _predicate(first, clause.tense, plural, relation)
     if antecedent:
@@ -118,7 +124,9 @@ def _add_subordinate(verb: Node, subordinate: SubordinateClause | None) -> None:
 
 def _predicate(predicate: Predicate, tense: Tense, plural: bool, relation: str) -> Node:
     verb = predicate.verb
-    node = Node(_form(verb, tense, plural), "VERB", relation, entry=verb, finite=tense not in _AUXILIARIES)
+    node = Node(
+        _form(verb, tense, plural), "VERB", relation, entry=verb, finite=tense not in _AUXILIARIES
+    )
     if verb.particle:
         node.after.append(Node(verb.particle, "ADP", "compound:prt"))
     if predicate.recipient:
@@ -145,7 +153,9 @@ def noun_phrase(phrase: NounPhrase, relation: str) -> Node:
     for modifier in phrase.modifiers:
         is_relative = isinstance(modifier, RelativeClause)
         node.after.append(
-            _clause(modifier.clause, "acl:relcl", phrase) if is_relative else _preposition_phrase(modifier, "nmod")
+            _clause(modifier.clause, "acl:relcl", phrase)
+            if is_relative
+            else _preposition_phrase(modifier, "nmod")
         )
     if phrase.second:
         second = noun_phrase(phrase.second, "conj")
@@ -166,7 +176,8 @@ def _determiner(phrase: NounPhrase, following: str) -> Node:
 
 
 def _preposition_phrase(phrase: PrepositionPhrase, relation: str) -> Node:
-    """Build a preposition phrase; in EWT, `next` is an adverb, and the parent of the noun after `to`."""
+    """Build a preposition phrase; in EWT, `next` is an adverb, and the parent of the noun after
+    `to`."""
     adverb, _, case = phrase.preposition.english.rpartition(" ")
     node = noun_phrase(phrase.phrase, "obl" if adverb else relation)
     node.before.insert(0, Node(case, "ADP", "case"))

@@ -1,4 +1,5 @@
-"""Expresses a Sentence in German: word order by the type of clause, endings by case, gender and number."""
+"""Expresses a Sentence in German: word order by the type of clause, endings by case, gender and
+number."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def _text(words: list[str]) -> str:
 
 @dataclass(frozen=True)
 class _Parts:
-    """The words of a predicate: the finite verb, those in the middle of the clause, and those at its end."""
+    """The words of a predicate: the finite verb, those in the middle of the clause, and those at
+    its end."""
 
     finite: str
     middle: list[str]
@@ -164,7 +166,10 @@ def noun_phrase(phrase: NounPhrase, case: Case) -> list[str]:
     """Decline a noun phrase with its article, adjective and modifiers."""
     words = [_article(phrase, case)]
     if phrase.adjective:
-        words.append(phrase.adjective.german + _ending(f"after {_DECLENSION[phrase.determiner]}", phrase, case))
+        words.append(
+            phrase.adjective.german
+            + _ending(f"after {_DECLENSION[phrase.determiner]}", phrase, case)
+        )
     words.append(_noun(phrase.noun, phrase.plural, case))
     for modifier in phrase.modifiers:
         is_relative = isinstance(modifier, RelativeClause)

@@ -1,11 +1,14 @@
 """The grammar of the controlled corpus: draws the meaning of one sentence for a phenomenon.
 
-German forms depend on the structure of the English sentence, and every sentence has exactly one correct translation:
+German forms depend on the structure of the English sentence, and every sentence has exactly one
+correct translation:
 
-- Most English verb forms (past, had, can, must, will, could) do not show number; all German ones do.
-- A relative clause belongs to the nearest noun before it that fits its pronoun (who: persons, that: all others).
-- A second predicate belongs to the nearest clause that can have it, and no relative clause follows a pair of subjects
-  that could share it.
+- Most English verb forms (past, had, can, must, will, could) do not show number; all German ones
+  do.
+- A relative clause belongs to the nearest noun before it that fits its pronoun (who: persons, that:
+  all others).
+- A second predicate belongs to the nearest clause that can have it, and no relative clause follows
+  a pair of subjects that could share it.
 """
 
 from __future__ import annotations
@@ -16,7 +19,15 @@ from synmt.controlled.lexicon import VERBS, Verb
 from synmt.controlled.meaning import Clause, NounPhrase, Predicate, Sentence, SubordinateClause
 from synmt.controlled.phrases import DeadEndError, Phrases, SentencePlan, Style
 
-PHENOMENA = ("agreement", "subject_relative", "object_relative", "subordinate", "separable", "case", "coordination")
+PHENOMENA = (
+    "agreement",
+    "subject_relative",
+    "object_relative",
+    "subordinate",
+    "separable",
+    "case",
+    "coordination",
+)
 _CONJUNCTIONS = {
     "past": ("because", "although", "while", "before", "that", "that"),
     "present": ("because", "although", "while", "if", "that", "that"),
@@ -55,10 +66,17 @@ class Clauses(Phrases):
         conjunction = self.choose(_CONJUNCTIONS[self.world])
         simple = conjunction in _SIMULTANEOUS
         planned = self.chance(0.5) and conjunction != "that"
-        main = self.saying() if conjunction == "that" else self.clause(planned=planned, simple=simple)
+        main = (
+            self.saying() if conjunction == "that" else self.clause(planned=planned, simple=simple)
+        )
         inner = self.clause(planned=not planned, simple=simple)
         fronted = conjunction != "that" and self.chance(0.5)
-        return Clause(main.subject, main.tense, main.predicates, SubordinateClause(conjunction, inner, fronted))
+        return Clause(
+            main.subject,
+            main.tense,
+            main.predicates,
+            SubordinateClause(conjunction, inner, fronted),
+        )
 
     def saying(self) -> Clause:
         """Draw the main clause of a "that" clause."""
@@ -68,17 +86,22 @@ class Clauses(Phrases):
     def clause(self, *, planned: bool, simple: bool = False) -> Clause:
         """Draw a clause with a subject."""
         if planned and self.plan.phenomenon == "coordination":
-            return self.paired_subjects(simple) if self.chance(0.6) else self.paired_predicates(simple)
+            return (
+                self.paired_subjects(simple) if self.chance(0.6) else self.paired_predicates(simple)
+            )
         kinds = self.choose("pppa")
         subject = self.subject(kinds, planned=planned)
         return Clause(subject, self.tense(simple=simple), (self.predicate(kinds, planned=planned),))
 
     def paired_subjects(self, simple: bool) -> Clause:
-        """Draw a clause whose subject is a pair of nouns; the chain of nouns follows the second one."""
+        """Draw a clause whose subject is a pair of nouns; the chain of nouns follows the second
+        one."""
         kinds = self.choose("pppa")
         first = self.noun_phrase(kinds)
         second = self.noun_phrase(kinds, chain=self.numbers(True), style="prepositions")
-        subject = NounPhrase(first.noun, first.plural, first.determiner, first.adjective, second=second)
+        subject = NounPhrase(
+            first.noun, first.plural, first.determiner, first.adjective, second=second
+        )
         return Clause(subject, self.tense(simple=simple), (self.predicate(kinds),))
 
     def paired_predicates(self, simple: bool) -> Clause:
@@ -100,7 +123,8 @@ class Clauses(Phrases):
         return self.noun_phrase(kinds, plural=plural, chain=self.numbers(plural), style=style)
 
     def numbers(self, plural: bool) -> list[bool]:
-        """Draw the numbers of the nouns in the chain: the planned number of attractors, at random positions."""
+        """Draw the numbers of the nouns in the chain: the planned number of attractors, at random
+        positions."""
         places = list(range(self.plan.between))
         numbers = [plural] * len(places)
         for _ in range(self.plan.attractors):

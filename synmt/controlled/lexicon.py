@@ -1,8 +1,8 @@
 """The words of the controlled corpus, with all forms that no rule produces.
 
 kinds: one letter for each class of a noun; they determine which words it can be combined with.
-    p person   a animal   t thing   l place   f food   r can be written   d can be switched on   o can be opened
-    h can be carried   k can have "my"   g can be old   y can be young
+    p person   a animal   t thing   l place   f food   r can be written   d can be switched on   o
+    can be opened h can be carried   k can have "my"   g can be old   y can be young
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ Pattern = Literal["alone", "accusative", "dative", "both", "clause"]
 class Noun:
     """A noun: its forms in both languages, its gender (m, f, n), its kinds.
 
-    weak: whether every singular case except the nominative has the form of the plural (n-declension).
+    weak: whether every singular case except the nominative has the form of the plural
+        (n-declension).
     """
 
     english: str
@@ -41,7 +42,8 @@ class Verb:
 
     particle: English, "up" in "pick up".
     prefix: German and separable, "an" in "anrufen".
-    pattern: the case of its object; `both` for verbs of giving, `clause` for verbs of saying, `alone` without object.
+    pattern: the case of its object; `both` for verbs of giving, `clause` for verbs of saying,
+        `alone` without object.
     auxiliary: of its German perfect, haben or sein.
     """
 
@@ -77,7 +79,8 @@ class Adjective:
 
 @dataclass(frozen=True)
 class Preposition:
-    """A preposition: its German case, the kinds of nouns before it (none: it modifies verbs) and after it."""
+    """A preposition: its German case, the kinds of nouns before it (none: it modifies verbs) and
+    after it."""
 
     english: str
     german: str

@@ -68,14 +68,16 @@ class Clause:
 
 @dataclass(frozen=True)
 class RelativeClause:
-    """A relative clause: without a subject if the pronoun is the subject, otherwise without an object."""
+    """A relative clause: without a subject if the pronoun is the subject, otherwise without an
+    object."""
 
     clause: Clause
 
 
 @dataclass(frozen=True)
 class SubordinateClause:
-    """A clause with its conjunction; if it is fronted, the German main clause begins with its verb."""
+    """A clause with its conjunction; if it is fronted, the German main clause begins with its
+    verb."""
 
     conjunction: str
     clause: Clause
@@ -96,7 +98,8 @@ def predicates(sentence: Sentence) -> list[Predicate]:
 
 
 def replace_part(whole: Any, part: NounPhrase | Predicate, other: NounPhrase | Predicate) -> Any:
-    """Put another phrase or predicate in the place of one; `part` is compared by identity, not by value."""
+    """Put another phrase or predicate in the place of one; `part` is compared by identity, not by
+    value."""
     if whole is part:
         return other
     if isinstance(whole, tuple):
@@ -112,4 +115,8 @@ def _parts(whole: Any) -> Iterator[Any]:
 
 
 def _values(whole: Any) -> dict[str, Any]:
-    return {field.name: getattr(whole, field.name) for field in fields(whole)} if is_dataclass(whole) else {}
+    return (
+        {field.name: getattr(whole, field.name) for field in fields(whole)}
+        if is_dataclass(whole)
+        else {}
+    )

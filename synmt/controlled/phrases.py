@@ -62,7 +62,8 @@ class SentencePlan:
 
 
 class Phrases:
-    """Draws the phrases of one sentence; no noun, verb, adjective or preposition occurs twice in it."""
+    """Draws the phrases of one sentence; no noun, verb, adjective or preposition occurs twice in
+    it."""
 
     def __init__(self, random: Random, plan: SentencePlan) -> None:
         self.random = random
@@ -71,7 +72,8 @@ class Phrases:
         self.used: set[str] = set()
 
     def chance(self, probability: float) -> bool:
-        """Draw an event with a probability, by random() alone: its stream is the same in all versions of Python."""
+        """Draw an event with a probability, by random() alone: its stream is the same in all
+        versions of Python."""
         return self.random.random() < probability
 
     def choose(self, items: Sequence[Item]) -> Item:
@@ -85,7 +87,12 @@ class Phrases:
         return self.choose((_SIMPLE if simple else _TENSES)[self.world])
 
     def noun_phrase(
-        self, kinds: str, *, plural: bool | None = None, chain: Sequence[bool] = (), style: Style = "any"
+        self,
+        kinds: str,
+        *,
+        plural: bool | None = None,
+        chain: Sequence[bool] = (),
+        style: Style = "any",
     ) -> NounPhrase:
         """Draw a noun phrase.
 
@@ -95,14 +102,19 @@ class Phrases:
         noun = self.noun(kinds)
         plural = self.chance(0.5) if plural is None else plural
         determiner = self.choose(_DETERMINERS[plural] + ("my",) * ("k" in noun.kinds))
-        fitting = [adjective for adjective in ADJECTIVES if self.fits(adjective.english, adjective.kinds, noun.kinds)]
+        fitting = [
+            adjective
+            for adjective in ADJECTIVES
+            if self.fits(adjective.english, adjective.kinds, noun.kinds)
+        ]
         adjective = self.choose(fitting) if self.chance(self.adjective_rate()) else None
         if adjective:
             self.used.add(adjective.english)
         return NounPhrase(noun, plural, determiner, adjective, self.modifiers(noun, chain, style))
 
     def adjective_rate(self) -> float:
-        """Return the probability of an adjective; it is higher for the phenomenon case, since adjectives show it."""
+        """Return the probability of an adjective; it is higher for the phenomenon case, since
+        adjectives show it."""
         return 0.6 if self.plan.phenomenon == "case" else self.plan.rich
 
     def object_phrase(self, kinds: str, *, plain: bool) -> NounPhrase:
@@ -149,16 +161,23 @@ class Phrases:
             raise DeadEndError
         return phrase, self.relative(noun, chain[1:])
 
-    def preposition_phrase(self, noun: Noun, chain: Sequence[bool], style: Style) -> PrepositionPhrase:
+    def preposition_phrase(
+        self, noun: Noun, chain: Sequence[bool], style: Style
+    ) -> PrepositionPhrase:
         """Draw a preposition phrase that can follow a noun."""
-        preposition = self.choose([p for p in PREPOSITIONS if self.fits(p.english, p.before, noun.kinds)])
+        preposition = self.choose(
+            [p for p in PREPOSITIONS if self.fits(p.english, p.before, noun.kinds)]
+        )
         self.used.add(preposition.english)
         return self.joined(preposition, chain[0], chain[1:], style)
 
-    def joined(self, preposition: Preposition, plural: bool, chain: Sequence[bool], style: Style) -> PrepositionPhrase:
+    def joined(
+        self, preposition: Preposition, plural: bool, chain: Sequence[bool], style: Style
+    ) -> PrepositionPhrase:
         """Draw a preposition phrase with this preposition."""
         return PrepositionPhrase(
-            preposition, self.noun_phrase(preposition.after, plural=plural, chain=chain, style=style)
+            preposition,
+            self.noun_phrase(preposition.after, plural=plural, chain=chain, style=style),
         )
 
     def relative(self, noun: Noun, chain: Sequence[bool]) -> RelativeClause:
@@ -168,14 +187,16 @@ class Phrases:
         return self.object_relative(noun, chain)
 
     def subject_relative(self, noun: Noun, chain: Sequence[bool]) -> RelativeClause:
-        """Draw a relative clause whose subject is the noun, and whose object is the first noun of the chain."""
+        """Draw a relative clause whose subject is the noun, and whose object is the first noun of
+        the chain."""
         patterns = ("accusative", "dative") if chain else ("alone",)
         verb = self.verb([verb for verb in VERBS if verb.pattern in patterns], noun.kinds)
         what = self.noun_phrase(verb.objects, plural=chain[0], chain=chain[1:]) if chain else None
         return RelativeClause(Clause(None, self.tense(), (Predicate(verb, what),)))
 
     def object_relative(self, noun: Noun, chain: Sequence[bool]) -> RelativeClause:
-        """Draw a relative clause whose object is the noun, and whose subject is the first noun of the chain."""
+        """Draw a relative clause whose object is the noun, and whose subject is the first noun of
+        the chain."""
         if not chain:
             raise DeadEndError
         kinds = self.choose("pppa")

@@ -1,4 +1,5 @@
-"""Reads files inside archives as streams; nothing is unpacked to disk under a name that the archive chose."""
+"""Reads files inside archives as streams; nothing is unpacked to disk under a name that the archive
+chose."""
 
 from __future__ import annotations
 
@@ -19,11 +20,20 @@ from typing import Any, BinaryIO, NoReturn, cast
 
 from synmt.errors import SynmtError
 
-_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, OSError)
+_DAMAGE = (
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    gzip.BadGzipFile,
+    OSError,
+)
 """What the standard library raises for damaged archives; bz2 raises a plain OSError."""
 
 _WHEN_OPENED = (RuntimeError, ValueError, LookupError, ArithmeticError, struct.error)
-"""What it raises in addition when it opens an archive that is encrypted, or packed in a way that it cannot read."""
+"""What it raises in addition when it opens an archive that is encrypted, or packed in a way that it
+cannot read."""
 
 _PACKED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 _PATTERN = frozenset("*?[")
@@ -35,8 +45,9 @@ class Packed:
     """A text inside a file.
 
     files: the local file, or the parts of one that was split (`.00`, `.01`, …), in order.
-    names: the way in: the name inside the archive, then the name inside the archive of that name, and so on; the first
-        may be a pattern with `*` that matches one file. Without names, the file itself is the text.
+    names: the way in: the name inside the archive, then the name inside the archive of that name,
+        and so on; the first may be a pattern with `*` that matches one file. Without names, the
+        file itself is the text.
 
     Compression is found by the first bytes, at each level: gz, bz2, xz.
     """
@@ -51,7 +62,8 @@ class Packed:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open the text as a stream of bytes; raises SynmtError if the archive is damaged, hostile or lacks it."""
+        """Open the text as a stream of bytes; raises SynmtError if the archive is damaged, hostile
+        or lacks it."""
         with reporting_damage(self), ExitStack() as stack:
             with reporting_damage(self, _WHEN_OPENED):
                 stream = _unpacked(stack, stack.enter_context(_raw(self.files)))
@@ -66,7 +78,8 @@ class Packed:
         found = fnmatch.filter(names_in(self.files), self.names[0])
         if len(found) > 1:
             raise SynmtError(
-                f"several files of the archive match {self.names[0]}: {', '.join(found)}", where=str(self.files[0])
+                f"several files of the archive match {self.names[0]}: {', '.join(found)}",
+                where=str(self.files[0]),
             )
         return (*found, *self.names[1:]) if found else self.names
 
@@ -97,7 +110,11 @@ def names_in(files: Sequence[Path]) -> list[str]:
 
 
 def _raw(files: tuple[Path, ...]) -> Any:
-    return open(files[0], "rb") if len(files) == 1 else io.BufferedReader(cast(Any, _Joined(files)), 1 << 20)
+    return (
+        open(files[0], "rb")
+        if len(files) == 1
+        else io.BufferedReader(cast(Any, _Joined(files)), 1 << 20)
+    )
 
 
 class _Joined(io.RawIOBase):
@@ -125,7 +142,8 @@ class _Joined(io.RawIOBase):
 
 
 class _Forward(io.RawIOBase):
-    """A file of an archive that is read from a stream; tarfile calls it seekable, and then cannot seek."""
+    """A file of an archive that is read from a stream; tarfile calls it seekable, and then cannot
+    seek."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -166,7 +184,9 @@ def _inside(stack: ExitStack, stream: io.BufferedReader, name: str, packed: Pack
     )
 
 
-def _members(stack: ExitStack, stream: io.BufferedReader, packed: Packed) -> Iterator[tuple[str, Any]]:
+def _members(
+    stack: ExitStack, stream: io.BufferedReader, packed: Packed
+) -> Iterator[tuple[str, Any]]:
     """Yield the name of each file of an archive, and a function that opens it, or None for a link.
 
     The function must be called before the next name is read.
@@ -183,7 +203,9 @@ def _members(stack: ExitStack, stream: io.BufferedReader, packed: Packed) -> Ite
             yield name, lambda member=member: _Forward(archive.extractfile(member))
 
 
-def _of_zip(stack: ExitStack, stream: io.BufferedReader, packed: Packed) -> Iterator[tuple[str, Any]]:
+def _of_zip(
+    stack: ExitStack, stream: io.BufferedReader, packed: Packed
+) -> Iterator[tuple[str, Any]]:
     if not stream.seekable():
         # the table of a zip file is at its end; only small archives are inside others
         stream = cast(Any, io.BytesIO(stream.read()))
@@ -197,7 +219,8 @@ def _of_zip(stack: ExitStack, stream: io.BufferedReader, packed: Packed) -> Iter
 
 
 def _safe(name: str, packed: Packed) -> str:
-    """Return the name of a file in an archive, without `./`; names that lead out of the archive are refused."""
+    """Return the name of a file in an archive, without `./`; names that lead out of the archive are
+    refused."""
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts:
         _refuse(f"the name {name!r} leads out of it", packed)
@@ -206,5 +229,7 @@ def _safe(name: str, packed: Packed) -> str:
 
 def _refuse(what: str, packed: Packed) -> NoReturn:
     raise SynmtError(
-        f"the archive is not trusted: {what}", where=str(packed.files[0]), do="Get the original file from its owners"
+        f"the archive is not trusted: {what}",
+        where=str(packed.files[0]),
+        do="Get the original file from its owners",
     )

@@ -20,7 +20,8 @@ _DATE = re.compile(r"(?<=.)［[０-９．]+］$")
 
 
 def cleaned(pairs: Iterable[Pair], languages: Pair, steps: Sequence[Step]) -> Iterator[Pair]:
-    """Apply steps, each by the name of its function and its numbers, to pairs of sentences in two languages."""
+    """Apply steps, each by the name of its function and its numbers, to pairs of sentences in two
+    languages."""
     for name, *numbers in steps:
         pairs = _STEPS[str(name)](pairs, languages, *numbers)
     return iter(pairs)
@@ -28,16 +29,21 @@ def cleaned(pairs: Iterable[Pair], languages: Pair, steps: Sequence[Step]) -> It
 
 def unescaped(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
     """Replace entities such as `&amp;` by their characters."""
-    return (_each(lambda side: _ENTITY.sub(lambda match: unescape(match[0]), side), pair) for pair in pairs)
+    return (
+        _each(lambda side: _ENTITY.sub(lambda match: unescape(match[0]), side), pair)
+        for pair in pairs
+    )
 
 
 def straight_apostrophes(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
-    """Replace typographic apostrophes by straight ones, as fairseq's prepare-iwslt14.sh does in the test text."""
+    """Replace typographic apostrophes by straight ones, as fairseq's prepare-iwslt14.sh does in the
+    test text."""
     return (_each(lambda side: side.replace("’", "'"), pair) for pair in pairs)
 
 
 def without_dates(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
-    """Remove the dates at the end of Japanese sentences of ASPEC, such as ［９．１２］, as the organizers of WAT do."""
+    """Remove the dates at the end of Japanese sentences of ASPEC, such as ［９．１２］, as the organizers
+    of WAT do."""
     place = languages.index("ja")
     for pair in pairs:
         japanese = _DATE.sub("", pair[place])
@@ -49,8 +55,11 @@ def first_pairs(pairs: Iterable[Pair], languages: Pair, count: int) -> Iterator[
     return islice(pairs, count)
 
 
-def moses_lengths(pairs: Iterable[Pair], languages: Pair, most: int, ratio: float) -> Iterator[Pair]:
-    """Keep pairs by their length in words, as Moses' clean-corpus-n.perl does, and leave the text uncut.
+def moses_lengths(
+    pairs: Iterable[Pair], languages: Pair, most: int, ratio: float
+) -> Iterator[Pair]:
+    """Keep pairs by their length in words, as Moses' clean-corpus-n.perl does, and leave the text
+    uncut.
 
     most: how many words, by Moses' tokenizer, a side has at most; the fewest is 1.
     ratio: how many times as many words one side has at most.
@@ -63,7 +72,8 @@ def moses_lengths(pairs: Iterable[Pair], languages: Pair, most: int, ratio: floa
 
 
 _STEPS: Mapping[str, Callable[..., Iterator[Pair]]] = {
-    step.__name__: step for step in (unescaped, straight_apostrophes, without_dates, first_pairs, moses_lengths)
+    step.__name__: step
+    for step in (unescaped, straight_apostrophes, without_dates, first_pairs, moses_lengths)
 }
 
 

@@ -41,7 +41,8 @@ def in_any(folders: Iterable[Path], name: str) -> Path | None:
 
 
 def files_in(folders: list[Path], split: str, source: str, target: str) -> SplitFiles:
-    """Find both sides of a split, which exist, and what belongs to them in the same folders or in earlier ones."""
+    """Find both sides of a split, which exist, and what belongs to them in the same folders or in
+    earlier ones."""
     names = side_names(split, source, target)
     paths = [path for name in names if (path := in_any(folders, name))]
     assert len(paths) == 2, names
@@ -59,7 +60,8 @@ def files_in(folders: list[Path], split: str, source: str, target: str) -> Split
 
 
 def side_names(stem: str, source: str, target: str) -> tuple[str, str]:
-    """Name the files of both sides: train.en and train.de, or train.source.en and train.target.en in one language."""
+    """Name the files of both sides: train.en and train.de, or train.source.en and train.target.en
+    in one language."""
     if source == target:
         return f"{stem}.source.{source}", f"{stem}.target.{target}"
     return f"{stem}.{source}", f"{stem}.{target}"

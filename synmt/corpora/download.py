@@ -1,4 +1,5 @@
-"""Downloads public files into the cache: continues what broke off, checks size and hash, never twice at once."""
+"""Downloads public files into the cache: continues what broke off, checks size and hash, never
+twice at once."""
 
 from __future__ import annotations
 
@@ -13,7 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from synmt.corpora.transfer import NotTheFile, Unavailable, forget, head, partial_of, read_into, size_of
+from synmt.corpora.transfer import (
+    NotTheFile,
+    Unavailable,
+    forget,
+    head,
+    partial_of,
+    read_into,
+    size_of,
+)
 from synmt.errors import SynmtError
 from synmt.files.links import in_place
 from synmt.files.reading import cache_folder, fingerprint, offline, sha256, stored_sha256
@@ -48,7 +57,8 @@ def download(file: RemoteFile) -> Path:
 def download_all(files: Iterable[RemoteFile], what: str = "") -> list[Path]:
     """Download the files that are missing; returns their local paths.
 
-    what: the name of what they belong to, for the error that lists all that is missing if there is no network.
+    what: the name of what they belong to, for the error that lists all that is missing if there is
+        no network.
     """
     files = list(files)
     check_network(files, what)
@@ -64,14 +74,20 @@ def check_network(files: Iterable[RemoteFile], what: str = "") -> None:
     """Raise SynmtError that lists all files that are missing if the network is off."""
     missing = [file for file in files if not is_there(file)]
     if offline() and missing:
-        raise SynmtError(_list_missing("SYNMT_OFFLINE is set", missing, what) + ", or unset SYNMT_OFFLINE")
+        raise SynmtError(
+            _list_missing("SYNMT_OFFLINE is set", missing, what) + ", or unset SYNMT_OFFLINE"
+        )
 
 
 def local_path(file: RemoteFile) -> Path:
     """Name the place of a file in the cache: `downloads/<host>/<path>`."""
     parts = urllib.parse.urlsplit(file.address)
-    segments = [part for part in urllib.parse.unquote(parts.path).split("/") if part not in ("", ".", "..")]
-    *folders, name = [re.sub(r"[^\w.+=-]", "_", part) for part in [parts.netloc or "local", *segments]]
+    segments = [
+        part for part in urllib.parse.unquote(parts.path).split("/") if part not in ("", ".", "..")
+    ]
+    *folders, name = [
+        re.sub(r"[^\w.+=-]", "_", part) for part in [parts.netloc or "local", *segments]
+    ]
     if parts.query:
         # several files at one path, as on servers that take a number
         name = f"{fingerprint(parts.query)}-{file.name or name}"
@@ -84,7 +100,8 @@ def is_there(file: RemoteFile) -> bool:
 
 
 def bytes_to_fetch(file: RemoteFile) -> int | None:
-    """Return how much of a file is still to be downloaded; None if only the server knows and does not say."""
+    """Return how much of a file is still to be downloaded; None if only the server knows and does
+    not say."""
     if is_there(file):
         return 0
     size = file.size or (None if offline() else head(_request_address(file.address)))
@@ -169,7 +186,8 @@ def _md5(path: Path) -> str:
 
 
 def _request_address(address: str) -> str:
-    """Apply `SYNMT_MIRROR`, a copy of the public servers by host name: it replaces `http://` of every address."""
+    """Apply `SYNMT_MIRROR`, a copy of the public servers by host name: it replaces `http://` of
+    every address."""
     mirror = os.environ.get("SYNMT_MIRROR")
     if not mirror:
         return address
@@ -180,7 +198,9 @@ def _request_address(address: str) -> str:
 
 def _list_missing(reason: str, files: list[RemoteFile], what: str) -> str:
     """List files with the places that they can be put into by hand, a line each."""
-    places = "\n".join(f"  {_request_address(file.address)}\n    -> {local_path(file)}" for file in files)
+    places = "\n".join(
+        f"  {_request_address(file.address)}\n    -> {local_path(file)}" for file in files
+    )
     belonging, several = f" of {what}" if what else "", len(files) > 1
     return (
         f"{len(files)} file{'s' * several}{belonging} cannot be downloaded ({reason}):\n{places}\n"

@@ -20,9 +20,10 @@ from synmt.files.reading import LONGEST, too_long
 from synmt.reporting.progress import progress
 
 FORMATS = ("txt", "tags", "titles", "tsv", "sgm", "xml", "tmx", "csvwithheader", "xlsx", "wmt21xml")
-"""txt: a sentence a line. tags: IWSLT's training text, where lines that begin with `<` are not text; titles: the same
-with the titles and descriptions of the talks. tsv: columns with tabs between them. sgm, xml: `<seg>`, as in the test
-sets of WMT and IWSLT. tmx: translation memories. The others are mtdata's names."""
+"""txt: a sentence a line. tags: IWSLT's training text, where lines that begin with `<` are not
+text; titles: the same with the titles and descriptions of the talks. tsv: columns with tabs between
+them. sgm, xml: `<seg>`, as in the test sets of WMT and IWSLT. tmx: translation memories. The others
+are mtdata's names."""
 
 _Item = TypeVar("_Item")
 _Pairs = Iterator[tuple[str, str]]
@@ -38,7 +39,8 @@ def read_pairs(
     languages: tuple[str, str] = ("", ""),
     columns: tuple[int, int] = (0, 1),
 ) -> _Pairs:
-    """Yield the pairs of a corpus, in the order of its languages; raises SynmtError if the sides differ in length.
+    """Yield the pairs of a corpus, in the order of its languages; raises SynmtError if the sides
+    differ in length.
 
     texts: one for each side, or any number with both.
     form: one of FORMATS, or what mtdata calls it (`tsv.gz`).
@@ -80,7 +82,8 @@ def read_fields(text: Packed, columns: tuple[int, int], *, separator: str = " ||
             cells = line.split(separator)
             if max(columns) >= len(cells):
                 raise SynmtError(
-                    f"line {number} has {counted(len(cells), 'column')}, and column {max(columns) + 1} is needed",
+                    f"line {number} has {counted(len(cells), 'column')}, and column "
+                    f"{max(columns) + 1} is needed",
                     where=text.label,
                     do=f"If the file is not the right one, remove {text.files[0]}",
                 )
@@ -98,7 +101,8 @@ def one_line(text: str) -> str:
 
 
 def _tags(lines: Iterable[str]) -> Iterator[str]:
-    """Leave out the lines of tags; a line that begins with `<` and is text is not in these corpora."""
+    """Leave out the lines of tags; a line that begins with `<` and is text is not in these
+    corpora."""
     return (line for line in lines if not line.lstrip().startswith("<"))
 
 
@@ -114,7 +118,8 @@ _SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
 
 
 def _segments(lines: Iterable[str]) -> Iterator[str]:
-    """Yield what is between `<seg>` and `</seg>`, which may be on different lines; entities become characters.
+    """Yield what is between `<seg>` and `</seg>`, which may be on different lines; entities become
+    characters.
 
     These files look like XML, but many contain a bare `&`.
     """
@@ -155,7 +160,9 @@ def _zipped(texts: tuple[Packed, ...], sides: list[Iterator[str]]) -> _Pairs:
 # both sides in one text
 
 
-def _read_both(text: Packed, form: str, languages: tuple[str, str], columns: tuple[int, int]) -> _Pairs:
+def _read_both(
+    text: Packed, form: str, languages: tuple[str, str], columns: tuple[int, int]
+) -> _Pairs:
     with text.open() as stream, _lines(stream, text) as lines:
         if form == "wmt21xml":
             pairs = _test_set(stream)
@@ -164,8 +171,14 @@ def _read_both(text: Packed, form: str, languages: tuple[str, str], columns: tup
         elif form == "csvwithheader":
             pairs = _rows(csv.reader(lines), columns)
         elif form == "xlsx":
-            sheet = import_module("openpyxl").load_workbook(io.BytesIO(stream.read()), read_only=True, data_only=True)
-            pairs = (pair for pair in _rows(sheet.active.iter_rows(values_only=True), columns) if any(pair))
+            sheet = import_module("openpyxl").load_workbook(
+                io.BytesIO(stream.read()), read_only=True, data_only=True
+            )
+            pairs = (
+                pair
+                for pair in _rows(sheet.active.iter_rows(values_only=True), columns)
+                if any(pair)
+            )
         else:
             raise ValueError(f"synmt cannot read {form}")
         yield from ((one_line(first), one_line(second)) for first, second in pairs)
@@ -199,8 +212,12 @@ def _memory(lines: Any, languages: tuple[str, str]) -> _Pairs:
         units += 1
         found: dict[str, str] = {}
         for variant in unit.findall("tuv"):
-            code = next((value for key, value in variant.attrib.items() if key.endswith("lang")), "")
-            language = next((language for language in languages if same_language(language, code)), None)
+            code = next(
+                (value for key, value in variant.attrib.items() if key.endswith("lang")), ""
+            )
+            language = next(
+                (language for language in languages if same_language(language, code)), None
+            )
             if language and (text := variant.findtext("seg")):
                 found[language] = unescape(text.strip()).replace("\n", " ").replace("\t", " ")
         first, second = (found.get(language) for language in languages)
@@ -234,15 +251,18 @@ def _reporting(text: Packed, form: str, pairs: _Pairs) -> _Pairs:
     # ParseError, csv.Error, ImportError and what openpyxl raises
     except Exception as error:
         raise SynmtError(
-            f"{form} cannot be read after {counted(number, 'sentence')} ({error or type(error).__name__})",
+            f"{form} cannot be read after {counted(number, 'sentence')} "
+            f"({error or type(error).__name__})",
             where=text.label,
-            do=f"If the file is not the right one, remove {text.files[0]}; otherwise, write its sentences into two "
+            do=f"If the file is not the right one, remove {text.files[0]}; otherwise, write its "
+            "sentences into two "
             "files, and give them as source and target",
         ) from error
 
 
 class _Lines(io.TextIOWrapper):
-    """The lines of a text, which end at `\\n` only; bytes that are not UTF-8 become �, as in all tools for corpora."""
+    """The lines of a text, which end at `\\n` only; bytes that are not UTF-8 become �, as in all
+    tools for corpora."""
 
     def __init__(self, stream: Any, text: Packed) -> None:
         super().__init__(stream, encoding="utf-8-sig", errors="replace", newline="\n")

@@ -27,7 +27,8 @@ def spelled_out(recipe: CorpusRecipe, source: str, target: str) -> CorpusRecipe:
 
 
 def checked(recipe: CorpusRecipe) -> CorpusRecipe:
-    """Return a recipe of items; raises SynmtError if files are missing or wrong, or test sets have the same name."""
+    """Return a recipe of items; raises SynmtError if files are missing or wrong, or test sets have
+    the same name."""
     items = items_by_key(recipe)
     given = {key: files for key, item in items.items() if (files := item.files())}
     missing: list[SynmtError] = [
@@ -36,7 +37,9 @@ def checked(recipe: CorpusRecipe) -> CorpusRecipe:
         for field, path in files
         if path is not None and not path.is_file()
     ]
-    problems = missing or [problem for key, files in given.items() for problem in _problems(key, files)]
+    problems = missing or [
+        problem for key, files in given.items() for problem in _problems(key, files)
+    ]
     if problems:
         raise all_in_one(problems)
     names = [name for name, _ in _tests(recipe)]
@@ -55,7 +58,11 @@ def items_by_key(recipe: CorpusRecipe) -> dict[str, CorpusItem]:
     if len(recipe.train) == 1:
         train = {"train": recipe.train[0]}
     assert recipe.valid is not None
-    return {**train, "valid": recipe.valid, **{f"test.{name}": item for name, item in recipe.test.items()}}
+    return {
+        **train,
+        "valid": recipe.valid,
+        **{f"test.{name}": item for name, item in recipe.test.items()},
+    }
 
 
 def items_by_split(recipe: CorpusRecipe) -> list[tuple[str, CorpusItem]]:
@@ -79,9 +86,12 @@ def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...
 
 
 def local_tests(recipe: CorpusRecipe, source: str, target: str) -> dict[str, SplitFiles]:
-    """Name the files of the test sets that are the user's own, which may change; without checking that they exist."""
+    """Name the files of the test sets that are the user's own, which may change; without checking
+    that they exist."""
     if recipe.folder is None or recipe.test:
-        return {name: files for name, item in named_tests(recipe).items() if (files := item.files())}
+        return {
+            name: files for name, item in named_tests(recipe).items() if (files := item.files())
+        }
     folder = [recipe.folder]
     return {
         name: files_in(folder, name, source, target)
@@ -95,7 +105,9 @@ def _name_as_items(recipe: CorpusRecipe) -> CorpusRecipe:
         return recipe
     item = CorpusItem(id=recipe.name)
     tests = recipe.test or {recipe.name: item}
-    return recipe.model_copy(update={"name": None, "train": (item,), "valid": recipe.valid or item, "test": tests})
+    return recipe.model_copy(
+        update={"name": None, "train": (item,), "valid": recipe.valid or item, "test": tests}
+    )
 
 
 def _folder_as_items(recipe: CorpusRecipe, folder: Path, source: str, target: str) -> CorpusRecipe:
@@ -105,7 +117,10 @@ def _folder_as_items(recipe: CorpusRecipe, folder: Path, source: str, target: st
             where=str(folder),
             do="Give its path relative to the current folder, not the recipe's",
         )
-    valid = next((name for name in _VALID_NAMES if in_any([folder], side_names(name, source, target)[0])), "valid")
+    valid = next(
+        (name for name in _VALID_NAMES if in_any([folder], side_names(name, source, target)[0])),
+        "valid",
+    )
     tests = () if recipe.test else _tests_in(folder, source, target)
     missing: list[SynmtError] = [
         UsageError(f"neither {name} nor {name}.gz is there", where=str(folder))
@@ -129,12 +144,17 @@ def _folder_as_items(recipe: CorpusRecipe, folder: Path, source: str, target: st
 
 
 def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
-    ending = re.compile(rf"(test.*)(?:{'|'.join(map(re.escape, side_names('', source, target)))})(?:\.gz)?")
-    return tuple(sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))}))
+    ending = re.compile(
+        rf"(test.*)(?:{'|'.join(map(re.escape, side_names('', source, target)))})(?:\.gz)?"
+    )
+    return tuple(
+        sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))})
+    )
 
 
 def _tests(recipe: CorpusRecipe) -> Iterator[tuple[str, CorpusItem]]:
-    """Yield every test set: with a name that the recipe gives, or the usual one of a public corpus."""
+    """Yield every test set: with a name that the recipe gives, or the usual one of a public
+    corpus."""
     for key, item in _name_as_items(recipe).test.items():
         if item.id is None or key != item.id:
             yield key, item

@@ -1,4 +1,5 @@
-"""The corpora that a recipe can name, as `known.yaml` describes them: addresses, formats, splits, sums and counts."""
+"""The corpora that a recipe can name, as `known.yaml` describes them: addresses, formats, splits,
+sums and counts."""
 
 from __future__ import annotations
 
@@ -24,12 +25,14 @@ class PublicSource:
     """Parallel text of two or more languages; in addresses and names, `{}` stands for the language.
 
     archive: the address of a file, or those of the parts of a file that was split.
-    inside: the way to the text in it: the name inside the archive, then the name inside the archive of that name; the
-        first may be a pattern with `*`. Without names, the file itself is the text.
+    inside: the way to the text in it: the name inside the archive, then the name inside the archive
+        of that name; the first may be a pattern with `*`. Without names, the file itself is the
+        text.
     form: one of `synmt.corpora.formats.FORMATS`.
     columns: for a table, the column of each language, counted from 0.
-    owners: in place of an address, the folder of a corpus that owners give to those who accept a licence; the
-        environment variable `SYNMT_<FOLDER>` can name it. ` ||| ` separates the columns of these tables.
+    owners: in place of an address, the folder of a corpus that owners give to those who accept a
+        licence; the environment variable `SYNMT_<FOLDER>` can name it. ` ||| ` separates the
+        columns of these tables.
     """
 
     archive: tuple[str, ...] = ()
@@ -48,7 +51,9 @@ class PublicSource:
         first, second = languages
         if self.columns:
             separator = " ||| " if self.owners else "\t"
-            return read_fields(self._text(first), (self.columns[first], self.columns[second]), separator=separator)
+            return read_fields(
+                self._text(first), (self.columns[first], self.columns[second]), separator=separator
+            )
         return read_pairs((self._text(first), self._text(second)), self.form)
 
     def _text(self, language: str) -> Packed:
@@ -60,15 +65,22 @@ class PublicSource:
         return Packed(tuple(paths), tuple(name.format(language) for name in self.inside))
 
     def found(self) -> Path | None:
-        """Find a file of owners on this disk; the upper folders of its path may be missing or be in another folder."""
+        """Find a file of owners on this disk; the upper folders of its path may be missing or be in
+        another folder."""
         inner = Path(*self.inside)
         below = [Path(*inner.parts[depth:]) for depth in range(len(inner.parts))]
-        places = (folder / path for folder in self.places() for path in (self.owners.upper() / inner, *below))
+        places = (
+            folder / path
+            for folder in self.places()
+            for path in (self.owners.upper() / inner, *below)
+        )
         return next((place for place in places if place.is_file()), None)
 
     def places(self) -> list[Path]:
         """List the folders where files of owners are looked for, in order."""
-        own, data = (os.environ.get(name) for name in (f"SYNMT_{self.owners.upper()}", "SYNMT_DATA"))
+        own, data = (
+            os.environ.get(name) for name in (f"SYNMT_{self.owners.upper()}", "SYNMT_DATA")
+        )
         given = [Path(own).expanduser()] if own else []
         beside = [Path(data).expanduser() / self.owners] if data else []
         return [*given, *beside, cache_folder() / "corpora" / self.owners]
@@ -78,7 +90,8 @@ class PublicSource:
 class SplitPlan:
     """How a split is put together: all sources one after the other, then the steps of cleaning.
 
-    splits: the name of the split; with `every`, the names of two, and each `every`-th pair belongs to the second.
+    splits: the name of the split; with `every`, the names of two, and each `every`-th pair belongs
+        to the second.
     clean: functions of `synmt.corpora.cleaning` with their numbers.
     """
 
@@ -108,7 +121,8 @@ class KnownCorpus:
     origin: what the splits are and where they come from, for messages.
     plans: how the splits are built; empty if synmt cannot build them, or generates them.
     valid, test: the file names of these splits; the other one is `train`.
-    more_tests: test sets that a recipe gets only if it names them, as `corpus: {test: {hard: controlled}}` does.
+    more_tests: test sets that a recipe gets only if it names them, as
+        `corpus: {test: {hard: controlled}}` does.
     paper: the paper that states the number of sentences.
     counts: that number for each split.
     remarks: for each split why the number differs, if that is known.
@@ -128,7 +142,8 @@ class KnownCorpus:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """Name the splits of a recipe that names only the corpus: train, valid and its test sets."""
+        """Name the splits of a recipe that names only the corpus: train, valid and its test
+        sets."""
         return ("train", self.valid, *self.test)
 
     @property
@@ -142,7 +157,10 @@ _DESCRIBED = load_yaml(Path(__file__).with_name("known.yaml"))
 KNOWN_CORPORA = TypeAdapter(dict[str, KnownCorpus]).validate_python(_DESCRIBED["corpora"])
 """The corpora by name."""
 
-FILES = {file.address: file for file in TypeAdapter(list[RemoteFile]).validate_python(_DESCRIBED["files"])}
+FILES = {
+    file.address: file
+    for file in TypeAdapter(list[RemoteFile]).validate_python(_DESCRIBED["files"])
+}
 """By address, the files of which more is known."""
 
 
@@ -153,7 +171,8 @@ def known_corpus(name: str, source: str, target: str) -> KnownCorpus:
         raise UsageError(
             f"unknown corpus '{name}'",
             allowed=f"Known: {', '.join(sorted(KNOWN_CORPORA))}",
-            do=did_you_mean(name, KNOWN_CORPORA) or "For your own files, set corpus.folder or corpus.train",
+            do=did_you_mean(name, KNOWN_CORPORA)
+            or "For your own files, set corpus.folder or corpus.train",
         )
     if source == target or not {source, target} <= set(known.languages):
         raise UsageError(
@@ -164,7 +183,8 @@ def known_corpus(name: str, source: str, target: str) -> KnownCorpus:
 
 
 def split_of(name: str, split: str) -> str:
-    """Choose the split of a known corpus: train, valid, one by its own name, or its only test set under a new name."""
+    """Choose the split of a known corpus: train, valid, one by its own name, or its only test set
+    under a new name."""
     known = KNOWN_CORPORA[name]
     if split in known.all_splits:
         return split

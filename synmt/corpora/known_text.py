@@ -1,4 +1,5 @@
-"""The text of a known corpus: the files that the user has, and those that synmt builds in the cache."""
+"""The text of a known corpus: the files that the user has, and those that synmt builds in the
+cache."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _logger = logging.getLogger(__name__)
 class KnownText:
     """Some splits of a known corpus in two languages.
 
-    `downloads` raises SynmtError, before anything is downloaded, if only the user can provide a text.
+    `downloads` raises SynmtError, before anything is downloaded, if only the user can provide a
+    text.
     """
 
     name: str
@@ -74,15 +76,24 @@ class KnownText:
                 allowed=f"They are {self.known.origin}",
                 do=f"{self.known.ask}. {self.advice()}",
             )
-        lacking = [source for plan in plans for source in plan.sources if source.owners and source.found() is None]
+        lacking = [
+            source
+            for plan in plans
+            for source in plan.sources
+            if source.owners and source.found() is None
+        ]
         if lacking:
             paths = ["/".join(source.inside) for source in lacking]
             first = lacking[0]
             do = (
-                f"Put the folder {first.inside[0].partition('/')[0]} into {_either(first.places())}, or set "
+                f"Put the folder {first.inside[0].partition('/')[0]} into "
+                f"{_either(first.places())}, or set "
                 f"SYNMT_{first.owners.upper()} to its path. {self.advice()}"
             )
-            what = f"the corpus {self.name} is built from files that are not on this machine: {', '.join(paths)}"
+            what = (
+                f"the corpus {self.name} is built from files that are not on this machine: "
+                f"{', '.join(paths)}"
+            )
             raise SynmtError(what, allowed=self.known.ask, do=do)
         for plan in plans:
             check_steps(plan.clean)
@@ -97,7 +108,11 @@ class KnownText:
 
     def advice(self) -> str:
         """Say that the missing files can also be put into their folder."""
-        also = "" if os.environ.get("SYNMT_DATA") else f" (or into {self.name}/ in a folder that SYNMT_DATA names)"
+        also = (
+            ""
+            if os.environ.get("SYNMT_DATA")
+            else f" (or into {self.name}/ in a folder that SYNMT_DATA names)"
+        )
         names = ", ".join(self.missing())
         return f"Or put your own {names}, plain or as `.gz`, into {_either(self.folders())}{also}"
 
@@ -117,7 +132,9 @@ class KnownText:
             streams: dict[str, IO[str]] = {
                 name: stack.enter_context(write_atomically(self.folder / name)) for name in names
             }
-            pairs = with_progress(plan.pairs(self.languages), f"build {self.name}/{plan.splits[0]}", expected or None)
+            pairs = with_progress(
+                plan.pairs(self.languages), f"build {self.name}/{plan.splits[0]}", expected or None
+            )
             for split, pair in pairs:
                 counts[split] += 1
                 for language, text in zip(self.languages, pair, strict=True):
@@ -137,7 +154,10 @@ class KnownText:
         stated, remark = self.known.counts.get(split, count), self.known.remarks.get(split)
         if count == stated:
             return
-        what = f"{self.name}/{split} has {count:,} sentence pairs, {self.known.paper} states {stated:,}"
+        what = (
+            f"{self.name}/{split} has {count:,} sentence pairs, {self.known.paper} states "
+            f"{stated:,}"
+        )
         if remark:
             _logger.info("%s: %s", what, remark)
         else:
@@ -180,7 +200,8 @@ class ControlledText(KnownText):
             write_corpus(unfinished, examples)
 
     def _generated(self, part: str = "") -> Path:
-        """Name the folder of the generated corpus, or of its hard test set; a changed generator gets a new one."""
+        """Name the folder of the generated corpus, or of its hard test set; a changed generator
+        gets a new one."""
         package = Path(__file__).parents[1] / "controlled"
         made_by = fingerprint(*(sha256(path) for path in sorted(package.glob("*.py"))))
         return cache_folder() / "corpora" / "-".join(filter(None, ["controlled", part, made_by]))

@@ -25,7 +25,8 @@ from synmt.recipe.corpus import CorpusItem, SplitFiles
 
 _BLOCK = 1 << 16
 _BITS = 16
-"""The first pass counts the numbers by their highest bits, the second one sorts those of one count."""
+"""The first pass counts the numbers by their highest bits, the second one sorts those of one
+count."""
 
 
 class _Facts(TypedDict):
@@ -49,7 +50,13 @@ class MixedText:
     def folder(self) -> Path:
         """The folder of the text; other texts and other draws have another one."""
         drawing = [
-            (stored_sha256(text.source), stored_sha256(text.target), item.fraction, item.lines, item.seed)
+            (
+                stored_sha256(text.source),
+                stored_sha256(text.target),
+                item.fraction,
+                item.lines,
+                item.seed,
+            )
             for item, text in zip(self.items, self.texts, strict=True)
         ]
         return cache_folder() / "corpora" / f"mix-{fingerprint(drawing, self.stem, self.languages)}"
@@ -65,7 +72,8 @@ class MixedText:
         return len(self._counts()) == len(self.items)
 
     def run(self) -> None:
-        """Write the text, unless it is there; raises UsageError if an item wants more pairs than its text has."""
+        """Write the text, unless it is there; raises UsageError if an item wants more pairs than
+        its text has."""
         if not self.is_done():
             with alone(self.folder, "puts this text together"):
                 if not self.is_done():
@@ -98,7 +106,8 @@ class MixedText:
 def parts_of(items: Sequence[CorpusItem], counts: Sequence[int]) -> tuple[CorpusPart, ...]:
     """Describe the parts of a text by their numbers of lines."""
     return tuple(
-        CorpusPart(_label(item), lines, item.weight, item.tag) for item, lines in zip(items, counts, strict=True)
+        CorpusPart(_label(item), lines, item.weight, item.tag)
+        for item, lines in zip(items, counts, strict=True)
     )
 
 
@@ -113,7 +122,8 @@ def _size(item: CorpusItem, text: SplitFiles) -> int:
         raise SynmtError(
             f"{source:,} source lines and {target:,} target lines",
             where=_label(item),
-            allowed="Both files need the same number of lines: each line is the translation of the same line",
+            allowed="Both files need the same number of lines: each line is the translation of the "
+            "same line",
         )
     if not source:
         raise SynmtError("the text is empty", where=_label(item))
@@ -122,7 +132,9 @@ def _size(item: CorpusItem, text: SplitFiles) -> int:
 
 def _wanted(item: CorpusItem, size: int) -> int:
     if item.lines > size:
-        raise UsageError(f"`lines: {item.lines}` is more than the {size:,} pairs that it has", where=_label(item))
+        raise UsageError(
+            f"`lines: {item.lines}` is more than the {size:,} pairs that it has", where=_label(item)
+        )
     return item.lines or max(round(item.fraction * size), 1)
 
 
@@ -136,13 +148,16 @@ def _pairs(text: SplitFiles) -> Iterator[Pair]:
 def drawn(total: int, wanted: int, seed: int) -> Iterator[bool]:
     """Tell for each of `total` pairs whether it is one of the `wanted` that are sampled.
 
-    Every pair gets a random number of 64 bits, and those with the smallest are taken. So with one seed, a smaller
-    sample is a subset of a larger one: the points of a learning curve differ in size only.
+    Every pair gets a random number of 64 bits, and those with the smallest are taken. So with one
+    seed, a smaller sample is a subset of a larger one: the points of a learning curve differ in
+    size only.
     """
     assert 0 <= wanted <= total, (wanted, total)
     limit = _smallest(total, wanted, seed)
     for numbers in _numbers(total, seed):
-        yield from (numbers < np.uint64(limit)).tolist() if limit is not None else [True] * len(numbers)
+        yield from (
+            (numbers < np.uint64(limit)).tolist() if limit is not None else [True] * len(numbers)
+        )
 
 
 def _numbers(total: int, seed: int) -> Iterator[NDArray[np.uint64]]:
@@ -161,7 +176,9 @@ def _smallest(total: int, wanted: int, seed: int) -> int | None:
         counts += np.bincount(_high(numbers), minlength=len(counts))
     before = np.concatenate([[0], np.cumsum(counts)])
     group = int(np.searchsorted(before, wanted, side="right")) - 1
-    members = np.concatenate([numbers[_high(numbers) == group] for numbers in _numbers(total, seed)])
+    members = np.concatenate(
+        [numbers[_high(numbers) == group] for numbers in _numbers(total, seed)]
+    )
     return int(np.sort(members)[wanted - before[group]])
 
 

@@ -1,8 +1,10 @@
-"""mtdata's index as the address book of public corpora: from an id to addresses, formats and columns.
+"""mtdata's index as the address book of public corpora: from an id to addresses, formats and
+columns.
 
-mtdata writes its index of 291,471 data sets, a line of JSON for each, when its module of the same name is imported,
-which takes half a minute. That is done once for each version of mtdata, by a process of its own in an empty folder:
-mtdata also runs files named `mtdata*.py` of the working directory.
+mtdata writes its index of 291,471 data sets, a line of JSON for each, when its module of the same
+name is imported, which takes half a minute. That is done once for each version of mtdata, by a
+process of its own in an empty folder: mtdata also runs files named `mtdata*.py` of the working
+directory.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ from synmt.files.writing import write_atomically
 _logger = logging.getLogger(__name__)
 
 _UNREADABLE = ("hfds", "opus_xces")
-"""Formats that synmt does not read: data sets of Hugging Face's library, and the alignments of OPUS in XML."""
+"""Formats that synmt does not read: data sets of Hugging Face's library, and the alignments of OPUS
+in XML."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +68,16 @@ def looks_like_id(name: str) -> bool:
 
 
 def find_entry(name: str) -> IndexEntry:
-    """Find a data set by its id, such as `Statmt-news_commentary-16-deu-eng`; the languages may be in either order."""
+    """Find a data set by its id, such as `Statmt-news_commentary-16-deu-eng`; the languages may be
+    in either order."""
     dataset_id = load_mtdata("mtdata.entry").DatasetId
     try:
         did = dataset_id.parse(name)
     except Exception as error:
         raise UsageError(
             f"'{name}' is not an id of mtdata",
-            allowed="Ids look like Statmt-news_commentary-16-deu-eng: group, name, version and two languages",
+            allowed="Ids look like Statmt-news_commentary-16-deu-eng: group, name, version and two "
+            "languages",
         ) from error
     one, other = map(str, did.langs)
     endings = [f"-{one}-{other}", f"-{other}-{one}"]
@@ -92,7 +97,8 @@ def find_entry(name: str) -> IndexEntry:
 
 @cache
 def same_language(one: str, other: str) -> bool:
-    """Tell whether two codes mean one language: `pt` and `por_BR` do, `zho` and `zho_Hant` do not."""
+    """Tell whether two codes mean one language: `pt` and `por_BR` do, `zho` and `zho_Hant` do
+    not."""
     try:
         return load_mtdata("mtdata.iso.bcp47").BCP47Tag.are_compatible(one, other)
     except (ValueError, AssertionError):
@@ -111,7 +117,8 @@ def load_mtdata(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise SynmtError(
-            f"ids such as Statmt-news_commentary-16-deu-eng need mtdata, which cannot be imported ({error})",
+            "ids such as Statmt-news_commentary-16-deu-eng need mtdata, which cannot be imported "
+            f"({error})",
             do="Install it with `pip install 'synmt[mtdata]'`",
         ) from None
     finally:
@@ -130,7 +137,10 @@ def _record(entry: dict[str, Any]) -> IndexEntry:
     one, other, *_ = entry.get("cols") or (0, 1)
     return IndexEntry(
         (first, second),
-        tuple(RemoteFile(address, name=entry["filename"] if "?" in address else "") for address in addresses),
+        tuple(
+            RemoteFile(address, name=entry["filename"] if "?" in address else "")
+            for address in addresses
+        ),
         tuple(entry["in_paths"]) if entry.get("is_archive") else (),
         form,
         (one, other),
@@ -162,9 +172,13 @@ def _make_index(path: Path, release: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"MTDATA": folder}
         command = [sys.executable, "-c", "import mtdata.index"]
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
         if done.returncode:
-            raise SynmtError("mtdata cannot make its index", where=done.stderr.strip().rpartition("\n")[2])
+            raise SynmtError(
+                "mtdata cannot make its index", where=done.stderr.strip().rpartition("\n")[2]
+            )
         made = Path(folder, f"mtdata.index.{release}.jsonl")
         with open(made, "rb") as lines, write_atomically(path, binary=True) as out:
             shutil.copyfileobj(lines, out)

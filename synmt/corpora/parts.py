@@ -1,4 +1,5 @@
-"""The parts of a training text: how often an epoch reads each, and which tag its sources begin with."""
+"""The parts of a training text: how often an epoch reads each, and which tag its sources begin
+with."""
 
 from __future__ import annotations
 
@@ -17,9 +18,10 @@ class CorpusPart:
     """Consecutive lines of the training text.
 
     lines: their number.
-    weight: how often an epoch reads each. 2: twice; 0.5: half of the pairs, another random half in each epoch.
-    tag: a piece that each source begins with, such as `<BT>` for machine translations (Caswell et al., 2019); it
-        belongs to no word.
+    weight: how often an epoch reads each. 2: twice; 0.5: half of the pairs, another random half in
+        each epoch.
+    tag: a piece that each source begins with, such as `<BT>` for machine translations (Caswell et
+        al., 2019); it belongs to no word.
     """
 
     name: str
@@ -37,7 +39,9 @@ def tags_of_lines(parts: Sequence[CorpusPart], lines: IntArray) -> list[str]:
     """Return the tag of each line, counted from 0; empty without one."""
     if not part_tags(parts):
         return [""] * len(lines)
-    return [parts[number].tag for number in np.searchsorted(_ends(parts), lines, side="right").tolist()]
+    return [
+        parts[number].tag for number in np.searchsorted(_ends(parts), lines, side="right").tolist()
+    ]
 
 
 def rows_of_parts(parts: Sequence[CorpusPart], lines: IntArray) -> list[range]:

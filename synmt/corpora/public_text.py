@@ -1,4 +1,5 @@
-"""The text of a public corpus by its id: a data set of mtdata's index, or a test set of sacreBLEU."""
+"""The text of a public corpus by its id: a data set of mtdata's index, or a test set of
+sacreBLEU."""
 
 from __future__ import annotations
 
@@ -73,11 +74,16 @@ class PublicText:
 
     def _build(self) -> None:
         files = self.downloads()
-        with tempfile.TemporaryDirectory() as work, write_folder_atomically(self.folder) as unfinished:
+        with (
+            tempfile.TemporaryDirectory() as work,
+            write_folder_atomically(self.folder) as unfinished,
+        ):
             if self.entry:
                 texts = self.entry.texts([local_path(file) for file in files])
                 languages = self.entry.languages
-                pairs = read_pairs(texts, self.entry.form, languages=languages, columns=self.entry.columns)
+                pairs = read_pairs(
+                    texts, self.entry.form, languages=languages, columns=self.entry.columns
+                )
             else:
                 languages = self.sides
                 pairs = pairs_of_test_set(self.name, *languages, Path(work, "sacrebleu"))
@@ -89,7 +95,8 @@ class PublicText:
 
 
 def public_text(name: str, source: str, target: str) -> PublicText:
-    """Describe a public corpus by its id; raises UsageError if there is none, or none with these languages."""
+    """Describe a public corpus by its id; raises UsageError if there is none, or none with these
+    languages."""
     if name in test_sets():
         files_of_test_set(name, source, target)
         return PublicText(name, (source, target))
@@ -97,7 +104,8 @@ def public_text(name: str, source: str, target: str) -> PublicText:
         own = f"For files of your own, write `{{source: {name}.{source}, target: {name}.{target}}}`"
         raise UsageError(
             f"there is no corpus '{name}'",
-            allowed="There are known corpora such as nc11, test sets of sacreBLEU such as wmt17, and ids of mtdata "
+            allowed="There are known corpora such as nc11, test sets of sacreBLEU such as wmt17, "
+            "and ids of mtdata "
             "such as Statmt-news_commentary-16-deu-eng",
             do=own if "/" in name else did_you_mean(name, test_sets()),
         )
@@ -106,7 +114,10 @@ def public_text(name: str, source: str, target: str) -> PublicText:
     for sides in ((first, second), (second, first)):
         if same_language(source, sides[0]) and same_language(target, sides[1]):
             return PublicText(name, sides, entry)
-    raise UsageError(f"the corpus {name} has no language pair {source}-{target}", allowed=f"It has {first}-{second}")
+    raise UsageError(
+        f"the corpus {name} has no language pair {source}-{target}",
+        allowed=f"It has {first}-{second}",
+    )
 
 
 def test_name(name: str) -> str:
@@ -134,7 +145,9 @@ def write_pairs(pairs: Iterable[Pair], paths: list[Path], what: str) -> int:
         raise SynmtError("the corpus has no sentences", where=what.removeprefix("build "))
     if replaced:
         affected = counted(replaced, "pair has", "pairs have")
-        _logger.warning("%s: %s the character �, which stands for bytes that are not UTF-8", what, affected)
+        _logger.warning(
+            "%s: %s the character �, which stands for bytes that are not UTF-8", what, affected
+        )
     return number
 
 
@@ -160,7 +173,9 @@ def files_of_test_set(name: str, source: str, target: str) -> list[RemoteFile]:
     return [RemoteFile(address, md5=md5) for address, md5 in zip(found.data, sums, strict=True)]
 
 
-def pairs_of_test_set(name: str, source: str, target: str, folder: Path) -> Iterator[tuple[str, str]]:
+def pairs_of_test_set(
+    name: str, source: str, target: str, folder: Path
+) -> Iterator[tuple[str, str]]:
     """Yield source and first reference of a test set whose archives have been downloaded.
 
     folder: an empty one, for the files on the way.

@@ -1,7 +1,8 @@
-"""Finds the text of a recipe: a known corpus by name, a folder, or public corpora and files one by one.
+"""Finds the text of a recipe: a known corpus by name, a folder, or public corpora and files one by
+one.
 
-What is missing is made by steps, which `resolve` runs and `estimates` lists: public files are downloaded, each text is
-built from them, and the parts of the training text are put together.
+What is missing is made by steps, which `resolve` runs and `estimates` lists: public files are
+downloaded, each text is built from them, and the parts of the training text are put together.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from synmt.corpora.corpus import Corpus
-from synmt.corpora.download import RemoteFile, bytes_to_fetch, check_network, download_all, is_there, local_path
+from synmt.corpora.download import (
+    RemoteFile,
+    bytes_to_fetch,
+    check_network,
+    download_all,
+    is_there,
+    local_path,
+)
 from synmt.corpora.items import checked, items_by_key, items_by_split, spelled_out
 from synmt.corpora.known import KNOWN_CORPORA, known_corpus, split_of
 from synmt.corpora.known_text import KnownText, known_text
@@ -61,7 +69,8 @@ def resolve(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
 
 
 def find_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus | None:
-    """Find a corpus as `resolve` does, but make nothing: None if a text has to be downloaded or built first."""
+    """Find a corpus as `resolve` does, but make nothing: None if a text has to be downloaded or
+    built first."""
     texts = _Texts(recipe, source, target)
     if texts.problems:
         raise all_in_one(texts.problems)
@@ -76,7 +85,9 @@ def estimates(recipe: CorpusRecipe, source: str, target: str) -> list[TextEstima
     steps = [TextEstimate("find the text", "missing", problem=error) for error in texts.problems]
     for text, _, problem in needs:
         state = "missing" if problem else "to do"
-        steps.append(TextEstimate(f"build the text: {text.folder}", state, pairs=text.pairs, problem=problem))
+        steps.append(
+            TextEstimate(f"build the text: {text.folder}", state, pairs=text.pairs, problem=problem)
+        )
     if not steps:
         made = (mixture.folder for mixture in texts.mixtures.values() if not mixture.is_done())
         steps = [TextEstimate(f"build the text: {folder}", "to do") for folder in made]
@@ -84,7 +95,8 @@ def estimates(recipe: CorpusRecipe, source: str, target: str) -> list[TextEstima
 
 
 def local_texts(recipe: CorpusRecipe, source: str, target: str) -> dict[str, SplitFiles]:
-    """Find the texts to train and validate with by the keys of their items; those that are not here are left out.
+    """Find the texts to train and validate with by the keys of their items; those that are not here
+    are left out.
 
     Corpora with an id of mtdata or sacreBLEU never change, so they are also left out.
     """
@@ -106,7 +118,8 @@ def local_texts(recipe: CorpusRecipe, source: str, target: str) -> dict[str, Spl
 
 
 def missing_files(recipe: CorpusRecipe, source: str, target: str) -> list[str]:
-    """Name the files that a known corpus lacks on this machine; for other corpora `find_corpus` has the answer."""
+    """Name the files that a known corpus lacks on this machine; for other corpora `find_corpus` has
+    the answer."""
     if recipe.name is None:
         return []
     splits = _splits_of(recipe)[recipe.name]
@@ -117,7 +130,11 @@ def stated_counts(recipe: CorpusRecipe) -> dict[str, int]:
     """Return the sentence pairs of each split that the papers of known corpora state."""
     counts: dict[str, int] = {}
     for split, item in items_by_split(recipe):
-        if item.id in KNOWN_CORPORA and not item.is_drawn and (split != "train" or len(recipe.train) < 2):
+        if (
+            item.id in KNOWN_CORPORA
+            and not item.is_drawn
+            and (split != "train" or len(recipe.train) < 2)
+        ):
             count = KNOWN_CORPORA[item.id].counts.get(split_of(item.id, split))
             counts |= {split: count} if count else {}
     return counts
@@ -152,7 +169,9 @@ class _Texts:
             try:
                 known = name in KNOWN_CORPORA
                 self.public[name] = (
-                    known_text(name, self.languages, tuple(splits)) if known else public_text(name, source, target)
+                    known_text(name, self.languages, tuple(splits))
+                    if known
+                    else public_text(name, source, target)
                 )
             except SynmtError as error:
                 self.problems.append(error)
@@ -162,7 +181,8 @@ class _Texts:
         return [text for text in self.public.values() if not text.is_done()]
 
     def needs(self) -> list[_Need]:
-        """List the public texts that have to be built, the files they are built from, and why one cannot be built."""
+        """List the public texts that have to be built, the files they are built from, and why one
+        cannot be built."""
         needs: list[_Need] = []
         for text in self.missing():
             try:
@@ -175,9 +195,13 @@ class _Texts:
     def mixtures(self) -> dict[str, MixedText]:
         """The texts that are put together or drawn from public ones, which are there, by split."""
         splits = {"train": self.recipe.train}
-        splits |= {split: (item,) for split, item in items_by_split(self.recipe) if split != "train"}
+        splits |= {
+            split: (item,) for split, item in items_by_split(self.recipe) if split != "train"
+        }
         return {
-            split: MixedText(items, [self._whole(item, split) for item in items], split, self.languages)
+            split: MixedText(
+                items, [self._whole(item, split) for item in items], split, self.languages
+            )
             for split, items in splits.items()
             if len(items) > 1 or any(item.is_drawn for item in items)
         }
@@ -194,7 +218,9 @@ class _Texts:
         if self._folder is not None:
             name = re.sub(r"[^\w.+-]", "_", self._folder.resolve().name) or "corpus"
         files = {
-            split: self.mixtures[split].files if split in self.mixtures else self._whole(item, split)
+            split: self.mixtures[split].files
+            if split in self.mixtures
+            else self._whole(item, split)
             for split, item in items_by_split(self.recipe)
         }
         return Corpus(name, *self.languages, files.pop("train"), files.pop("valid"), files, parts)

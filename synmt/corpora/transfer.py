@@ -22,7 +22,8 @@ from synmt.files.writing import reporting_os_errors, write_json
 from synmt.reporting.progress import progress
 
 PAUSES = (1.0, 4.0, 15.0)
-"""Seconds before each new attempt after a connection broke; an attempt that got further starts over."""
+"""Seconds before each new attempt after a connection broke; an attempt that got further starts
+over."""
 
 TIMEOUT = 60
 """Seconds without any byte."""
@@ -45,7 +46,8 @@ class _Broken(Exception):
 
 
 class _Version(TypedDict, total=False):
-    """What a server calls the version of a file of which the beginning is here, and the size of the whole."""
+    """What a server calls the version of a file of which the beginning is here, and the size of the
+    whole."""
 
     version: str
     size: int | None
@@ -60,7 +62,8 @@ def read_into(partial: Path, address: str, *, size: int = 0) -> None:
     """Download an address into a file that may have its beginning.
 
     size: what the whole file must have, if known.
-    Raises Unavailable or NotTheFile; what has arrived stays for the next time, with the version of the file beside it.
+    Raises Unavailable or NotTheFile; what has arrived stays for the next time, with the version of
+    the file beside it.
     """
     in_place(partial)
     furthest, attempts = size_of(partial), 0
@@ -86,7 +89,10 @@ def forget(partial: Path) -> None:
 
 def head(address: str) -> int | None:
     """Ask a server for the size of a file in bytes; None if it does not say."""
-    with suppress(OSError, http.client.HTTPException, ValueError), _open(address, {}, method="HEAD") as response:
+    with (
+        suppress(OSError, http.client.HTTPException, ValueError),
+        _open(address, {}, method="HEAD") as response,
+    ):
         length = response.headers.get("Content-Length")
         return int(length) if length and not _is_web_page(address, response.headers) else None
     return None
@@ -110,7 +116,9 @@ def _attempt(partial: Path, address: str, size: int) -> None:
         _check_room(partial, (total or size) - done)
         # without the name of the version a download cannot be continued
         tag = response.headers.get("ETag", "")
-        version = response.headers.get("Last-Modified", "") if not tag or tag.startswith("W/") else tag
+        version = (
+            response.headers.get("Last-Modified", "") if not tag or tag.startswith("W/") else tag
+        )
         write_json(_note(partial), {"version": version, "size": total})
         done = _copy(response, partial, done, total or size)
     if total and done < total:
@@ -176,7 +184,8 @@ def _open(address: str, headers: dict[str, str], method: str = "GET") -> Any:
 
 
 def _start_of(response: Any, partial: Path) -> tuple[int, int]:
-    """Return the byte at which the answer starts, and how many the whole file has (0 if the server does not say)."""
+    """Return the byte at which the answer starts, and how many the whole file has (0 if the server
+    does not say)."""
     length = response.headers.get("Content-Length", "")
     rest = int(length) if length.isdigit() else 0
     if getattr(response, "status", None) != 206:
@@ -202,9 +211,11 @@ def _check_room(partial: Path, needed: int) -> None:
     free = shutil.disk_usage(partial.parent).free
     if needed > free:
         raise SynmtError(
-            f"the disk is too full: the download needs {needed / 1e9:,.1f} GB more, and {free / 1e9:,.1f} GB are free",
+            f"the disk is too full: the download needs {needed / 1e9:,.1f} GB more, and "
+            f"{free / 1e9:,.1f} GB are free",
             where=str(partial),
-            do="Make room, or set SYNMT_CACHE to a folder on another disk, and run the same command again",
+            do="Make room, or set SYNMT_CACHE to a folder on another disk, and run the same "
+            "command again",
         )
 
 

@@ -1,7 +1,7 @@
 """Adds trees to a prepared corpus, row by row, with the word that each piece belongs to.
 
-The text is prepared without a parser. The trees of each parser are a separate annotation, so that all variants and
-parsers share one prepared corpus.
+The text is prepared without a parser. The trees of each parser are a separate annotation, so that
+all variants and parsers share one prepared corpus.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ def annotation_name(side: Side, parser: Mapping[str, Any]) -> str:
 
 def describe_files(parses: Mapping[str, Path]) -> dict[str, Any]:
     """Describe trees from CoNLL-U files, in place of a parser."""
-    return {"parser": "conllu", **{split: stored_sha256(path) for split, path in sorted(parses.items())}}
+    return {
+        "parser": "conllu",
+        **{split: stored_sha256(path) for split, path in sorted(parses.items())},
+    }
 
 
 def annotate(
@@ -48,9 +51,11 @@ def annotate(
     whole: bool = False,
     constituents: bool = False,
 ) -> None:
-    """Add trees to a prepared corpus, or continue after an interruption; does nothing if the annotation is complete.
+    """Add trees to a prepared corpus, or continue after an interruption; does nothing if the
+    annotation is complete.
 
-    The annotation is named `annotation_name(side, parser)`, and stores the `features` of words that `parser` lists.
+    The annotation is named `annotation_name(side, parser)`, and stores the `features` of words that
+    `parser` lists.
 
     parses: the CoNLL-U files of train and valid.
     arcs: whether every tree must have probabilities of arcs.
@@ -63,7 +68,10 @@ def annotate(
         return
     with locked(annotation, "these trees"):
         remove_unfinished(annotation)
-        files = {split: ShardFiles(annotation, split, prepared.facts["splits"][split]["lines"]) for split in parses}
+        files = {
+            split: ShardFiles(annotation, split, prepared.facts["splits"][split]["lines"])
+            for split in parses
+        }
         for split, path in parses.items():
             annotator = ShardAnnotator(
                 prepared.vocabularies[SIDES.index(side)],
@@ -79,23 +87,31 @@ def annotate(
                 (shard, _rows_of(folder / shard_name(split, shard), side, parts, list(chunk)))
                 for shard, chunk in files[split].rows_of_missing(trees)
             )
-            files[split].write(ShardAnnotator.shard, annotator, shards, what=f"prepare: trees of {split}")
+            files[split].write(
+                ShardAnnotator.shard, annotator, shards, what=f"prepare: trees of {split}"
+            )
         described = {"format": FORMAT, "side": side, "parser": dict(parser), **_summarize(files)}
         options: dict[str, Any] = {"indent": 1, "ensure_ascii": False, "sort_keys": True}
         write_last(annotation, "annotation.json", described, "*.arrow", **options)
 
 
-def _rows_of(text: Path, side: Side, parts: Sequence[CorpusPart], trees: list[UnreadParse]) -> ShardRows:
+def _rows_of(
+    text: Path, side: Side, parts: Sequence[CorpusPart], trees: list[UnreadParse]
+) -> ShardRows:
     """Read the rows of a shard of the text, for the trees of its lines."""
     table = ArrowTable(text)
     lines = table.numbers("line")
     before = [int(tag != "") for tag in tags_of_lines(parts, lines)]
-    return ShardRows(text, lines - (trees[0].line - 1 if trees else 0), table.lists(side), before, trees)
+    return ShardRows(
+        text, lines - (trees[0].line - 1 if trees else 0), table.lists(side), before, trees
+    )
 
 
 def _summarize(files: Mapping[str, ShardFiles]) -> dict[str, Any]:
     """Add up the facts of all shards of each split."""
-    tables = {split: [ArrowTable(path, TreeFacts) for path in each.paths] for split, each in files.items()}
+    tables = {
+        split: [ArrowTable(path, TreeFacts) for path in each.paths] for split, each in files.items()
+    }
     facts = {split: [table.facts for table in each] for split, each in tables.items()}
     every = list(chain.from_iterable(facts.values()))
     return {
@@ -126,7 +142,8 @@ def _expected_counts(shards: Sequence[TreeFacts]) -> dict[str, int]:
 
 
 def _mean_mass(tables: Sequence[ArrowTable]) -> float | None:
-    """Compute the probability that the stored arcs of a word sum to on average; None if a shard has no arcs."""
+    """Compute the probability that the stored arcs of a word sum to on average; None if a shard has
+    no arcs."""
     if any(table.facts["arcs"] is None or not table.has("arc_counts") for table in tables):
         return None
     words = sum(int(table.lists("arc_counts").lengths.sum()) for table in tables)

@@ -1,4 +1,5 @@
-"""Makes one shard of an annotation: trees, the word of each piece, probabilities of arcs, and counts."""
+"""Makes one shard of an annotation: trees, the word of each piece, probabilities of arcs, and
+counts."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import Parse
 
 COUNTS = ("words", "pieces", "straddling", "characters", "unowned", "merged")
-"""Counts for the summary; `unowned` characters are in no piece or no word, `merged` words own no piece."""
+"""Counts for the summary; `unowned` characters are in no piece or no word, `merged` words own no
+piece."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,8 @@ class ShardAnnotator:
 
     parses: the file of the trees, for messages.
     arcs: whether every tree must have probabilities of arcs.
-    whole: make trees that fit every segmentation: none of their words is merged, and their positions count symbols.
+    whole: make trees that fit every segmentation: none of their words is merged, and their
+        positions count symbols.
     constituents: store constituents, which every tree must have.
     features: what is stored of words besides tag and relation, some of feature_signals.STORED.
     """
@@ -62,7 +65,9 @@ class ShardAnnotator:
 
     def shard(self, rows: ShardRows) -> bytes:
         """Make the file of the trees of a shard's rows."""
-        columns = TreeColumns(whole=self.whole, constituents=self.constituents, features=self.features)
+        columns = TreeColumns(
+            whole=self.whole, constituents=self.constituents, features=self.features
+        )
         counts: dict[str, int] = dict.fromkeys(COUNTS, 0)
         for row, (text, parse) in enumerate(self._of_rows(rows)):
             before = rows.before[row]
@@ -72,7 +77,9 @@ class ShardAnnotator:
             _count(counts, text, spans, parse, merged)
             if self.whole:
                 starts, ends = self._in_symbols(text, parse.spans)
-                columns.add(parse, {"starts": before + starts, "ends": before + ends, "before": before})
+                columns.add(
+                    parse, {"starts": before + starts, "ends": before + ends, "before": before}
+                )
             else:
                 columns.add(merged, {"word_of": np.append(np.full(before, -1), after)})
         assert len(columns) == len(rows.lines), (len(columns), rows.shard)
@@ -93,7 +100,8 @@ class ShardAnnotator:
         return tree.text, parse
 
     def _spans(self, text: str, rows: ShardRows, row: int) -> IntArray:
-        """Find the characters of the pieces of a row: (T, 2); if a side was truncated, only of those that are left."""
+        """Find the characters of the pieces of a row: (T, 2); if a side was truncated, only of
+        those that are left."""
         pieces, ids = self.vocabulary.encode(text), rows.ids[row][rows.before[row] :]
         if not np.array_equal(pieces.ids[: len(ids)], ids):
             raise SynmtError(
@@ -104,10 +112,12 @@ class ShardAnnotator:
         return pieces.spans[: len(ids)]
 
     def _in_symbols(self, text: str, words: IntArray) -> tuple[IntArray, IntArray]:
-        """Count the positions of words (W, 2) in the symbols of a text: the first of each word, the one after its last.
+        """Count the positions of words (W, 2) in the symbols of a text: the first of each word, the
+        one after its last.
 
-        `word_of` and `merge_unowned` compare the start of a piece with the ends of words, and the end of a piece with
-        the starts of words. A piece is a sequence of symbols, so these comparisons give the same results in symbols.
+        `word_of` and `merge_unowned` compare the start of a piece with the ends of words, and the
+        end of a piece with the starts of words. A piece is a sequence of symbols, so these
+        comparisons give the same results in symbols.
         """
         # BPE dropout is for these vocabularies only
         assert isinstance(self.vocabulary, SentencePieces)

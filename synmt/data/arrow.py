@@ -41,7 +41,9 @@ def lists(rows: Sequence[Sequence[float]], kind: type[np.number[Any]]) -> pa.Arr
     lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     ends = np.concatenate(([0], np.cumsum(lengths)))
     assert ends[-1] <= np.iinfo(np.int32).max, ends[-1]
-    values = np.concatenate([np.zeros(0, dtype=kind), *(np.asarray(row, dtype=kind) for row in rows)])
+    values = np.concatenate(
+        [np.zeros(0, dtype=kind), *(np.asarray(row, dtype=kind) for row in rows)]
+    )
     return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values))
 
 

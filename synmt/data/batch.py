@@ -28,7 +28,8 @@ class Sequences:
 
     ids: (B, T).
     mask: (B, T), True at real pieces.
-    lengths: (B,) numbers of real pieces, always on the CPU: to ask a GPU for them would wait for it.
+    lengths: (B,) numbers of real pieces, always on the CPU: to ask a GPU for them would wait for
+        it.
     """
 
     ids: Tensor
@@ -43,8 +44,9 @@ class Batch:
     source: pieces, each sentence ending in EOS.
     target_input: (B, T), beginning with BOS.
     target_output: (B, T), what each input position has to predict, ending in EOS; padding after it.
-    target_positions: (N,), where target_output, flattened, is not padding; finding them on a GPU would wait for it.
-    source_signals, target_signals: by name, padded along every axis of length T; tables of rows as they are.
+    target_positions: (N,), where target_output, flattened, is not padding; finding them on a GPU
+    would wait for it. source_signals, target_signals: by name, padded along every axis of length T;
+    tables of rows as they are.
     lines: the original line of each sentence, counted from 0.
     """
 
@@ -64,7 +66,9 @@ class Batch:
 def _move(value: Any, device: torch.device) -> Any:
     if isinstance(value, Tensor):
         # only memory that stays in place is copied to a GPU while the processor goes on
-        return (value.pin_memory() if device.type == "cuda" else value).to(device, non_blocking=True)
+        return (value.pin_memory() if device.type == "cuda" else value).to(
+            device, non_blocking=True
+        )
     if isinstance(value, dict):
         return {name: _move(tensor, device) for name, tensor in value.items()}
     if isinstance(value, Sequences):
@@ -72,8 +76,11 @@ def _move(value: Any, device: torch.device) -> Any:
     return value
 
 
-def collate(examples: Sequence[Example], source: Reading = Reading(), target: Reading = Reading()) -> Batch:
-    """Make a batch of sentences, with the signals that the model reads from the trees of each side."""
+def collate(
+    examples: Sequence[Example], source: Reading = Reading(), target: Reading = Reading()
+) -> Batch:
+    """Make a batch of sentences, with the signals that the model reads from the trees of each
+    side."""
     targets = [example.target for example in examples]
     target_output = _pad([np.append(target, EOS) for target in targets])  # (B, T)
     return Batch(
@@ -95,7 +102,8 @@ def collate_source(sources: Sequence[Array]) -> Sequences:
 
 
 def collate_signals(examples: Sequence[Example], side: Side, reading: Reading) -> dict[str, Tensor]:
-    """Compute signals and pad every axis of length T: of the source with EOS, of the target as the decoder's input."""
+    """Compute signals and pad every axis of length T: of the source with EOS, of the target as the
+    decoder's input."""
     if not reading.signals:
         return {}
     trees = [_tree_of(example, side, reading) for example in examples]
@@ -111,7 +119,9 @@ def _with_tables(signal: Signal, padded: Tensor) -> dict[str, Tensor]:
     # of 60,000 numbers, torch finds the different ones in twice the time
     values, index = np.unique(padded.numpy(), return_inverse=True)
     rows, tables = signal.tables(values)
-    named = {signal.table_name(number): torch.from_numpy(table) for number, table in enumerate(tables)}
+    named = {
+        signal.table_name(number): torch.from_numpy(table) for number, table in enumerate(tables)
+    }
     return {signal.name: torch.from_numpy(rows[index].reshape(padded.shape)), **named}
 
 
@@ -119,7 +129,8 @@ def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, Int
     tree = example.trees.get(side)
     if tree is None:
         raise SynmtError(
-            f"the model reads {', '.join(signal.name for signal in reading.signals)} from the {side}'s parses, "
+            f"the model reads {', '.join(signal.name for signal in reading.signals)} from the "
+            f"{side}'s parses, "
             "but this text was prepared without them",
             do="Run `synmt train` with its recipe: it parses what is missing",
         )
@@ -138,10 +149,16 @@ def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, Int
 
 def _check(parse: Parse, reading: Reading) -> None:
     """Raise SynmtError for a tree that lacks what the signals are computed from."""
-    given = reading.constituents and any(signal.needs == "constituents" for signal in reading.signals)
+    given = reading.constituents and any(
+        signal.needs == "constituents" for signal in reading.signals
+    )
     if given and parse.constituents is None and len(parse):
         raise without_constituents("a tree")
-    if not parse.relations and len(parse) and needs_dependencies(reading.signals, given=reading.constituents):
+    if (
+        not parse.relations
+        and len(parse)
+        and needs_dependencies(reading.signals, given=reading.constituents)
+    ):
         raise without_dependencies("a tree")
 
 

@@ -21,7 +21,8 @@ _CHUNK = 1 << 17
 _LOW = np.uint64(2**32 - 1)
 
 Keys = npt.NDArray[np.uint64]
-"""For each row: ¬(target length · 2^48 + source length · 2^32 + place), so that the longest are smallest."""
+"""For each row: ¬(target length · 2^48 + source length · 2^32 + place), so that the longest are
+smallest."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,9 @@ def plan_batches(
 ) -> BatchPlan:
     """Split a corpus into batches of similar length.
 
-    A batch contains at most `batch_tokens`, counted as sentences times the longest side, and at least one sentence.
-    With a seed, sentences of equal length and the batches themselves are shuffled; otherwise the longest come first.
+    A batch contains at most `batch_tokens`, counted as sentences times the longest side, and at
+    least one sentence. With a seed, sentences of equal length and the batches themselves are
+    shuffled; otherwise the longest come first.
 
     lengths: of source and target, EOS included, in chunks of (n, 2).
     count: N, the number of rows in all chunks together; less than 2^32.
@@ -106,7 +108,8 @@ def _starts(keys: Keys, batch_tokens: int, batch_sentences: int) -> IntArray:
 
 
 def _windows(keys: Keys, starts: array[int], size: int) -> Iterator[tuple[int, IntArray]]:
-    """Yield the beginning of each batch with the longer side of its rows and of `size` rows after it, if there are."""
+    """Yield the beginning of each batch with the longer side of its rows and of `size` rows after
+    it, if there are."""
     begin, longest = 0, _longest(keys[:_CHUNK])
     while starts[-1] < len(keys):
         first = starts[-1]
@@ -121,7 +124,8 @@ def _longest(keys: Keys) -> IntArray:
 
 
 def _places(keys: Keys) -> npt.NDArray[np.uint32]:
-    """Read the place of each key, in the memory of the keys, and give back the half that is left."""
+    """Read the place of each key, in the memory of the keys, and give back the half that is
+    left."""
     places = keys.view(np.uint32)
     for first in range(0, len(keys), _CHUNK):
         # after the keys that are still to be read

@@ -2,10 +2,11 @@
 
 corpus.json                         format, languages, filters, counts; written last
 checksums.sha256                    of all these files
-vocabulary.model                    or source.model and target.model; `.words` for a vocabulary of words
-train-00000.arrow, valid-00000.arrow, …
+vocabulary.model                    or source.model and target.model; `.words` for a vocabulary of
+words train-00000.arrow, valid-00000.arrow, …
                                     columns: line, source pieces, target pieces, without BOS and EOS
-parse-source-1a2b3c4d5e6f/          an annotation: the trees of the same rows, in files of the same names
+parse-source-1a2b3c4d5e6f/          an annotation: the trees of the same rows, in files of the same
+names
     annotation.json                 parser, relations, counts; written last
     checksums.sha256                of the files in this folder
     train-00000.arrow, …            see stored_trees.py
@@ -43,7 +44,8 @@ class Example:
 
     line: its line in the text, counted from 0.
     source, target: pieces without BOS and EOS, (T,); read-only views of the file.
-    trees: of the sides that the model reads; whole ones are for BPE dropout, which fits them to pieces.
+    trees: of the sides that the model reads; whole ones are for BPE dropout, which fits them to
+        pieces.
     """
 
     line: int
@@ -69,7 +71,9 @@ class PreparedCorpus:
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
         """The vocabularies of source and target; the same object if the vocabulary is joint."""
         names = self.facts["vocabularies"]
-        loaded = {name: Vocabulary.load(self.folder, name) for name in {names["source"], names["target"]}}
+        loaded = {
+            name: Vocabulary.load(self.folder, name) for name in {names["source"], names["target"]}
+        }
         return loaded[names["source"]], loaded[names["target"]]
 
     def annotations(self) -> dict[str, AnnotationFacts]:
@@ -78,7 +82,8 @@ class PreparedCorpus:
         return {path.parent.name: _read_facts(path, AnnotationFacts) for path in paths}
 
     def split(self, name: str, trees: Mapping[Side, str] | None = None) -> Split:
-        """Return the rows of `train` or `valid`; `trees` names the annotation of each side that needs one."""
+        """Return the rows of `train` or `valid`; `trees` names the annotation of each side that
+        needs one."""
         for annotation in (trees or {}).values():
             if not (self.folder / annotation / "annotation.json").is_file():
                 raise SynmtError(
@@ -109,7 +114,9 @@ class Split:
         self._starts = np.cumsum([0, *map(len, tables)])  # (shards + 1,)
         self._columns = [(t.numbers("line"), t.lists("source"), t.lists("target")) for t in tables]
         self._trees: dict[Side, list[StoredTrees]] = {
-            side: [StoredTrees(folder / annotation / table.path.name, len(table)) for table in tables]
+            side: [
+                StoredTrees(folder / annotation / table.path.name, len(table)) for table in tables
+            ]
             for side, annotation in annotations.items()
         }
 
@@ -139,11 +146,15 @@ class Split:
             raise IndexError(f"rows {numbers.min()} to {numbers.max()} of {len(self)}")
         shards = np.searchsorted(self._starts, numbers, side="right") - 1
         rows = numbers - self._starts[shards]
-        return [self._row(shard, row) for shard, row in zip(shards.tolist(), rows.tolist(), strict=True)]
+        return [
+            self._row(shard, row) for shard, row in zip(shards.tolist(), rows.tolist(), strict=True)
+        ]
 
     def _row(self, shard: int, row: int) -> Example:
         lines, source, target = self._columns[shard]
-        trees: dict[Side, Tree | WholeTree] = {side: each[shard].tree(row) for side, each in self._trees.items()}
+        trees: dict[Side, Tree | WholeTree] = {
+            side: each[shard].tree(row) for side, each in self._trees.items()
+        }
         return Example(int(lines[row]), source[row], target[row], trees)
 
 
@@ -157,7 +168,9 @@ def _read_facts(path: Path, schema: type[T]) -> T:
     found = read_json_if_there(path, Versioned, do=do)
     if found is None:
         raise SynmtError(
-            "not a complete prepared corpus", where=str(path.parent), do="Run `synmt prepare` with its recipe"
+            "not a complete prepared corpus",
+            where=str(path.parent),
+            do="Run `synmt prepare` with its recipe",
         )
     if found["format"] != FORMAT:
         raise SynmtError(

@@ -1,4 +1,5 @@
-"""Draws the lines that a vocabulary learns from; of the others, only those of one chunk are in memory."""
+"""Draws the lines that a vocabulary learns from; of the others, only those of one chunk are in
+memory."""
 
 from __future__ import annotations
 
@@ -34,8 +35,11 @@ class DrawnLines:
         return self.block().decode().split("\n")
 
 
-def draw_lines(chunks: Iterable[PairChunk], kept: BoolArray, sides: Sequence[int], count: int) -> Iterator[DrawnLines]:
-    """Draw at most `count` lines of the kept pairs of a text uniformly, from one chunk after the other.
+def draw_lines(
+    chunks: Iterable[PairChunk], kept: BoolArray, sides: Sequence[int], count: int
+) -> Iterator[DrawnLines]:
+    """Draw at most `count` lines of the kept pairs of a text uniformly, from one chunk after the
+    other.
 
     kept: (lines of the text,).
     sides: the sides that are drawn from, 0 and 1.
@@ -43,7 +47,9 @@ def draw_lines(chunks: Iterable[PairChunk], kept: BoolArray, sides: Sequence[int
     left = int(kept.sum()) * len(sides)
     wanted = min(left, count)
     if wanted < left:
-        what = "vocabulary: learned from %s of %s lines, drawn at random (vocabulary.training_lines)"
+        what = (
+            "vocabulary: learned from %s of %s lines, drawn at random (vocabulary.training_lines)"
+        )
         _logger.info(what, f"{wanted:,}", f"{left:,}")
     # unlike those of NumPy's new generators, its numbers never change
     random = np.random.RandomState(1)

@@ -1,7 +1,9 @@
-"""BPE dropout in training: another segmentation of each sentence in each epoch (Provilkov et al., 2020).
+"""BPE dropout in training: another segmentation of each sentence in each epoch (Provilkov et al.,
+2020).
 
-The prepared corpus has the segmentation without dropout; its pieces are split into symbols and merged again. The trees
-come from an annotation that knows the symbols of each word, so that they fit every segmentation.
+The prepared corpus has the segmentation without dropout; its pieces are split into symbols and
+merged again. The trees come from an annotation that knows the symbols of each word, so that they
+fit every segmentation.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ class BpeDropout:
     probability: that a merge is dropped.
     """
 
-    def __init__(self, vocabularies: tuple[Vocabulary, Vocabulary], probability: float, seed: int) -> None:
+    def __init__(
+        self, vocabularies: tuple[Vocabulary, Vocabulary], probability: float, seed: int
+    ) -> None:
         self.probability, self.seed = probability, seed
         merges = {id(vocabulary): Merges(_with_merges(vocabulary)) for vocabulary in vocabularies}
         self._merges = [merges[id(vocabulary)] for vocabulary in vocabularies]
@@ -34,13 +38,20 @@ class BpeDropout:
     def apply(self, examples: Sequence[Example], rows: EpochRows, epoch: int) -> list[Example]:
         """Segment both sides of the pairs of rows anew, and find the words of the new pieces."""
         for number, side in enumerate(SIDES):
-            merges, sentences = self._merges[number], [getattr(example, side) for example in examples]
+            merges, sentences = (
+                self._merges[number],
+                [getattr(example, side) for example in examples],
+            )
             symbols = merges.symbols(sentences)
             segmented = merges.segment(symbols, self._keys(rows, epoch, number), self.probability)
             ends = symbols.lengths.tolist()
             examples = [
-                _with_pieces(example, number, ids, np.stack((starts, np.append(starts[1:], end)), axis=1))
-                for example, (ids, starts), end in zip(examples, segmented.sentences(), ends, strict=True)
+                _with_pieces(
+                    example, number, ids, np.stack((starts, np.append(starts[1:], end)), axis=1)
+                )
+                for example, (ids, starts), end in zip(
+                    examples, segmented.sentences(), ends, strict=True
+                )
             ]
         return list(examples)
 

@@ -60,9 +60,11 @@ class ShardFiles:
         return [not path.exists() for path in self.paths]
 
     def rows_of_missing(self, rows: Iterator[Row]) -> Iterator[tuple[int, Iterator[Row]]]:
-        """Yield each shard that has no file, with its rows, which are to be read before the next shard.
+        """Yield each shard that has no file, with its rows, which are to be read before the next
+        shard.
 
-        Nothing is read if all files exist. The last shard reads `rows` to the end, so that a row too many is noticed.
+        Nothing is read if all files exist. The last shard reads `rows` to the end, so that a row
+        too many is noticed.
         """
         missing = self.missing
         for shard in range(len(missing) * any(missing)):
@@ -71,14 +73,22 @@ class ShardFiles:
                 yield shard, chunk
             deque(chunk, maxlen=0)
 
-    def write(self, work: Callable[[S, T], bytes], state: S, shards: Iterator[tuple[int, T]], *, what: str) -> None:
-        """Make missing shards on all cores or on the cluster in use, and write each when it is ready."""
-        sizes = [min(SHARD_LINES, self.lines - shard * SHARD_LINES) for shard in range(_shards(self.lines))]
+    def write(
+        self, work: Callable[[S, T], bytes], state: S, shards: Iterator[tuple[int, T]], *, what: str
+    ) -> None:
+        """Make missing shards on all cores or on the cluster in use, and write each when it is
+        ready."""
+        sizes = [
+            min(SHARD_LINES, self.lines - shard * SHARD_LINES)
+            for shard in range(_shards(self.lines))
+        ]
         left, paths = sum(compress(sizes, self.missing)), self.paths
         workers = encoding_processes(left)
         with progress(what, self.lines, "lines") as advance:
             advance(self.lines - left)
-            for shard, content in in_shards(partial(with_number, work), state, shards, workers, where=self.folder):
+            for shard, content in in_shards(
+                partial(with_number, work), state, shards, workers, where=self.folder
+            ):
                 with write_atomically(paths[shard], binary=True) as stream:
                     stream.write(content)
                 advance(sizes[shard])
@@ -102,10 +112,11 @@ def remove_unfinished(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Encoder:
-    """Segments pairs of one split into pieces, and makes their shards, each without regard to earlier ones.
+    """Segments pairs of one split into pieces, and makes their shards, each without regard to
+    earlier ones.
 
-    Only train is filtered. From valid, pairs without pieces on one side are removed, and sides that are too long are
-    truncated.
+    Only train is filtered. From valid, pairs without pieces on one side are removed, and sides that
+    are too long are truncated.
 
     parts: the parts of the training text, whose tags come before its sources.
     tail: number of pieces at the end of a source that are kept when it is truncated: its task tag.
@@ -118,11 +129,14 @@ class Encoder:
     tail: int = 0
 
     def encode(self, text: SplitFiles, folder: Path, lines: int) -> None:
-        """Write the missing shards into a folder, which already says which pairs of train are kept."""
+        """Write the missing shards into a folder, which already says which pairs of train are
+        kept."""
         files = ShardFiles(folder, self.split, lines)
         missing = files.missing
         chunks = compress(read_chunks(text, SHARD_LINES), missing) if any(missing) else ()
-        shards = ((chunk.first // SHARD_LINES, (chunk, self._kept(chunk, folder))) for chunk in chunks)
+        shards = (
+            (chunk.first // SHARD_LINES, (chunk, self._kept(chunk, folder))) for chunk in chunks
+        )
         files.write(Encoder.shard, self, shards, what=f"prepare: {self.split}")
 
     def _kept(self, chunk: PairChunk, folder: Path) -> BoolArray:
@@ -139,12 +153,15 @@ class Encoder:
             for side, vocabulary in enumerate(self.vocabularies)
         ]
         sides[0] = self._tagged(sides[0], [line for line, _ in rows])
-        codes = [self._judge(max(map(len, row)) if all(row) else 0) for row in zip(*sides, strict=True)]
+        codes = [
+            self._judge(max(map(len, row)) if all(row) else 0) for row in zip(*sides, strict=True)
+        ]
         good = [code == KEPT for code in codes]
         rows, longest = list(compress(rows, good)), self.filters.max_pieces
         whole = [list(compress(side, good)) for side in sides]
         columns = [
-            [truncate(ids, longest, tail) for ids in side] for side, tail in zip(whole, (self.tail, 0), strict=True)
+            [truncate(ids, longest, tail) for ids in side]
+            for side, tail in zip(whole, (self.tail, 0), strict=True)
         ]
         facts = {
             "reasons": dict(Counter(REASONS[code] for code in codes)),
@@ -162,12 +179,18 @@ class Encoder:
         return table_bytes(table, facts)
 
     def _tagged(self, sources: list[list[int]], lines: list[int]) -> list[list[int]]:
-        """Put the tags of parts before the sources of the training text; one without pieces stays empty."""
+        """Put the tags of parts before the sources of the training text; one without pieces stays
+        empty."""
         if self.split != "train" or not part_tags(self.parts):
             return sources
-        numbers = {tag: [self.vocabularies[0].tag_number(tag)] for tag in part_tags(self.parts)} | {"": []}
+        numbers = {tag: [self.vocabularies[0].tag_number(tag)] for tag in part_tags(self.parts)} | {
+            "": []
+        }
         tags = tags_of_lines(self.parts, np.array(lines, dtype=np.int64))
-        return [numbers[tag] + source if source else [] for tag, source in zip(tags, sources, strict=True)]
+        return [
+            numbers[tag] + source if source else []
+            for tag, source in zip(tags, sources, strict=True)
+        ]
 
     def _judge(self, pieces: int) -> int:
         """Judge a pair by the pieces of its longer side, 0 if one side has none."""
@@ -181,7 +204,9 @@ def summarize(files: ShardFiles) -> dict[str, Any]:
     tables = [ArrowTable(path, TextFacts) for path in files.paths]
     reasons = Counter[str]()
     if files.split == "train":
-        codes = np.bincount(ArrowTable(files.folder / KEPT_FILE).numbers("reason"), minlength=len(REASONS))
+        codes = np.bincount(
+            ArrowTable(files.folder / KEPT_FILE).numbers("reason"), minlength=len(REASONS)
+        )
         reasons.update(dict(zip(REASONS, codes.tolist(), strict=True)))
         reasons["kept"] = 0
     for table in tables:

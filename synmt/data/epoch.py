@@ -40,11 +40,14 @@ class EpochRows:
             yield every[self.rows[first : first + _CHUNK]].astype(np.int64)
 
 
-def epoch_rows(parts: Sequence[range], weights: Sequence[float], *, seed: int, epoch: int) -> EpochRows:
+def epoch_rows(
+    parts: Sequence[range], weights: Sequence[float], *, seed: int, epoch: int
+) -> EpochRows:
     """Repeat and draw the rows of every part by its weight.
 
-    A part of weight 2.5 has each row twice, and half of its rows a third time; each epoch draws another half. A half of
-    five rows is two in one epoch and three in the next, so that no row is lost by rounding.
+    A part of weight 2.5 has each row twice, and half of its rows a third time; each epoch draws
+    another half. A half of five rows is two in one epoch and three in the next, so that no row is
+    lost by rounding.
     """
     rows, copies = [], []
     for number, (part, weight) in enumerate(zip(parts, weights, strict=True)):
@@ -54,7 +57,9 @@ def epoch_rows(parts: Sequence[range], weights: Sequence[float], *, seed: int, e
     return EpochRows(np.concatenate(rows), np.concatenate(copies))
 
 
-def _rows(part: range, weight: float, seed: tuple[int, int, int]) -> Iterator[npt.NDArray[np.uint32]]:
+def _rows(
+    part: range, weight: float, seed: tuple[int, int, int]
+) -> Iterator[npt.NDArray[np.uint32]]:
     """Yield the rows of each copy of a part."""
     every = np.arange(part.start, part.stop, dtype=np.uint32)
     for _ in range(int(weight)):

@@ -1,6 +1,7 @@
 """Vocabularies of features: what lemmas, fine tags and morphologies of words the training text has.
 
-Most frequent values come first: their order gives the rows of embeddings. A run stores them (`Run.features`).
+Most frequent values come first: their order gives the rows of embeddings. A run stores them
+(`Run.features`).
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from synmt.syntax.feature_signals import FeatureValues
 from synmt.syntax.parse import FEATURES
 
 LEAST = 2
-"""Rarer values share a row with those that the training text does not have; so this row is trained, too."""
+"""Rarer values share a row with those that the training text does not have; so this row is trained,
+too."""
 
 
 def learn_features(prepared: PreparedCorpus, annotation: str) -> FeatureValues:
-    """Collect the values of features in the trees of the training text, as far as the annotation stores them."""
+    """Collect the values of features in the trees of the training text, as far as the annotation
+    stores them."""
     counts: dict[str, Counter[str]] = {}
     for shard in range(prepared.facts["splits"]["train"]["shards"]):
         table = ArrowTable(prepared.folder / annotation / shard_name("train", shard), TreeFacts)
@@ -31,4 +34,9 @@ def learn_features(prepared: PreparedCorpus, annotation: str) -> FeatureValues:
 
 
 def _frequent(counts: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(sorted((value for value, count in counts.items() if count >= LEAST), key=lambda v: (-counts[v], v)))
+    return tuple(
+        sorted(
+            (value for value, count in counts.items() if count >= LEAST),
+            key=lambda v: (-counts[v], v),
+        )
+    )

@@ -21,7 +21,16 @@ from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import FilterRecipe
 
 # prepared corpora store the numbers: add new reasons at the end
-REASONS = ("kept", "empty", "too long (words)", "ratio", "duplicate", "language", "too long (pieces)", "punctuation")
+REASONS = (
+    "kept",
+    "empty",
+    "too long (words)",
+    "ratio",
+    "duplicate",
+    "language",
+    "too long (pieces)",
+    "punctuation",
+)
 KEPT, EMPTY, WORDS, RATIO, DUPLICATE, LANGUAGE, PIECES, PUNCTUATION = range(len(REASONS))
 
 Codes = npt.NDArray[np.uint8]
@@ -33,13 +42,18 @@ _FEW, _FEW_WITH_LANGUAGE = 200_000, 20_000
 
 
 def judge_pairs(
-    files: SplitFiles, filters: FilterRecipe, languages: Pair, *, lines: int = 0, where: Path = Path()
+    files: SplitFiles,
+    filters: FilterRecipe,
+    languages: Pair,
+    *,
+    lines: int = 0,
+    where: Path = Path(),
 ) -> Iterator[Codes]:
     """Yield, in chunks, the index in REASONS of every pair: the first reason that applies.
 
-    All cores or the cluster in use judge a long text. Memory is constant, except 8 bytes per kept pair for the
-    duplicate filter's hashes, and 16 for a moment. The probability that two different pairs among 100 million have the
-    same hash, so that one is lost, is 0.03 %.
+    All cores or the cluster in use judge a long text. Memory is constant, except 8 bytes per kept
+    pair for the duplicate filter's hashes, and 16 for a moment. The probability that two different
+    pairs among 100 million have the same hash, so that one is lost, is 0.03 %.
 
     lines: the number of pairs.
     where: the folder that errors name.
@@ -48,7 +62,11 @@ def judge_pairs(
     judge, chunks = _Judge(filters, languages), read_chunks(files, _CHUNK)
     few = lines <= (_FEW_WITH_LANGUAGE if filters.language else _FEW)
     workers = process_count(-(-lines // _CHUNK))
-    judged = map(judge.judge, chunks) if few else in_order(_Judge.judge, judge, chunks, workers, where=where)
+    judged = (
+        map(judge.judge, chunks)
+        if few
+        else in_order(_Judge.judge, judge, chunks, workers, where=where)
+    )
     for codes, hashes in judged:
         if seen:
             rows = np.flatnonzero(codes == KEPT)
@@ -64,12 +82,15 @@ class _Judge:
     languages: Pair
 
     def judge(self, chunk: PairChunk) -> tuple[Codes, Hashes]:
-        """Return the codes of pairs, (n,), and the hashes of those that are kept if duplicates are removed."""
+        """Return the codes of pairs, (n,), and the hashes of those that are kept if duplicates are
+        removed."""
         pairs = chunk.pairs()
         codes = np.array([_judge(pair, self.filters) for pair in pairs], dtype=np.uint8)
         if self.filters.language:
             is_foreign = _language_filter(self.languages)
-            codes[[row for row in np.flatnonzero(codes == KEPT).tolist() if is_foreign(pairs[row])]] = LANGUAGE
+            codes[
+                [row for row in np.flatnonzero(codes == KEPT).tolist() if is_foreign(pairs[row])]
+            ] = LANGUAGE
         kept = np.flatnonzero(codes == KEPT).tolist() if self.filters.duplicates else []
         return codes, np.array([_hash(pairs[row]) for row in kept], dtype=np.uint64)
 
@@ -96,7 +117,9 @@ def _punctuation_share(text: str) -> float:
 
 def _hash(pair: Pair) -> int:
     # a line contains no line end, so it can separate the two
-    return int.from_bytes(hashlib.blake2b("\n".join(pair).encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(
+        hashlib.blake2b("\n".join(pair).encode(), digest_size=8).digest(), "little"
+    )
 
 
 class _Seen:
@@ -109,7 +132,8 @@ class _Seen:
         self._arrays: list[npt.NDArray[np.uint64]] = []
 
     def again(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Mark the hashes that occurred before, in this call or an earlier one, and remember all."""
+        """Mark the hashes that occurred before, in this call or an earlier one, and remember
+        all."""
         different, firsts = np.unique(hashes, return_index=True)
         known = np.zeros(len(different), dtype=bool)
         for array in self._arrays:
@@ -126,7 +150,9 @@ class _Seen:
         self._arrays.append(new)
 
 
-def _contains(array: npt.NDArray[np.uint64], values: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+def _contains(
+    array: npt.NDArray[np.uint64], values: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.bool_]:
     """Mark the values that are in a sorted array: (n,)."""
     if not len(array):
         return np.zeros(len(values), dtype=bool)
@@ -147,5 +173,6 @@ def _language_filter(languages: Pair) -> Callable[[Pair], bool]:
                 do="Set filters.language=false",
             )
     return lambda pair: any(
-        py3langid.classify(text)[0] != language for text, language in zip(pair, languages, strict=True)
+        py3langid.classify(text)[0] != language
+        for text, language in zip(pair, languages, strict=True)
     )

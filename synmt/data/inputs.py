@@ -1,6 +1,8 @@
-"""What a run is trained on: the hashes of its texts, their trees, its parsers and the weights it starts from.
+"""What a run is trained on: the hashes of its texts, their trees, its parsers and the weights it
+starts from.
 
-run.json records them as `inputs`, by the key of the recipe (`train.0`, `valid`, `parser`) and by file.
+run.json records them as `inputs`, by the key of the recipe (`train.0`, `valid`, `parser`) and by
+file.
 """
 
 from __future__ import annotations
@@ -12,13 +14,15 @@ from synmt.files.reading import stored_sha256
 from synmt.recipe.corpus import SplitFiles
 
 Inputs = dict[str, dict[str, str]]
-"""Hashes by key and file; a text is hashed as it is read, so that compressing it changes nothing."""
+"""Hashes by key and file; a text is hashed as it is read, so that compressing it changes
+nothing."""
 
 _PARSERS = {"parser": "parser of the source", "target_parser": "parser of the target"}
 
 
 def hash_files(texts: Mapping[str, SplitFiles], read: Mapping[str, Collection[str]]) -> Inputs:
-    """Hash those files of texts that are read and still there; `read` names the fields of each text."""
+    """Hash those files of texts that are read and still there; `read` names the fields of each
+    text."""
     return {
         key: {
             field: stored_sha256(path, unpacked=True)
@@ -30,7 +34,8 @@ def hash_files(texts: Mapping[str, SplitFiles], read: Mapping[str, Collection[st
 
 
 def recorded_inputs(info: Mapping[str, Any]) -> Inputs:
-    """Read what run.json records; earlier versions recorded only the weights that a run started from."""
+    """Read what run.json records; earlier versions recorded only the weights that a run started
+    from."""
     known = info.get("inputs")
     inputs = {**(known if isinstance(known, dict) else {}), "init": info.get("init")}
     # the same weights may be in another folder
@@ -42,7 +47,8 @@ def recorded_inputs(info: Mapping[str, Any]) -> Inputs:
 
 
 def differences(first: Inputs, other: Inputs) -> Iterator[tuple[str, str]]:
-    """Yield key and file of each input that differs; what only one of them knows is not compared."""
+    """Yield key and file of each input that differs; what only one of them knows is not
+    compared."""
     for key in sorted(first.keys() & other.keys()):
         before, after = first[key], other[key]
         # a parser is known as a whole, but a text may have lost some of its files

@@ -1,8 +1,10 @@
-"""BPE with merges that can be dropped (Provilkov et al., 2020, algorithm 1), for all words of many sentences at once.
+"""BPE with merges that can be dropped (Provilkov et al., 2020, algorithm 1), for all words of many
+sentences at once.
 
-A word starts as symbols. In each round, every possible merge of two neighbours is dropped with the given probability,
-and the best remaining one is applied; a round in which none remains ends the word. Without dropout, the result is
-SentencePiece's. SentencePiece can drop merges too, but its random numbers cannot be set for each sentence.
+A word starts as symbols. In each round, every possible merge of two neighbours is dropped with the
+given probability, and the best remaining one is applied; a round in which none remains ends the
+word. Without dropout, the result is SentencePiece's. SentencePiece can drop merges too, but its
+random numbers cannot be set for each sentence.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ class Merges:
         spelled, plain = vocabulary.pieces(range(len(vocabulary))), set(vocabulary.merged_pieces())
         numbers = {spelled[piece]: piece for piece in plain}
         # a better score is merged first
-        self._by_rank = np.array(sorted((p for p in plain if len(spelled[p]) > 1), key=vocabulary.score, reverse=True))
+        self._by_rank = np.array(
+            sorted((p for p in plain if len(spelled[p]) > 1), key=vocabulary.score, reverse=True)
+        )
         pairs = {
             (numbers[left], numbers[right]): rank
             for rank, piece in enumerate(self._by_rank.tolist())
@@ -62,7 +66,10 @@ class Merges:
             if left in numbers and right in numbers
         }
         self._ranks = _PairTable(pairs, len(spelled))
-        parts = [[numbers[c] for c in text] if piece in plain else [piece] for piece, text in enumerate(spelled)]
+        parts = [
+            [numbers[c] for c in text] if piece in plain else [piece]
+            for piece, text in enumerate(spelled)
+        ]
         self._counts = np.array(list(map(len, parts)))  # (V,)
         self._firsts = np.cumsum(self._counts) - self._counts  # (V,)
         self._parts = np.fromiter(chain.from_iterable(parts), dtype=np.int64)
@@ -73,17 +80,25 @@ class Merges:
         pieces = np.concatenate([np.zeros(0, dtype=np.int64), *sentences])  # (N',)
         counts = self._counts[pieces]  # (N',)
         ends = np.cumsum(counts)  # (N',)
-        places = np.arange(counts.sum()) - np.repeat(ends - counts - self._firsts[pieces], counts)  # (N,)
-        after = np.append(0, ends)[np.cumsum([0, *map(len, sentences)])]  # (B + 1,) the first symbol of each
+        places = np.arange(counts.sum()) - np.repeat(
+            ends - counts - self._firsts[pieces], counts
+        )  # (N,)
+        after = np.append(0, ends)[
+            np.cumsum([0, *map(len, sentences)])
+        ]  # (B + 1,) the first symbol of each
         lengths = np.diff(after)  # (B,)
-        return Symbols(self._parts[places], np.arange(len(places)) - np.repeat(after[:-1], lengths), lengths)
+        return Symbols(
+            self._parts[places], np.arange(len(places)) - np.repeat(after[:-1], lengths), lengths
+        )
 
     def segment(self, symbols: Symbols, keys: Keys, dropout: float) -> Symbols:
-        """Merge the symbols of sentences into pieces; a sentence's random numbers depend only on its key (B,)."""
+        """Merge the symbols of sentences into pieces; a sentence's random numbers depend only on
+        its key (B,)."""
         drawn = streams(np.repeat(keys, symbols.lengths), symbols.starts)  # (N,)
         words = np.cumsum(self._begins_word[symbols.ids] | (symbols.starts == 0))  # (N,)
         ids, alive = symbols.ids.copy(), np.ones(len(words), dtype=bool)
-        # the symbols of the words that are not finished; after a merge, a symbol is no more than a part of another one
+        # the symbols of the words that are not finished; after a merge, a symbol is no more than a
+        # part of another one
         going, turn = np.arange(len(words)), 0
         while len(going):
             ranks = self._ranks_of_merges(ids[going], words[going])  # (M,)
@@ -99,7 +114,8 @@ class Merges:
         return Symbols(ids[alive], symbols.starts[alive], lengths)
 
     def _ranks_of_merges(self, ids: IntArray, words: IntArray) -> IntArray:
-        """Find the rank of the merge of each symbol with the next one of its word: (M,); a huge number for none."""
+        """Find the rank of the merge of each symbol with the next one of its word: (M,); a huge
+        number for none."""
         ranks = np.full(len(ids), _NONE)
         inside = np.flatnonzero(words[:-1] == words[1:])
         ranks[inside] = self._ranks.find(ids[inside], ids[inside + 1])
@@ -120,7 +136,8 @@ def _best(ranks: IntArray, places: IntArray, words: IntArray) -> tuple[IntArray,
 
 
 class _PairTable:
-    """Numbers of pairs of pieces, in a hash table that finds many at once; a search in a sorted list is slower."""
+    """Numbers of pairs of pieces, in a hash table that finds many at once; a search in a sorted
+    list is slower."""
 
     def __init__(self, numbers: Mapping[tuple[int, int], int], pieces: int) -> None:
         self._pieces = pieces
@@ -129,7 +146,9 @@ class _PairTable:
         self._keys, self._numbers = np.full(size, -1), np.full(size, _NONE)
         pairs = np.array([*numbers], dtype=np.int64).reshape(-1, 2)  # (P, 2)
         keys = self._key(pairs[:, 0], pairs[:, 1])
-        for key, place, number in zip(keys.tolist(), self._place(keys).tolist(), numbers.values(), strict=True):
+        for key, place, number in zip(
+            keys.tolist(), self._place(keys).tolist(), numbers.values(), strict=True
+        ):
             while self._keys[place] >= 0:
                 place = (place + 1) % size
             self._keys[place], self._numbers[place] = key, number
@@ -161,11 +180,14 @@ def streams(keys: Keys, places: IntArray) -> Keys:
 
 def uniform(streams: Keys, turn: int) -> npt.NDArray[np.float64]:
     """Draw number `turn` of each stream, from [0, 1): (N,)."""
-    return (mix(streams + np.uint64(turn * int(_GOLDEN) % 2**64)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return (mix(streams + np.uint64(turn * int(_GOLDEN) % 2**64)) >> np.uint64(11)).astype(
+        np.float64
+    ) * 2.0**-53
 
 
 def mix(numbers: Keys) -> Keys:
-    """Scramble numbers: one step of SplitMix64 (Steele et al., 2014) from each, whose results look independent."""
+    """Scramble numbers: one step of SplitMix64 (Steele et al., 2014) from each, whose results look
+    independent."""
     z = numbers + _GOLDEN
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

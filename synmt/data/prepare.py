@@ -1,7 +1,8 @@
 """Prepares a corpus: filter, vocabulary, pieces in shards.
 
-Every file depends only on the inputs and the recipe, and gets its name when it is complete. So after an interruption,
-preparing again continues with the missing files, and the folder ends the same, byte for byte.
+Every file depends only on the inputs and the recipe, and gets its name when it is complete. So
+after an interruption, preparing again continues with the missing files, and the folder ends the
+same, byte for byte.
 """
 
 from __future__ import annotations
@@ -20,13 +21,26 @@ from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpus import FORMAT, is_complete
 from synmt.data.drawing import DrawnLines, draw_lines
-from synmt.data.encoding import KEPT_FILE, Encoder, ShardFiles, encoding_processes, remove_unfinished, summarize
+from synmt.data.encoding import (
+    KEPT_FILE,
+    Encoder,
+    ShardFiles,
+    encoding_processes,
+    remove_unfinished,
+    summarize,
+)
 from synmt.data.filtering import KEPT, REASONS, Codes, judge_pairs
 from synmt.data.task_corpus import bracket_units
 from synmt.data.tasks import task_tags
 from synmt.data.text_pairs import read_chunks
 from synmt.data.vocabulary import Vocabularies, Vocabulary
-from synmt.data.vocabulary_training import add_counts, count_words, needs_lines, train_on_counts, train_vocabulary
+from synmt.data.vocabulary_training import (
+    add_counts,
+    count_words,
+    needs_lines,
+    train_on_counts,
+    train_vocabulary,
+)
 from synmt.errors import SynmtError, all_in_one
 from synmt.files.checksums import write_last
 from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
@@ -41,8 +55,11 @@ _CHUNK = 50_000
 """Pairs whose lines are in memory while the text for a vocabulary is drawn."""
 
 
-def prepared_folder(root: Path, recipe: Recipe, corpus: Corpus, vocabularies: Vocabularies | None = None) -> Path:
-    """Name the prepared corpus of a recipe and its files; another vocabulary or filter gives another name.
+def prepared_folder(
+    root: Path, recipe: Recipe, corpus: Corpus, vocabularies: Vocabularies | None = None
+) -> Path:
+    """Name the prepared corpus of a recipe and its files; another vocabulary or filter gives
+    another name.
 
     vocabularies: those of another run, if they are not learned from the corpus.
     """
@@ -55,8 +72,11 @@ def prepared_folder(root: Path, recipe: Recipe, corpus: Corpus, vocabularies: Vo
     return root / f"{corpus.name}-{corpus.source}-{corpus.target}-{key}"
 
 
-def prepare(recipe: Recipe, corpus: Corpus, folder: Path, vocabularies: Vocabularies | None = None) -> None:
-    """Prepare a corpus in a folder, or continue after an interruption; does nothing if it is complete.
+def prepare(
+    recipe: Recipe, corpus: Corpus, folder: Path, vocabularies: Vocabularies | None = None
+) -> None:
+    """Prepare a corpus in a folder, or continue after an interruption; does nothing if it is
+    complete.
 
     vocabularies: those of another run; without them, they are learned from the corpus.
     """
@@ -74,7 +94,10 @@ def prepare(recipe: Recipe, corpus: Corpus, folder: Path, vocabularies: Vocabula
                 for side in SIDES:
                     vocabularies[side].save(folder, names[side])
             _learn_vocabularies(recipe, corpus, folder, lines["train"])
-            stored = Vocabulary.load(folder, names["source"]), Vocabulary.load(folder, names["target"])
+            stored = (
+                Vocabulary.load(folder, names["source"]),
+                Vocabulary.load(folder, names["target"]),
+            )
             tail = 1 if task_tags(recipe) else 0
             for split in ("train", "valid"):
                 encoder = Encoder(recipe.filters, stored, split, corpus.parts, tail)
@@ -83,23 +106,31 @@ def prepare(recipe: Recipe, corpus: Corpus, folder: Path, vocabularies: Vocabula
 
 
 def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
-    """Count the lines of every split; raises one error that lists those whose sides differ, and empty test sets."""
-    counts = {split: (count_lines(files.source), count_lines(files.target)) for split, files in splits.items()}
+    """Count the lines of every split; raises one error that lists those whose sides differ, and
+    empty test sets."""
+    counts = {
+        split: (count_lines(files.source), count_lines(files.target))
+        for split, files in splits.items()
+    }
     errors: list[SynmtError] = []
     for split, (source, target) in counts.items():
         if source == target:
             # what is kept of train and valid is counted later
             if not source and split not in ("train", "valid"):
                 do = "Fill both files, or remove the test set"
-                errors.append(SynmtError("the test set has no lines", where=str(splits[split].source), do=do))
+                errors.append(
+                    SynmtError("the test set has no lines", where=str(splits[split].source), do=do)
+                )
             continue
         for path in (splits[split].source, splits[split].target):
             # text that is not UTF-8, such as UTF-16, has other lines: say that first
             deque(read_lines(path), maxlen=0)
         errors.append(
             SynmtError(
-                f"{splits[split].source} has {source:,} lines, {splits[split].target} has {target:,}",
-                do="Both sides need the same number of lines: each line is the translation of the same line",
+                f"{splits[split].source} has {source:,} lines, {splits[split].target} has "
+                f"{target:,}",
+                do="Both sides need the same number of lines: each line is the translation of the "
+                "same line",
             )
         )
     if errors:
@@ -113,7 +144,9 @@ def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> None:
         codes: list[Codes] = []
         languages = corpus.source, corpus.target
         with progress("prepare: filter", lines, "lines") as advance:
-            for chunk in judge_pairs(corpus.train, recipe.filters, languages, lines=lines, where=folder):
+            for chunk in judge_pairs(
+                corpus.train, recipe.filters, languages, lines=lines, where=folder
+            ):
                 codes.append(chunk)
                 advance(len(chunk))
         reasons = np.concatenate(codes or [np.zeros(0, dtype=np.uint8)])
@@ -127,7 +160,9 @@ def _nothing_left(corpus: Corpus, counts: Counter[str]) -> SynmtError:
     where = str(corpus.train.source)
     found = ", ".join(f"{reason}: {count:,}" for reason, count in counts.most_common() if count)
     if not found:
-        return SynmtError("the training text has no lines", where=where, do="Check `corpus` of the recipe")
+        return SynmtError(
+            "the training text has no lines", where=where, do="Check `corpus` of the recipe"
+        )
     return SynmtError(
         f"the filters remove the whole training text ({found})",
         where=where,
@@ -144,11 +179,17 @@ def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int
     samples: list[tuple[Iterator[DrawnLines], Sequence[str]]] = []
     for name in missing:
         sides = [side for side in (0, 1) if names[side] == name]
-        of_source = (*part_tags(corpus.parts), *bracket_units(recipe, corpus)) if names[0] == name else ()
-        drawn = draw_lines(read_chunks(corpus.train, _CHUNK), kept, sides, recipe.vocabulary.training_lines)
+        of_source = (
+            (*part_tags(corpus.parts), *bracket_units(recipe, corpus)) if names[0] == name else ()
+        )
+        drawn = draw_lines(
+            read_chunks(corpus.train, _CHUNK), kept, sides, recipe.vocabulary.training_lines
+        )
         samples.append((drawn, (*task_tags(recipe), *of_source)))
     with progress("prepare: vocabulary", lines, "lines") as advance:
-        for name, vocabulary in zip(missing, _learned(samples, recipe.vocabulary, folder, lines), strict=True):
+        for name, vocabulary in zip(
+            missing, _learned(samples, recipe.vocabulary, folder, lines), strict=True
+        ):
             vocabulary.save(folder, name)
         advance(lines)
 
@@ -166,7 +207,8 @@ def _learned(
         )
     workers = encoding_processes(lines)
     counted = [
-        (add_counts(in_shards(_counted, settings, drawn, workers, where=folder)), symbols) for drawn, symbols in samples
+        (add_counts(in_shards(_counted, settings, drawn, workers, where=folder)), symbols)
+        for drawn, symbols in samples
     ]
     # those of both sides at the same time
     return in_order(_trained, settings, iter(counted), workers, where=folder)
@@ -185,8 +227,12 @@ def _vocabulary_names(recipe: Recipe) -> dict[Side, str]:
     return {side: "vocabulary" if recipe.vocabulary.joint else side for side in SIDES}
 
 
-def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int], sizes: dict[Side, int]) -> None:
-    splits = {split: summarize(ShardFiles(folder, split, lines[split])) for split in ("train", "valid")}
+def _finish(
+    recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int], sizes: dict[Side, int]
+) -> None:
+    splits = {
+        split: summarize(ShardFiles(folder, split, lines[split])) for split in ("train", "valid")
+    }
     if not splits["train"]["rows"]:
         raise _nothing_left(corpus, Counter(splits["train"]["reasons"]))
     if not splits["valid"]["rows"]:
@@ -207,7 +253,9 @@ def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int],
         "vocabulary_sizes": sizes,
         "splits": splits,
     }
-    write_last(folder, "corpus.json", facts, "*.arrow", "*.model", "*.words", indent=1, ensure_ascii=False)
+    write_last(
+        folder, "corpus.json", facts, "*.arrow", "*.model", "*.words", indent=1, ensure_ascii=False
+    )
 
 
 def _input_hashes(corpus: Corpus) -> dict[str, str]:

@@ -1,16 +1,19 @@
 """The trees of one shard of an annotation as columns of numbers, written here and read here.
 
-parents, relations, tags            lists of each row; relations, tags and features are numbers of names among the facts
-word_of                             the word of each piece; trees that fit every segmentation have starts and ends of
+parents, relations, tags            lists of each row; relations, tags and features are numbers of
+names among the facts word_of                             the word of each piece; trees that fit
+every segmentation have starts and ends of
                                     their words, and `before`, in its place
-constituent_starts, constituent_ends    the first word of each constituent, and the word after its last one
-arc_counts                          the number of arcs of each word
+constituent_starts, constituent_ends    the first word of each constituent, and the word after its
+last one arc_counts                          the number of arcs of each word
 arc_parents, arc_relations, arc_probabilities
-                                    of each arc, probabilities in 65,535ths: four bytes an arc in most corpora
+                                    of each arc, probabilities in 65,535ths: four bytes an arc in
+                                    most corpora
 case, lemma, fine_tag, morphology, scenes
                                     where a system reads them
 
-Older corpora have arc_words, the word of each arc, in place of the counts, and probabilities in float32.
+Older corpora have arc_words, the word of each arc, in place of the counts, and probabilities in
+float32.
 """
 
 from __future__ import annotations
@@ -82,11 +85,19 @@ class StoredTrees:
     def __init__(self, path: Path, rows: int) -> None:
         table = ArrowTable(path, TreeFacts)
         if len(table) != rows:
-            raise SynmtError(f"has {len(table)} rows, but its text has {rows}", where=str(path), do="Prepare again")
+            raise SynmtError(
+                f"has {len(table)} rows, but its text has {rows}",
+                where=str(path),
+                do="Prepare again",
+            )
         whole, features = table.facts.get("whole", False), table.facts.get("features", {})
         self._before = table.numbers("before") if whole else None
         self._features, self._arc_names = list(features), table.facts["arcs"]
-        arcs = (next(filter(table.has, ("arc_words", "arc_counts"))), *_OF_ARCS) if self._arc_names is not None else ()
+        arcs = (
+            (next(filter(table.has, ("arc_words", "arc_counts"))), *_OF_ARCS)
+            if self._arc_names is not None
+            else ()
+        )
         constituents = filter(table.has, _CONSTITUENTS)
         columns = (*_TREE, *_PLACES[whole], *constituents, *arcs, *features)
         self._columns = {name: table.lists(name) for name in columns}
@@ -104,21 +115,29 @@ class StoredTrees:
             relations=self._strings("relations", row),
             tags=self._strings("tags", row),
             arcs=None if self._arc_names is None else self._arcs(row, self._arc_names),
-            constituents=self._spans(_CONSTITUENTS, row) if _CONSTITUENTS[0] in self._columns else None,
+            constituents=self._spans(_CONSTITUENTS, row)
+            if _CONSTITUENTS[0] in self._columns
+            else None,
             features={name: self._strings(name, row) for name in self._features},
         )
         if self._before is None:
             return Tree(parse, self._numbers("word_of", row))
-        return WholeTree(replace(parse, spans=self._spans(_PLACES[True], row)), int(self._before[row]))
+        return WholeTree(
+            replace(parse, spans=self._spans(_PLACES[True], row)), int(self._before[row])
+        )
 
     def _arcs(self, row: int, names: Sequence[str]) -> Arcs:
         parents, relations = self._numbers("arc_parents", row), self._numbers("arc_relations", row)
         probabilities = self._columns["arc_probabilities"][row]
         if "arc_words" in self._columns:
-            return Arcs(self._numbers("arc_words", row), parents, relations, probabilities, tuple(names))
+            return Arcs(
+                self._numbers("arc_words", row), parents, relations, probabilities, tuple(names)
+            )
         counts = self._columns["arc_counts"][row]  # (W,)
         words = np.repeat(np.arange(len(counts)), counts)  # (N,)
-        return Arcs(words, parents, relations, (probabilities / _WHOLE).astype(np.float32), tuple(names))
+        return Arcs(
+            words, parents, relations, (probabilities / _WHOLE).astype(np.float32), tuple(names)
+        )
 
     def _numbers(self, column: str, row: int) -> IntArray:
         return self._columns[column][row].astype(np.int64)
@@ -131,7 +150,8 @@ class StoredTrees:
 
 
 class TreeColumns:
-    """Collects the trees of the rows of one shard; names are numbered in the order of their first occurrence.
+    """Collects the trees of the rows of one shard; names are numbered in the order of their first
+    occurrence.
 
     If one tree lacks probabilities of arcs, none are stored.
 
@@ -141,8 +161,15 @@ class TreeColumns:
     def __init__(self, *, whole: bool, constituents: bool, features: Sequence[str]) -> None:
         self._whole, self._constituents, self._features = whole, constituents, features
         self._arc_columns = ("arc_counts", *_OF_ARCS)
-        optional = (*("before",) * whole, *_CONSTITUENTS * constituents, *self._arc_columns, *features)
-        self._rows: dict[str, list[Any]] = {name: [] for name in (*_TREE, *_PLACES[whole], *optional)}
+        optional = (
+            *("before",) * whole,
+            *_CONSTITUENTS * constituents,
+            *self._arc_columns,
+            *features,
+        )
+        self._rows: dict[str, list[Any]] = {
+            name: [] for name in (*_TREE, *_PLACES[whole], *optional)
+        }
         self._names: dict[str, dict[str, int]] = {
             name: {} for name in ("relations", "tags", "arc_relations", *features)
         }
@@ -183,7 +210,9 @@ class TreeColumns:
 
     def to_bytes(self, counts: Mapping[str, int]) -> bytes:
         """Make the file of the shard; `counts` are added to its facts."""
-        masses = self._totals("arc_relations", np.concatenate([_NO_ARCS.probabilities, *self._probabilities]))
+        masses = self._totals(
+            "arc_relations", np.concatenate([_NO_ARCS.probabilities, *self._probabilities])
+        )
         facts = {
             **{name: list(self._names[name]) for name in ("relations", "tags")},
             "relation_counts": self._totals("relations"),
@@ -195,11 +224,14 @@ class TreeColumns:
             facts["whole"] = True
         if self._features:
             features = {
-                name: {"values": list(self._names[name]), "counts": self._totals(name)} for name in self._features
+                name: {"values": list(self._names[name]), "counts": self._totals(name)}
+                for name in self._features
             }
             facts["features"] = features
         columns = {
-            name: pa.array(rows, type=pa.int8()) if name == "before" else lists(rows, self._kind(name))
+            name: pa.array(rows, type=pa.int8())
+            if name == "before"
+            else lists(rows, self._kind(name))
             for name, rows in self._rows.items()
             if self._has_arcs or name not in self._arc_columns
         }
@@ -226,8 +258,9 @@ class TreeColumns:
 def shares(arcs: Arcs) -> IntArray:
     """Round probabilities to 65,535ths: (N,).
 
-    Each is off by less than one of them, and the sum of a word by half: sums are rounded, not single probabilities, so
-    that a word does not gain or lose what the rounding of many arcs adds up to.
+    Each is off by less than one of them, and the sum of a word by half: sums are rounded, not
+    single probabilities, so that a word does not gain or lose what the rounding of many arcs adds
+    up to.
     """
     sums = np.cumsum(arcs.probabilities, dtype=np.float64)  # (N,) over all words
     first = np.searchsorted(arcs.words, arcs.words)  # (N,) the first arc of the same word

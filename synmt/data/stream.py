@@ -27,7 +27,8 @@ _END = object()
 
 @dataclass(frozen=True)
 class Position:
-    """A position in the stream: the epoch, and how many of its batches all processes together have read."""
+    """A position in the stream: the epoch, and how many of its batches all processes together have
+    read."""
 
     epoch: int = 0
     batch: int = 0
@@ -56,11 +57,14 @@ class Reader:
 
     def once(self) -> Iterator[Batch]:
         """Yield all batches once, the longest first."""
-        plan = plan_batches(self.split.lengths(), len(self.split), batch_tokens=self.recipe.batch_tokens)
+        plan = plan_batches(
+            self.split.lengths(), len(self.split), batch_tokens=self.recipe.batch_tokens
+        )
         return map(self.batch, plan)
 
     def forever(self, position: Position) -> Iterator[tuple[Batch, Position]]:
-        """Yield batches from a position, each with the position after it; every epoch has its own order."""
+        """Yield batches from a position, each with the position after it; every epoch has its own
+        order."""
         while True:
             # the plan of an epoch ends with it, before the next one is made
             yield from self._rest_of_epoch(position)
@@ -74,7 +78,10 @@ class Reader:
         for index in range(position.batch // self.processes, batches):
             mine = plan[(index * self.processes + self.rank) % len(plan)]
             rows = epoch.select(mine) if epoch else EpochRows(mine, np.zeros_like(mine))
-            yield self._batch_of(rows, position.epoch), Position(position.epoch, (index + 1) * self.processes)
+            yield (
+                self._batch_of(rows, position.epoch),
+                Position(position.epoch, (index + 1) * self.processes),
+            )
 
     def _batch_of(self, rows: EpochRows, epoch: int) -> Batch:
         if self.dropout is None:
@@ -88,7 +95,10 @@ class Reader:
         rows = rows_of_parts(self.parts, self.split.lines)
         weights = [part.weight for part in self.parts]
         if not any(weight * len(part) for weight, part in zip(weights, rows, strict=True)):
-            raise SynmtError("no pair of the training text has a weight above 0", do="Raise a weight in corpus.train")
+            raise SynmtError(
+                "no pair of the training text has a weight above 0",
+                do="Raise a weight in corpus.train",
+            )
         return epoch_rows(rows, weights, seed=self.recipe.seed, epoch=number)
 
     def _plan(self, epoch: EpochRows | None, number: int) -> BatchPlan:

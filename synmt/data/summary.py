@@ -14,14 +14,21 @@ Row = list[Value]
 
 
 def corpus_table(
-    prepared: PreparedCorpus, annotations: Sequence[str] = (), parts: Sequence[CorpusPart] = (), *, title: str = ""
+    prepared: PreparedCorpus,
+    annotations: Sequence[str] = (),
+    parts: Sequence[CorpusPart] = (),
+    *,
+    title: str = "",
 ) -> Table:
-    """Make the table; with annotations, also of how their words match the pieces, with parts of their rows."""
+    """Make the table; with annotations, also of how their words match the pieces, with parts of
+    their rows."""
     columns = [text_column(""), count_column("train"), count_column("valid")]
     return Table(title=title, columns=columns, rows=_rows(prepared, annotations, parts))
 
 
-def _rows(prepared: PreparedCorpus, annotations: Sequence[str], parts: Sequence[CorpusPart]) -> list[Row]:
+def _rows(
+    prepared: PreparedCorpus, annotations: Sequence[str], parts: Sequence[CorpusPart]
+) -> list[Row]:
     splits = [prepared.facts["splits"][name] for name in ("train", "valid")]
     rows: list[Row] = [["lines", *(split["lines"] for split in splits)]]
     rows += [["kept", *(split["rows"] for split in splits)]]
@@ -39,7 +46,12 @@ def _rows(prepared: PreparedCorpus, annotations: Sequence[str], parts: Sequence[
         mass = [facts.get("arc_mass", {}).get(name) for name in ("train", "valid")]
         if any(mass):
             shown = (Quantity(each, "share", 3) if each else None for each in mass)
-            rows += [[f"{facts['side']} trees: probability that the stored arcs of a word sum to", *shown]]
+            rows += [
+                [
+                    f"{facts['side']} trees: probability that the stored arcs of a word sum to",
+                    *shown,
+                ]
+            ]
     sizes = prepared.facts["vocabulary_sizes"]
     if prepared.facts["vocabularies"]["source"] == prepared.facts["vocabularies"]["target"]:
         return [*rows, ["joint vocabulary, pieces", sizes["source"], None]]
@@ -49,7 +61,11 @@ def _rows(prepared: PreparedCorpus, annotations: Sequence[str], parts: Sequence[
 def _part_rows(prepared: PreparedCorpus, parts: Sequence[CorpusPart]) -> list[Row]:
     kept = rows_of_parts(parts, prepared.split("train").lines) if parts else []
     return [
-        [f"kept of {part.name}{part.tag and f', {part.tag}'}", f"{len(rows):,} × {part.weight:g} per epoch", None]
+        [
+            f"kept of {part.name}{part.tag and f', {part.tag}'}",
+            f"{len(rows):,} × {part.weight:g} per epoch",
+            None,
+        ]
         for part, rows in zip(parts, kept, strict=True)
     ]
 
@@ -65,8 +81,14 @@ def _dropped(splits: list[SplitFacts]) -> list[Row]:
 
 def _side_rows(name: str, side: int, splits: list[SplitFacts]) -> list[Row]:
     return [
-        [f"{name}: pieces per word", *(_ratio(s["pieces"][side], s["words"][side]) for s in splits)],
-        [f"{name}: unknown pieces", *(_share(s["unknown"][side], s["pieces"][side]) for s in splits)],
+        [
+            f"{name}: pieces per word",
+            *(_ratio(s["pieces"][side], s["words"][side]) for s in splits),
+        ],
+        [
+            f"{name}: unknown pieces",
+            *(_share(s["unknown"][side], s["pieces"][side]) for s in splits),
+        ],
         [f"{name}: longest, in pieces", *(s["longest"][side] for s in splits)],
     ]
 
@@ -76,7 +98,9 @@ def _tree_rows(side: str, counts: list[TreeCounts]) -> list[Row]:
         "pieces per word of the tree": lambda c: _ratio(c["pieces"], c["words"]),
         "pieces that span two words": lambda c: _share(c["straddling"], c["pieces"]),
         "characters outside any word or piece": lambda c: _share(c["unowned"], c["characters"]),
-        "words merged into a neighbour (no separate piece)": lambda c: _share(c["merged"], c["words"]),
+        "words merged into a neighbour (no separate piece)": lambda c: _share(
+            c["merged"], c["words"]
+        ),
     }
     return [[f"{side} trees: {name}", *map(show, counts)] for name, show in rows.items()]
 

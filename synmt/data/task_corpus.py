@@ -1,19 +1,22 @@
-"""Multi-task data: each source once as a translation and once with its parse as the target (Currey & Heafield, 2019).
+"""Multi-task data: each source once as a translation and once with its parse as the target (Currey
+& Heafield, 2019).
 
     <TR> A man sleeps . <TR>    Ein Mann schläft .
     <PA> A man sleeps . <PA>    (root (nsubj (det ) ) (punct ) )
 
-The task tags come before and after the source, as in the re-implementation by Bugliarello & Okazaki (2020), which
-parses into constituents; here, dependencies of the recipe's parser are linearised, or bracketings are read from a file.
-Both tasks share all parameters. Validation and test sources are translated, so they have translation tags too.
+The task tags come before and after the source, as in the re-implementation by Bugliarello & Okazaki
+(2020), which parses into constituents; here, dependencies of the recipe's parser are linearised, or
+bracketings are read from a file. Both tasks share all parameters. Validation and test sources are
+translated, so they have translation tags too.
 
 The mixed encoder has each pair twice, once with its source linearised, without tags:
 
     A man sleeps .                                         Ein Mann schläft .
     (root (nsubj (det A ) man ) sleeps (punct . ) )        Ein Mann schläft .
 
-It translates plain text, so validation and test sources are plain. With `mixed_only` (parse2seq; Currey & Heafield,
-2018) all sources are linearised trees. The opening brackets are pieces of the source's vocabulary.
+It translates plain text, so validation and test sources are plain. With `mixed_only` (parse2seq;
+Currey & Heafield, 2018) all sources are linearised trees. The opening brackets are pieces of the
+source's vocabulary.
 """
 
 from __future__ import annotations
@@ -50,20 +53,26 @@ _TreeText = tuple[str, Iterable[str]]
 
 
 def without_filters(recipe: Recipe) -> Recipe:
-    """Copy a recipe for preparing a multi-task corpus: its pairs are filtered already, and parses would not pass."""
+    """Copy a recipe for preparing a multi-task corpus: its pairs are filtered already, and parses
+    would not pass."""
     # not 0: the number is part of the names of prepared corpora
     limit = FilterRecipe(max_words=10**9, max_pieces=recipe.filters.max_pieces)
     return recipe.model_copy(update={"filters": limit})
 
 
-def with_trees(recipe: Recipe, corpus: Corpus, trees: Path, root: Path, valid_trees: Path | None = None) -> Corpus:
-    """Make the corpus of the task from trees of the training source, in a folder under `root`, unless it exists.
+def with_trees(
+    recipe: Recipe, corpus: Corpus, trees: Path, root: Path, valid_trees: Path | None = None
+) -> Corpus:
+    """Make the corpus of the task from trees of the training source, in a folder under `root`,
+    unless it exists.
 
     valid_trees: those of the validation source, which `mixed_only` linearises too.
     """
     valid = () if valid_trees is None else _linearised(recipe, corpus.valid.source, valid_trees)
     made = task_corpus(recipe, corpus, trees, root, valid_trees)
-    return _write_corpus(recipe, corpus, made, _linearised(recipe, corpus.train.source, trees), valid)
+    return _write_corpus(
+        recipe, corpus, made, _linearised(recipe, corpus.train.source, trees), valid
+    )
 
 
 def _linearised(recipe: Recipe, text: Path, trees: Path) -> Iterator[_TreeText]:
@@ -82,18 +91,33 @@ def with_bracketings(recipe: Recipe, corpus: Corpus, root: Path) -> Corpus:
         raise UsageError(
             f"the training text has no bracketings, but tasks.{recipe.tasks.key} needs them",
             where=str(corpus.train.source),
-            do=f"Set corpus.train.source_bracketings, or put them next to the text as train.{corpus.source}.brackets",
+            do="Set corpus.train.source_bracketings, or put them next to the text as "
+            f"train.{corpus.source}.brackets",
         )
     lines, expected = count_lines(given), count_lines(corpus.train.source)
     if lines != expected:
-        raise SynmtError(f"has {lines:,} lines, but the training text has {expected:,}", where=str(given))
-    trees = ((line, [token for token in line.split() if token[0] == "(" and token[1:]]) for line in read_lines(given))
+        raise SynmtError(
+            f"has {lines:,} lines, but the training text has {expected:,}", where=str(given)
+        )
+    trees = (
+        (line, [token for token in line.split() if token[0] == "(" and token[1:]])
+        for line in read_lines(given)
+    )
     return _write_corpus(recipe, corpus, task_corpus(recipe, corpus, given, root), trees)
 
 
-def task_corpus(recipe: Recipe, corpus: Corpus, given: Path, root: Path, valid_trees: Path | None = None) -> Corpus:
-    """Name the files of the multi-task corpus that is made from trees or bracketings, in a folder under `root`."""
-    inputs = (corpus.train.source, corpus.train.target, corpus.valid.source, given, *filter(None, (valid_trees,)))
+def task_corpus(
+    recipe: Recipe, corpus: Corpus, given: Path, root: Path, valid_trees: Path | None = None
+) -> Corpus:
+    """Name the files of the multi-task corpus that is made from trees or bracketings, in a folder
+    under `root`."""
+    inputs = (
+        corpus.train.source,
+        corpus.train.target,
+        corpus.valid.source,
+        given,
+        *filter(None, (valid_trees,)),
+    )
     parser = recipe.parser if recipe.tasks.trees == "dependencies" else ParserRecipe()
     mixed = () if recipe.tasks.mixed == "none" else (recipe.tasks.mixed, recipe.tasks.mixed_only)
     settings = (recipe.filters.identity(), parser.control, parser.rewire, parser.seed, *mixed)
@@ -104,23 +128,32 @@ def task_corpus(recipe: Recipe, corpus: Corpus, given: Path, root: Path, valid_t
     valid = SplitFiles(source=folder / f"valid.{corpus.source}", target=corpus.valid.target)
     if mixed and not recipe.tasks.mixed_only:
         valid = corpus.valid
-    return replace(corpus, name=f"{corpus.name}-{'mixed' if mixed else 'tasks'}", train=train, valid=valid, parts=())
+    return replace(
+        corpus,
+        name=f"{corpus.name}-{'mixed' if mixed else 'tasks'}",
+        train=train,
+        valid=valid,
+        parts=(),
+    )
 
 
 def bracket_units(recipe: Recipe, corpus: Corpus) -> tuple[str, ...]:
-    """List the opening brackets in the corpus of a mixed encoder, such as `(nsubj`; other recipes have none."""
+    """List the opening brackets in the corpus of a mixed encoder, such as `(nsubj`; other recipes
+    have none."""
     return () if recipe.tasks.mixed == "none" else tuple(_facts(corpus)["units"])
 
 
 def describe_dropped(recipe: Recipe, corpus: Corpus, prepared: Path) -> list[str]:
-    """Describe how many linearised sources of a mixed encoder are too long to be learned; nothing if none is."""
+    """Describe how many linearised sources of a mixed encoder are too long to be learned; nothing
+    if none is."""
     if recipe.tasks.mixed == "none":
         return []
     first, lines = _facts(corpus)["plain"], PreparedCorpus.open(prepared).split("train").lines
     linearised = count_lines(corpus.train.source) - first
     dropped = linearised - int((lines >= first).sum())
     said = (
-        f"{dropped:,} of {linearised:,} linearised sources have more pieces than filters.max_pieces, and are left out"
+        f"{dropped:,} of {linearised:,} linearised sources have more pieces than "
+        "filters.max_pieces, and are left out"
     )
     return [f"{said}; their plain sources stay unless they are too long themselves"] * bool(dropped)
 
@@ -130,11 +163,18 @@ def _facts(corpus: Corpus) -> MixedFacts:
 
 
 def _write_corpus(
-    recipe: Recipe, corpus: Corpus, made: Corpus, trees: Iterable[_TreeText], valid: Iterable[_TreeText] = ()
+    recipe: Recipe,
+    corpus: Corpus,
+    made: Corpus,
+    trees: Iterable[_TreeText],
+    valid: Iterable[_TreeText] = (),
 ) -> Corpus:
     folder = made.train.source.parent
     if not folder.is_dir():
-        with locked(folder.parent, "multi-task texts"), write_folder_atomically(folder) as unfinished:
+        with (
+            locked(folder.parent, "multi-task texts"),
+            write_folder_atomically(folder) as unfinished,
+        ):
             train = unfinished / made.train.source.name, unfinished / made.train.target.name
             units, plain = _write_pairs(recipe, corpus, trees, train)
             if recipe.tasks.mixed != "none":
@@ -148,14 +188,20 @@ def _write_corpus(
 def _valid_sources(recipe: Recipe, corpus: Corpus, trees: Iterable[_TreeText]) -> Iterator[str]:
     if not recipe.tasks.mixed_only:
         return (tagged(line, TRANSLATION) for line in read_lines(corpus.valid.source))
-    return (tree or line for line, (tree, _) in zip(read_lines(corpus.valid.source), trees, strict=True))
+    return (
+        tree or line for line, (tree, _) in zip(read_lines(corpus.valid.source), trees, strict=True)
+    )
 
 
 def _pairs_of(recipe: Recipe, pair: Pair, tree: str) -> tuple[Pair | None, Pair | None]:
-    """Make the pair of a translation and the one with a tree; a line that could not be parsed has only the first."""
+    """Make the pair of a translation and the one with a tree; a line that could not be parsed has
+    only the first."""
     text, translation = pair
     if recipe.tasks.parsing != "none":
-        return (tagged(text, TRANSLATION), translation), (tagged(text, PARSING), tree) if tree.strip() else None
+        return (tagged(text, TRANSLATION), translation), (
+            tagged(text, PARSING),
+            tree,
+        ) if tree.strip() else None
     twin = (tree, translation) if tree.strip() else None
     return (None if recipe.tasks.mixed_only and twin else pair), twin
 
@@ -173,7 +219,9 @@ def _write_pairs(
     units, plain = set[str](), 0
     with ExitStack() as stack:
         streams = [stack.enter_context(_open(path)) for path in paths + later]
-        for pair, (tree, brackets), code in zip(read_pairs(corpus.train), trees, codes, strict=True):
+        for pair, (tree, brackets), code in zip(
+            read_pairs(corpus.train), trees, codes, strict=True
+        ):
             if code != KEPT:
                 continue
             first, second = _pairs_of(recipe, pair, tree)
@@ -184,7 +232,8 @@ def _write_pairs(
                     out.write(f"{text}\n")
     if not later[0].stat().st_size:
         raise SynmtError(
-            "there are no parses to learn: all lines are empty or filtered", where=f"tasks.{recipe.tasks.key}"
+            "there are no parses to learn: all lines are empty or filtered",
+            where=f"tasks.{recipe.tasks.key}",
         )
     for path, rest in zip(paths, later, strict=True):
         with open(path, "ab") as out, open(rest, "rb") as stream:

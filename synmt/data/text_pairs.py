@@ -1,4 +1,5 @@
-"""The pairs of a text: one by one, or many at once as bytes, which cost little to read and to send to a process."""
+"""The pairs of a text: one by one, or many at once as bytes, which cost little to read and to send
+to a process."""
 
 from __future__ import annotations
 
@@ -42,10 +43,13 @@ class PairChunk:
             # all at once takes a quarter of the time
             return self._content(side).decode().split("\n")
         except UnicodeDecodeError:
-            return list(decode_lines(io.BytesIO(self.sides[side]), where=self.paths[side], first=self.first))
+            return list(
+                decode_lines(io.BytesIO(self.sides[side]), where=self.paths[side], first=self.first)
+            )
 
     def raw_lines(self, side: int) -> list[bytes]:
-        """Return the lines of one side as they are in the file, without their ends and byte order mark."""
+        """Return the lines of one side as they are in the file, without their ends and byte order
+        mark."""
         return self._content(side).split(b"\n")
 
     def _content(self, side: int) -> bytes:
@@ -56,7 +60,9 @@ class PairChunk:
 def read_chunks(files: SplitFiles, size: int) -> Iterator[PairChunk]:
     """Read a text in chunks of `size` pairs; the last one has what is left."""
     paths = str(files.source), str(files.target)
-    for first, sides in zip(count(0, size), zip(*(_blocks(path, size) for path in paths), strict=True), strict=False):
+    for first, sides in zip(
+        count(0, size), zip(*(_blocks(path, size) for path in paths), strict=True), strict=False
+    ):
         yield PairChunk(first, sides, paths)
 
 

@@ -1,4 +1,5 @@
-"""Vocabularies: from text to pieces and back, the characters of each piece, and the word it belongs to."""
+"""Vocabularies: from text to pieces and back, the characters of each piece, and the word it belongs
+to."""
 
 from __future__ import annotations
 
@@ -31,9 +32,10 @@ class Pieces:
     """A text segmented into pieces, without BOS and EOS.
 
     ids: (T,).
-    spans: (T, 2) characters of the original text that each piece covers: [start, end). A piece includes the space
-        before it. If several pieces come from one character (its bytes, the letters of `ﬁ`), the last one has the
-        character, and the spans of the others are empty and start at it.
+    spans: (T, 2) characters of the original text that each piece covers: [start, end). A piece
+        includes the space before it. If several pieces come from one character (its bytes, the
+        letters of `ﬁ`), the last one has the character, and the spans of the others are empty and
+        start at it.
     """
 
     ids: IdArray
@@ -41,7 +43,8 @@ class Pieces:
 
 
 class Vocabulary(ABC):
-    """The pieces of one side or both, by number: padding 0, unknown 1, BOS 2, EOS 3, then all others."""
+    """The pieces of one side or both, by number: padding 0, unknown 1, BOS 2, EOS 3, then all
+    others."""
 
     suffix: ClassVar[str]
 
@@ -66,10 +69,14 @@ class Vocabulary(ABC):
         """Return each piece as a string; `▁` is a space."""
 
     def tag_number(self, tag: str) -> int:
-        """Return the number of a tag; raises SynmtError if the vocabulary was learned without it."""
+        """Return the number of a tag; raises SynmtError if the vocabulary was learned without
+        it."""
         ids = self.encode_ids(tag)
         if len(ids) != 1 or ids[0] == UNK:
-            raise SynmtError(f"the vocabulary has no tag {tag}", do="Learn a new vocabulary, or use a tag that it has")
+            raise SynmtError(
+                f"the vocabulary has no tag {tag}",
+                do="Learn a new vocabulary, or use a tag that it has",
+            )
         return ids[0]
 
     @abstractmethod
@@ -91,7 +98,9 @@ class Vocabulary(ABC):
             path = folder / (name + kind.suffix)
             if path.is_file():
                 return kind.from_bytes(path.read_bytes(), where=str(path))
-        raise SynmtError("the vocabulary is missing", where=str(folder / f"{name}.model"), do=RESTORE)
+        raise SynmtError(
+            "the vocabulary is missing", where=str(folder / f"{name}.model"), do=RESTORE
+        )
 
 
 Vocabularies = Mapping[Side, Vocabulary]
@@ -108,7 +117,8 @@ class SentencePieces(Vocabulary):
 
     @classmethod
     def from_bytes(cls, stored: bytes, *, where: str = "") -> SentencePieces:
-        """Read a SentencePiece model and all of its pieces, since wrong bytes are only noticed then."""
+        """Read a SentencePiece model and all of its pieces, since wrong bytes are only noticed
+        then."""
         processor = SentencePieceProcessor()
         try:
             processor.LoadFromSerializedProto(stored)
@@ -138,7 +148,9 @@ class SentencePieces(Vocabulary):
             return _pieces(encoded["ids"], encoded["offsets"])
         # SentencePiece before 0.2.2
         encoded = self._processor.Encode(text, out_type="immutable_proto", **sampling).pieces  # type: ignore
-        return _pieces([piece.id for piece in encoded], [(piece.begin, piece.end) for piece in encoded])
+        return _pieces(
+            [piece.id for piece in encoded], [(piece.begin, piece.end) for piece in encoded]
+        )
 
     def encode_ids(self, text: str) -> list[int]:
         return self._processor.Encode(text, out_type=int)
@@ -157,14 +169,24 @@ class SentencePieces(Vocabulary):
         return self._processor.GetScore(piece)
 
     def merged_pieces(self) -> list[int]:
-        """List the characters and the pieces that are made of them: all but specials, bytes and tags."""
-        kinds = (self._processor.IsUnknown, self._processor.IsControl, self._processor.IsByte, self._is_tag)
+        """List the characters and the pieces that are made of them: all but specials, bytes and
+        tags."""
+        kinds = (
+            self._processor.IsUnknown,
+            self._processor.IsControl,
+            self._processor.IsByte,
+            self._is_tag,
+        )
         return [piece for piece in range(len(self)) if not any(is_kind(piece) for is_kind in kinds)]
 
     def _is_tag(self, piece: int) -> bool:
         # tags are not merged: they come whole out of a text in which nothing is
         text = self._processor.IdToPiece(piece).replace("▁", " ")
-        return len(text) > 1 and self.score(piece) == 0 and self.encode_symbols(text).ids.tolist() == [piece]
+        return (
+            len(text) > 1
+            and self.score(piece) == 0
+            and self.encode_symbols(text).ids.tolist() == [piece]
+        )
 
     def __len__(self) -> int:
         return self._processor.GetPieceSize()
@@ -191,12 +213,18 @@ class Words(Vocabulary):
         except UnicodeDecodeError:
             lines = []
         if tuple(lines[: len(SPECIALS)]) != SPECIALS:
-            raise SynmtError(f"not a list of words that begins with {', '.join(SPECIALS)}", where=where, do=RESTORE)
+            raise SynmtError(
+                f"not a list of words that begins with {', '.join(SPECIALS)}",
+                where=where,
+                do=RESTORE,
+            )
         return cls(lines[len(SPECIALS) :])
 
     def encode(self, text: str) -> Pieces:
         found = list(re.finditer(r"\S+", text))
-        return _pieces([self._ids.get(match[0], UNK) for match in found], [match.span() for match in found])
+        return _pieces(
+            [self._ids.get(match[0], UNK) for match in found], [match.span() for match in found]
+        )
 
     def encode_ids(self, text: str) -> list[int]:
         return [self._ids.get(word, UNK) for word in text.split()]
@@ -215,14 +243,20 @@ class Words(Vocabulary):
 
 
 def punctuation_pieces(vocabulary: Vocabulary) -> list[int]:
-    """List the pieces that are punctuation, as characters or bytes, and the lone space, which does not start a word."""
+    """List the pieces that are punctuation, as characters or bytes, and the lone space, which does
+    not start a word."""
     spelled = vocabulary.pieces(range(len(SPECIALS), len(vocabulary)))
     numbered = enumerate(spelled, start=len(SPECIALS))
-    return [number for number, piece in numbered if piece == "▁" or is_punctuation(_spelled_out(piece).strip("▁"))]
+    return [
+        number
+        for number, piece in numbered
+        if piece == "▁" or is_punctuation(_spelled_out(piece).strip("▁"))
+    ]
 
 
 def _spelled_out(piece: str) -> str:
-    """Replace an ASCII byte such as `<0x3F>` by its character; other bytes are only a part of one."""
+    """Replace an ASCII byte such as `<0x3F>` by its character; other bytes are only a part of
+    one."""
     byte = re.fullmatch(r"<0x([0-7][0-9A-F])>", piece) if piece.startswith("<0x") else None
     return chr(int(byte[1], 16)) if byte else piece
 
@@ -237,9 +271,10 @@ def is_punctuation(text: str) -> bool:
 def word_of(spans: IntArray, words: IntArray) -> IntArray:
     """Find the word that each piece belongs to: spans of pieces (T, 2) and words (W, 2) -> (T,).
 
-    It is the word of the piece's first character that is in a word. A piece without such a character (a lone space,
-    a byte before the last of its character, text that the parser skipped) belongs to the next word, or at the end of
-    the line to the last one. -1 only if there are no words.
+    It is the word of the piece's first character that is in a word. A piece without such a
+    character (a lone space, a byte before the last of its character, text that the parser skipped)
+    belongs to the next word, or at the end of the line to the last one. -1 only if there are no
+    words.
     """
     first = np.searchsorted(words[:, 1], spans[:, 0], side="right")  # (T,)
     return np.minimum(first, len(words) - 1)

@@ -16,7 +16,8 @@ from synmt.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, SentencePieces, 
 from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
 
-# the result of the unigram model depends on the number of threads, so it must not depend on the machine
+# the result of the unigram model depends on the number of threads, so it must not depend on the
+# machine
 _THREADS = 4
 # SentencePiece skips longer lines; its default of 4,192 bytes is low for non-Latin scripts
 _LONGEST_LINE = 1 << 16
@@ -24,10 +25,13 @@ _LONGEST_LINE = 1 << 16
 _UNKNOWN = "\u2585".encode()
 
 
-def train_vocabulary(lines: Iterable[str], settings: VocabularyRecipe, symbols: Sequence[str] = ()) -> Vocabulary:
+def train_vocabulary(
+    lines: Iterable[str], settings: VocabularyRecipe, symbols: Sequence[str] = ()
+) -> Vocabulary:
     """Learn a vocabulary from lines in memory; the same lines always give the same one.
 
-    A unigram or word vocabulary is smaller than `size` if the text does not yield more; BPE raises SynmtError.
+    A unigram or word vocabulary is smaller than `size` if the text does not yield more; BPE raises
+    SynmtError.
 
     symbols: words that are never segmented, whether or not the text has them.
     """
@@ -39,19 +43,24 @@ def train_vocabulary(lines: Iterable[str], settings: VocabularyRecipe, symbols: 
 
 
 def needs_lines(settings: VocabularyRecipe) -> bool:
-    """Return whether a vocabulary learns from whole lines; the others learn from words and their counts."""
+    """Return whether a vocabulary learns from whole lines; the others learn from words and their
+    counts."""
     return settings.kind == "unigram"
 
 
 def count_words(block: bytes, settings: VocabularyRecipe) -> pa.Table:
     r"""Count the words from which a BPE or word vocabulary learns: a table of `word` and `count`.
 
-    For BPE, a tab is a space. SentencePiece, given whole lines, keeps it (unless it normalizes as nmt_nfkc); otherwise
-    it learns the same pieces.
+    For BPE, a tab is a space. SentencePiece, given whole lines, keeps it (unless it normalizes as
+    nmt_nfkc); otherwise it learns the same pieces.
 
     block: lines in UTF-8 with `\n` between them.
     """
-    words = pa.array(block.decode().split(), pa.string()) if settings.kind == "word" else _split_at_blanks(block)
+    words = (
+        pa.array(block.decode().split(), pa.string())
+        if settings.kind == "word"
+        else _split_at_blanks(block)
+    )
     counted = words.value_counts()
     # each word of BPE has the space after it
     different = pc.call_function("ascii_rtrim", [counted.field("values")], pc.TrimOptions(" "))
@@ -60,7 +69,8 @@ def count_words(block: bytes, settings: VocabularyRecipe) -> pa.Table:
 
 
 def _split_at_blanks(block: bytes) -> pa.LargeStringArray:
-    """Split lines into words, each with its space, so that the words of an array stay where they are in memory."""
+    """Split lines into words, each with its space, so that the words of an array stay where they
+    are in memory."""
     lines = block.split(b"\n")
     if _UNKNOWN in block or max(map(len, lines)) > _LONGEST_LINE:
         lines = [line for line in lines if _UNKNOWN not in line and len(line) <= _LONGEST_LINE]
@@ -73,11 +83,15 @@ def _split_at_blanks(block: bytes) -> pa.LargeStringArray:
 
 def add_counts(parts: Iterable[pa.Table]) -> pa.Table:
     """Add the counts of parts of a text."""
-    added = pa.concat_tables(parts).group_by("word", use_threads=False).aggregate([("count", "sum")])
+    added = (
+        pa.concat_tables(parts).group_by("word", use_threads=False).aggregate([("count", "sum")])
+    )
     return pa.table({"word": added["word"], "count": added["count_sum"]})
 
 
-def train_on_counts(table: pa.Table, settings: VocabularyRecipe, symbols: Sequence[str] = ()) -> Vocabulary:
+def train_on_counts(
+    table: pa.Table, settings: VocabularyRecipe, symbols: Sequence[str] = ()
+) -> Vocabulary:
     """Learn the vocabulary that `train_vocabulary` learns from lines with these words."""
     words = table["word"].to_pylist()
     _check(words)
@@ -86,7 +100,9 @@ def train_on_counts(table: pa.Table, settings: VocabularyRecipe, symbols: Sequen
         return _frequent_words(counts, settings, symbols)
     table = table.filter(pc.field("word") != "").sort_by("word")
     counts = table["count"].cast(pa.string())
-    text = pc.call_function("binary_join_element_wise", [table["word"], counts, pa.scalar("\t")]).to_pylist()
+    text = pc.call_function(
+        "binary_join_element_wise", [table["word"], counts, pa.scalar("\t")]
+    ).to_pylist()
     return _train_pieces(text, settings, symbols, input_format="tsv")
 
 
@@ -95,8 +111,14 @@ def _check(text: Iterable[str]) -> None:
         raise SynmtError("a vocabulary cannot be learned from an empty text")
 
 
-def _frequent_words(counts: Mapping[str, int], settings: VocabularyRecipe, symbols: Sequence[str]) -> Words:
-    frequent = [word for word, count in counts.items() if count >= settings.min_frequency and word not in SPECIALS]
+def _frequent_words(
+    counts: Mapping[str, int], settings: VocabularyRecipe, symbols: Sequence[str]
+) -> Words:
+    frequent = [
+        word
+        for word, count in counts.items()
+        if count >= settings.min_frequency and word not in SPECIALS
+    ]
     frequent.sort(key=lambda word: (-counts[word], word))
     room = settings.size - len(SPECIALS)
     rare = [symbol for symbol in symbols if symbol not in frequent[:room]]
@@ -136,7 +158,8 @@ def _train_pieces(
 
 
 def _check_threads() -> None:
-    """Raise RuntimeError if the threads of SentencePiece cannot start: it would abort, or wait for them forever."""
+    """Raise RuntimeError if the threads of SentencePiece cannot start: it would abort, or wait for
+    them forever."""
     end = threading.Event()
     threads = [threading.Thread(target=end.wait) for _ in range(_THREADS)]
     try:
@@ -152,7 +175,8 @@ def _explain(message: str, settings: VocabularyRecipe) -> SynmtError:
     if match := re.search(r"size (?:is )?too high.*<= (\d+)", message):
         return SynmtError(
             f"vocabulary.size is {settings.size}, but the text supports at most {match[1]} pieces",
-            do=f"Set vocabulary.size={match[1]} or lower, or vocabulary.kind=unigram, which accepts fewer",
+            do=f"Set vocabulary.size={match[1]} or lower, or vocabulary.kind=unigram, which "
+            "accepts fewer",
         )
     if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return SynmtError(

@@ -18,7 +18,8 @@ from synmt.recipe.schema import DecodingRecipe
 def translate_batches(
     model: Seq2Seq, batches: Iterable[Batch], decoding: DecodingRecipe, vocabulary: Vocabulary
 ) -> list[str]:
-    """Translate the sources of batches, in the order of their lines; the model stays in the mode that it was in."""
+    """Translate the sources of batches, in the order of their lines; the model stays in the mode
+    that it was in."""
     training, device = model.training, next(model.parameters()).device
     options = SearchOptions.from_recipe(decoding)
     # packed now, because the weights change in training
@@ -29,13 +30,16 @@ def translate_batches(
         member = Member(model, source.source, source.source_signals, decoder)
         found = search([member], options, limits=limits_of(source.source, options))
         return {
-            line: make_candidate(best, vocabulary).text for line, (best, *_) in zip(batch.lines, found, strict=True)
+            line: make_candidate(best, vocabulary).text
+            for line, (best, *_) in zip(batch.lines, found, strict=True)
         }
 
     model.eval()
     try:
         texts = {
-            line: text for one in in_workers(translated, list(batches), workers(device)) for line, text in one.items()
+            line: text
+            for one in in_workers(translated, list(batches), workers(device))
+            for line, text in one.items()
         }
     finally:
         model.train(training)

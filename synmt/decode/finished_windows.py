@@ -1,4 +1,5 @@
-"""Finished translations on disk, window by window: after an interruption, the same command goes on with the others."""
+"""Finished translations on disk, window by window: after an interruption, the same command goes on
+with the others."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ Numbered = tuple[int, list[Request]]
 
 @dataclass(frozen=True)
 class FinishedWindows:
-    """A folder with the translations of windows, each in a file that is named by what was translated.
+    """A folder with the translations of windows, each in a file that is named by what was
+    translated.
 
     job: identifies all else that the translations depend on.
     """
@@ -41,11 +43,16 @@ class FinishedWindows:
     job: str
 
     def translate(
-        self, windows: Iterator[Numbered], translated: Callable[[Iterator[Numbered]], Iterator[Sequence[Result]]]
+        self,
+        windows: Iterator[Numbered],
+        translated: Callable[[Iterator[Numbered]], Iterator[Sequence[Result]]],
     ) -> Iterator[Sequence[Result]]:
-        """Yield the translations of windows in their order; `translated` makes those that are not on disk."""
+        """Yield the translations of windows in their order; `translated` makes those that are not
+        on disk."""
         # each window is looked for once: another process may store it at any time
-        looked_for, again = tee((window, path := self._path(window), _read(path)) for window in windows)
+        looked_for, again = tee(
+            (window, path := self._path(window), _read(path)) for window in windows
+        )
         others = translated(window for window, _, results in again if results is None)
         for _, path, results in looked_for:
             if results is None:
@@ -96,12 +103,16 @@ def _read(path: Path) -> Sequence[Result] | None:
 def _result(fields: _Translation | _Counterfactual) -> Result:
     if "own" not in fields:
         return _translation(fields)
-    return CounterfactualTranslation(_translation(fields["own"]), _translation(fields["other"]), fields["own_rescored"])
+    return CounterfactualTranslation(
+        _translation(fields["own"]), _translation(fields["other"]), fields["own_rescored"]
+    )
 
 
 def _translation(fields: _Translation) -> Translation:
     found = fields["alignment"]
-    alignment = found and WordAlignment(found["pairs"], _spans(found["source_words"]), _spans(found["target_words"]))
+    alignment = found and WordAlignment(
+        found["pairs"], _spans(found["source_words"]), _spans(found["target_words"])
+    )
     return Translation(**{**fields, "alignment": alignment})
 
 
@@ -113,7 +124,8 @@ def _spans(rows: _Pairs) -> IntArray:
 def finished_windows(
     output: Path | None, runs: Sequence[Path], loading: Mapping[str, Any]
 ) -> Iterator[FinishedWindows | None]:
-    """Provide the folder next to an output, which is removed at the end of the block; None if there is no output file.
+    """Provide the folder next to an output, which is removed at the end of the block; None if there
+    is no output file.
 
     runs, loading: what the translator was loaded from.
     """
@@ -121,7 +133,10 @@ def finished_windows(
         yield None
         return
     found = [find_run(run) for run in runs]
-    files = [(run.weights_of(loading.get("checkpoint", "final")), run.folder / "recipe.yaml") for run in found]
+    files = [
+        (run.weights_of(loading.get("checkpoint", "final")), run.folder / "recipe.yaml")
+        for run in found
+    ]
     hashes = [stored_sha256(path) for paths in files for path in paths]
     job = fingerprint(versions(), sorted(map(repr, loading.items())), hashes)
     folder = output.with_name(f".{output.name}.windows")

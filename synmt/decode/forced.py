@@ -28,8 +28,8 @@ class ForcedDecoding:
     """The result of forced decoding for one pair.
 
     log_probabilities: (T,) of each target piece and of EOS, in nats.
-    cross: (T, S) attention to the source's pieces and its EOS, by layer and head of the decoder; an LSTM has one head,
-        in its last layer, which gives EOS no weight.
+    cross: (T, S) attention to the source's pieces and its EOS, by layer and head of the decoder; an
+        LSTM has one head, in its last layer, which gives EOS no weight.
     """
 
     log_probabilities: DoubleArray
@@ -43,16 +43,23 @@ class ForcedDecoding:
 
 @torch.inference_mode()
 def force(model: Seq2Seq, batch: Batch, *, attention: bool = False) -> list[ForcedDecoding]:
-    """Decode the targets of a batch, which is on the model's device; `attention` records cross-attention."""
+    """Decode the targets of a batch, which is on the model's device; `attention` records
+    cross-attention."""
     assert not model.training
     with capture(model, ("cross",) if attention else ()) as captured:
         memory, _ = model.remember(batch.source, batch.source_signals)
-        states = model.decode(memory, batch.target_input, model.syntax("target", batch.target_signals))  # (B, T, D)
+        states = model.decode(
+            memory, batch.target_input, model.syntax("target", batch.target_signals)
+        )  # (B, T, D)
     rows = _rows(piece_log_probabilities(model, states, batch.target_output), batch.target_output)
     cross = cross_by_head(captured)
     return [
-        ForcedDecoding(row, {head: weights[number, : len(row), :width] for head, weights in cross.items()})
-        for number, (row, width) in enumerate(zip(rows, batch.source.mask.sum(1).tolist(), strict=True))
+        ForcedDecoding(
+            row, {head: weights[number, : len(row), :width] for head, weights in cross.items()}
+        )
+        for number, (row, width) in enumerate(
+            zip(rows, batch.source.mask.sum(1).tolist(), strict=True)
+        )
     ]
 
 
@@ -60,17 +67,25 @@ def force(model: Seq2Seq, batch: Batch, *, attention: bool = False) -> list[Forc
 def force_targets(
     model: Seq2Seq, memory: Memory, sentences: Sequence[int], targets: Sequence[IdArray]
 ) -> list[DoubleArray]:
-    """Decode N targets of sources that are encoded already: log P of the pieces and EOS of each, (T,).
+    """Decode N targets of sources that are encoded already: log P of the pieces and EOS of each,
+    (T,).
 
-    sentences: (N,) row of the memory that each target translates; a source is encoded once for all of its targets.
+    sentences: (N,) row of the memory that each target translates; a source is encoded once for all
+        of its targets.
     """
     assert not model.training
     device = memory.states.device
     ids = [torch.from_numpy(target).long() for target in targets]
-    inputs = pad_sequence([torch.cat((one.new_tensor([BOS]), one)) for one in ids], True, PAD).to(device)  # (N, T)
-    outputs = pad_sequence([torch.cat((one, one.new_tensor([EOS]))) for one in ids], True, PAD).to(device)  # (N, T)
+    inputs = pad_sequence([torch.cat((one.new_tensor([BOS]), one)) for one in ids], True, PAD).to(
+        device
+    )  # (N, T)
+    outputs = pad_sequence([torch.cat((one, one.new_tensor([EOS]))) for one in ids], True, PAD).to(
+        device
+    )  # (N, T)
     rows = torch.tensor(sentences, device=device)  # (N,)
-    states = model.decode(_of_sentences(memory, rows), inputs, model.syntax("target", {}))  # (N, T, D)
+    states = model.decode(
+        _of_sentences(memory, rows), inputs, model.syntax("target", {})
+    )  # (N, T, D)
     return _rows(piece_log_probabilities(model, states, outputs), outputs)
 
 
@@ -99,7 +114,9 @@ def _of_sentences(memory: Memory, rows: Tensor) -> Memory:
     return memory.edit(
         states=memory.states[rows],
         mask=memory.mask[rows],
-        ends=(memory.ends[0][:, rows], memory.ends[1][:, rows]) if memory.ends is not None else None,
+        ends=(memory.ends[0][:, rows], memory.ends[1][:, rows])
+        if memory.ends is not None
+        else None,
         annotations=memory.annotations[rows] if memory.annotations is not None else None,
         weights=None,
     )
@@ -107,5 +124,11 @@ def _of_sentences(memory: Memory, rows: Tensor) -> Memory:
 
 def cross_by_head(captured: Activations) -> dict[tuple[int, int], DoubleArray]:
     """Split the attention to the source by layer and head: (B, T, S) each."""
-    arrays = {layer: weights.cpu().double().numpy() for layer, weights in captured.cross.items()}  # (B, H, T, S) each
-    return {(layer, head + 1): array[:, head] for layer, array in arrays.items() for head in range(array.shape[1])}
+    arrays = {
+        layer: weights.cpu().double().numpy() for layer, weights in captured.cross.items()
+    }  # (B, H, T, S) each
+    return {
+        (layer, head + 1): array[:, head]
+        for layer, array in arrays.items()
+        for head in range(array.shape[1])
+    }

@@ -1,4 +1,5 @@
-"""What goes into a translator: requests, windows of lines, and lines segmented into pieces and grouped into batches."""
+"""What goes into a translator: requests, windows of lines, and lines segmented into pieces and
+grouped into batches."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ Trees = Sequence[Parse | None]
 class Request:
     """A line to translate: its words if the run tokenizes its text.
 
-    prefix: the translation has to begin with this text. It is segmented separately, so it should end with a
-        whole word.
+    prefix: the translation has to begin with this text. It is segmented separately, so it should
+        end with a whole word.
     tree: used instead of the parser's tree.
     other_tree: the line is translated a second time with this tree (see `synmt.decode.override`).
     """
@@ -55,7 +56,8 @@ class Source:
     index: position of the line in its window.
     spans: (T, 2) characters of the line that each piece covers; a task tag covers none.
     dropped: number of pieces beyond the model's maximum.
-    unknown: the text of each piece that the vocabulary does not have; the model reads <unk> instead.
+    unknown: the text of each piece that the vocabulary does not have; the model reads <unk>
+        instead.
     """
 
     index: int
@@ -69,11 +71,18 @@ class Source:
 
 
 def segment(
-    index: int, line: str, tree: Parse | None, vocabulary: Vocabulary, max_pieces: int, *, task: str = ""
+    index: int,
+    line: str,
+    tree: Parse | None,
+    vocabulary: Vocabulary,
+    max_pieces: int,
+    *,
+    task: str = "",
 ) -> Source:
     """Segment a line into pieces, at most `max_pieces` of them.
 
-    task: the tag to put before and after the line; the one after it survives when the line is too long.
+    task: the tag to put before and after the line; the one after it survives when the line is too
+        long.
     """
     pieces = vocabulary.encode(tagged(line, task) if task else line)
     end = len(pieces.ids) - (1 if task else 0)
@@ -91,9 +100,15 @@ def segment(
 
 
 def segment_tree(
-    index: int, line: str, tree: Parse | None, vocabulary: Vocabulary, max_pieces: int, control: Control
+    index: int,
+    line: str,
+    tree: Parse | None,
+    vocabulary: Vocabulary,
+    max_pieces: int,
+    control: Control,
 ) -> Source:
-    """Segment the linearised tree of a line into pieces, at most `max_pieces`; brackets cover nothing of the line.
+    """Segment the linearised tree of a line into pieces, at most `max_pieces`; brackets cover
+    nothing of the line.
 
     A line without a tree is segmented as it is.
     """
@@ -112,8 +127,11 @@ def windows(lines: Iterable[T], size: int) -> Iterator[list[T]]:
         yield window
 
 
-def zip_windows(windows: Iterable[list[T]], others: Iterable[U], what: str) -> Iterator[tuple[list[T], list[U]]]:
-    """Pair each window of lines with as many of the others; raises SynmtError unless there are equally many.
+def zip_windows(
+    windows: Iterable[list[T]], others: Iterable[U], what: str
+) -> Iterator[tuple[list[T], list[U]]]:
+    """Pair each window of lines with as many of the others; raises SynmtError unless there are
+    equally many.
 
     what: the name of the others in that message, such as `trees`.
     """
@@ -122,22 +140,30 @@ def zip_windows(windows: Iterable[list[T]], others: Iterable[U], what: str) -> I
         some = list(islice(others, len(window)))
         count += len(some)
         if len(some) < len(window):
-            raise SynmtError(f"there are {count:,} {what}, and more lines of text", where=f"line {count + 1:,}")
+            raise SynmtError(
+                f"there are {count:,} {what}, and more lines of text", where=f"line {count + 1:,}"
+            )
         yield window, some
     # reading one more also lets a reader of trees report what is left in its file
     if next(others, None) is not None:
         raise SynmtError(f"there are more {what} than lines of text ({count:,})")
 
 
-def zip_trees(windows: Iterable[list[T]], parses: Iterable[Parse] | None) -> Iterator[tuple[list[T], Trees]]:
-    """Pair each window of lines with its trees, or with None for every line if there are no parses."""
+def zip_trees(
+    windows: Iterable[list[T]], parses: Iterable[Parse] | None
+) -> Iterator[tuple[list[T], Trees]]:
+    """Pair each window of lines with its trees, or with None for every line if there are no
+    parses."""
     if parses is None:
         return ((window, [None] * len(window)) for window in windows)
     return zip_windows(windows, parses, "trees")
 
 
-def batches(items: Sequence[T], length: Callable[[T], int], *, sentences: int, pieces: int) -> Iterator[list[T]]:
-    """Group items of similar length, longest first; a batch has at most `sentences`, and `pieces` with padding."""
+def batches(
+    items: Sequence[T], length: Callable[[T], int], *, sentences: int, pieces: int
+) -> Iterator[list[T]]:
+    """Group items of similar length, longest first; a batch has at most `sentences`, and `pieces`
+    with padding."""
     ordered = sorted(items, key=length, reverse=True)
     while ordered:
         count = max(1, min(sentences, pieces // max(1, length(ordered[0]))))
@@ -151,9 +177,11 @@ def workers(device: torch.device) -> int:
 
 
 def in_workers(function: Callable[[T], U], items: Sequence[T], count: int) -> list[U]:
-    """Apply a function to each item, up to `count` at once; the results have the order of the items.
+    """Apply a function to each item, up to `count` at once; the results have the order of the
+    items.
 
-    Operators of torch are short: a thread that has finished one must not wait 5 ms, Python's default, for its turn.
+    Operators of torch are short: a thread that has finished one must not wait 5 ms, Python's
+    default, for its turn.
     """
     at_once = min(count, len(items))
     if count <= 1 or not items:

@@ -32,8 +32,10 @@ class LoadedModel:
     source, target: its vocabularies.
     device: of its weights.
     reading: what it reads of the trees of sources.
-    parser: identity of the parser that made its training trees; None if the run does not record one.
-    decoder: predicts pieces in a search, perhaps with a copy of the weights; None if the model does.
+    parser: identity of the parser that made its training trees; None if the run does not record
+        one.
+    decoder: predicts pieces in a search, perhaps with a copy of the weights; None if the model
+        does.
     tokenizers: how raw text becomes the words that it reads and writes, and back.
     """
 
@@ -45,16 +47,20 @@ class LoadedModel:
     reading: Reading
     parser: RunParser | None = None
     decoder: Predictor | None = None
-    tokenizers: Mapping[Side, WordTokenizer] = field(default_factory=lambda: {"source": RAW, "target": RAW})
+    tokenizers: Mapping[Side, WordTokenizer] = field(
+        default_factory=lambda: {"source": RAW, "target": RAW}
+    )
 
     @property
     def task(self) -> str:
-        """Return the tag that the model needs before and after a source; empty if it was trained without tags."""
+        """Return the tag that the model needs before and after a source; empty if it was trained
+        without tags."""
         return TRANSLATION if self.recipe.tasks.parsing != "none" else ""
 
     @cached_property
     def linearises(self) -> bool:
-        """Tell whether the model reads linearised trees in place of sources (`tasks.mixed_only`)."""
+        """Tell whether the model reads linearised trees in place of sources
+        (`tasks.mixed_only`)."""
         return self.recipe.tasks.mixed_only
 
     @property
@@ -80,17 +86,24 @@ def load_model(
     """Load the model of a run with the weights `final`, `best`, `last` or `average`.
 
     parser: the model or folder of the parser, if it is no longer where the run recorded it.
-    precision: of the linear layers; a processor that cannot multiply in it computes in float32, which is logged.
+    precision: of the linear layers; a processor that cannot multiply in it computes in float32,
+        which is logged.
     """
     keep_freed_memory()
     info = run.info()
     identity = info.get("parser")
     if parser is not None:
         parser = parser_model(parser, recipe.source)
-        recipe = recipe.model_copy(update={"parser": recipe.parser.model_copy(update={"model": parser})})
+        recipe = recipe.model_copy(
+            update={"parser": recipe.parser.model_copy(update={"model": parser})}
+        )
     source, target = (Vocabulary.load(run.folder, side) for side in ("source", "target"))
     with WithoutInitialValues(), naming(run.folder / "recipe.yaml"):
-        model = build_for(recipe, source, target, run.features(), run.folder / "code").to(choose_device(device)).eval()
+        model = (
+            build_for(recipe, source, target, run.features(), run.folder / "code")
+            .to(choose_device(device))
+            .eval()
+        )
     load_weights(run.weights_of(checkpoint), model)
     if identity is not None and parser is not None:
         identity["model"] = parser
@@ -98,30 +111,41 @@ def load_model(
     tokenizers = load_tokenizers(recipe, run.folder, info.get("text", {}))
     own_device = next(model.parameters()).device
     decoder = model.prepared(precision)
-    return LoadedModel(model, recipe, source, target, own_device, reading, identity, decoder, tokenizers)
+    return LoadedModel(
+        model, recipe, source, target, own_device, reading, identity, decoder, tokenizers
+    )
 
 
 def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> None:
-    """Refuse models that cannot form an ensemble, since they do not segment both sides into the same pieces.
+    """Refuse models that cannot form an ensemble, since they do not segment both sides into the
+    same pieces.
 
     folders: of their runs, for the message.
     """
     first, *others = models
     for other, where in zip(others, folders[1:], strict=True):
         sides = [
-            side for side in ("source", "target") if getattr(first, side).to_bytes() != getattr(other, side).to_bytes()
+            side
+            for side in ("source", "target")
+            if getattr(first, side).to_bytes() != getattr(other, side).to_bytes()
         ]
         if sides:
             raise UsageError(
                 _differing(sides, folders[0]),
                 where=where,
-                do="The runs of an ensemble must be prepared from one corpus with the same `vocabulary` section",
+                do="The runs of an ensemble must be prepared from one corpus with the same "
+                "`vocabulary` section",
             )
-        if different := [side for side in SIDES if first.tokenizers[side].identity != other.tokenizers[side].identity]:
+        if different := [
+            side
+            for side in SIDES
+            if first.tokenizers[side].identity != other.tokenizers[side].identity
+        ]:
             raise UsageError(
                 f"its {' and '.join(different)} is not tokenized as that of {folders[0]}",
                 where=where,
-                do="The runs of an ensemble must have the same `text`, `target_text` and training text",
+                do="The runs of an ensemble must have the same `text`, `target_text` and "
+                "training text",
             )
         if first.task != other.task:
             raise UsageError(
@@ -129,11 +153,15 @@ def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> Non
                 where=where,
                 do="The runs of an ensemble must have the same `tasks.parsing`",
             )
-        if first.linearises != other.linearises or (first.linearises and _trees_of(first) != _trees_of(other)):
+        if first.linearises != other.linearises or (
+            first.linearises and _trees_of(first) != _trees_of(other)
+        ):
             raise UsageError(
-                f"it reads other linearised trees than {folders[0]}, or only one of the two reads such trees",
+                f"it reads other linearised trees than {folders[0]}, or only one of the two reads "
+                "such trees",
                 where=where,
-                do="The runs of an ensemble must have the same `tasks.mixed_only` and the same parser",
+                do="The runs of an ensemble must have the same `tasks.mixed_only` and the "
+                "same parser",
             )
 
 

@@ -1,11 +1,14 @@
-"""How probable each next piece is, for an ensemble of models, and which pieces must not or have to follow.
+"""How probable each next piece is, for an ensemble of models, and which pieces must not or have to
+follow.
 
     P(y_t | y_<t, x) = 1/M Σ_m P_m(y_t | y_<t, x)
 
-Probabilities are averaged, not log-probabilities: a piece that one model is sure of stays possible, where an average
-of log-probabilities would let each model rule it out. A single model is an ensemble of one.
+Probabilities are averaged, not log-probabilities: a piece that one model is sure of stays possible,
+where an average of log-probabilities would let each model rule it out. A single model is an
+ensemble of one.
 
-PAD, UNK and BOS are never chosen, and EOS is not chosen first. A forced prefix overrides every prohibition.
+PAD, UNK and BOS are never chosen, and EOS is not chosen first. A forced prefix overrides every
+prohibition.
 """
 
 from __future__ import annotations
@@ -33,14 +36,16 @@ class Constraints:
     """What is forbidden and forced in B sentences.
 
     no_repeat: no n-gram of this many pieces occurs twice; 0 allows all. EOS stays possible.
-    prefixes: (B, P) pieces that the translations begin with, followed by PAD; None if all are empty.
+    prefixes: (B, P) pieces that the translations begin with, followed by PAD; None if all are
+        empty.
     """
 
     no_repeat: int = 0
     prefixes: Tensor | None = None
 
     def apply(self, logs: Tensor, pieces: Tensor) -> None:
-        """Set the log-probabilities (B, K, V) of what must not follow the pieces (B, K, T), BOS first, to -inf."""
+        """Set the log-probabilities (B, K, V) of what must not follow the pieces (B, K, T), BOS
+        first, to -inf."""
         place = pieces.size(2) - 1
         if self.prefixes is None or place >= self.prefixes.size(1):
             _forbid(logs, pieces, self.no_repeat)
@@ -57,7 +62,9 @@ class Constraints:
         return self if self.prefixes is None else replace(self, prefixes=self.prefixes[sentences])
 
 
-def padded_prefixes(prefixes: Sequence[Sequence[int]] | None, device: torch.device) -> Tensor | None:
+def padded_prefixes(
+    prefixes: Sequence[Sequence[int]] | None, device: torch.device
+) -> Tensor | None:
     """Pad prefixes into one tensor: (B, P); None if all are empty."""
     if prefixes is None or not any(prefixes):
         return None
@@ -68,7 +75,8 @@ def padded_prefixes(prefixes: Sequence[Sequence[int]] | None, device: torch.devi
 
 
 def length_limits(sources: Tensor, *, ratio: float, extra: int) -> Tensor:
-    """Compute the maximum pieces of translations, EOS included, from the pieces of sources, EOS excluded: (B,)."""
+    """Compute the maximum pieces of translations, EOS included, from the pieces of sources, EOS
+    excluded: (B,)."""
     return (sources * ratio).clamp(max=_NO_LIMIT).long().add(extra).clamp(min=_MIN_LIMIT)
 
 
@@ -84,7 +92,8 @@ def limits_beyond(prefixes: Tensor, limits: Tensor) -> Tensor:
 
 
 def repeating(pieces: Tensor, length: int) -> Tensor:
-    """Find the pieces that would complete an n-gram a second time: (B, K, T) -> (B, K, T'), PAD for none."""
+    """Find the pieces that would complete an n-gram a second time: (B, K, T) -> (B, K, T'), PAD for
+    none."""
     so_far = pieces.size(2)
     if so_far < length:
         return pieces[..., :0]
@@ -105,7 +114,8 @@ def _forbid(logs: Tensor, pieces: Tensor, no_repeat: int) -> None:
 
 @dataclass(frozen=True)
 class Member:
-    """A model and what it reads of B sentences; the members of an ensemble share the target vocabulary.
+    """A model and what it reads of B sentences; the members of an ensemble share the target
+    vocabulary.
 
     signals: what the model reads of the trees.
     decoder: predicts instead of the model, with the same weights.
@@ -130,11 +140,14 @@ class Ensemble:
         assert len(sizes) == 1, sizes
         memories = [member.model.remember(member.source, member.signals)[0] for member in members]
         self._decoders: list[Predictor] = [member.decoder or member.model for member in members]
-        self._states = [decoder.start(memory) for decoder, memory in zip(self._decoders, memories, strict=True)]
+        self._states = [
+            decoder.start(memory) for decoder, memory in zip(self._decoders, memories, strict=True)
+        ]
         self._started = False
 
     def step(self, pieces: Tensor) -> Tensor:
-        """Read the newest pieces (B, K) and compute log P of the next in float32: (B, K, V); callers may change it."""
+        """Read the newest pieces (B, K) and compute log P of the next in float32: (B, K, V);
+        callers may change it."""
         inputs = pieces if self._started else pieces[:, :1]  # (B, K) or (B, 1)
         logs = self._log_probabilities(0, inputs)  # (B, K, V)
         for number in range(1, len(self._decoders)):
@@ -145,11 +158,13 @@ class Ensemble:
 
     def _log_probabilities(self, number: int, pieces: Tensor) -> Tensor:
         logits = self._decoders[number].predict(self._states[number], pieces)  # (B, K, V)
-        # on a CPU, log_softmax takes a fifth of the time of logsumexp; without new memory, two thirds
+        # on a CPU, log_softmax takes a fifth of the time of logsumexp; without new memory, two
+        # thirds
         return torch.log_softmax(logits, -1, out=logits)
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
-        """Keep some sentences (B',), or all if None, and continue the hypotheses `beams` of each, (B', K')."""
+        """Keep some sentences (B',), or all if None, and continue the hypotheses `beams` of each,
+        (B', K')."""
         beams = beams if self._started else torch.zeros_like(beams)
         self._started = True
         for state in self._states:

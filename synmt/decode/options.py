@@ -22,9 +22,10 @@ class Sampling:
     """Draw each piece at random instead of searching for the best translation.
 
     top_k: draw from the k most probable pieces only (Fan et al., 2018); 0 means all.
-    top_p: draw from the smallest set of pieces with this share of the probability that top_k leaves (Holtzman et al.,
-        2020).
-    temperature: divides the log-probabilities before top_k and top_p; below 1 sharpens, above 1 flattens.
+    top_p: draw from the smallest set of pieces with this share of the probability that top_k leaves
+        (Holtzman et al., 2020).
+    temperature: divides the log-probabilities before top_k and top_p; below 1 sharpens, above 1
+        flattens.
     seed: a line's sample depends only on the seed, the line and its number, not on the other lines.
     """
 
@@ -36,7 +37,9 @@ class Sampling:
     top_p: Annotated[
         float,
         Range(0, 1, is_open=True),
-        _sampling("Draw from the smallest set of pieces with this total probability.", show_default="1"),
+        _sampling(
+            "Draw from the smallest set of pieces with this total probability.", show_default="1"
+        ),
     ] = 1.0
     temperature: Annotated[
         float,
@@ -50,7 +53,8 @@ class Sampling:
         int,
         Range(0, (1 << 63) - 1),
         _sampling(
-            "Random seed. A line's sample depends only on the seed, the line and its number, not on the other lines.",
+            "Random seed. A line's sample depends only on the seed, the line and its number, not "
+            "on the other lines.",
             show_default="1",
         ),
     ] = 1
@@ -68,16 +72,20 @@ def _of_recipe(name: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """How to search for translations; raises UsageError, which lists every problem, if the values do not fit.
+    """How to search for translations; raises UsageError, which lists every problem, if the values
+    do not fit.
 
     beam_size: hypotheses per sentence; 1 is greedy search.
     length_penalty: alpha of Wu et al. (2016).
-    max_length_ratio, max_length_extra: the maximum length of a translation is the source length in pieces times the
+    max_length_ratio, max_length_extra: the maximum length of a translation is the source length in
+    pieces times the
         ratio, plus the extra pieces.
     batch_size: sentences translated in parallel.
     n_best: translations per sentence.
-    groups: number of groups in diverse beam search (Vijayakumar et al., 2018); must divide beam_size.
-    diversity: penalty of a piece for each hypothesis of an earlier group that has just chosen it, in nats.
+    groups: number of groups in diverse beam search (Vijayakumar et al., 2018); must divide
+        beam_size.
+    diversity: penalty of a piece for each hypothesis of an earlier group that has just chosen it,
+        in nats.
     no_repeat: no n-gram of this many pieces occurs twice in a translation; 0 allows all.
     sampling: draw n_best translations at random; None searches with a beam.
     """
@@ -90,20 +98,25 @@ class SearchOptions:
     length_penalty: Annotated[
         float,
         Range(0, MAX_PENALTY),
-        _search("α of the length penalty of Wu et al. (2016); 0: none.", show_default="the recipe's"),
+        _search(
+            "α of the length penalty of Wu et al. (2016); 0: none.", show_default="the recipe's"
+        ),
     ] = _of_recipe("length_penalty")
     max_length_ratio: Annotated[float, Range(0, is_open=True)] = _of_recipe("max_length_ratio")
     max_length_extra: Annotated[int, Range(0)] = _of_recipe("max_length_extra")
     no_repeat: Annotated[
         int,
         Range(0),
-        _search("Forbid repeated n-grams of N pieces in a translation, to prevent loops; 0 allows them."),
+        _search(
+            "Forbid repeated n-grams of N pieces in a translation, to prevent loops; 0 allows them."
+        ),
     ] = 0
     n_best: Annotated[int, Range(1), _search("Number of translations for each line.")] = 1
     groups: Annotated[
         int,
         _search(
-            "Groups of diverse beam search (Vijayakumar et al., 2018), which share the beam, for more variety in an "
+            "Groups of diverse beam search (Vijayakumar et al., 2018), which share the beam, for "
+            "more variety in an "
             "n-best list. Duplicates are removed, so a list may be shorter than --n-best.",
             minimum=1,
         ),
@@ -112,7 +125,8 @@ class SearchOptions:
         float,
         Range(0),
         _search(
-            "Penalty of a piece, in nats, for each hypothesis of an earlier group that has just chosen it; needs "
+            "Penalty of a piece, in nats, for each hypothesis of an earlier group that has just "
+            "chosen it; needs "
             "--groups.",
             show_default="0.5",
         ),
@@ -133,7 +147,8 @@ class SearchOptions:
 
     @classmethod
     def from_recipe(cls, decoding: DecodingRecipe, **changes: Any) -> SearchOptions:
-        """Take the values of a recipe, except for `changes`, which are any fields of this record."""
+        """Take the values of a recipe, except for `changes`, which are any fields of this
+        record."""
         names = [one.name for one in fields(cls)]
         for name in changes:
             if name not in names:
@@ -145,7 +160,9 @@ def _conflicts(options: SearchOptions) -> Iterator[SynmtError]:
     beam_size, groups, n_best = options.beam_size, options.groups, options.n_best
     if options.sampling is not None:
         if groups != 1:
-            yield UsageError("sampling has no beam to divide into groups", do="Leave out --groups or --sample")
+            yield UsageError(
+                "sampling has no beam to divide into groups", do="Leave out --groups or --sample"
+            )
         return
     if not 1 <= beam_size <= MAX_BEAM:
         return
@@ -156,7 +173,9 @@ def _conflicts(options: SearchOptions) -> Iterator[SynmtError]:
             do="Use a wider beam (--beam-size)",
         )
     if groups < 1 or beam_size % groups:
-        divisors = ", ".join(str(number) for number in range(1, beam_size + 1) if beam_size % number == 0)
+        divisors = ", ".join(
+            str(number) for number in range(1, beam_size + 1) if beam_size % number == 0
+        )
         yield UsageError(
             f"a beam of {beam_size} cannot be divided into {groups} equal groups",
             allowed=f"Allowed: --groups {divisors}",

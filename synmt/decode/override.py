@@ -27,7 +27,8 @@ class CounterfactualTranslation:
     """A line translated under two trees.
 
     own, other: its translations with its own tree and with the other tree.
-    own_rescored: log-probability of its own translation with the other tree; 0 for a line without text.
+    own_rescored: log-probability of its own translation with the other tree; 0 for a line without
+        text.
     """
 
     own: Translation
@@ -36,7 +37,8 @@ class CounterfactualTranslation:
 
     @property
     def difference(self) -> float:
-        """How the other tree changes the log-probability of the own translation, in nats; usually below 0."""
+        """How the other tree changes the log-probability of the own translation, in nats; usually
+        below 0."""
         return self.own_rescored - self.own.best.log_probability
 
     @property
@@ -51,7 +53,8 @@ def check_override(translator: Translator) -> None:
         raise UsageError(
             "the model reads no trees, so another tree changes nothing",
             where="--parse-override",
-            do="Use a run with variants that read trees when they translate, such as pascal or deps_san",
+            do="Use a run with variants that read trees when they translate, such as pascal or "
+            "deps_san",
         )
     translator.refuse_linearised("--parse-override")
     if control := describe_control(translator):
@@ -63,13 +66,16 @@ def check_override(translator: Translator) -> None:
 
 
 def describe_control(translator: Translator) -> str:
-    """Describe what a run does to every tree before a model reads it, even to given trees; empty if nothing."""
+    """Describe what a run does to every tree before a model reads it, even to given trees; empty if
+    nothing."""
     for control in (model.reading.control for model in translator.models if model.reads_trees):
         changes = []
         if control.kind != "none":
             changes.append(f"replaces every tree by {_REPLACEMENTS[control.kind]} (parser.control)")
         if control.rewire:
-            changes.append(f"gives {100 * control.rewire:g} % of the words another parent (parser.rewire)")
+            changes.append(
+                f"gives {100 * control.rewire:g} % of the words another parent (parser.rewire)"
+            )
         if changes:
             return " and ".join(changes)
     return ""
@@ -78,13 +84,16 @@ def describe_control(translator: Translator) -> str:
 def translate_counterfactually(
     translator: Translator, requests: Sequence[Request], number: int = 1
 ) -> list[CounterfactualTranslation]:
-    """Translate a window with its own trees and with `other_tree`; `number` is the line number of its first line."""
+    """Translate a window with its own trees and with `other_tree`; `number` is the line number of
+    its first line."""
     own = translator.translate_requests(requests, number)
     others = [replace(request, tree=_other_tree(request, translator)) for request in requests]
     under_other = translator.translate_requests(others, number)
     rescored = rescore(translator.models, translator.read(others, number), own)
     return [
-        CounterfactualTranslation(one, other, rescored[index].log_probability if index in rescored else 0.0)
+        CounterfactualTranslation(
+            one, other, rescored[index].log_probability if index in rescored else 0.0
+        )
         for index, (one, other) in enumerate(zip(own, under_other, strict=True))
     ]
 

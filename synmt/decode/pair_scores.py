@@ -15,8 +15,8 @@ from synmt.arrays import DoubleArray, IntArray
 class Token:
     """One piece of a target, or EOS.
 
-    text: the characters that it covers, with the space before a word; empty for EOS, and for every byte of a character
-        except the last.
+    text: the characters that it covers, with the space before a word; empty for EOS, and for every
+        byte of a character except the last.
     start, end: their position in the target.
     log_probability: given everything before it, in nats.
     """
@@ -33,9 +33,11 @@ class PairScore:
 
     source, target: their words, if the run tokenizes text.
     line: its number, from 1.
-    log_probabilities: (T,) of each piece and of EOS; empty for a source without text, which cannot be scored.
+    log_probabilities: (T,) of each piece and of EOS; empty for a source without text, which cannot
+        be scored.
     spans: (T, 2) characters of the target that each piece covers; EOS covers none, at the end.
-    source_dropped, target_dropped: pieces at the end beyond the model's maximum. A target that lost some is scored
+    source_dropped, target_dropped: pieces at the end beyond the model's maximum. A target that lost
+    some is scored
         without them and without EOS.
     unknown: pieces of the target that the vocabulary does not have; they are scored as <unk>.
     """
@@ -62,7 +64,11 @@ class PairScore:
     @property
     def perplexity(self) -> float | None:
         """Perplexity by piece; None if the source has no text."""
-        return _perplexity(self.log_probability, self.pieces) if self.log_probability is not None else None
+        return (
+            _perplexity(self.log_probability, self.pieces)
+            if self.log_probability is not None
+            else None
+        )
 
     @property
     def tokens(self) -> list[Token]:
@@ -72,7 +78,8 @@ class PairScore:
 
 
 class Totals:
-    """Sums over a text. Sources without text and targets that were truncated are only counted, in `left_out`."""
+    """Sums over a text. Sources without text and targets that were truncated are only counted, in
+    `left_out`."""
 
     def __init__(self) -> None:
         self.pairs = self.left_out = self.unknown = 0
@@ -97,12 +104,15 @@ class Totals:
         return self.log_probability / self.pairs if self.pairs else 0.0
 
     def perplexity(self, unit: str) -> float:
-        """Compute the perplexity by piece, word or character; the end of a sentence counts as one."""
+        """Compute the perplexity by piece, word or character; the end of a sentence counts as
+        one."""
         return _perplexity(self.log_probability, max(1, self.units[unit]))
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values; None where there are no pairs, and for an infinite perplexity."""
-        perplexities = {unit: finite(self.perplexity(unit)) if self.pairs else None for unit in self.units}
+        perplexities = {
+            unit: finite(self.perplexity(unit)) if self.pairs else None for unit in self.units
+        }
         return {
             "pairs": self.pairs,
             "left_out": self.left_out,

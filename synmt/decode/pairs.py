@@ -2,8 +2,9 @@
 
     log P(y | x) = Σ_t log P(y_t | y_<t, x)        perplexity = exp(-log P(y | x) / T)
 
-T counts the pieces of y and EOS. Perplexities by piece depend on the vocabulary; those by word or by character, where
-the end of the sentence counts as one more, can be compared between vocabularies.
+T counts the pieces of y and EOS. Perplexities by piece depend on the vocabulary; those by word or
+by character, where the end of the sentence counts as one more, can be compared between
+vocabularies.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ def score_pairs(
     """Score each target as a translation of the source on the same line.
 
     sources, targets: raw text.
-    parses: a tree for each source, of its words if the run tokenizes text; without them, sources are parsed if the
-        model reads trees.
+    parses: a tree for each source, of its words if the run tokenizes text; without them, sources
+        are parsed if the model reads trees.
     other: remote translators, which scores several windows at once.
     """
     alternatives = ((source, (target,)) for source, target in _zip_lines(sources, targets))
@@ -101,9 +102,14 @@ def _tokenize_window(translator: Translator, window: Sequence[Alternatives]) -> 
     """Tokenize raw text."""
     sources = translator.tokenizers["source"].tokenize_lines([source for source, _ in window])
     targets = iter(
-        translator.tokenizers["target"].tokenize_lines([target for _, targets in window for target in targets])
+        translator.tokenizers["target"].tokenize_lines(
+            [target for _, targets in window for target in targets]
+        )
     )
-    return [(source, [next(targets) for _ in given]) for source, (_, given) in zip(sources, window, strict=True)]
+    return [
+        (source, [next(targets) for _ in given])
+        for source, (_, given) in zip(sources, window, strict=True)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,18 +144,26 @@ def _score_window(
             for row, source in enumerate(sources)
             for index, target in enumerate(window[source.index][1])
         ]
-        for part in batches(targets, lambda one: len(one.ids), sentences=size, pieces=_PIECES * size):
-            logs = force_targets(model.model, memory, [one.row for one in part], [one.ids for one in part])
+        for part in batches(
+            targets, lambda one: len(one.ids), sentences=size, pieces=_PIECES * size
+        ):
+            logs = force_targets(
+                model.model, memory, [one.row for one in part], [one.ids for one in part]
+            )
             for target, values in zip(part, logs, strict=True):
                 source = sources[target.row]
                 alternatives = scores[source.index]
-                alternatives[target.index] = _scored(alternatives[target.index], source, target, values)
+                alternatives[target.index] = _scored(
+                    alternatives[target.index], source, target, values
+                )
     return scores
 
 
 def _segment(translator: Translator, row: int, index: int, text: str) -> _Target:
     pieces, longest = translator.target.encode(text), translator.max_pieces
-    return _Target(row, index, pieces.ids[:longest], pieces.spans[:longest], max(0, len(pieces.ids) - longest))
+    return _Target(
+        row, index, pieces.ids[:longest], pieces.spans[:longest], max(0, len(pieces.ids) - longest)
+    )
 
 
 def _scored(score: PairScore, source: Source, target: _Target, values: DoubleArray) -> PairScore:
@@ -174,6 +188,7 @@ def _zip_lines(sources: Iterable[str], targets: Iterable[str]) -> Iterator[tuple
         if source is None or target is None:
             longer = "sources than targets" if target is None else "targets than sources"
             raise SynmtError(
-                f"there are more {longer}: one has no line {number}", do="Line n of both must belong together"
+                f"there are more {longer}: one has no line {number}",
+                do="Line n of both must belong together",
             )
         yield source, target

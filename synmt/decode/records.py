@@ -7,16 +7,19 @@ in    source (or text)     the line
 out   translation, score, log_probability
       dropped              pieces at the end of the source beyond the model's maximum
       degenerate           empty, loop, limit or copy (see synmt/decode/translation.py), or null
-      translations         for an n-best list: translation, score and log_probability of each, best first
-      alignment            if requested: pairs [source word, target word], with source_words and target_words, the
+      translations         for an n-best list: translation, score and log_probability of each, best
+      first alignment            if requested: pairs [source word, target word], with source_words
+      and target_words, the
                            characters [start, end) of each word
       source_tokens, translation_tokens
-                           the words, with a space between two, if the run tokenizes text; alignments refer to them
-      override             with another tree: translation, score, log_probability, and own_log_probability, that of the
+                           the words, with a space between two, if the run tokenizes text;
+                           alignments refer to them
+      override             with another tree: translation, score, log_probability, and
+      own_log_probability, that of the
                            translation above
 
-Fields of the input are copied as they are written, in their order, before those of the output. One with the name of an
-output field is kept as `input_NAME`: `input_score`.
+Fields of the input are copied as they are written, in their order, before those of the output. One
+with the name of an output field is kept as `input_NAME`: `input_score`.
 """
 
 from __future__ import annotations
@@ -60,7 +63,8 @@ _RAW: Tokenizers = {"source": RAW, "target": RAW}
 class Record:
     """An input line.
 
-    fields: of its JSON object: their names, and name and value as they are written; empty for plain text.
+    fields: of its JSON object: their names, and name and value as they are written; empty for plain
+        text.
     request: with the words of the line, if the run tokenizes text.
     """
 
@@ -85,23 +89,31 @@ Windows = Iterator[list[Record]]
 
 def checked_language(windows: Windows, language: str, *, where: str) -> Windows:
     """Pass windows on; warn if the first lines are in another language than the model reads."""
-    return watched(windows, lambda window: [record.request.text for record in window], language, where=where)
+    return watched(
+        windows, lambda window: [record.request.text for record in window], language, where=where
+    )
 
 
-def read_text(windows: Iterable[list[str]], prefixes: Path | None = None, *, tokenizers: Tokenizers = _RAW) -> Windows:
+def read_text(
+    windows: Iterable[list[str]], prefixes: Path | None = None, *, tokenizers: Tokenizers = _RAW
+) -> Windows:
     """Read windows of plain lines and tokenize them; `prefixes` has a prefix for each line."""
     tokenize, tokenize_prefixes = (tokenizers[side].tokenize_lines for side in SIDES)
     if prefixes is None:
         yield from ([Record((), Request(line)) for line in tokenize(window)] for window in windows)
         return
     for window, some in zip_windows(windows, read_lines(prefixes), f"prefixes in {prefixes}"):
-        yield [Record((), Request(*pair)) for pair in zip(tokenize(window), tokenize_prefixes(some), strict=True)]
+        yield [
+            Record((), Request(*pair))
+            for pair in zip(tokenize(window), tokenize_prefixes(some), strict=True)
+        ]
 
 
 def read_json(
     windows: Iterable[list[str]], *, where: str, trees: bool = False, tokenizers: Tokenizers = _RAW
 ) -> Windows:
-    """Parse windows of JSON lines; everything before an invalid line is yielded before SynmtError is raised.
+    """Parse windows of JSON lines; everything before an invalid line is yielded before SynmtError
+    is raised.
 
     trees: whether `parse` is read; otherwise it may be anything.
     """
@@ -120,12 +132,17 @@ def read_json(
 
 
 def add_trees(records: Windows, path: Path, field: Literal["tree", "other_tree"]) -> Windows:
-    """Add the trees of a CoNLL-U file to the requests, one for each; raises UsageError if a request has one already."""
+    """Add the trees of a CoNLL-U file to the requests, one for each; raises UsageError if a request
+    has one already."""
     records, again = tee(records)
-    trees = read_parses(path, (record.request.text for window in again for record in window), brackets=True)
+    trees = read_parses(
+        path, (record.request.text for window in again for record in window), brackets=True
+    )
     for window, some in zip_windows(records, trees, f"trees in {path}"):
         if any(getattr(record.request, field) is not None for record in window):
-            raise UsageError("an object has a `parse` already", where="--parses", do="Leave out one of the two")
+            raise UsageError(
+                "an object has a `parse` already", where="--parses", do="Leave out one of the two"
+            )
         yield [
             replace(record, request=replace(record.request, **{field: tree}))
             for record, tree in zip(window, some, strict=True)
@@ -133,17 +150,25 @@ def add_trees(records: Windows, path: Path, field: Literal["tree", "other_tree"]
 
 
 def format_text(result: Result, *, n_best: bool = False, scores: bool = False) -> str:
-    """Format a translation as a line, or with `n_best` as a list in the format of Moses, a line each.
+    """Format a translation as a line, or with `n_best` as a list in the format of Moses, a line
+    each.
 
     scores: add the score after a tab.
     """
     if isinstance(result, CounterfactualTranslation):
-        columns = (_column(result.own.text), _column(result.other.text), format_number(result.difference))
+        columns = (
+            _column(result.own.text),
+            _column(result.other.text),
+            format_number(result.difference),
+        )
         return "\t".join(columns) + "\n"
     best = result.best
     if n_best:
         candidates = result.candidates or (best,)
-        return "".join(f"{result.line - 1} ||| {one.text} ||| {format_number(one.score)}\n" for one in candidates)
+        return "".join(
+            f"{result.line - 1} ||| {one.text} ||| {format_number(one.score)}\n"
+            for one in candidates
+        )
     return f"{_column(best.text)}\t{format_number(best.score)}\n" if scores else f"{best.text}\n"
 
 
@@ -174,10 +199,15 @@ def _translation_fields(translation: Translation, n_best: bool) -> dict[str, Any
     fields: dict[str, Any] = _candidate_fields(translation.best)
     fields |= {"dropped": translation.dropped, "degenerate": translation.degenerate}
     if n_best:
-        fields["translations"] = [_candidate_fields(one) for one in translation.candidates or (translation.best,)]
+        fields["translations"] = [
+            _candidate_fields(one) for one in translation.candidates or (translation.best,)
+        ]
     if alignment := translation.alignment:
         fields["alignment"] = [list(pair) for pair in alignment.pairs]
-        fields |= {"source_words": alignment.source_words.tolist(), "target_words": alignment.target_words.tolist()}
+        fields |= {
+            "source_words": alignment.source_words.tolist(),
+            "target_words": alignment.target_words.tolist(),
+        }
     return fields
 
 
@@ -190,9 +220,12 @@ def _candidate_fields(candidate: Candidate) -> dict[str, Any]:
 
 
 def _copied(record: Record, output: Mapping[str, Any]) -> list[str]:
-    """Write the fields of an input object; one with the name of an output field gets a name that is free."""
+    """Write the fields of an input object; one with the name of an output field gets a name that is
+    free."""
     taken = {*output, *(name for name, _, _ in record.fields)}
-    renamed = {name: _free(f"input_{name}", taken) for name, _, _ in record.fields if name in output}
+    renamed = {
+        name: _free(f"input_{name}", taken) for name, _, _ in record.fields if name in output
+    }
     if renamed:
         _warn_renamed(*renamed.items())
     return [
@@ -207,7 +240,8 @@ def _free(name: str, taken: set[str]) -> str:
 
 @cache
 def _warn_renamed(*names: tuple[str, str]) -> None:
-    """Warn about fields with new names; the cache lets a stream of such objects cause one warning."""
+    """Warn about fields with new names; the cache lets a stream of such objects cause one
+    warning."""
     old, new = ([f"`{name}`" for name in some] for some in zip(*names, strict=True))
     _logger.warning("the input already has %s: copied as %s", listed(old), listed(new))
 
@@ -215,7 +249,8 @@ def _warn_renamed(*names: tuple[str, str]) -> None:
 def _fields(line: str) -> Iterator[tuple[str, str, str]]:
     """Yield the names of an object's fields, and name and value as they are written.
 
-    Numbers of Python have other digits and limits, and its dictionaries lose a name that is repeated.
+    Numbers of Python have other digits and limits, and its dictionaries lose a name that is
+    repeated.
     """
     at = _after(line, line.index("{") + 1)
     while line[at] != "}":
@@ -237,22 +272,34 @@ def _record(line: str, where: str, tokenizers: Tokenizers, *, trees: bool) -> Re
         fields = _decoder.decode(line)
     except (ValueError, RecursionError) as error:
         # the message of a JSONDecodeError counts lines too, and this is always line 1
-        why = f"{error.msg}, at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else error
+        why = (
+            f"{error.msg}, at character {error.pos + 1}"
+            if isinstance(error, json.JSONDecodeError)
+            else error
+        )
         raise SynmtError(f"not JSON ({why})", where=where, do="Write one object per line") from None
     if not isinstance(fields, dict):
-        raise SynmtError("not a JSON object", where=where, do="Write one object with the field `source` per line")
+        raise SynmtError(
+            "not a JSON object", where=where, do="Write one object with the field `source` per line"
+        )
     name = next((name for name in ("source", "text") if name in fields), None)
     if name is None:
-        raise SynmtError("the field `source` is missing", where=where, allowed="`text` is read in its place")
+        raise SynmtError(
+            "the field `source` is missing", where=where, allowed="`text` is read in its place"
+        )
     text, prefix = _text(fields, name, where), _optional_text(fields, "prefix", where)
     words = tokenizers["source"].tokenize(text)
     tree = _optional_text(fields, "parse", where) if trees else None
     parse = None if tree is None else parse_in(tree, words, where=f"{where}, `parse`")
-    return Record(tuple(_fields(line)), Request(words, tokenizers["target"].tokenize(prefix or ""), parse))
+    return Record(
+        tuple(_fields(line)), Request(words, tokenizers["target"].tokenize(prefix or ""), parse)
+    )
 
 
 def _optional_text(fields: dict[str, Any], name: str, where: str) -> str | None:
-    return None if fields.get(name) is None else _text(fields, name, where, allowed="a string or null")
+    return (
+        None if fields.get(name) is None else _text(fields, name, where, allowed="a string or null")
+    )
 
 
 def _text(fields: dict[str, Any], name: str, where: str, *, allowed: str = "a string") -> str:
@@ -262,5 +309,7 @@ def _text(fields: dict[str, Any], name: str, where: str, *, allowed: str = "a st
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise SynmtError(f"`{name}` has a lone surrogate, which is not a character", where=where) from None
+        raise SynmtError(
+            f"`{name}` has a lone surrogate, which is not a character", where=where
+        ) from None
     return value

@@ -1,4 +1,5 @@
-"""Remote translators: in processes of this machine, which copy it or load it again, or in workers of a cluster."""
+"""Remote translators: in processes of this machine, which copy it or load it again, or in workers
+of a cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _WINDOWS = 4
-"""Windows of lines that a process must have if it loads the models: with fewer, loading takes longer than it saves."""
+"""Windows of lines that a process must have if it loads the models: with fewer, loading takes
+longer than it saves."""
 _LINES = 128
 """Lines that a forked process must have."""
 
@@ -105,9 +107,11 @@ def remote_translator(
     lines: int | None,
     has_trees: bool = False,
 ) -> Iterator[RemoteTranslator | None]:
-    """Choose who works on lines: the cluster in use, else processes if the lines are many, else (None) the translator.
+    """Choose who works on lines: the cluster in use, else processes if the lines are many, else
+    (None) the translator.
 
-    Threads of one process wait for each other in Python, and they parse one after the other. A GPU has one process.
+    Threads of one process wait for each other in Python, and they parse one after the other. A GPU
+    has one process.
 
     runs, loading: what the translator was loaded from.
     lines: how many there are; None if they come one by one.
@@ -127,7 +131,9 @@ def remote_translator(
 
 
 @contextmanager
-def _forked(translator: Translator, runs: Sequence[Path], lines: int) -> Iterator[ForkedTranslator | None]:
+def _forked(
+    translator: Translator, runs: Sequence[Path], lines: int
+) -> Iterator[ForkedTranslator | None]:
     processes = process_count(lines // _LINES)
     if processes == 1:
         yield None
@@ -153,7 +159,9 @@ def in_order_remotely(
 
     keeps: whether the same command goes on from what is finished.
     """
-    return in_order(work, other, items, other.processes, where=other.runs[0], keeps=keeps, pool=other.pool)
+    return in_order(
+        work, other, items, other.processes, where=other.runs[0], keeps=keeps, pool=other.pool
+    )
 
 
 def translate_windows(

@@ -1,6 +1,8 @@
-"""Rescoring: force the models to decode a translation that was just found, for its probability and attention.
+"""Rescoring: force the models to decode a translation that was just found, for its probability and
+attention.
 
-In an ensemble of M models, P(y_t) = 1/M Σ_m P_m(y_t), as in the search, and attention weights are averaged.
+In an ensemble of M models, P(y_t) = 1/M Σ_m P_m(y_t), as in the search, and attention weights are
+averaged.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class Rescored:
 
     source: (T, 2) characters of the line that each source piece covers.
     log_probability: of its pieces and EOS, in nats.
-    cross: (T', T + 1) attention to the source, with the rows and columns of `ForcedDecoding`; None if not requested.
+    cross: (T', T + 1) attention to the source, with the rows and columns of `ForcedDecoding`; None
+        if not requested.
     """
 
     source: IntArray
@@ -62,18 +65,25 @@ def rescore(
     return rescored
 
 
-def align(translation: Translation, line: str, rescored: Rescored, target: Vocabulary) -> Translation:
+def align(
+    translation: Translation, line: str, rescored: Rescored, target: Vocabulary
+) -> Translation:
     """Add the word alignment with its line to a translation."""
     assert rescored.cross is not None
     best = translation.candidates[0]
     words = whitespace_words(line), whitespace_words(best.text)
-    pairs = word_alignment(rescored.cross, piece_spans(best.pieces, target), rescored.source, *words)
+    pairs = word_alignment(
+        rescored.cross, piece_spans(best.pieces, target), rescored.source, *words
+    )
     return replace(translation, alignment=WordAlignment(pairs, *words))
 
 
 def _with_targets(sources: Sequence[Source], translations: Sequence[Translation]) -> list[Example]:
     return [
-        replace(one.example, target=np.array(translations[one.index].candidates[0].pieces, dtype=np.int32))
+        replace(
+            one.example,
+            target=np.array(translations[one.index].candidates[0].pieces, dtype=np.int32),
+        )
         for one in sources
     ]
 

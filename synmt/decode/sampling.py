@@ -2,14 +2,14 @@
 
     y_t ~ P(y | y_<t, x) ^ (1 / temperature), renormalized over the pieces that are left
 
-Forbidden pieces are removed first, then the temperature is applied, then top_k, then top_p. The pieces run a race:
-with u between 0 and 1,
+Forbidden pieces are removed first, then the temperature is applied, then top_k, then top_p. The
+pieces run a race: with u between 0 and 1,
 
     y_t = argmax_y mass(y) / -log u_y        is y with probability mass(y) / Σ mass
 
-u_y depends on the seed, the sentence, the sample, the position and the piece only, so the other sentences of a batch
-do not change a translation. It is a hash of these numbers: a chain of SplitMix64's output function (Steele, Lea &
-Flood, 2014), modulo 2^64:
+u_y depends on the seed, the sentence, the sample, the position and the piece only, so the other
+sentences of a batch do not change a translation. It is a hash of these numbers: a chain of
+SplitMix64's output function (Steele, Lea & Flood, 2014), modulo 2^64:
 
     z = h + 0x9E3779B97F4A7C15
     z = (z ⊕ (z >> 30)) · 0xBF58476D1CE4E5B9
@@ -37,7 +37,8 @@ _TOP = 256
 """Number of pieces that usually hold most of the probability."""
 # torch has signed integers only; their products wrap around as unsigned ones do
 _GAMMA, _FIRST, _SECOND = (
-    constant - (1 << 64) for constant in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+    constant - (1 << 64)
+    for constant in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
 _BITS = 52
 
@@ -79,9 +80,11 @@ def sample(
     limits: Tensor,
     numbers: Sequence[int],
 ) -> list[list[Hypothesis]]:
-    """Draw `n_best` translations of each source independently, so two may be equal; return them best first.
+    """Draw `n_best` translations of each source independently, so two may be equal; return them
+    best first.
 
-    limits: (B,) maximum number of pieces; at the limit, a translation ends with EOS, whatever its probability.
+    limits: (B,) maximum number of pieces; at the limit, a translation ends with EOS, whatever its
+        probability.
     numbers: identify the sentences, for the random numbers.
     """
     assert options.sampling is not None
@@ -126,7 +129,9 @@ def draw(logs: Tensor, samples: Samples, sampling: Sampling) -> Samples:
 def masses(logs: Tensor, sampling: Sampling) -> Tensor:
     """Compute a weight for each piece, 0 if it may not be drawn: (…, V) -> (…, V), in float64."""
     # relative to the largest, in float64: with a temperature near 0, only the largest is left
-    mass = ((logs.to(drawing_type(logs.device)) - logs.amax(-1, keepdim=True)) / sampling.temperature).exp()  # (…, V)
+    mass = (
+        (logs.to(drawing_type(logs.device)) - logs.amax(-1, keepdim=True)) / sampling.temperature
+    ).exp()  # (…, V)
     if not sampling.top_k and sampling.top_p == 1:
         return mass
     pieces = _most_probable(logs, mass, sampling)  # (…, k)
@@ -138,7 +143,8 @@ def masses(logs: Tensor, sampling: Sampling) -> Tensor:
 
 
 def _most_probable(logs: Tensor, mass: Tensor, sampling: Sampling) -> Tensor:
-    """List the most probable pieces in order: all that may be drawn, perhaps more: (…, V) -> (…, k)."""
+    """List the most probable pieces in order: all that may be drawn, perhaps more: (…, V) -> (…,
+    k)."""
     size = logs.size(-1)
     if sampling.top_k:
         return logs.topk(min(sampling.top_k, size)).indices
@@ -149,14 +155,17 @@ def _most_probable(logs: Tensor, mass: Tensor, sampling: Sampling) -> Tensor:
 
 
 def first_of(random: Tensor, mass: Tensor) -> Tensor:
-    """Find the piece that wins the race, from numbers between 0 and 1 and weights: (…, V) both -> (…)."""
-    # One random number per step and the cumulative sum of the weights would do as well, but the sums of thousands of
-    # pieces change with the rounding of a batch, and each change may draw another piece.
+    """Find the piece that wins the race, from numbers between 0 and 1 and weights: (…, V) both ->
+    (…)."""
+    # One random number per step and the cumulative sum of the weights would do as well, but the
+    # sums of thousands of pieces change with the rounding of a batch, and each change may draw
+    # another piece.
     return (mass / -random.log()).argmax(-1)
 
 
 def uniform(seed: int, *names: Tensor | int) -> Tensor:
-    """Compute the number between 0 and 1, both excluded, that belongs to a seed and some integers, in float64."""
+    """Compute the number between 0 and 1, both excluded, that belongs to a seed and some integers,
+    in float64."""
     device = next(name.device for name in names if isinstance(name, Tensor))
     # filled there: a GPU would wait for a number that is copied
     state = hashed(torch.full((), seed, device=device))
@@ -190,7 +199,11 @@ def _begin(limits: Tensor, numbers: Sequence[int], samples: range) -> Samples:
 def _collect(results: list[list[Hypothesis]], samples: Samples, alpha: float) -> None:
     lengths = (samples.pieces != PAD).sum(2) - 1  # (B, K)
     scores = samples.log_probabilities / length_penalty(lengths, alpha)  # (B, K)
-    collect(results, samples.places.tolist(), Finished(samples.pieces, samples.log_probabilities, scores))
+    collect(
+        results,
+        samples.places.tolist(),
+        Finished(samples.pieces, samples.log_probabilities, scores),
+    )
 
 
 def _shifted(values: Tensor, bits: int) -> Tensor:

@@ -47,18 +47,26 @@ class TranslationSummary:
         if self._unknown:
             examples = _examples([f"'{text}'" for text, _ in self._unknown.most_common()])
             pieces = counted(sum(self._unknown.values()), "piece is", "pieces are")
-            _logger.warning(f"{pieces} not in the source vocabulary: {examples}; the model reads <unk>")
+            _logger.warning(
+                f"{pieces} not in the source vocabulary: {examples}; the model reads <unk>"
+            )
         if self._degenerate:
             counts = Counter(self._degenerate.values())
-            kinds = ", ".join(f"{counts[reason]:,} {what}" for reason, what in REASONS.items() if counts[reason])
+            kinds = ", ".join(
+                f"{counts[reason]:,} {what}" for reason, what in REASONS.items() if counts[reason]
+            )
             examples = _examples([str(line) for line in self._degenerate])
             where = f"line{'s' * (len(self._degenerate) > 1)} {examples}"
-            _logger.info(f"degenerate translations: {kinds}, of {counted(self._lines, 'line')} ({where})")
+            _logger.info(
+                f"degenerate translations: {kinds}, of {counted(self._lines, 'line')} ({where})"
+            )
         if self._differences:
             mean = sum(self._differences) / len(self._differences)
             _logger.info(
-                f"with the other trees, {self._changed:,} of {len(self._differences):,} translations change; the "
-                f"log-probability of the original ones changes by {format_number(mean, '+')} nats per line on average"
+                f"with the other trees, {self._changed:,} of {len(self._differences):,} "
+                "translations change; the "
+                f"log-probability of the original ones changes by {format_number(mean, '+')} nats "
+                "per line on average"
             )
 
 
@@ -71,7 +79,10 @@ def too_long(what: str, longest: int, dropped: int, how: str) -> str:
     """
     rest = "last one is" if dropped == 1 else f"last {dropped} are"
     pieces = longest + dropped
-    return f"{what} has {pieces} pieces; the model takes {longest} (filters.max_pieces), so the {rest} {how}"
+    return (
+        f"{what} has {pieces} pieces; the model takes {longest} (filters.max_pieces), so the "
+        f"{rest} {how}"
+    )
 
 
 def _examples(values: Sequence[str]) -> str:

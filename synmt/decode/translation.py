@@ -3,10 +3,12 @@
 Degenerate output is seen in the text alone; the first reason that applies is reported:
 
     empty   no visible character, though the source has text
-    loop    a phrase of words 4 times in a row, or up to 20 characters 8 times in a row (for scripts without spaces),
+    loop    a phrase of words 4 times in a row, or up to 20 characters 8 times in a row (for scripts
+    without spaces),
             unless the source has a loop itself
     limit   as many pieces as the search allows, so probably truncated
-    copy    the source itself, except for case and whitespace, if it has 4 words or more: shorter ones are often names
+    copy    the source itself, except for case and whitespace, if it has 4 words or more: shorter
+    ones are often names
 
 None of them proves that a translation is bad, and a bad one may have none.
 """
@@ -69,7 +71,8 @@ class Candidate:
 
 @dataclass(frozen=True)
 class WordAlignment:
-    """The source word that each word of the best translation comes from; words are separated by whitespace.
+    """The source word that each word of the best translation comes from; words are separated by
+    whitespace.
 
     In a run that tokenizes its text, these are the words of the source and of `Candidate.words`.
 
@@ -88,7 +91,8 @@ class Translation:
 
     line: its number, from 1.
     candidates: the n best translations, best first; empty for a line without text.
-    dropped: pieces at the end of the source that are not translated, beyond the model's maximum (filters.max_pieces).
+    dropped: pieces at the end of the source that are not translated, beyond the model's maximum
+        (filters.max_pieces).
     unknown: parts of the source that the vocabulary does not have; the model reads <unk> there.
     degenerate: what is wrong with the best translation, as far as can be seen without a reference.
     alignment: None if not requested, or for a line without text.
@@ -119,12 +123,20 @@ def joined(translation: Translation, tokenizer: WordTokenizer) -> Translation:
     """Join the words of every candidate into text; alignments stay those of the words."""
     if not tokenizer.tokenizes:
         return translation
-    candidates = [replace(one, text=tokenizer.join(one.text), tokens=one.text) for one in translation.candidates]
+    candidates = [
+        replace(one, text=tokenizer.join(one.text), tokens=one.text)
+        for one in translation.candidates
+    ]
     return replace(translation, candidates=tuple(candidates))
 
 
 def make_translation(
-    line: str, source: Source, hypotheses: Sequence[Hypothesis], vocabulary: Vocabulary, first: int, limit: int
+    line: str,
+    source: Source,
+    hypotheses: Sequence[Hypothesis],
+    vocabulary: Vocabulary,
+    first: int,
+    limit: int,
 ) -> Translation:
     """Make the translation of a line from its hypotheses.
 
@@ -144,7 +156,8 @@ def make_candidate(hypothesis: Hypothesis, vocabulary: Vocabulary) -> Candidate:
 
 
 def piece_spans(pieces: tuple[int, ...], vocabulary: Vocabulary) -> IntArray:
-    """Find the characters of the joined text that each piece adds: (T, 2); the last byte of a character adds it."""
+    """Find the characters of the joined text that each piece adds: (T, 2); the last byte of a
+    character adds it."""
     text = _joined(pieces, vocabulary)
     # the bytes of an incomplete character are joined into other characters than the complete one
     shared = (_shared(text, _joined(pieces[:end], vocabulary)) for end in range(1, len(pieces)))
@@ -153,7 +166,8 @@ def piece_spans(pieces: tuple[int, ...], vocabulary: Vocabulary) -> IntArray:
 
 
 def _joined(pieces: Sequence[int], vocabulary: Vocabulary) -> str:
-    # byte pieces can spell the end of a line, but the output must stay one line, also for programs that take \r for one
+    # byte pieces can spell the end of a line, but the output must stay one line, also for programs
+    # that take \r for one
     return vocabulary.decode(pieces).replace("\n", " ").replace("\r", " ")
 
 
@@ -184,7 +198,8 @@ def has_loop(text: str) -> bool:
 
 
 def _repeats_phrase(words: Sequence[str]) -> bool:
-    """Tell whether a phrase occurs 4 times in a row: three phrases of words then equal those one phrase earlier."""
+    """Tell whether a phrase occurs 4 times in a row: three phrases of words then equal those one
+    phrase earlier."""
     for size in range(1, len(words) // _REPEATED_PHRASES + 1):
         same = 0
         for word, earlier in zip(words[size:], words, strict=False):

@@ -1,6 +1,8 @@
-"""From raw text to raw text: tokenize, parse if the model reads trees, segment into pieces, search, join.
+"""From raw text to raw text: tokenize, parse if the model reads trees, segment into pieces, search,
+join.
 
-Everything below `translate` and `translate_windows` works on words: raw text too if the run does not tokenize its text.
+Everything below `translate` and `translate_windows` works on words: raw text too if the run does
+not tokenize its text.
 """
 
 from __future__ import annotations
@@ -15,7 +17,16 @@ from synmt.data.batch import collate
 from synmt.data.vocabulary import UNK
 from synmt.decode import inputs
 from synmt.decode.beam import search
-from synmt.decode.inputs import Request, Source, Trees, batches, in_workers, windows, workers, zip_trees
+from synmt.decode.inputs import (
+    Request,
+    Source,
+    Trees,
+    batches,
+    in_workers,
+    windows,
+    workers,
+    zip_trees,
+)
 from synmt.decode.loaded_model import LoadedModel, check_ensemble, load_model
 from synmt.decode.next_piece import Member, limits_of
 from synmt.decode.options import SearchOptions
@@ -64,9 +75,17 @@ class Translator:
         parse_cache: bool = True,
     ) -> None:
         first = models[0]
-        self.models, self.options = tuple(models), options or SearchOptions.from_recipe(first.recipe.decoding)
+        self.models, self.options = (
+            tuple(models),
+            options or SearchOptions.from_recipe(first.recipe.decoding),
+        )
         self.alignment, self.parse_cache = alignment, parse_cache
-        self.source, self.target, self.task, self.device = first.source, first.target, first.task, first.device
+        self.source, self.target, self.task, self.device = (
+            first.source,
+            first.target,
+            first.task,
+            first.device,
+        )
         self.tokenizers = first.tokenizers
         self.max_pieces = min(model.recipe.filters.max_pieces for model in models)
         self._tree_provider = TreeProvider(models, device=str(self.device), cached=parse_cache)
@@ -84,31 +103,46 @@ class Translator:
         precision: InferencePrecision = "float32",
         **search: Any,
     ) -> Translator:
-        """Load a run, or several as an ensemble; raises SynmtError if they do not exist or do not fit together.
+        """Load a run, or several as an ensemble; raises SynmtError if they do not exist or do not
+        fit together.
 
         run, others: run folders.
         device: `auto`, `cpu`, `cuda`, `cuda:1` or `mps`; auto takes a GPU if there is one.
         checkpoint: the weights, `final`, `best`, `last` or `average`.
-        parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
+        parser: `compact`, `official` or the folder of the parser, if it is no longer where the run
+            recorded it.
         alignment: whether each translation has its word alignment.
         parse_cache: whether trees are read from the cache, and stored there.
-        precision: of the linear layers, `float32`, or `bf16` or `int8`, which translate many lines faster.
+        precision: of the linear layers, `float32`, or `bf16` or `int8`, which translate many lines
+            faster.
         search: values for fields of `SearchOptions`; by default those of the first run's recipe.
         """
         opened = [one if isinstance(one, Run) else find_run(Path(one)) for one in (run, *others)]
         recipes = [one.recipe() for one in opened]
         options = SearchOptions.from_recipe(recipes[0].decoding, **search)
         models = [
-            load_model(one, recipe, device=device, checkpoint=checkpoint, parser=parser, precision=precision)
+            load_model(
+                one,
+                recipe,
+                device=device,
+                checkpoint=checkpoint,
+                parser=parser,
+                precision=precision,
+            )
             for one, recipe in zip(opened, recipes, strict=True)
         ]
         check_ensemble(models, [str(one.folder) for one in opened])
         return cls(models, options, alignment=alignment, parse_cache=parse_cache)
 
     def with_control(self, control: Control) -> Translator:
-        """Return a translator whose models read their trees under another control (`parser.control`)."""
-        models = [replace(model, reading=replace(model.reading, control=control)) for model in self.models]
-        return Translator(models, self.options, alignment=self.alignment, parse_cache=self.parse_cache)
+        """Return a translator whose models read their trees under another control
+        (`parser.control`)."""
+        models = [
+            replace(model, reading=replace(model.reading, control=control)) for model in self.models
+        ]
+        return Translator(
+            models, self.options, alignment=self.alignment, parse_cache=self.parse_cache
+        )
 
     @property
     def model(self) -> Seq2Seq:
@@ -122,10 +156,12 @@ class Translator:
             raise UsageError(what, do="Load each run separately")
 
     def refuse_linearised(self, what: str) -> None:
-        """Raise UsageError if the model reads linearised trees; what: the thing that needs pieces of the line."""
+        """Raise UsageError if the model reads linearised trees; what: the thing that needs pieces
+        of the line."""
         if self.models[0].linearises:
             raise UsageError(
-                f"{what} needs the pieces of the line itself, and this model reads linearised trees",
+                f"{what} needs the pieces of the line itself, and this model reads "
+                "linearised trees",
                 do="Use a run without `tasks.mixed_only`",
             )
 
@@ -136,12 +172,14 @@ class Translator:
 
     @property
     def parser_identity(self) -> Mapping[str, Any] | None:
-        """The parser that made the training trees of the first model; None if its run does not record one."""
+        """The parser that made the training trees of the first model; None if its run does not
+        record one."""
         return self.models[0].parser
 
     @property
     def parser(self) -> StanzaParser:
-        """The loaded parser of the first model; raises SynmtError if its run does not record one."""
+        """The loaded parser of the first model; raises SynmtError if its run does not record
+        one."""
         return self._tree_provider.parser()
 
     @property
@@ -154,10 +192,13 @@ class Translator:
         """Number of lines that are best read at once."""
         return _WINDOW * self.options.batch_size
 
-    def translate(self, lines: Iterable[str], parses: Iterable[Parse] | None = None) -> Iterator[Translation]:
+    def translate(
+        self, lines: Iterable[str], parses: Iterable[Parse] | None = None
+    ) -> Iterator[Translation]:
         """Translate raw lines: one translation each, in their order.
 
-        parses: a tree for each line, of its words if the run tokenizes text; by default, lines are parsed where needed.
+        parses: a tree for each line, of its words if the run tokenizes text; by default, lines are
+            parsed where needed.
         """
         if isinstance(lines, str):
             raise one_text(lines, "lines")
@@ -175,7 +216,8 @@ class Translator:
     def translate_words(
         self, lines: Iterable[list[str]], parses: Iterable[Parse] | None = None
     ) -> Iterator[list[Translation]]:
-        """Translate windows of lines that are tokenized already; the words of their translations are not joined."""
+        """Translate windows of lines that are tokenized already; the words of their translations
+        are not joined."""
         number = 1
         for window, trees in zip_trees(lines, parses):
             requests = [Request(line, tree=tree) for line, tree in zip(window, trees, strict=True)]
@@ -183,16 +225,23 @@ class Translator:
             number += len(window)
 
     def translate_requests(self, requests: Sequence[Request], number: int = 1) -> list[Translation]:
-        """Translate one window of words into words; `number` is the line number of its first request."""
+        """Translate one window of words into words; `number` is the line number of its first
+        request."""
         batches = list(self.read(requests, number))
         translations = [Translation(number + index) for index in range(len(requests))]
-        found = in_workers(lambda sources: self._search(sources, requests, number), batches, workers(self.device))
+        found = in_workers(
+            lambda sources: self._search(sources, requests, number), batches, workers(self.device)
+        )
         for sources, translated in zip(batches, found, strict=True):
             for source, translation in zip(sources[0], translated, strict=True):
                 translations[source.index] = translation
         if self.alignment:
-            for index, rescored in rescore(self.models, batches, translations, attention=True).items():
-                translations[index] = align(translations[index], requests[index].text, rescored, self.target)
+            for index, rescored in rescore(
+                self.models, batches, translations, attention=True
+            ).items():
+                translations[index] = align(
+                    translations[index], requests[index].text, rescored, self.target
+                )
         return translations
 
     def read(self, requests: Sequence[Request], number: int = 1) -> Iterator[Sources]:
@@ -202,7 +251,8 @@ class Translator:
         return self.batches(lines, trees)
 
     def trees(self, lines: Sequence[str], given: Trees | None = None, number: int = 1) -> Trees:
-        """Find the tree of each line that the first model reads: given, or its parser's; None if it reads none.
+        """Find the tree of each line that the first model reads: given, or its parser's; None if it
+        reads none.
 
         number: line number of the first line, for messages.
         """
@@ -214,7 +264,8 @@ class Translator:
         return zip(*(self.source_batches(lines, own) for own in trees), strict=True)
 
     def source_batches(self, lines: Sequence[str], trees: Trees) -> Iterator[list[Source]]:
-        """Segment lines into pieces and group similar lengths, longest first; lines without pieces are left out."""
+        """Segment lines into pieces and group similar lengths, longest first; lines without pieces
+        are left out."""
         sources = [
             self._segment(index, line, tree)
             for index, (line, tree) in enumerate(zip(lines, trees, strict=True))
@@ -222,22 +273,36 @@ class Translator:
         ]
         logits = self.options.beam_size * len(self.target)
         sources = [source for source in sources if len(source)]
-        size = max(1, min(self.options.batch_size, _LOGITS // logits, math.ceil(len(sources) / workers(self.device))))
+        size = max(
+            1,
+            min(
+                self.options.batch_size,
+                _LOGITS // logits,
+                math.ceil(len(sources) / workers(self.device)),
+            ),
+        )
         return batches(sources, len, sentences=size, pieces=_PIECES * size)
 
     def _segment(self, index: int, line: str, tree: Parse | None) -> Source:
         if self.models[0].linearises:
-            return inputs.segment_tree(index, line, tree, self.source, self.max_pieces, self.reading.control)
+            return inputs.segment_tree(
+                index, line, tree, self.source, self.max_pieces, self.reading.control
+            )
         return inputs.segment(index, line, tree, self.source, self.max_pieces, task=self.task)
 
-    def _search(self, sources: Sources, requests: Sequence[Request], number: int) -> list[Translation]:
+    def _search(
+        self, sources: Sources, requests: Sequence[Request], number: int
+    ) -> list[Translation]:
         """Translate one batch, in the order of its sources."""
         read = [
             collate([source.example for source in own], model.reading).to(self.device)
             for model, own in zip(self.models, sources, strict=True)
         ]
         numbers = [number + source.index for source in sources[0]]
-        prefixes = [self._prefix(requests[source.index].prefix, number + source.index) for source in sources[0]]
+        prefixes = [
+            self._prefix(requests[source.index].prefix, number + source.index)
+            for source in sources[0]
+        ]
         members = [
             Member(model.model, batch.source, batch.source_signals, model.decoder)
             for model, batch in zip(self.models, read, strict=True)
@@ -245,11 +310,15 @@ class Translator:
         limits = limits_of(read[0].source, self.options)
         found = search(members, self.options, limits=limits, prefixes=prefixes, numbers=numbers)
         translations = []
-        for source, hypotheses, limit, prefix in zip(sources[0], found, limits.tolist(), prefixes, strict=True):
+        for source, hypotheses, limit, prefix in zip(
+            sources[0], found, limits.tolist(), prefixes, strict=True
+        ):
             # a long prefix raises the limit to what it needs
             limit = max(limit, len(prefix) + 2)
             text = requests[source.index].text
-            translations.append(make_translation(text, source, hypotheses, self.target, number, limit))
+            translations.append(
+                make_translation(text, source, hypotheses, self.target, number, limit)
+            )
         return translations
 
     def _prefix(self, text: str, line: int) -> list[int]:

@@ -1,4 +1,5 @@
-"""The trees that loaded models read: given ones, or those of the parser that made a model's training trees."""
+"""The trees that loaded models read: given ones, or those of the parser that made a model's
+training trees."""
 
 from __future__ import annotations
 
@@ -37,21 +38,31 @@ class TreeProvider:
         names = dict.fromkeys(name for model in models for name in model.reading.of_parser)
         self._features = (*names, *[SCENES] * any(model.reading.scenes for model in models))
         keys = [_parser_key(model.parser) for model in models]
-        groups = {key: [model for model, own in zip(models, keys, strict=True) if own == key] for key in keys}
+        groups = {
+            key: [model for model, own in zip(models, keys, strict=True) if own == key]
+            for key in keys
+        }
         parsers = {
-            # features and arcs do not change the trees, so models that do not read them share the parser too
+            # features and arcs do not change the trees, so models that do not read them share the
+            # parser too
             key: _LazyParser(group, device, cached=cached)
             for key, group in groups.items()
         }
         self._first = parsers[keys[0]]
-        self._readers = [parsers[key] if model.reads_trees else None for key, model in zip(keys, models, strict=True)]
+        self._readers = [
+            parsers[key] if model.reads_trees else None
+            for key, model in zip(keys, models, strict=True)
+        ]
 
     def parser(self) -> StanzaParser:
         """Load the parser of the first model; raises SynmtError if its run does not record one."""
         return self._first.parser
 
-    def trees(self, lines: Sequence[str], given: Trees | None = None, number: int = 1) -> list[Trees]:
-        """Find the trees that each model reads: the given tree of a line, else that of the model's parser.
+    def trees(
+        self, lines: Sequence[str], given: Trees | None = None, number: int = 1
+    ) -> list[Trees]:
+        """Find the trees that each model reads: the given tree of a line, else that of the model's
+        parser.
 
         number: line number of the first line, for messages.
         """
@@ -60,16 +71,25 @@ class TreeProvider:
         if self._needs_arcs:
             _check_arcs(given, number)
         self._warn_of_lacking(given)
-        found = {parser: parser.complete(lines, given, number) if parser else no_trees for parser in set(self._readers)}
+        found = {
+            parser: parser.complete(lines, given, number) if parser else no_trees
+            for parser in set(self._readers)
+        }
         return [found[parser] for parser in self._readers]
 
     def _warn_of_lacking(self, given: Trees) -> None:
         """Say once that given trees lack a feature that a model reads."""
         trees = [tree for tree in given if tree is not None and len(tree)]
-        lacking = [name for name in self._features if trees and not any(name in tree.features for tree in trees)]
+        lacking = [
+            name
+            for name in self._features
+            if trees and not any(name in tree.features for tree in trees)
+        ]
         if lacking:
             self._features = tuple(name for name in self._features if name not in lacking)
-            _logger.warning(f"the model reads {', '.join(lacking)}, which the given trees do not have")
+            _logger.warning(
+                f"the model reads {', '.join(lacking)}, which the given trees do not have"
+            )
 
 
 class _LazyParser:
@@ -81,7 +101,9 @@ class _LazyParser:
     @cached_property
     def parser(self) -> StanzaParser:
         if any(model.reading.scenes for model in self._models):
-            raise no_parser_makes_scenes(do="Provide a tree with scenes for each line with `--parses FILE.conllu`")
+            raise no_parser_makes_scenes(
+                do="Provide a tree with scenes for each line with `--parses FILE.conllu`"
+            )
         arcs = any(model.needs_arcs for model in self._models)
         parser = recorded_parser(self._models[0].parser, self._device, arcs=arcs)
         features = {name for model in self._models for name in model.reading.of_parser}
@@ -121,7 +143,10 @@ def recorded_parser(identity: Mapping[str, Any] | None, device: str, *, arcs: bo
     try:
         parser = StanzaParser.from_identity(identity, device=device, arcs=arcs)
     except SynmtError as error:
-        do = "Give its new folder with `--parser FOLDER` (translate, score), or the trees with `--parses FILE.conllu`"
+        do = (
+            "Give its new folder with `--parser FOLDER` (translate, score), or the trees with "
+            "`--parses FILE.conllu`"
+        )
         raise error.with_advice(do) from None
     if difference := parser_difference(identity, parser.identity):
         _logger.warning(f"the parser is not the one that the model was trained with: {difference}")
@@ -131,12 +156,15 @@ def recorded_parser(identity: Mapping[str, Any] | None, device: str, *, arcs: bo
 def unknown_parser(*, where: str = "", do: str) -> UsageError:
     """Make the error for a model that reads trees if its run does not record their parser."""
     return UsageError(
-        "the model reads dependency trees, and its run does not say which parser makes them", where=where, do=do
+        "the model reads dependency trees, and its run does not say which parser makes them",
+        where=where,
+        do=do,
     )
 
 
 def parser_difference(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> str:
-    """Describe how the trees of two parsers may differ; empty if the parsers are the same, in whatever folders."""
+    """Describe how the trees of two parsers may differ; empty if the parsers are the same, in
+    whatever folders."""
     names = sorted((recorded.keys() | present.keys()) - _NOT_IN_TREES)
     return ", ".join(
         _other_files(recorded.get(name) or {}, present.get(name) or {})
@@ -148,7 +176,9 @@ def parser_difference(recorded: Mapping[str, Any], present: Mapping[str, Any]) -
 
 
 def _other_files(recorded: dict[str, str], present: dict[str, str]) -> str:
-    changed = sorted(name for name in recorded.keys() | present.keys() if recorded.get(name) != present.get(name))
+    changed = sorted(
+        name for name in recorded.keys() | present.keys() if recorded.get(name) != present.get(name)
+    )
     return f"other model files ({', '.join(changed)})"
 
 
@@ -157,7 +187,9 @@ _NOT_IN_TREES = NOT_IN_TREES | ADDED
 
 def _parser_key(identity: Mapping[str, Any] | None) -> str:
     """Return equal keys for parsers with equal trees."""
-    return fingerprint(sorted(item for item in (identity or {}).items() if item[0] not in _NOT_IN_TREES))
+    return fingerprint(
+        sorted(item for item in (identity or {}).items() if item[0] not in _NOT_IN_TREES)
+    )
 
 
 def _check_arcs(trees: Trees, number: int) -> None:
@@ -167,6 +199,7 @@ def _check_arcs(trees: Trees, number: int) -> None:
 
 
 def parser_of_trees(facts: Path) -> ParserIdentity | None:
-    """Read which parser made trees from the file next to them; None if the file is about something else."""
+    """Read which parser made trees from the file next to them; None if the file is about something
+    else."""
     found = read_cached_json(facts, MadeByParser)
     return found["parser"] if found else None

@@ -1,9 +1,10 @@
-"""Confidence intervals: bootstrap resamples of the sentences (Efron, 1979), and Wilson's interval of a proportion.
+"""Confidence intervals: bootstrap resamples of the sentences (Efron, 1979), and Wilson's interval
+of a proportion.
 
     resample r = Σ_n times[r, n] · statistics[n]
 
-times[r, n] counts how often resample r has sentence n. Resamples depend only on the seed and on the number of
-sentences, so systems that are compared are scored on the same ones.
+times[r, n] counts how often resample r has sentence n. Resamples depend only on the seed and on the
+number of sentences, so systems that are compared are scored on the same ones.
 """
 
 from __future__ import annotations
@@ -52,18 +53,24 @@ def resamples(sentences: int, *, samples: int = SAMPLES, seed: int = SEED) -> It
         rows = min(at_once, samples - start)
         chosen = random.choice(sentences, size=(rows, sentences), replace=True)  # (R, N)
         chosen += np.arange(rows)[:, None] * sentences
-        yield np.bincount(chosen.ravel(), minlength=rows * sentences).reshape(rows, sentences).astype(np.float64)
+        yield (
+            np.bincount(chosen.ravel(), minlength=rows * sentences)
+            .reshape(rows, sentences)
+            .astype(np.float64)
+        )
 
 
 def interval(values: DoubleArray) -> DoubleArray:
-    """Compute the ends of the middle 95 % of the values of resamples, ignoring NaN: (R, …) -> (2, …)."""
+    """Compute the ends of the middle 95 % of the values of resamples, ignoring NaN: (R, …) -> (2,
+    …)."""
     return np.nanquantile(values, _ENDS, axis=0)
 
 
 def ratio_intervals(
     above: DoubleArray, below: DoubleArray, *, samples: int = SAMPLES, seed: int = SEED
 ) -> list[tuple[float, float]]:
-    """Compute the 95 % interval of the ratio of two sums over sentences, for each column: (N, G) both -> G intervals.
+    """Compute the 95 % interval of the ratio of two sums over sentences, for each column: (N, G)
+    both -> G intervals.
 
     Resamples whose denominator is zero are left out.
     """
@@ -71,12 +78,16 @@ def ratio_intervals(
     ratios = []
     for times in resamples(len(above), samples=samples, seed=seed):
         over, under = times @ above, times @ below  # (R, G) both
-        ratios.append(np.divide(over, under, out=np.full_like(under, np.nan), where=under > 0))  # (R, G)
+        ratios.append(
+            np.divide(over, under, out=np.full_like(under, np.nan), where=under > 0)
+        )  # (R, G)
     low, high = interval(np.concatenate(ratios)).tolist()  # (G,) both
     return list(zip(low, high, strict=True))
 
 
-def sum_by_sentence(values: DoubleArray | BoolArray, sentence: IntArray, sentences: int) -> DoubleArray:
+def sum_by_sentence(
+    values: DoubleArray | BoolArray, sentence: IntArray, sentences: int
+) -> DoubleArray:
     """Sum values of words over the sentences that the words belong to: (M, G), (M,) -> (N, G)."""
     sums = np.zeros((sentences, values.shape[1]))
     np.add.at(sums, sentence, values.astype(np.float64))
@@ -84,11 +95,15 @@ def sum_by_sentence(values: DoubleArray | BoolArray, sentence: IntArray, sentenc
 
 
 def proportions(flags: BoolArray, sentence: IntArray, sentences: int) -> list[Proportion]:
-    """Compute the proportion of words with each flag, with intervals over sentences: (M, G), (M,) -> G proportions."""
+    """Compute the proportion of words with each flag, with intervals over sentences: (M, G), (M,)
+    -> G proportions."""
     right = sum_by_sentence(flags, sentence, sentences)  # (N, G)
     words = sum_by_sentence(np.ones_like(flags), sentence, sentences)  # (N, G)
     intervals = ratio_intervals(right, words)
-    return [Proportion(value, *ends) for value, ends in zip(flags.mean(0).tolist(), intervals, strict=True)]
+    return [
+        Proportion(value, *ends)
+        for value, ends in zip(flags.mean(0).tolist(), intervals, strict=True)
+    ]
 
 
 def wilson(hits: int, trials: int) -> Proportion:

@@ -1,8 +1,9 @@
 """A cache of the statistics of segments, so that a text is scored once by each metric.
 
-The name of a cache file is a fingerprint of the metric's signature and of the texts. The files are stored in the folder
-of a run's test set, `tests/NAME/segments/`, or in `$SYNMT_CACHE/segments/`. A cached score equals the computed one bit
-for bit; a file that is damaged or belongs to other texts is ignored and replaced.
+The name of a cache file is a fingerprint of the metric's signature and of the texts. The files are
+stored in the folder of a run's test set, `tests/NAME/segments/`, or in `$SYNMT_CACHE/segments/`. A
+cached score equals the computed one bit for bit; a file that is damaged or belongs to other texts
+is ignored and replaced.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from synmt.files.reading import cache_folder, fingerprint
 from synmt.files.writing import write_atomically
 
 _FORMAT = 1
-"""Increase it when the statistics or the layout of the files change, so that older files are ignored."""
+"""Increase it when the statistics or the layout of the files change, so that older files are
+ignored."""
 
 _STORED = "<f8"
 """Doubles in the same byte order on every machine."""
@@ -41,7 +43,8 @@ def cached_score(
 ) -> Score:
     """Score translations as `metrics.score` does, with statistics from the cache where possible.
 
-    folder: where a run stores its statistics; without a folder, or if it is read-only, they go into the cache.
+    folder: where a run stores its statistics; without a folder, or if it is read-only, they go into
+        the cache.
     """
     check_texts(metric, hypotheses, references, sources)
     sources = sources if metric.reads_source else None
@@ -55,7 +58,9 @@ def cached_score(
     if statistics is None:
         # cached statistics are copied into the run's folder, so that a copied run is complete
         cached = _read(shared, identity, len(references)) if folder else None
-        statistics = metric.statistics(hypotheses, references, sources) if cached is None else cached
+        statistics = (
+            metric.statistics(hypotheses, references, sources) if cached is None else cached
+        )
         written = folder is not None and _write(own, identity, statistics)
         if not written and cached is None and len(references) >= _WORTH_CACHING:
             _write(shared, identity, statistics)

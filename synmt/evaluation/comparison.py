@@ -1,4 +1,5 @@
-"""Compare systems by one metric or more: scores, confidence intervals, and each system against the first.
+"""Compare systems by one metric or more: scores, confidence intervals, and each system against the
+first.
 
     from synmt.evaluation import compare_systems
 
@@ -49,7 +50,8 @@ TESTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
-    """What is scored and how; None means as the first run's recipe says, else as `MetricOptions` does.
+    """What is scored and how; None means as the first run's recipe says, else as `MetricOptions`
+    does.
 
     test_set: of runs; None for `test`, else the first run's first by name.
     group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
@@ -70,8 +72,8 @@ class ScoreOptions:
 class SignificancePlan:
     """Which tests to compute, and from how many random samples.
 
-    tests: names in TESTS; None for bootstrap and randomization, and seeds where a system has several.
-    resamples, swaps: number of samples of the bootstrap and of the randomization.
+    tests: names in TESTS; None for bootstrap and randomization, and seeds where a system has
+    several. resamples, swaps: number of samples of the bootstrap and of the randomization.
     """
 
     tests: tuple[str, ...] | None = None
@@ -122,7 +124,8 @@ class SystemResult(WithInterval):
 
 @dataclass(frozen=True)
 class SystemComparison:
-    """The results of all systems: for each metric, by its name, a list with an entry for each system."""
+    """The results of all systems: for each metric, by its name, a list with an entry for each
+    system."""
 
     systems: Sequence[System]
     results: dict[str, list[SystemResult]]
@@ -142,18 +145,25 @@ def compare_systems(
 ) -> SystemComparison:
     """Score systems by each metric, and compare each with the first.
 
-    systems: files of translations, run folders, or patterns whose matches are seeds of one system; or lists of lines.
-    references, sources: a file, or a list of lines; by default those of the first run.
+    systems: files of translations, run folders, or patterns whose matches are seeds of one system;
+    or lists of lines. references, sources: a file, or a list of lines; by default those of the
+    first run.
     metrics: names in `metrics.METRICS`.
-    tests: names in TESTS; by default bootstrap and randomization, and seeds where a system has several.
+    tests: names in TESTS; by default bootstrap and randomization, and seeds where a system has
+        several.
     samples: number of resamples and of random permutations; by default 1,000 and 10,000.
 
-    Raises SynmtError if texts cannot be read or do not belong together, UsageError for an unknown metric or test.
+    Raises SynmtError if texts cannot be read or do not belong together, UsageError for an unknown
+    metric or test.
     """
     options = options or ScoreOptions()
     read = _read(systems, references, sources, options)
-    plan = SignificancePlan(None if tests is None else check_tests(tests, [len(one.seeds) for one in read]))
-    plan = replace(plan, resamples=samples or plan.resamples, swaps=samples or plan.swaps, seed=seed)
+    plan = SignificancePlan(
+        None if tests is None else check_tests(tests, [len(one.seeds) for one in read])
+    )
+    plan = replace(
+        plan, resamples=samples or plan.resamples, swaps=samples or plan.swaps, seed=seed
+    )
     made, results = _make_metrics(read, metrics, options), {}
     texts = sum(len(system.seeds) for system in read)
     with progress("scoring", len(made) * (texts + 1), "steps") as advance:
@@ -168,11 +178,14 @@ def compare_systems(
 
 
 def score_outputs(metric: Metric, outputs: Outputs) -> Score:
-    """Score translations; the statistics of each sentence are cached in the folder of their run, if they have one."""
+    """Score translations; the statistics of each sentence are cached in the folder of their run, if
+    they have one."""
     folder = outputs.folder / "segments" if outputs.folder else None
     # learned metrics know no tokenized text
     source = outputs.raw_source or outputs.source or None
-    return cached_score(metric, outputs.hypothesis, outputs.reference, sources=source, folder=folder)
+    return cached_score(
+        metric, outputs.hypothesis, outputs.reference, sources=source, folder=folder
+    )
 
 
 def _read(systems: Any, references: Any, sources: Any, options: ScoreOptions) -> list[System]:
@@ -180,11 +193,19 @@ def _read(systems: Any, references: Any, sources: Any, options: ScoreOptions) ->
         raise one_text(systems, "systems")
     if not systems:
         raise UsageError("there are no translations to score")
-    paths = [isinstance(text, (str, Path)) for text in (*systems, references, sources) if text is not None]
+    paths = [
+        isinstance(text, (str, Path))
+        for text in (*systems, references, sources)
+        if text is not None
+    ]
     if not any(paths) and references is not None:
         return systems_from_lines(systems, references, sources)
     if not all(paths):
-        what = "the reference is missing" if references is None else "some texts are paths, and others lists of lines"
+        what = (
+            "the reference is missing"
+            if references is None
+            else "some texts are paths, and others lists of lines"
+        )
         raise UsageError(what, do="Give systems, references and sources in the same form")
     return read_systems(
         [Path(one) for one in systems],
@@ -196,8 +217,11 @@ def _read(systems: Any, references: Any, sources: Any, options: ScoreOptions) ->
     )
 
 
-def _make_metrics(systems: Sequence[System], names: Sequence[str], options: ScoreOptions) -> dict[str, Metric]:
-    """Make the metrics; fail before anything is scored if a metric needs a source and there is none."""
+def _make_metrics(
+    systems: Sequence[System], names: Sequence[str], options: ScoreOptions
+) -> dict[str, Metric]:
+    """Make the metrics; fail before anything is scored if a metric needs a source and there is
+    none."""
     first = systems[0].seeds[0]
     scoring = first.scoring.updated(
         tokenize=options.tokenize,
@@ -229,13 +253,18 @@ def check_tests(names: Sequence[str], seeds: Sequence[int]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def compare_scores(systems: Sequence[Sequence[Score]], plan: SignificancePlan) -> list[SystemResult]:
-    """Find the result of each system, given the scores of its seeds by one metric; compare each with the first."""
+def compare_scores(
+    systems: Sequence[Sequence[Score]], plan: SignificancePlan
+) -> list[SystemResult]:
+    """Find the result of each system, given the scores of its seeds by one metric; compare each
+    with the first."""
     aggregate = systems[0][0].metric.aggregate
     results, base_resampled = [], None
     for seeds in systems:
         statistics = [score.statistics for score in seeds]
-        resampled = bootstrap_scores(statistics, aggregate, samples=plan.resamples, seed=plan.seed)  # (R, n)
+        resampled = bootstrap_scores(
+            statistics, aggregate, samples=plan.resamples, seed=plan.seed
+        )  # (R, n)
         low, high = interval(resample_seeds(resampled, np.random.default_rng(plan.seed))).tolist()
         result = SystemResult(seeds, low, high)
         if base_resampled is None:
@@ -269,11 +298,15 @@ def _compare(
     return replace(result, difference=difference, comparison=comparison, p_values=p_values)
 
 
-def _p_value(test: str, base: Sequence[Score], system: Sequence[Score], plan: SignificancePlan) -> float | None:
+def _p_value(
+    test: str, base: Sequence[Score], system: Sequence[Score], plan: SignificancePlan
+) -> float | None:
     """Compute the p-value of a test other than the bootstrap."""
     if test == "randomization":
         first, second = ([score.statistics for score in seeds] for seeds in (base, system))
-        return approximate_randomization(first, second, base[0].metric.aggregate, samples=plan.swaps, seed=plan.seed)
+        return approximate_randomization(
+            first, second, base[0].metric.aggregate, samples=plan.swaps, seed=plan.seed
+        )
     if test == "seeds":
         if min(len(base), len(system)) < 2:
             return None

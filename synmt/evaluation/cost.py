@@ -1,7 +1,7 @@
 """What runs cost: size, time and memory of training, of parsing and of translation.
 
-Training and translation are read from the run folder. Where a run made before synmt kept them has none, the cells of
-the table are empty.
+Training and translation are read from the run folder. Where a run made before synmt kept them has
+none, the cells of the table are empty.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class RunCost:
     validation: (step, loss in nats per target piece) of each validation.
     seconds, processor_seconds, tokens: of training without validation; `tokens` are target pieces.
     memory: peak in bytes, of the GPU if there is one.
-    parsed_words, parse_processor_seconds: of the training text, if it was parsed for this run or an earlier one.
-    sentences, translation_processor_seconds: of all test sets.
+    parsed_words, parse_processor_seconds: of the training text, if it was parsed for this run or an
+    earlier one. sentences, translation_processor_seconds: of all test sets.
     """
 
     weights: int | None
@@ -68,11 +68,16 @@ def run_cost(run: Run) -> RunCost:
     parsing = list(info.get("parsing", {}).values())
     # old versions kept the wall clock only
     parse_seconds = _sum(parsing, "processor_seconds")
-    tests = [read_json(path, CostOfTest, do=RETRANSLATE) for path in sorted(run.folder.glob("tests/*/cost.json"))]
+    tests = [
+        read_json(path, CostOfTest, do=RETRANSLATE)
+        for path in sorted(run.folder.glob("tests/*/cost.json"))
+    ]
     return RunCost(
         weights=_weights(run.weights),
         steps=info.get("steps"),
-        validation=[(one["step"], loss) for one in validations if (loss := one.get("loss")) is not None],
+        validation=[
+            (one["step"], loss) for one in validations if (loss := one.get("loss")) is not None
+        ],
         seconds=_sum(steps, "seconds", share),
         processor_seconds=_sum(steps, "processor_seconds", share),
         tokens=None if tokens is None else round(tokens),
@@ -85,7 +90,8 @@ def run_cost(run: Run) -> RunCost:
 
 
 def _sum(records: Sequence[Any], key: str, share: float = 1) -> Any:
-    """Sum a value of all records, times `share`; None if there are none, or one does not have it."""
+    """Sum a value of all records, times `share`; None if there are none, or one does not have
+    it."""
     values = [one.get(key) for one in records]
     return None if None in values or not values else share * sum(values)
 
@@ -112,17 +118,23 @@ def cost_line(run: Run) -> str:
         processor.append(f"parsing {duration(cost.parse_processor_seconds)}")
     if rate is not None:
         processor.append(f"translation {rate:,.1f} sentences/s")
-    return "; in processor time: ".join(", ".join(parts) for parts in (wall_clock, processor) if parts)
+    return "; in processor time: ".join(
+        ", ".join(parts) for parts in (wall_clock, processor) if parts
+    )
 
 
 def costs_of(systems: Sequence[System]) -> list[tuple[str, list[RunCost]]]:
     """Read what the runs of systems cost; systems that are files are left out."""
-    runs = {system.name: [run_cost(Run(seed.run)) for seed in system.seeds if seed.run] for system in systems}
+    runs = {
+        system.name: [run_cost(Run(seed.run)) for seed in system.seeds if seed.run]
+        for system in systems
+    }
     return [(name, costs) for name, costs in runs.items() if costs]
 
 
 def check_runs(systems: Sequence[Path]) -> None:
-    """Raise UsageError if no path or pattern is a run folder, SynmtError if a path does not exist."""
+    """Raise UsageError if no path or pattern is a run folder, SynmtError if a path does not
+    exist."""
     check_existence(systems)
     if systems and not any(path.is_dir() for one in systems for path in matching(one)):
         raise UsageError("files have no record of cost", where="--cost", do="Give run folders")
@@ -136,7 +148,11 @@ _COLUMNS = [
     Column(title="processor", kind="seconds", about="processor time of training"),
     count_column("tokens/s", about=f"target pieces {_PER_SECOND}"),
     Column(title="memory", kind="bytes"),
-    Column(title="parsing", kind="seconds", about="processor time for the training text; runs share its trees"),
+    Column(
+        title="parsing",
+        kind="seconds",
+        about="processor time for the training text; runs share its trees",
+    ),
     count_column("parsing, words/s", about=_PER_SECOND),
     Column(title="translation, sentences/s", digits=1, about=_PER_SECOND),
 ]
@@ -146,8 +162,19 @@ def _values(cost: RunCost) -> list[float | None]:
     """List the values of _COLUMNS."""
     train, parse = cost.processor_seconds, cost.parse_processor_seconds
     return [
-        *(cost.weights, cost.steps, cost.seconds, train, _ratio(cost.tokens, train), cost.memory or None),
-        *(parse, _ratio(cost.parsed_words, parse), _ratio(cost.sentences, cost.translation_processor_seconds)),
+        *(
+            cost.weights,
+            cost.steps,
+            cost.seconds,
+            train,
+            _ratio(cost.tokens, train),
+            cost.memory or None,
+        ),
+        *(
+            parse,
+            _ratio(cost.parsed_words, parse),
+            _ratio(cost.sentences, cost.translation_processor_seconds),
+        ),
     ]
 
 
@@ -168,7 +195,9 @@ def cost_table(
     goal, about = _mean([cost.best_loss for cost in first]), ""
     if goal is not None:
         mean = " on average over its seeds" if len(first) > 1 else ""
-        about = f"first validation with a loss of {goal:.3f}, the best of {baseline}{mean}, or lower"
+        about = (
+            f"first validation with a loss of {goal:.3f}, the best of {baseline}{mean}, or lower"
+        )
     steps = count_column("steps to loss", about=about)
     rows = []
     for name, costs in systems:
@@ -187,7 +216,11 @@ def _steps_to(goal: float, costs: Sequence[RunCost]) -> Value:
     if not reached:
         return "not reached" if known else None
     mean = sum(reached) / len(reached)
-    return mean if len(reached) == len(known) else f"{mean:,.0f} ({len(reached)} of {len(known)} seeds)"
+    return (
+        mean
+        if len(reached) == len(known)
+        else f"{mean:,.0f} ({len(reached)} of {len(known)} seeds)"
+    )
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -44,11 +44,17 @@ class _Comet(MeanMetric):
         self._package = _comet_package()
         self._name, self._model = model, None
         # two checkpoints may have the same name
-        identity = f"{Path(model).name}@{stored_sha256(Path(model))[:12]}" if model.endswith(".ckpt") else model
+        identity = (
+            f"{Path(model).name}@{stored_sha256(Path(model))[:12]}"
+            if model.endswith(".ckpt")
+            else model
+        )
         version = getattr(self._package, "__version__", "unknown")
         self.signature = f"nrefs:1|model:{identity}|scale:100|version:{version}"
 
-    def score_segments(self, hypotheses: Lines, references: Lines, sources: Lines | None) -> Sequence[float]:
+    def score_segments(
+        self, hypotheses: Lines, references: Lines, sources: Lines | None
+    ) -> Sequence[float]:
         import torch
 
         assert sources is not None
@@ -57,8 +63,12 @@ class _Comet(MeanMetric):
         texts = {"src": sources, "mt": hypotheses}
         if self._model.requires_references():
             texts["ref"] = references
-        samples = [dict(zip(texts, lines, strict=True)) for lines in zip(*texts.values(), strict=True)]
-        prediction = self._model.predict(samples, gpus=int(torch.cuda.is_available()), progress_bar=False)
+        samples = [
+            dict(zip(texts, lines, strict=True)) for lines in zip(*texts.values(), strict=True)
+        ]
+        prediction = self._model.predict(
+            samples, gpus=int(torch.cuda.is_available()), progress_bar=False
+        )
         return [100 * float(score) for score in prediction.scores]
 
 
@@ -85,13 +95,17 @@ def _load_comet(package: Any, model: str) -> Any:
             return package.load_from_checkpoint(model, **local)
         if offline() and "/" not in model:
             # an old name, from before the hub: COMET would download it even with local_files_only
-            raise FileNotFoundError("SYNMT_OFFLINE allows only models of the hub, or the path of a checkpoint")
+            raise FileNotFoundError(
+                "SYNMT_OFFLINE allows only models of the hub, or the path of a checkpoint"
+            )
         return package.load_from_checkpoint(package.download_model(model, **local), **local)
     # COMET itself raises bare exceptions
     except Exception as error:
         raise SynmtError(
-            f"cannot load COMET's model '{model}' ({' '.join(str(error).split()) or type(error).__name__})",
-            do="SYNMT_OFFLINE forbids the network: put the model into the cache of Hugging Face, or give its checkpoint"
+            f"cannot load COMET's model '{model}' "
+            f"({' '.join(str(error).split()) or type(error).__name__})",
+            do="SYNMT_OFFLINE forbids the network: put the model into the cache of Hugging Face, "
+            "or give its checkpoint"
             if offline()
             else "Look for its name on huggingface.co/Unbabel, or give the path of a checkpoint",
         ) from error
@@ -111,15 +125,21 @@ class _Beer(MeanMetric):
     def __init__(self, folder: Path) -> None:
         self._script = folder.resolve() / "beer"
         if not self._script.is_file():
-            raise UsageError("the script `beer` is missing", where=str(folder), do="Give the folder of BEER 2.0")
+            raise UsageError(
+                "the script `beer` is missing", where=str(folder), do="Give the folder of BEER 2.0"
+            )
         if shutil.which("java") is None:
-            raise SynmtError("BEER needs Java, and the command `java` was not found", do="Install a Java runtime")
+            raise SynmtError(
+                "BEER needs Java, and the command `java` was not found", do="Install a Java runtime"
+            )
         # the archives identify the program; one of a release is named after its version
         archives = sorted(self._script.parent.glob("*.jar"))
         parts = [f"{path.stem}@{stored_sha256(path)[:12]}" for path in archives or [self._script]]
         self.signature = f"nrefs:1|scale:100|version:{'+'.join(parts)}"
 
-    def score_segments(self, hypotheses: Lines, references: Lines, sources: Lines | None) -> Sequence[float]:
+    def score_segments(
+        self, hypotheses: Lines, references: Lines, sources: Lines | None
+    ) -> Sequence[float]:
         with tempfile.TemporaryDirectory() as folder:
             for name, lines in (("hypotheses", hypotheses), ("references", references)):
                 # to BEER a carriage return ends a line
@@ -131,14 +151,20 @@ class _Beer(MeanMetric):
         # names without a folder: the script does not quote them, and splits references at colons
         command = [str(self._script), "-s", "hypotheses", "-r", "references", "--printSentScores"]
         try:
-            done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", errors="replace")
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, encoding="utf-8", errors="replace"
+            )
         except OSError as error:
             raise SynmtError(
-                f"BEER cannot be started ({error.strerror})", where=str(self._script), do="Make the script executable"
+                f"BEER cannot be started ({error.strerror})",
+                where=str(self._script),
+                do="Make the script executable",
             ) from None
         if done.returncode:
             output = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-            raise SynmtError(f"BEER failed with code {done.returncode}: {output[-1]}", where=str(self._script))
+            raise SynmtError(
+                f"BEER failed with code {done.returncode}: {output[-1]}", where=str(self._script)
+            )
         return done.stdout
 
     def _read(self, output: str, sentences: int) -> list[float]:
@@ -146,7 +172,8 @@ class _Beer(MeanMetric):
         if [int(number) for number, _ in found] != list(range(1, sentences + 1)):
             first = next(iter(output.splitlines()), "")
             what = (
-                f"BEER printed scores for {len(found):,} sentences, not for {sentences:,}; its first line is '{first}'"
+                f"BEER printed scores for {len(found):,} sentences, not for {sentences:,}; its "
+                f"first line is '{first}'"
             )
             raise SynmtError(what, where=str(self._script), do="Use release 2.0")
         return [100 * float(value) for _, value in found]

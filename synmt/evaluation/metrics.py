@@ -1,9 +1,11 @@
-"""Metrics: statistics are counted once for each segment, summed over any group of segments, and turned into a score.
+"""Metrics: statistics are counted once for each segment, summed over any group of segments, and
+turned into a score.
 
     score(group) = aggregate( Σ statistics[n] for n in group )
 
-The corpus, the sentences of some length and a bootstrap resample are different groups of the same statistics, so the
-texts are read only once for all of them. BLEU, chrF and TER are those of sacreBLEU's command line. All scores are in
+The corpus, the sentences of some length and a bootstrap resample are different groups of the same
+statistics, so the texts are read only once for all of them. BLEU, chrF and TER are those of
+sacreBLEU's command line. All scores are in
 points: 83 where the authors of a metric write 0.83.
 """
 
@@ -39,7 +41,8 @@ METRICS = {
     "comet": "synmt.evaluation.learned:comet",
     "beer": "synmt.evaluation.learned:beer",
 }
-"""The function that makes each metric from MetricOptions; its module is imported when the metric is made."""
+"""The function that makes each metric from MetricOptions; its module is imported when the metric is
+made."""
 
 
 class Metric(ABC):
@@ -59,7 +62,9 @@ class Metric(ABC):
     on_tokens: bool = False
 
     @abstractmethod
-    def statistics(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> DoubleArray:
+    def statistics(
+        self, hypotheses: Lines, references: Lines, sources: Lines | None = None
+    ) -> DoubleArray:
         """Count the statistics of each segment: (N, S)."""
 
     @abstractmethod
@@ -67,7 +72,8 @@ class Metric(ABC):
         """Compute the score of a group of segments from the sum of its statistics: (S,)."""
 
     def details(self, totals: DoubleArray) -> dict[str, float]:
-        """Compute the components of the score of a group, such as precisions; most metrics have none."""
+        """Compute the components of the score of a group, such as precisions; most metrics have
+        none."""
         return {}
 
     def segment_scores(self, statistics: DoubleArray) -> DoubleArray:
@@ -79,10 +85,14 @@ class MeanMetric(Metric):
     """A metric that is the mean of the scores of the segments; its statistics are (score, 1)."""
 
     @abstractmethod
-    def score_segments(self, hypotheses: Lines, references: Lines, sources: Lines | None) -> Sequence[float]:
+    def score_segments(
+        self, hypotheses: Lines, references: Lines, sources: Lines | None
+    ) -> Sequence[float]:
         """Score each segment, in points."""
 
-    def statistics(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> DoubleArray:
+    def statistics(
+        self, hypotheses: Lines, references: Lines, sources: Lines | None = None
+    ) -> DoubleArray:
         """Give the score of each segment, and 1 as its count: (N, 2)."""
         points = self.score_segments(hypotheses, references, sources)
         assert len(points) == len(hypotheses), (len(points), len(hypotheses))
@@ -98,7 +108,8 @@ class MetricOptions:
     """Options of metrics.
 
     tokenize: the tokenization of BLEU, by sacreBLEU's names; `none` for tokenized text.
-    lowercase: ignore case in BLEU and chrF. TER always does, as in sacreBLEU, and RIBES, as in its authors' script.
+    lowercase: ignore case in BLEU and chrF. TER always does, as in sacreBLEU, and RIBES, as in its
+        authors' script.
     on_tokens: the texts are words as a model writes them; titles and signatures say so.
     comet_model: COMET's model, by its name on the Hugging Face hub or the path of its checkpoint.
     beer_folder: where BEER is unpacked; by default `$BEER_HOME`.
@@ -112,7 +123,9 @@ class MetricOptions:
 
     def updated(self, **options: Any) -> MetricOptions:
         """Replace options by the values that are not None."""
-        return replace(self, **{name: value for name, value in options.items() if value is not None})
+        return replace(
+            self, **{name: value for name, value in options.items() if value is not None}
+        )
 
 
 def options_of(recipe: EvaluationRecipe) -> MetricOptions:
@@ -144,13 +157,18 @@ def make_metric(name: str, options: MetricOptions | None = None) -> Metric:
     known = name.strip().lower()
     if known not in METRICS:
         raise UsageError(
-            f"there is no metric '{name}'", allowed=f"Metrics: {', '.join(METRICS)}", do=did_you_mean(known, METRICS)
+            f"there is no metric '{name}'",
+            allowed=f"Metrics: {', '.join(METRICS)}",
+            do=did_you_mean(known, METRICS),
         )
     options = options or MetricOptions()
     metric: Metric = resolve_name(METRICS[known])(options)
     if options.on_tokens:
         metric.on_tokens = True
-        metric.title, metric.signature = f"{metric.title} on tokens", f"{metric.signature}|on:tokens"
+        metric.title, metric.signature = (
+            f"{metric.title} on tokens",
+            f"{metric.signature}|on:tokens",
+        )
     return metric
 
 
@@ -165,10 +183,14 @@ def score_system(
 ) -> dict[str, Score]:
     """Score the translations of a system by each metric."""
     options = MetricOptions(tokenize, lowercase)
-    return {name: score(make_metric(name, options), hypotheses, references, sources) for name in metrics}
+    return {
+        name: score(make_metric(name, options), hypotheses, references, sources) for name in metrics
+    }
 
 
-def score(metric: Metric, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> Score:
+def score(
+    metric: Metric, hypotheses: Lines, references: Lines, sources: Lines | None = None
+) -> Score:
     """Score the translations of a system by a metric."""
     check_texts(metric, hypotheses, references, sources)
     return score_counted(metric, metric.statistics(hypotheses, references, sources))
@@ -179,17 +201,25 @@ def score_counted(metric: Metric, statistics: DoubleArray) -> Score:
     return Score(metric, metric.aggregate(statistics.sum(0)), statistics)
 
 
-def check_texts(metric: Metric, hypotheses: Lines, references: Lines, sources: Lines | None) -> None:
-    """Raise an error for texts that a metric cannot score: different lengths, no lines, or a missing source."""
+def check_texts(
+    metric: Metric, hypotheses: Lines, references: Lines, sources: Lines | None
+) -> None:
+    """Raise an error for texts that a metric cannot score: different lengths, no lines, or a
+    missing source."""
     if len(hypotheses) != len(references):
-        what = f"{len(hypotheses):,} translations cannot be scored against {counted(len(references), 'reference')}"
+        what = (
+            f"{len(hypotheses):,} translations cannot be scored against "
+            f"{counted(len(references), 'reference')}"
+        )
         raise SynmtError(what)
     if not references:
         raise SynmtError("there are no translations to score")
     if metric.reads_source and sources is None:
         raise UsageError(f"{metric.title} needs the source", do="Give it with `--source`")
     if metric.reads_source and len(sources or ()) != len(references):
-        raise SynmtError(f"{len(sources or ()):,} source sentences do not match {len(references):,} references")
+        raise SynmtError(
+            f"{len(sources or ()):,} source sentences do not match {len(references):,} references"
+        )
 
 
 def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
@@ -212,4 +242,8 @@ def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
 
 def printable(path: Path | str) -> str:
     """Write a path as text: a file name may not be UTF-8, but the output is."""
-    return "standard input" if str(path) == "-" else os.fsencode(path).decode(errors="backslashreplace")
+    return (
+        "standard input"
+        if str(path) == "-"
+        else os.fsencode(path).decode(errors="backslashreplace")
+    )

@@ -65,19 +65,27 @@ def _loading(options: ModelOptions) -> dict[str, Any]:
 
 
 def score_files(options: PairOptions) -> Iterator[PairScore]:
-    """Score the translations of a file line by line; warn of lines that are too long to be scored in full."""
+    """Score the translations of a file line by line; warn of lines that are too long to be scored
+    in full."""
     translator = load_translator(options.model, options)
     count = _count_lines(options.source, options.target)
     lines, trees = read_lines(options.source), None
     if options.parses is not None and translator.reads_trees:
         lines, again = tee(lines)
-        trees = read_parses(options.parses, map(translator.tokenizers["source"].tokenize, again), brackets=True)
+        trees = read_parses(
+            options.parses, map(translator.tokenizers["source"].tokenize, again), brackets=True
+        )
     elif options.parses is not None:
         _logger.info("the model reads no trees: --parses makes no difference")
     loading, has_trees = _loading(options), options.parses is not None
-    with remote_translator(translator, [options.model], loading, lines=count, has_trees=has_trees) as other:
+    with remote_translator(
+        translator, [options.model], loading, lines=count, has_trees=has_trees
+    ) as other:
         for score in score_pairs(translator, lines, read_lines(options.target), trees, other=other):
-            for side, dropped in (("source", score.source_dropped), ("target", score.target_dropped)):
+            for side, dropped in (
+                ("source", score.source_dropped),
+                ("target", score.target_dropped),
+            ):
                 if dropped:
                     what = f"the {side} of line {score.line}"
                     _logger.warning(too_long(what, translator.max_pieces, dropped, "not scored"))
@@ -85,7 +93,8 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
 
 
 def _count_lines(source: Path, target: Path) -> int | None:
-    """Count the pairs before anything is scored; None for a pipe. Raises SynmtError for files of different lengths."""
+    """Count the pairs before anything is scored; None for a pipe. Raises SynmtError for files of
+    different lengths."""
     sources, targets = known_lines(source), known_lines(target)
     if sources is None or targets is None:
         return None
@@ -116,15 +125,21 @@ def pair_json(score: PairScore) -> dict[str, Any]:
 
 
 def summary_table(totals: Totals) -> Table:
-    """Show the mean log-probability and the perplexities; warn of pairs that are left out, and of unknown pieces."""
+    """Show the mean log-probability and the perplexities; warn of pairs that are left out, and of
+    unknown pieces."""
     if totals.left_out:
         pairs = counted(totals.left_out, "pair is", "pairs are")
-        _logger.warning(f"{pairs} not in the summary: the source is empty, or the target was truncated")
+        _logger.warning(
+            f"{pairs} not in the summary: the source is empty, or the target was truncated"
+        )
     if totals.unknown:
         pieces = counted(totals.unknown, "piece of the targets is", "pieces of the targets are")
         _logger.warning(f"{pieces} not in the vocabulary, and scored as unknown")
     rows = [["log-probability by sentence", totals.pairs, totals.mean]]
-    rows += [[f"perplexity by {unit}", count, totals.perplexity(unit)] for unit, count in totals.units.items()]
+    rows += [
+        [f"perplexity by {unit}", count, totals.perplexity(unit)]
+        for unit, count in totals.units.items()
+    ]
     return Table(
         columns=[text_column("summary"), count_column("number"), Column(title="value", digits=3)],
         rows=rows,

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outputs:
-    """A system's translations of a test set, line by line: joined text, or words if tokens are scored.
+    """A system's translations of a test set, line by line: joined text, or words if tokens are
+    scored.
 
     system: the run's name, or the file's.
     test: the test set's name; empty for files.
@@ -53,11 +54,14 @@ class Outputs:
             return self
         source, reference, hypothesis = self.tokens
         raw = self.raw_source or self.source
-        return replace(self, source=source, reference=reference, hypothesis=hypothesis, raw_source=raw)
+        return replace(
+            self, source=source, reference=reference, hypothesis=hypothesis, raw_source=raw
+        )
 
 
 def the_test_set(name: str) -> str:
-    """Name a test set in a sentence: `the test set` if it has no other name, else `test set hard`."""
+    """Name a test set in a sentence: `the test set` if it has no other name, else
+    `test set hard`."""
     return "the test set" if name == "test" else f"test set {name}"
 
 
@@ -97,9 +101,12 @@ def from_run(run: Path | None, test: str | None = None, *, on: str | None = None
 
 
 def scored_on(on: str | None, recipe: EvaluationRecipe | None = None) -> MetricOptions:
-    """Choose the options of metrics: the recipe's or the defaults, unless the user scores the other texts."""
+    """Choose the options of metrics: the recipe's or the defaults, unless the user scores the other
+    texts."""
     if on not in (None, "text", "tokens"):
-        raise UsageError(f"there are no '{on}' to score", where="--on", allowed="What is scored: text, tokens")
+        raise UsageError(
+            f"there are no '{on}' to score", where="--on", allowed="What is scored: text, tokens"
+        )
     options = options_of(recipe) if recipe else MetricOptions()
     if on is None or options.on_tokens == (on == "tokens"):
         return options
@@ -114,7 +121,8 @@ def tests_of(run: Path) -> list[str]:
         raise SynmtError(
             "the run has no test translations",
             where=str(run),
-            do="They are made when training ends: run the same `synmt train` again, with test sets in its recipe",
+            do="They are made when training ends: run the same `synmt train` again, with test sets "
+            "in its recipe",
         )
     return names
 
@@ -137,10 +145,15 @@ def check_same_test(outputs: Outputs, other: Outputs) -> None:
         return
     difference = f"{len(second):,} sentences, not {len(first):,}"
     if len(first) == len(second):
-        number = next(n for n, lines in enumerate(zip(first, second, strict=True), start=1) if lines[0] != lines[1])
+        number = next(
+            n
+            for n, lines in enumerate(zip(first, second, strict=True), start=1)
+            if lines[0] != lines[1]
+        )
         difference = f"line {number} of the references differs"
     raise SynmtError(
         f"its test set '{other.test}' is not that of {outputs.system}: {difference}",
         where=other.system,
-        do="Compare runs that were tested on the same sentences, or give the references with `--reference`",
+        do="Compare runs that were tested on the same sentences, or give the references with "
+        "`--reference`",
     )

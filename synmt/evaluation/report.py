@@ -34,7 +34,8 @@ _SENTENCE_FILES = (".tsv", ".jsonl")
 
 
 def score_report(comparison: SystemComparison, *, cost: bool = False) -> Report:
-    """Report scores, the components of BLEU, the variation over seeds, and what runs cost, as far as there is any."""
+    """Report scores, the components of BLEU, the variation over seeds, and what runs cost, as far
+    as there is any."""
     systems, results = comparison.systems, list(comparison.results.values())
     segments = len(systems[0].seeds[0].reference)
     parts, facts = [_score_table(comparison)], _facts(comparison)
@@ -45,7 +46,9 @@ def score_report(comparison: SystemComparison, *, cost: bool = False) -> Report:
         parts.append(_seed_table(comparison))
     if cost and (costs := costs_of(systems)):
         facts["cost"] = {name: [asdict(one) for one in seeds] for name, seeds in costs}
-        scores = {system.name: result.value for system, result in zip(systems, results[0], strict=True)}
+        scores = {
+            system.name: result.value for system, result in zip(systems, results[0], strict=True)
+        }
         parts.append(cost_table(costs, scores, results[0][0].metric.title))
     metrics = [one[0].metric for one in results]
     notes = [f"{metric.title}|{metric.signature}" for metric in metrics]
@@ -63,10 +66,16 @@ def _each(comparison: SystemComparison) -> Iterator[tuple[System, SystemResult]]
 def _score_table(comparison: SystemComparison) -> Table:
     systems, plan = comparison.systems, comparison.plan
     several = any(len(system.seeds) > 1 for system in systems)
-    samples = {"bootstrap": f"{plan.resamples:,} resamples", "randomization": f"{plan.swaps:,} trials"}
+    samples = {
+        "bootstrap": f"{plan.resamples:,} resamples",
+        "randomization": f"{plan.swaps:,} trials",
+    }
     interval = f"bootstrap of sentences, {samples['bootstrap']}, seed {plan.seed}"
     if several:
-        interval = f"bootstrap of sentences and of seeds, {samples['bootstrap']}, seed {plan.seed}; {FEW_SEEDS}"
+        interval = (
+            f"bootstrap of sentences and of seeds, {samples['bootstrap']}, seed "
+            f"{plan.seed}; {FEW_SEEDS}"
+        )
     difference = f"from {systems[0].name}; p-values are two-sided"
     if (len(systems) - 1) * len(comparison.results) > 1:
         difference += ", and not corrected for their number"
@@ -96,7 +105,10 @@ def _component_table(systems: Sequence[System], results: Sequence[SystemResult])
     for name in results[0].details:
         digits = 1 if name.startswith("precision") else 3
         columns.append(Column(title=name.replace("_", " "), digits=digits, name=name))
-    rows = [[system.name, *result.details.values()] for system, result in zip(systems, results, strict=True)]
+    rows = [
+        [system.name, *result.details.values()]
+        for system, result in zip(systems, results, strict=True)
+    ]
     return Table(columns=columns, rows=rows)
 
 
@@ -123,12 +135,17 @@ def _facts(comparison: SystemComparison) -> dict[str, Any]:
                 "signature": result.metric.signature,
                 "interval": [result.low, result.high],
                 "details": result.details,
-                "seeds": {"scores": [score.value for score in result.seeds], **asdict(result.spread)},
+                "seeds": {
+                    "scores": [score.value for score in result.seeds],
+                    **asdict(result.spread),
+                },
                 "difference": result.difference,
                 "p_values": result.p_values,
                 "comparison": result.comparison and asdict(result.comparison),
             }
-        systems.append({"system": system.name, "seeds": [seed.path for seed in system.seeds], "scores": scores})
+        systems.append(
+            {"system": system.name, "seeds": [seed.path for seed in system.seeds], "scores": scores}
+        )
     plan, base = comparison.plan, systems[0]["system"]
     return {
         "systems": systems,
@@ -140,8 +157,8 @@ def _facts(comparison: SystemComparison) -> dict[str, Any]:
 def check_sentence_file(path: Path, inputs: Sequence[Path]) -> None:
     """Check the file for `write_sentence_scores`.
 
-    Raises UsageError if its name does not say its format, or if it is a folder or one of the inputs, which may be
-    patterns.
+    Raises UsageError if its name does not say its format, or if it is a folder or one of the
+    inputs, which may be patterns.
     """
     if path.is_dir():
         raise UsageError(f"'{path}' is a folder, not a file", where="--sentences")
@@ -157,7 +174,8 @@ def check_sentence_file(path: Path, inputs: Sequence[Path]) -> None:
 
 
 def write_sentence_scores(path: Path, comparison: SystemComparison) -> None:
-    """Write a row for each segment, with the scores of every text by every metric; JSON lines have the texts too."""
+    """Write a row for each segment, with the scores of every text by every metric; JSON lines have
+    the texts too."""
     rows = _sentence_rows(comparison)
     is_tsv = path.name.removesuffix(".gz").endswith(".tsv")
     lines = _as_tsv(rows) if is_tsv else (json.dumps(row, ensure_ascii=False) for row in rows)
@@ -169,9 +187,17 @@ def _sentence_rows(comparison: SystemComparison) -> Iterator[dict[str, Any]]:
     texts = []
     for position, system in enumerate(comparison.systems):
         for place, seed in enumerate(system.seeds):
-            names = {"system": system.name, **({"seed": seed.path} if len(system.seeds) > 1 else {})}
-            scores = {name: results[position].seeds[place] for name, results in comparison.results.items()}
-            points = {name: one.metric.segment_scores(one.statistics).tolist() for name, one in scores.items()}
+            names = {
+                "system": system.name,
+                **({"seed": seed.path} if len(system.seeds) > 1 else {}),
+            }
+            scores = {
+                name: results[position].seeds[place] for name, results in comparison.results.items()
+            }
+            points = {
+                name: one.metric.segment_scores(one.statistics).tolist()
+                for name, one in scores.items()
+            }
             texts.append((names, seed.hypothesis, points))
     first = comparison.systems[0].seeds[0]
     for line, reference in enumerate(first.reference):

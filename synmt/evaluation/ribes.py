@@ -6,9 +6,10 @@
     P   = aligned words / words of the translation
     BP  = min(1, exp(1 - words of the reference / words of the translation))
 
-The scores are those of the authors' script, version 1.03, times 100: words are separated by white space, case is
-ignored, an empty line is one empty word, and the score of a text is the mean over its sentences. For languages written
-without spaces, and for punctuation to count as words, tokenize the text first.
+The scores are those of the authors' script, version 1.03, times 100: words are separated by white
+space, case is ignored, an empty line is one empty word, and the score of a text is the mean over
+its sentences. For languages written without spaces, and for punctuation to count as words, tokenize
+the text first.
 """
 
 from __future__ import annotations
@@ -36,9 +37,14 @@ class _Ribes(MeanMetric):
     title = "RIBES"
     signature = f"nrefs:1|case:lc|tok:space|alpha:{ALPHA}|beta:{BETA}|scale:100|version:{_VERSION}"
 
-    def score_segments(self, hypotheses: Lines, references: Lines, sources: Lines | None) -> Sequence[float]:
+    def score_segments(
+        self, hypotheses: Lines, references: Lines, sources: Lines | None
+    ) -> Sequence[float]:
         pairs = zip(hypotheses, references, strict=True)
-        return [100 * sentence_ribes(_words(hypothesis), _words(reference)) for hypothesis, reference in pairs]
+        return [
+            100 * sentence_ribes(_words(hypothesis), _words(reference))
+            for hypothesis, reference in pairs
+        ]
 
 
 def sentence_ribes(hypothesis: Lines, reference: Lines) -> float:
@@ -50,11 +56,13 @@ def sentence_ribes(hypothesis: Lines, reference: Lines) -> float:
 
 
 def align(hypothesis: Lines, reference: Lines) -> list[int]:
-    """Find the positions in the reference of those words of a translation that can be aligned, in its order.
+    """Find the positions in the reference of those words of a translation that can be aligned, in
+    its order.
 
-    A word that is unique in both texts is aligned with itself. A repeated word is aligned by its context: by the
-    shortest n-gram that ends or begins at the word and is unique in both texts; of two equally short ones, by the one
-    that ends there. A word without such an n-gram is not aligned.
+    A word that is unique in both texts is aligned with itself. A repeated word is aligned by its
+    context: by the shortest n-gram that ends or begins at the word and is unique in both texts; of
+    two equally short ones, by the one that ends there. A word without such an n-gram is not
+    aligned.
     """
     ending = _contexts(hypothesis, reference)
     # an n-gram that begins at a word ends at it in the reversed texts
@@ -69,33 +77,42 @@ def align(hypothesis: Lines, reference: Lines) -> list[int]:
 
 
 class _Context(NamedTuple):
-    """An n-gram that is unique in both texts: its number of words, and where it ends in the reference."""
+    """An n-gram that is unique in both texts: its number of words, and where it ends in the
+    reference."""
 
     length: int
     position: int
 
 
 def _contexts(hypothesis: Lines, reference: Lines) -> Iterator[_Context | None]:
-    """Find for each word of a translation the shortest n-gram that ends at it and is unique in both texts.
+    """Find for each word of a translation the shortest n-gram that ends at it and is unique in both
+    texts.
 
-    An n-gram that ends at the word is unique in the translation if it is longer than all that end elsewhere too. It is
-    unique in the reference if it is not longer than the longest match there, and longer than the second longest.
+    An n-gram that ends at the word is unique in the translation if it is longer than all that end
+    elsewhere too. It is unique in the reference if it is not longer than the longest match there,
+    and longer than the second longest.
     """
     own = _shared_endings(hypothesis, hypothesis)
     other = _shared_endings(hypothesis, reference)
     for index, (repeated, matches) in enumerate(zip(own, other, strict=True)):
-        (longest, position), (second, _), *_ = [*nlargest(2, ((n, k) for k, n in matches.items())), (0, -1), (0, -1)]
+        (longest, position), (second, _), *_ = [
+            *nlargest(2, ((n, k) for k, n in matches.items())),
+            (0, -1),
+            (0, -1),
+        ]
         elsewhere = max((n for k, n in repeated.items() if k != index), default=0)
         length = 1 + max(elsewhere, second)
         yield _Context(length, position) if length <= longest else None
 
 
 def _shared_endings(one: Lines, other: Lines) -> Iterator[dict[int, int]]:
-    """Count how many words up to each word of one text match those up to each place of the same word in another.
+    """Count how many words up to each word of one text match those up to each place of the same
+    word in another.
 
         shared[i][k] = shared[i-1][k-1] + 1  where one[i] = other[k]
 
-    Only equal words are stored, so the time usually grows with the length of a sentence, not with its square.
+    Only equal words are stored, so the time usually grows with the length of a sentence, not with
+    its square.
     """
     places = {}
     for position, word in enumerate(other):

@@ -1,7 +1,7 @@
 """BLEU, chrF, chrF++ and TER by sacreBLEU, split into statistics and an aggregate.
 
-sacreBLEU has only internal methods for both. This is the only file that calls them; the tests compare every
-number with sacreBLEU's public functions, and so notice a change.
+sacreBLEU has only internal methods for both. This is the only file that calls them; the tests
+compare every number with sacreBLEU's public functions, and so notice a change.
 """
 
 from __future__ import annotations
@@ -35,7 +35,14 @@ def bleu(options: MetricOptions, order: int = _BLEU_ORDER) -> Metric:
     """
     with _checked(options.tokenize):
         # force: sacreBLEU's warning about tokenized text would ignore --quiet
-        return _Bleu(BLEU(lowercase=options.lowercase, tokenize=options.tokenize, force=True, max_ngram_order=order))
+        return _Bleu(
+            BLEU(
+                lowercase=options.lowercase,
+                tokenize=options.tokenize,
+                force=True,
+                max_ngram_order=order,
+            )
+        )
 
 
 bleu1, bleu2, bleu3 = (partial(bleu, order=order) for order in (1, 2, 3))
@@ -47,12 +54,14 @@ def chrf(options: MetricOptions) -> Metric:
 
 
 def chrf_plus_plus(options: MetricOptions) -> Metric:
-    """Make chrF2++ (Popović, 2017): chrF2 with words and pairs of words in addition to characters."""
+    """Make chrF2++ (Popović, 2017): chrF2 with words and pairs of words in addition to
+    characters."""
     return _Sacre(CHRF(lowercase=options.lowercase, word_order=2))
 
 
 def ter(options: MetricOptions) -> Metric:
-    """Make TER (Snover et al., 2006), with sacreBLEU's defaults: it ignores case and splits at spaces."""
+    """Make TER (Snover et al., 2006), with sacreBLEU's defaults: it ignores case and splits at
+    spaces."""
     return _Sacre(TER(), higher_is_better=False)
 
 
@@ -60,13 +69,18 @@ class _Sacre(Metric):
     def __init__(self, inner: Inner, *, higher_is_better: bool = True) -> None:
         self._inner = inner
         self.higher_is_better = higher_is_better
-        # sacreBLEU knows the full name and the number of references only after it has counted something
+        # sacreBLEU knows the full name and the number of references only after it has counted
+        # something
         counted = inner._extract_corpus_statistics(["word"], [["word"]])
         self.title = inner._compute_score_from_stats(counted[0]).name
         self.signature = str(inner.get_signature())
 
-    def statistics(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> DoubleArray:
-        return np.array(self._inner._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
+    def statistics(
+        self, hypotheses: Lines, references: Lines, sources: Lines | None = None
+    ) -> DoubleArray:
+        return np.array(
+            self._inner._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64
+        )
 
     def aggregate(self, totals: DoubleArray) -> float:
         return float(self._inner._compute_score_from_stats(totals.tolist()).score)
@@ -83,13 +97,17 @@ class _Bleu(_Sacre):
             self.title, self.signature = f"BLEU-{self._order}", str(signature)
 
     def details(self, totals: DoubleArray) -> dict[str, float]:
-        """Compute smoothed precisions in percent, brevity penalty and length ratio, as sacreBLEU prints them."""
+        """Compute smoothed precisions in percent, brevity penalty and length ratio, as sacreBLEU
+        prints them."""
         bleu = cast(BLEUScore, self._inner._compute_score_from_stats(totals.tolist()))
-        precisions = {f"precision_{n}": float(value) for n, value in enumerate(bleu.precisions, start=1)}
+        precisions = {
+            f"precision_{n}": float(value) for n, value in enumerate(bleu.precisions, start=1)
+        }
         return {**precisions, "brevity_penalty": float(bleu.bp), "length_ratio": float(bleu.ratio)}
 
     def segment_scores(self, statistics: DoubleArray) -> DoubleArray:
-        """Compute sentence BLEU, without orders longer than the sentence, as `sentence_bleu` does."""
+        """Compute sentence BLEU, without orders longer than the sentence, as `sentence_bleu`
+        does."""
         return np.array([self._sentence(*row) for row in statistics.tolist()], dtype=np.float64)
 
     def _sentence(self, length: float, reference_length: float, *counts: float) -> float:
@@ -114,7 +132,8 @@ def tokenize_words(lines: Lines, tokenize: str) -> list[list[str]]:
 
 @contextmanager
 def _checked(tokenize: str) -> Iterator[None]:
-    """Raise errors that say what to do for a tokenization that does not exist, or that cannot be used here."""
+    """Raise errors that say what to do for a tokenization that does not exist, or that cannot be
+    used here."""
     _check_tokenization(tokenize)
     try:
         yield
@@ -126,7 +145,8 @@ def _checked(tokenize: str) -> Iterator[None]:
     except OSError as error:
         raise SynmtError(
             f"cannot get the model of the tokenization '{tokenize}' ({error})",
-            do="Try again with a network connection, or use another tokenization, such as `--tokenize 13a`",
+            do="Try again with a network connection, or use another tokenization, such as "
+            "`--tokenize 13a`",
         ) from None
 
 

@@ -1,9 +1,10 @@
-"""Several seeds of one system: which runs they are, how far their scores vary, and what the seeds do to a difference.
+"""Several seeds of one system: which runs they are, how far their scores vary, and what the seeds
+do to a difference.
 
-The score of such a system is the mean over its seeds, each scored separately. A difference between two systems may come
-from the tested sentences, or from the luck of the training runs (Clark et al., 2011, "Better hypothesis testing for
-statistical machine translation"): `seeded_bootstrap` resamples both together, and `significance.welch_test` looks at
-the training runs alone.
+The score of such a system is the mean over its seeds, each scored separately. A difference between
+two systems may come from the tested sentences, or from the luck of the training runs (Clark et al.,
+2011, "Better hypothesis testing for statistical machine translation"): `seeded_bootstrap` resamples
+both together, and `significance.welch_test` looks at the training runs alone.
 """
 
 from __future__ import annotations
@@ -38,7 +39,11 @@ _MAY_DIFFER = {
     "evaluation",
     "decoding.batch_size",
     *(f"training.{key}" for key in ("seed", "device", "compile", "log_every", "keep")),
-    *(f"{parser}.{key}" for parser in ("parser", "target_parser") for key in ("seed", "workers", "device")),
+    *(
+        f"{parser}.{key}"
+        for parser in ("parser", "target_parser")
+        for key in ("seed", "workers", "device")
+    ),
 }
 """Recipe keys in which seeds of one system may differ."""
 
@@ -62,12 +67,15 @@ def spread(scores: Sequence[float]) -> Spread:
     return Spread(float(np.mean(scores)), deviation, min(scores), max(scores))
 
 
-def seeded_bootstrap(base: DoubleArray, system: DoubleArray, observed: float, *, seed: int = SEED) -> Comparison:
-    """Compare two systems by the scores of their seeds on the same resamples of sentences: (R, n_a) and (R, n_b).
+def seeded_bootstrap(
+    base: DoubleArray, system: DoubleArray, observed: float, *, seed: int = SEED
+) -> Comparison:
+    """Compare two systems by the scores of their seeds on the same resamples of sentences: (R, n_a)
+    and (R, n_b).
 
-    Each resample has the same sentences for all systems, and resampled seeds of each system. With one seed each it is
-    the paired bootstrap (Koehn, 2004). With two or three seeds its p-value is rough: read Welch's test too, which
-    takes the number of seeds into account.
+    Each resample has the same sentences for all systems, and resampled seeds of each system. With
+    one seed each it is the paired bootstrap (Koehn, 2004). With two or three seeds its p-value is
+    rough: read Welch's test too, which takes the number of seeds into account.
 
     observed: the difference of the means over the seeds, on all sentences.
     """
@@ -79,23 +87,30 @@ def seeded_bootstrap(base: DoubleArray, system: DoubleArray, observed: float, *,
 def compare_on_resamples(
     systems: Sequence[Sequence[DoubleArray]], aggregate: Aggregate, *, samples: int = SAMPLES
 ) -> list[Comparison]:
-    """Compare each system with the first one, all on the same resamples of segments: a list of one entry less.
+    """Compare each system with the first one, all on the same resamples of segments: a list of one
+    entry less.
 
     systems: for each seed of a system the statistics of the same segments, (N, S).
     """
-    scores = bootstrap_scores([seed for seeds in systems for seed in seeds], aggregate, samples=samples)  # (R, M)
-    base, *others = np.split(scores, np.cumsum([len(seeds) for seeds in systems])[:-1], axis=1)  # (R, n) each
+    scores = bootstrap_scores(
+        [seed for seeds in systems for seed in seeds], aggregate, samples=samples
+    )  # (R, M)
+    base, *others = np.split(
+        scores, np.cumsum([len(seeds) for seeds in systems])[:-1], axis=1
+    )  # (R, n) each
     means = [np.mean([aggregate(seed.sum(0)) for seed in seeds]) for seeds in systems]
     return [
-        seeded_bootstrap(base, other, float(mean - means[0])) for other, mean in zip(others, means[1:], strict=True)
+        seeded_bootstrap(base, other, float(mean - means[0]))
+        for other, mean in zip(others, means[1:], strict=True)
     ]
 
 
 def resample_seeds(scores: DoubleArray, random: np.random.Generator) -> DoubleArray:
     """Choose seeds for each resample, with replacement, and average their scores: (R, n) -> (R,).
 
-    Only n - 1 seeds are chosen (McCarthy & Snowden, 1985): the mean then varies by deviation² / n, like the mean of
-    n new seeds. Choosing n seeds gives (n - 1) / n of that, which is half of it for two seeds.
+    Only n - 1 seeds are chosen (McCarthy & Snowden, 1985): the mean then varies by deviation² / n,
+    like the mean of n new seeds. Choosing n seeds gives (n - 1) / n of that, which is half of it
+    for two seeds.
     """
     samples, seeds = scores.shape
     if seeds == 1:
@@ -105,23 +120,31 @@ def resample_seeds(scores: DoubleArray, random: np.random.Generator) -> DoubleAr
 
 
 def group_by_seed(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
-    """Group paths that differ only in their seeds, in the order of each group's first path: (name, paths) of each.
+    """Group paths that differ only in their seeds, in the order of each group's first path: (name,
+    paths) of each.
 
     One path of a group may have no seed in its name, such as `pascal` next to `pascal-seed2`.
     """
     groups = {}
-    systems = {_SEED_IN_NAME.sub("", str(path)) for path in paths if _SEED_IN_NAME.search(str(path))}
+    systems = {
+        _SEED_IN_NAME.sub("", str(path)) for path in paths if _SEED_IN_NAME.search(str(path))
+    }
     for path in paths:
         # what follows the dot of `ignore0.3` is not a seed if `ignore0.3-seed2` exists
         members = groups.setdefault(str(path) if str(path) in systems else _without_seed(path), [])
         if path in members:
-            raise UsageError("the same seed of a system is given twice", where=str(path), do="Leave one out")
+            raise UsageError(
+                "the same seed of a system is given twice", where=str(path), do="Leave one out"
+            )
         members.append(path)
-    return [(name if len(members) > 1 else str(members[0]), members) for name, members in groups.items()]
+    return [
+        (name if len(members) > 1 else str(members[0]), members) for name, members in groups.items()
+    ]
 
 
 def _without_seed(path: Path) -> str:
-    """Remove the part of a path that names the seed; without such a part, remove the suffix, apart from `.gz`."""
+    """Remove the part of a path that names the seed; without such a part, remove the suffix, apart
+    from `.gz`."""
     name, count = _SEED_IN_NAME.subn("", str(path))
     return name if count else os.path.splitext(str(path).removesuffix(".gz"))[0]
 
@@ -132,7 +155,8 @@ def name_with_seed(name: str, seed: int) -> str:
 
 
 def check_one_system(runs: Sequence[Path]) -> None:
-    """Raise UsageError if run folders differ in more than the seed: in recipes, what they learned from, or tests."""
+    """Raise UsageError if run folders differ in more than the seed: in recipes, what they learned
+    from, or tests."""
     from synmt.run import find_run
 
     if len(runs) < 2:
@@ -143,8 +167,10 @@ def check_one_system(runs: Sequence[Path]) -> None:
             raise UsageError(
                 f"not a seed of the same system as {first.folder}: {difference}",
                 where=str(other.folder),
-                do="Name runs whose recipes differ in `name` and `training.seed` only, and which were trained and "
-                "tested on the same data. To score other translations as seeds, give them as files, such as "
+                do="Name runs whose recipes differ in `name` and `training.seed` only, and which "
+                "were trained and "
+                "tested on the same data. To score other translations as seeds, give them as "
+                "files, such as "
                 "'runs/*/tests/test/hypothesis.txt'",
             )
 
@@ -158,9 +184,14 @@ def _differences(first: Run, other: Run) -> Iterator[str]:
         yield f"{key} is {after} here, {before} there"
     if learned := _other_inputs(first.info(), other.info()):
         yield f"the two were not trained with the same {listed(learned)}"
-    for text in [*first.folder.glob("tests/*/source.txt"), *first.folder.glob("tests/*/reference.txt")]:
+    for text in [
+        *first.folder.glob("tests/*/source.txt"),
+        *first.folder.glob("tests/*/reference.txt"),
+    ]:
         name = text.relative_to(first.folder)
-        if (other.folder / name).is_file() and text.read_bytes() != (other.folder / name).read_bytes():
+        if (other.folder / name).is_file() and text.read_bytes() != (
+            other.folder / name
+        ).read_bytes():
             yield f"the two were not tested on the same sentences ({name})"
 
 
@@ -168,8 +199,11 @@ def _other_inputs(first: Mapping[str, Any], other: Mapping[str, Any]) -> list[st
     """Name what two runs were not both trained on."""
     one, another = recorded_inputs(first), recorded_inputs(other)
     found = [describe_input(key, file) for key, file in differences(one, another)]
-    # where no texts are recorded, as in earlier versions, the names of the data that were made from them are
-    if not all({"train", "valid"} <= {key.partition(".")[0] for key in inputs} for inputs in (one, another)):
+    # where no texts are recorded, as in earlier versions, the names of the data that were made from
+    # them are
+    if not all(
+        {"train", "valid"} <= {key.partition(".")[0] for key in inputs} for inputs in (one, another)
+    ):
         for key, name in (("prepared", "prepared text"), ("trees", "trees")):
             if key in first and key in other and first[key] != other[key]:
                 found.append(name)

@@ -1,8 +1,9 @@
 """Significance tests of the difference between two systems.
 
-Bootstrap and randomization work on statistics, (N, S) for each system: counted once for each segment, summed over any
-group of segments, then turned into a score by the metric's `aggregate` (see synmt.evaluation.metrics). The t-test and
-the Kolmogorov-Smirnov test work on the score of each segment, (N,), and Welch's test on the score of each seed.
+Bootstrap and randomization work on statistics, (N, S) for each system: counted once for each
+segment, summed over any group of segments, then turned into a score by the metric's `aggregate`
+(see synmt.evaluation.metrics). The t-test and the Kolmogorov-Smirnov test work on the score of each
+segment, (N,), and Welch's test on the score of each seed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _AT_ONCE = 4_000_000
 """Random numbers in memory at a time: 32 MB."""
 
 _ROUNDING = 1e-9
-"""Differences up to this are rounding errors of sums in different orders; real differences are larger."""
+"""Differences up to this are rounding errors of sums in different orders; real differences are
+larger."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,18 @@ class Comparison(WithInterval):
 
 
 def paired_bootstrap(
-    base: DoubleArray, system: DoubleArray, aggregate: Aggregate, *, samples: int = SAMPLES, seed: int = SEED
+    base: DoubleArray,
+    system: DoubleArray,
+    aggregate: Aggregate,
+    *,
+    samples: int = SAMPLES,
+    seed: int = SEED,
 ) -> Comparison:
     """Compare two systems by their statistics on the same segments, (N, S) each (Koehn, 2004).
 
-    The p-value is the proportion of resamples whose difference is at least as far from the observed one as zero is,
-    in either direction. sacreBLEU uses the same resamples, but counts one direction only, after folding the signs of
-    the differences: its p-value is about half as large.
+    The p-value is the proportion of resamples whose difference is at least as far from the observed
+    one as zero is, in either direction. sacreBLEU uses the same resamples, but counts one direction
+    only, after folding the signs of the differences: its p-value is about half as large.
     """
     observed = aggregate(system.sum(0)) - aggregate(base.sum(0))
     scores = bootstrap_scores([base, system], aggregate, samples=samples, seed=seed)  # (R, 2)
@@ -64,16 +71,19 @@ def compare(observed: float, differences: DoubleArray) -> Comparison:
     """Test an observed difference, given the differences on resamples: (R,)."""
     low, high = interval(differences)
     extreme = np.count_nonzero(np.abs(differences - observed) >= abs(observed))
-    return Comparison(observed, float(low), float(high), (int(extreme) + 1) / (len(differences) + 1))
+    return Comparison(
+        observed, float(low), float(high), (int(extreme) + 1) / (len(differences) + 1)
+    )
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjust the p-values of several comparisons, in the order given (Holm, 1979).
 
-        adjusted(k) = max_{i ≤ k} min(1, (m - i + 1) · p(i))    for the m p-values in increasing order
+        adjusted(k) = max_{i ≤ k} min(1, (m - i + 1) · p(i))    for the m p-values in increasing
+        order
 
-    Rejecting those below 0.05 rejects any true hypothesis with a probability of at most 5 %, however the comparisons
-    depend on each other.
+    Rejecting those below 0.05 rejects any true hypothesis with a probability of at most 5 %,
+    however the comparisons depend on each other.
     """
     adjusted, highest = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
@@ -83,7 +93,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def bootstrap_scores(
-    statistics: Sequence[DoubleArray], aggregate: Aggregate, *, samples: int = SAMPLES, seed: int = SEED
+    statistics: Sequence[DoubleArray],
+    aggregate: Aggregate,
+    *,
+    samples: int = SAMPLES,
+    seed: int = SEED,
 ) -> DoubleArray:
     """Score M translations of the same segments, (N, S) each, on the same resamples: (samples, M).
 
@@ -108,16 +122,18 @@ def approximate_randomization(
     samples: int = SWAPS,
     seed: int = SEED,
 ) -> float:
-    """Compute the two-sided p-value of a difference by exchanging translations (Riezler & Maxwell, 2005).
+    """Compute the two-sided p-value of a difference by exchanging translations (Riezler & Maxwell,
+    2005).
 
         p = (trials with |difference| ≥ |observed| + 1) / (trials + 1)
 
     base, system: for each seed the statistics of the same segments, (N, S).
 
-    If the systems were equally good, exchanging the two translations of a segment would change nothing. A trial
-    exchanges each segment with probability 1/2; all seeds of a segment are exchanged together, so the test says nothing
-    about other seeds (see synmt.evaluation.seeds). sacreBLEU's trials are the same; it counts only differences above
-    the observed one, so that the p-value of a system against itself is close to 0 there, and 1 here.
+    If the systems were equally good, exchanging the two translations of a segment would change
+    nothing. A trial exchanges each segment with probability 1/2; all seeds of a segment are
+    exchanged together, so the test says nothing about other seeds (see synmt.evaluation.seeds).
+    sacreBLEU's trials are the same; it counts only differences above the observed one, so that the
+    p-value of a system against itself is close to 0 there, and 1 here.
     """
     before, after = (np.mean([aggregate(one.sum(0)) for one in seeds]) for seeds in (base, system))
     differences = swapped_differences(base, system, aggregate, samples=samples, seed=seed)
@@ -126,9 +142,15 @@ def approximate_randomization(
 
 
 def swapped_differences(
-    base: Sequence[DoubleArray], system: Sequence[DoubleArray], aggregate: Aggregate, *, samples: int, seed: int
+    base: Sequence[DoubleArray],
+    system: Sequence[DoubleArray],
+    aggregate: Aggregate,
+    *,
+    samples: int,
+    seed: int,
 ) -> DoubleArray:
-    """Exchange the two systems' translations of randomly chosen segments, score and subtract: (samples,)."""
+    """Exchange the two systems' translations of randomly chosen segments, score and subtract:
+    (samples,)."""
     # three seeds against two: six pairs, in which every seed of a system is equally frequent
     pairs = lcm(len(base), len(system))
     first = np.hstack([base[pair % len(base)] for pair in range(pairs)])  # (N, M·S)
@@ -140,14 +162,17 @@ def swapped_differences(
         mixed = coins @ first + (1 - coins) @ second  # (R, M·S)
         for totals in mixed:
             parts = zip((both - totals).reshape(pairs, -1), totals.reshape(pairs, -1), strict=True)
-            differences.append(sum(aggregate(one) - aggregate(other) for one, other in parts) / pairs)
+            differences.append(
+                sum(aggregate(one) - aggregate(other) for one, other in parts) / pairs
+            )
     return np.array(differences)
 
 
 def _toss_coins(segments: int, *, samples: int, seed: int) -> Iterator[DoubleArray]:
     """Toss a coin for each segment of each trial, some trials at a time: (R, N)."""
     random = np.random.default_rng(seed)
-    # numpy makes 32 coins from one random number and drops the rest: multiples of 32 equal a single call
+    # numpy makes 32 coins from one random number and drops the rest: multiples of 32 equal a single
+    # call
     at_once = max(1, _AT_ONCE // segments // 32) * 32
     for start in range(0, samples, at_once):
         rows = min(at_once, samples - start)
@@ -155,7 +180,8 @@ def _toss_coins(segments: int, *, samples: int, seed: int) -> Iterator[DoubleArr
 
 
 def paired_t_test(base: DoubleArray, system: DoubleArray) -> float:
-    """Compute the two-sided p-value of the mean difference of segment scores, (N,) each, by Student's t.
+    """Compute the two-sided p-value of the mean difference of segment scores, (N,) each, by
+    Student's t.
 
     p is 1 for a single segment. If all differences are equal, p is 0, or 1 if they are zero.
     """
@@ -169,10 +195,11 @@ def paired_t_test(base: DoubleArray, system: DoubleArray) -> float:
 
 
 def welch_test(base: Sequence[float], system: Sequence[float]) -> float:
-    """Compute the two-sided p-value of the difference of two systems' mean scores over their seeds (Welch, 1947).
+    """Compute the two-sided p-value of the difference of two systems' mean scores over their seeds
+    (Welch, 1947).
 
-    It tests what other seeds would change, on the same sentences. If all seeds of each system score the same, p is 0,
-    or 1 if the systems do too.
+    It tests what other seeds would change, on the same sentences. If all seeds of each system score
+    the same, p is 0, or 1 if the systems do too.
     """
     from scipy import stats
 
@@ -189,9 +216,11 @@ def welch_test(base: Sequence[float], system: Sequence[float]) -> float:
 
 
 def kolmogorov_smirnov(base: DoubleArray, system: DoubleArray) -> float:
-    """Compute the two-sided p-value that the segment scores of two systems, (N,) each, have one distribution.
+    """Compute the two-sided p-value that the segment scores of two systems, (N,) each, have one
+    distribution.
 
-    It compares the whole distributions, not only the means, and ignores which scores belong to the same segment.
+    It compares the whole distributions, not only the means, and ignores which scores belong to the
+    same segment.
     """
     from scipy import stats
 

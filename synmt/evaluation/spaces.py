@@ -12,8 +12,9 @@ _KANA = "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"
 _EAST = f"\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff{_KANA}"
 _SOUTH = "\u0e00-\u109f\u1780-\u17ff\u1950-\u1aaf\ua980-\ua9ff\uaa60-\uaadf"
 _SCRIPTS = ((re.compile(f"[{_EAST}]"), 3), (re.compile(f"[{_SOUTH}]"), 8))
-"""Characters of Chinese and Japanese, and of Thai, Lao, Tibetan, Burmese, Khmer and their neighbours; and for each how
-many there are between two spaces, at least, in text that is not segmented. Its words have 1.8 and 5, its phrases 12."""
+"""Characters of Chinese and Japanese, and of Thai, Lao, Tibetan, Burmese, Khmer and their
+neighbours; and for each how many there are between two spaces, at least, in text that is not
+segmented. Its words have 1.8 and 5, its phrases 12."""
 _KANA_PATTERN = re.compile(f"[{_KANA}]")
 _LETTERS_OF_A_CHARACTER = 3
 """In Latin script; a Japanese text may name many things in it."""
@@ -26,7 +27,12 @@ _logger = logging.getLogger(__name__)
 
 
 def warn_of_unspaced(
-    name: str, lines: Sequence[str], metrics: Iterable[str], tokenize: str, *, option: str = "`--tokenize`"
+    name: str,
+    lines: Sequence[str],
+    metrics: Iterable[str],
+    tokenize: str,
+    *,
+    option: str = "`--tokenize`",
 ) -> None:
     """Warn of metrics that find no words in a text without spaces.
 
@@ -48,7 +54,8 @@ def warn_of_unspaced(
 
 
 def looks_unspaced(lines: Sequence[str]) -> bool:
-    """Tell whether a text is in a script without spaces between words, and has not been segmented."""
+    """Tell whether a text is in a script without spaces between words, and has not been
+    segmented."""
     words = [word for line in lines for word in line.split()]
     found = [[len(script.findall(word)) for script, _ in _SCRIPTS] for word in words]
     characters = [sum(counts) for counts in zip(*found, strict=True)]
@@ -69,4 +76,8 @@ def _tokenizations(lines: Sequence[str]) -> str:
     if len(south.findall(text)) > len(east.findall(text)):
         return "char, or flores200, which downloads a model"
     # Chinese writes a の at most
-    return "ja-mecab or char" if len(_KANA_PATTERN.findall(text)) * 10 > len(east.findall(text)) else "zh or char"
+    return (
+        "ja-mecab or char"
+        if len(_KANA_PATTERN.findall(text)) * 10 > len(east.findall(text))
+        else "zh or char"
+    )

@@ -40,7 +40,8 @@ def read_systems(
     group_seeds: bool = False,
     on: str | None = None,
 ) -> list[System]:
-    """Read systems from `-`, files, run folders, and patterns of these, whose matches are seeds of one system.
+    """Read systems from `-`, files, run folders, and patterns of these, whose matches are seeds of
+    one system.
 
     references, source: files; by default those of the first run.
     test: the test set of the runs; by default `test`, else the first run's first by name.
@@ -61,18 +62,27 @@ def read_groups(
     test: str | None = None,
     on: str | None = None,
 ) -> list[System]:
-    """Read systems from the names and paths that `group_paths` finds, with the options of `read_systems`."""
+    """Read systems from the names and paths that `group_paths` finds, with the options of
+    `read_systems`."""
     members = [path for _, seeds in groups for path in seeds]
     runs = _read_runs(members, test, on)
     if test and not runs:
-        raise UsageError("none of the systems is a run, so none has test sets", where="--test", do="Leave it out")
+        raise UsageError(
+            "none of the systems is a run, so none has test sets", where="--test", do="Leave it out"
+        )
     found = _read_texts(members, runs, references, source, on)
     names = short_names([name for name, _ in groups])
-    return [System(name, [found[path] for path in seeds]) for name, (_, seeds) in zip(names, groups, strict=True)]
+    return [
+        System(name, [found[path] for path in seeds])
+        for name, (_, seeds) in zip(names, groups, strict=True)
+    ]
 
 
-def systems_from_lines(systems: Sequence[Lines], references: Lines, source: Lines | None = None) -> list[System]:
-    """Take systems that are in memory, one seed of each; they are named `system 1`, `system 2`, …"""
+def systems_from_lines(
+    systems: Sequence[Lines], references: Lines, source: Lines | None = None
+) -> list[System]:
+    """Take systems that are in memory, one seed of each; they are named `system 1`, `system 2`,
+    …"""
     found = []
     for number, lines in enumerate(systems, start=1):
         name = f"system {number}"
@@ -82,7 +92,8 @@ def systems_from_lines(systems: Sequence[Lines], references: Lines, source: Line
 
 
 def _read_runs(paths: Sequence[Path], test: str | None, on: str | None) -> dict[Path, Outputs]:
-    """Read the runs among some paths; all use the test set of the first run, and its text or its tokens."""
+    """Read the runs among some paths; all use the test set of the first run, and its text or its
+    tokens."""
     runs = {}
     for path in filter(Path.is_dir, paths):
         runs[path] = outputs = from_run(path, test, on=on)
@@ -91,7 +102,11 @@ def _read_runs(paths: Sequence[Path], test: str | None, on: str | None) -> dict[
 
 
 def _read_texts(
-    paths: Sequence[Path], runs: dict[Path, Outputs], references: Path | None, source: Path | None, on: str | None
+    paths: Sequence[Path],
+    runs: dict[Path, Outputs],
+    references: Path | None,
+    source: Path | None,
+    on: str | None,
 ) -> dict[Path, Outputs]:
     """Read the translations of each path, with the references and sources that all share."""
     first = next(iter(runs.values()), Outputs("", "", [], [], [], scoring=scored_on(on)))
@@ -109,7 +124,9 @@ def _read_texts(
     # the files of runs, whose words have as many lines, show which text has another number of lines
     own = next(iter(folders.values()), Path())
     hypotheses = [folders[path] / "hypothesis.txt" if path in runs else path for path in paths]
-    reference, *texts = read_aligned([references or own / "reference.txt", *hypotheses, *([source] if source else [])])
+    reference, *texts = read_aligned(
+        [references or own / "reference.txt", *hypotheses, *([source] if source else [])]
+    )
     if references is None:
         reference = first.reference
     source_lines = texts.pop() if source else None
@@ -125,7 +142,8 @@ def _read_texts(
 
 
 def warn_about_texts(systems: Sequence[System], metrics: Lines, tokenize: str) -> None:
-    """Warn of texts that the metrics cannot score well: few, empty or tokenized lines, words without spaces.
+    """Warn of texts that the metrics cannot score well: few, empty or tokenized lines, words
+    without spaces.
 
     metrics: names in `metrics.METRICS`.
     tokenize: the tokenization of BLEU.
@@ -140,7 +158,9 @@ def warn_about_texts(systems: Sequence[System], metrics: Lines, tokenize: str) -
         # a tenth of the lines of a tokenized text end in a full stop after a space, at least
         stops = sum(line.rstrip().endswith(" .") for line in lines)
         if bleu and tokenize != "none" and stops * 10 > len(lines):
-            _logger.warning(f"{name} looks tokenized; BLEU expects plain text, or `--tokenize none`")
+            _logger.warning(
+                f"{name} looks tokenized; BLEU expects plain text, or `--tokenize none`"
+            )
     for name, lines in texts:
         if empty := sum(not line.strip() for line in lines):
             _logger.warning(f"{name}: {empty:,} of {len(lines):,} translations are empty")
@@ -154,12 +174,14 @@ def group_paths(
 ) -> list[tuple[str, list[Path]]]:
     """Group files and run folders as seeds of systems: name and paths of each system.
 
-    paths: `-`, files, run folders, and patterns of these; the matches of a pattern are seeds of one system.
+    paths: `-`, files, run folders, and patterns of these; the matches of a pattern are seeds of one
+        system.
     group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
     apart: whether each match of a pattern is a system instead.
 
     The log names the paths that a pattern matches, or that were grouped by their seeds. Raises
-    SynmtError for a pattern that matches nothing, UsageError for runs that are not seeds of one system.
+    SynmtError for a pattern that matches nothing, UsageError for runs that are not seeds of one
+    system.
     """
     groups = [(str(path), matching(path)) for path in paths]
     if group_seeds:
@@ -178,11 +200,18 @@ def group_paths(
 
 def check_existence(paths: Sequence[Path]) -> None:
     """Raise SynmtError that names all paths that do not exist, except patterns and `-`."""
-    missing = [path for path in paths if not (str(path) == "-" or glob.has_magic(str(path)) or path.exists())]
+    missing = [
+        path
+        for path in paths
+        if not (str(path) == "-" or glob.has_magic(str(path)) or path.exists())
+    ]
     if missing:
         what = "no such file or run folder"
         raise all_in_one(
-            [SynmtError(what, where=printable(path), do=printable(did_you_mean_path(path))) for path in missing]
+            [
+                SynmtError(what, where=printable(path), do=printable(did_you_mean_path(path)))
+                for path in missing
+            ]
         )
 
 
@@ -199,7 +228,8 @@ def matching(path: Path) -> list[Path]:
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """Name each system by the last part of its path, or by the whole path if two last parts are the same."""
+    """Name each system by the last part of its path, or by the whole path if two last parts are the
+    same."""
     whole = [printable(name) for name in names]
     short = [Path(name).name or Path(name).resolve().name for name in whole]
     return short if len(set(short)) == len(short) else whole

@@ -1,7 +1,8 @@
 """Attention as three products with a gradient of its own.
 
-In bfloat16, the gradient of torch's fused kernel takes five times as long on a CPU (torch 2.13), with dropout there is
-no fused kernel, and it has no gradient of a bias. On other devices and in compiled models, torch computes.
+In bfloat16, the gradient of torch's fused kernel takes five times as long on a CPU (torch 2.13),
+with dropout there is no fused kernel, and it has no gradient of a bias. On other devices and in
+compiled models, torch computes.
 """
 
 from __future__ import annotations
@@ -22,18 +23,27 @@ def attend_fast(terms: Terms, probability: float = 0.0) -> Tensor:
     if not outruns_torch(terms, probability):
         return attend(terms, probability, dropout)
     q, k, v, mask = terms.q, terms.k, terms.v, terms.mask
-    output, weights = masked_attention(q, k, v, mask, probability, factor=terms.factor, bias=terms.bias)
+    output, weights = masked_attention(
+        q, k, v, mask, probability, factor=terms.factor, bias=terms.bias
+    )
     return output if terms.relative is None else output + terms.relative.sums(weights)
 
 
 def outruns_torch(terms: Terms, probability: float) -> bool:
-    """Return whether `masked_attention` is faster than torch's kernel or single steps; a factor may not be learned."""
+    """Return whether `masked_attention` is faster than torch's kernel or single steps; a factor may
+    not be learned."""
     q, factor, bias = terms.q, terms.factor, terms.bias
-    if terms.position is not None or terms.normalize is not softmax or (factor is not None and factor.requires_grad):
+    if (
+        terms.position is not None
+        or terms.normalize is not softmax
+        or (factor is not None and factor.requires_grad)
+    ):
         return False
     if not (draws_fast(q) and torch.is_grad_enabled() and q.requires_grad):
         return False
-    has_kernel = factor is None and terms.relative is None and (bias is None or not bias.requires_grad)
+    has_kernel = (
+        factor is None and terms.relative is None and (bias is None or not bias.requires_grad)
+    )
     return not has_kernel or probability > 0 or q.dtype == torch.bfloat16
 
 
@@ -74,7 +84,9 @@ class _MaskedAttention(torch.autograd.Function):
         q, k, v = (x.flatten(0, 1) for x in (q, k, v))  # (B H, Tq, d), (B H, Tk, d), (B H, Tk, d)
         exact = torch.promote_types(q.dtype, torch.float32)
         ctx.scale = scale if factor is None else factor.to(exact) * scale
-        scores = torch.bmm(q, k.mT).to(exact).unflatten(0, ctx.heads).mul_(ctx.scale)  # (B, H, Tq, Tk)
+        scores = (
+            torch.bmm(q, k.mT).to(exact).unflatten(0, ctx.heads).mul_(ctx.scale)
+        )  # (B, H, Tq, Tk)
         ctx.bias = None if bias is None else (bias.shape, bias.dtype)
         if bias is not None:
             scores.add_(bias)
@@ -102,7 +114,9 @@ class _MaskedAttention(torch.autograd.Function):
         if kept is not None:
             to_weights = (to_weights * kept).mul_(ctx.kept_scale)  # (B H, Tq, Tk)
         to_weights = to_weights.to(weights.dtype)
-        to_scores = torch.ops.aten._softmax_backward_data(to_weights, weights, -1, weights.dtype)  # (B H, Tq, Tk)
+        to_scores = torch.ops.aten._softmax_backward_data(
+            to_weights, weights, -1, weights.dtype
+        )  # (B H, Tq, Tk)
         to_scores = to_scores.unflatten(0, ctx.heads)  # (B, H, Tq, Tk)
         to_bias = None
         if ctx.needs_input_grad[6]:
@@ -112,4 +126,10 @@ class _MaskedAttention(torch.autograd.Function):
         scaled = to_scores.mul_(ctx.scale) if to_bias is None else to_scores * ctx.scale
         to_scores = scaled.flatten(0, 1).to(q.dtype)  # (B H, Tq, Tk)
         gradients = torch.bmm(to_scores, k), torch.bmm(to_scores.mT, q), torch.bmm(used.mT, slope)
-        return (*(gradient.unflatten(0, ctx.heads) for gradient in gradients), None, None, None, to_bias)
+        return (
+            *(gradient.unflatten(0, ctx.heads) for gradient in gradients),
+            None,
+            None,
+            None,
+            to_bias,
+        )

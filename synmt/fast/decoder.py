@@ -1,7 +1,9 @@
-"""The decoder's step in few large operators: what `Transformer.step` computes, for a decoder without variants.
+"""The decoder's step in few large operators: what `Transformer.step` computes, for a decoder
+without variants.
 
-Weights are packed once (`synmt.fast.packed`). What the model has instead of sinusoids, ReLU and layer norm
-is chosen when the decoder is made, not in a step. `Seq2Seq.predict` is its slow twin, and the test.
+Weights are packed once (`synmt.fast.packed`). What the model has instead of sinusoids, ReLU and
+layer norm is chosen when the decoder is made, not in a step. `Seq2Seq.predict` is its slow twin,
+and the test.
 """
 
 from __future__ import annotations
@@ -28,12 +30,16 @@ from synmt.model.transformer import DecoderLayer, Transformer
 class FastDecoder:
     """The decoder of a Transformer whose weights do not change any more.
 
-    recorded: replay steps on a GPU. In training this is not worth the risk that a step cannot be recorded, which may
-        disturb the random numbers of dropout.
+    recorded: replay steps on a GPU. In training this is not worth the risk that a step cannot be
+        recorded, which may disturb the random numbers of dropout.
     """
 
     def __init__(
-        self, model: Transformer, precision: InferencePrecision = "float32", *, recorded: bool = False
+        self,
+        model: Transformer,
+        precision: InferencePrecision = "float32",
+        *,
+        recorded: bool = False,
     ) -> None:
         self._table = model.target_embedding.table.weight.detach()
         layers = cast(list[DecoderLayer], model.decoder)
@@ -51,24 +57,34 @@ class FastDecoder:
     def start(self, memory: Memory) -> FastState:
         """Begin decoding with one hypothesis for each sentence."""
         sentences, device = len(memory.mask), memory.mask.device
-        mask = torch.zeros(memory.mask.shape, device=device).masked_fill_(~memory.mask, -math.inf)  # (B, Ts)
+        mask = torch.zeros(memory.mask.shape, device=device).masked_fill_(
+            ~memory.mask, -math.inf
+        )  # (B, Ts)
         states = memory.states  # (B, Ts, D)
         # on a CPU, torch's attention computes 16 keys at once in the time of 8 single ones
         if (more := -states.size(1) % 16) <= 8:
             mask, states = F.pad(mask, (0, more), value=-math.inf), F.pad(states, (0, 0, 0, more))
         kind = self._keys_values
         source = [kind.of(layer.read(states), layer.heads) for layer in self._layers]
-        caches = [kind.empty(sentences, ROOM, states.size(2), layer.heads, device) for layer in self._layers]
+        caches = [
+            kind.empty(sentences, ROOM, states.size(2), layer.heads, device)
+            for layer in self._layers
+        ]
         seen, steps = mask.new_empty(sentences, 1, 0), mask.new_empty(sentences, 0)
         made = RecordedState if self._recorded and _records(device) else FastState
         return made(mask[:, None, None], source, caches, seen, steps, mask.new_empty(0))
 
     def predict(self, state: FastState, pieces: Tensor) -> Tensor:
-        """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in float32: (B, K, V).
+        """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in
+        float32: (B, K, V).
 
         They are only valid until the next step.
         """
-        logits = state.run(self._step, pieces) if isinstance(state, RecordedState) else self._step(state, pieces)
+        logits = (
+            state.run(self._step, pieces)
+            if isinstance(state, RecordedState)
+            else self._step(state, pieces)
+        )
         state.length += 1
         return logits
 
@@ -85,7 +101,9 @@ class FastDecoder:
         return state.logits[: logits.numel()].view(logits.shape).copy_(logits)
 
     def _embed_alone(self, pieces: Tensor, state: FastState) -> Tensor:
-        return (F.embedding(pieces, self._table) * math.sqrt(self._table.size(1))).to(self._dtype)  # (B K, D)
+        return (F.embedding(pieces, self._table) * math.sqrt(self._table.size(1))).to(
+            self._dtype
+        )  # (B K, D)
 
     def _embed_with_position(self, pieces: Tensor, state: FastState) -> Tensor:
         # another thread may replace the table by a shorter one meanwhile
@@ -104,7 +122,10 @@ def _records(device: torch.device) -> bool:
 def fast_decoder(
     model: Seq2Seq, precision: InferencePrecision = "float32", *, recorded: bool = False
 ) -> FastDecoder | None:
-    """Pack the decoder of a model; None if variants edit its decoder or it is not a Transformer's."""
-    if not isinstance(model, Transformer) or not all(variant.only_learns for variant in model.variants["target"]):
+    """Pack the decoder of a model; None if variants edit its decoder or it is not a
+    Transformer's."""
+    if not isinstance(model, Transformer) or not all(
+        variant.only_learns for variant in model.variants["target"]
+    ):
         return None
     return FastDecoder(model, precision, recorded=recorded)

@@ -1,7 +1,8 @@
 """Dropout whose masks take a quarter of the time on a CPU.
 
-torch draws a number of 64 bits for each element of a mask. Here such a number serves four elements, whose probability
-is therefore a multiple of 2⁻¹⁶. On other devices and in compiled models, torch draws.
+torch draws a number of 64 bits for each element of a mask. Here such a number serves four elements,
+whose probability is therefore a multiple of 2⁻¹⁶. On other devices and in compiled models, torch
+draws.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ _STEPS = 1 << 16
 
 
 def dropout(x: Tensor, probability: float) -> Tensor:
-    """Zero elements with a probability, and scale the others by 1 / (1 - probability): any shape -> same."""
+    """Zero elements with a probability, and scale the others by 1 / (1 - probability): any shape ->
+    same."""
     if not probability:
         return x
     return _Dropped.apply(x, probability) if draws_fast(x) else F.dropout(x, probability)  # type: ignore[return-value]
@@ -37,7 +39,8 @@ def draws_fast(x: Tensor) -> bool:
 
 
 def scaled_mask(shape: torch.Size, probability: float, dtype: torch.dtype) -> tuple[Tensor, float]:
-    """Draw a mask, 0 with a probability and else 1, and give the number by which the rest is scaled."""
+    """Draw a mask, 0 with a probability and else 1, and give the number by which the rest is
+    scaled."""
     count = shape.numel()
     words = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None)
     zeros = min(round(probability * _STEPS), _STEPS - 1)

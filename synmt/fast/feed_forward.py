@@ -16,7 +16,8 @@ from synmt.fast.linear import linear_gradients, onednn_applies, pad_rows, produc
 def dropped_relu(projection: nn.Linear, x: Tensor, probability: float = 0.0) -> Tensor:
     """Compute dropout(relu(x Wᵀ + b)): (…, D) -> (…, D').
 
-    Where the output is positive, the gradient passes, scaled; elsewhere either ReLU or dropout stops it.
+    Where the output is positive, the gradient passes, scaled; elsewhere either ReLU or dropout
+    stops it.
     """
     weight, bias, dtype = projection.weight, projection.bias, product_dtype(x)
     wants_gradient = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad)
@@ -27,7 +28,9 @@ def dropped_relu(projection: nn.Linear, x: Tensor, probability: float = 0.0) -> 
 
 class _DroppedRelu(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, probability: float, dtype: torch.dtype) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, probability: float, dtype: torch.dtype
+    ) -> Tensor:
         ctx.shape, ctx.types = x.shape, (x.dtype, weight.dtype)
         rows, weight = pad_rows(x.reshape(-1, x.size(-1)), dtype), weight.to(dtype)  # (P, D)
         output = product(rows, weight, bias.to(dtype), relu=True)  # (P, D')
@@ -43,4 +46,8 @@ class _DroppedRelu(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         slope = torch.ops.aten.threshold_backward(slopes[0], ctx.saved_tensors[2], 0)  # (…, D')
-        return (*linear_gradients(ctx, slope.mul_(ctx.scale) if ctx.scale != 1 else slope), None, None)
+        return (
+            *linear_gradients(ctx, slope.mul_(ctx.scale) if ctx.scale != 1 else slope),
+            None,
+            None,
+        )

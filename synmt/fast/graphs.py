@@ -1,9 +1,11 @@
-"""Steps of the fast decoder on a GPU, recorded as CUDA graphs: one call then launches all operators of a step.
+"""Steps of the fast decoder on a GPU, recorded as CUDA graphs: one call then launches all operators
+of a step.
 
-Without them, a GPU waits most of the time for the next of some hundred small operators. A graph computes with the same
-memory whenever it is replayed, so the tensors of the state stay where they are, and places and positions are numbers on
-the GPU. When sentences leave or the caches grow, the next step runs as it is, the one after it is recorded, and the
-others replay it. To record a step takes the processor about as long as to run it.
+Without them, a GPU waits most of the time for the next of some hundred small operators. A graph
+computes with the same memory whenever it is replayed, so the tensors of the state stay where they
+are, and places and positions are numbers on the GPU. When sentences leave or the caches grow, the
+next step runs as it is, the one after it is recorded, and the others replay it. To record a step
+takes the processor about as long as to run it.
 """
 
 from __future__ import annotations
@@ -28,9 +30,11 @@ _Step = Callable[[FastState, Tensor], Tensor]
 
 
 class Graph:
-    """A function without arguments, recorded; each call replays it, and its result is in the same memory.
+    """A function without arguments, recorded; each call replays it, and its result is in the same
+    memory.
 
-    All graphs of a GPU are recorded in one stream and share one pool of memory, so they must not run at the same time.
+    All graphs of a GPU are recorded in one stream and share one pool of memory, so they must not
+    run at the same time.
     """
 
     _shared: ClassVar[dict[torch.device, tuple[torch.cuda.Stream, torch.cuda.CUDAGraph]]] = {}
@@ -39,7 +43,8 @@ class Graph:
     def __init__(self, function: _Function, device: torch.device) -> None:
         if device not in self._shared:
             stream, first = torch.cuda.Stream(device), torch.cuda.CUDAGraph()
-            # what belongs to the generator of random numbers is made here, and later used outside of inference
+            # what belongs to the generator of random numbers is made here, and later used outside
+            # of inference
             with torch.inference_mode(False):
                 _capture(first, lambda: torch.zeros(1, device=device), stream, pool=None)
             self._shared[device] = stream, first
@@ -54,11 +59,15 @@ class Graph:
 
 
 _broken: list[torch.cuda.CUDAGraph] = []
-"""Graphs that could not be recorded: the allocator of some versions of torch keeps a reference to them."""
+"""Graphs that could not be recorded: the allocator of some versions of torch keeps a reference to
+them."""
 
 
-def _capture(graph: torch.cuda.CUDAGraph, function: _Function, stream: torch.cuda.Stream, pool: Any) -> Tensor:
-    """Record a function in another stream than the usual one, which cannot be recorded; returns its result."""
+def _capture(
+    graph: torch.cuda.CUDAGraph, function: _Function, stream: torch.cuda.Stream, pool: Any
+) -> Tensor:
+    """Record a function in another stream than the usual one, which cannot be recorded; returns its
+    result."""
     usual = torch.cuda.current_stream(stream.device)
     stream.wait_stream(usual)
     with torch.cuda.stream(stream):
@@ -79,7 +88,8 @@ def _capture(graph: torch.cuda.CUDAGraph, function: _Function, stream: torch.cud
 
 @dataclass
 class RecordedState(FastState):
-    """A state whose tensors stay in place from step to step, so that a recorded step can be replayed.
+    """A state whose tensors stay in place from step to step, so that a recorded step can be
+    replayed.
 
     seen: (B, K, T) for all T places that the caches have; -inf also at those that are not filled.
     steps: (B, T).
@@ -111,12 +121,15 @@ class RecordedState(FastState):
         if pieces.shape != self.pieces.shape:
             self._change()
             self.pieces = torch.empty_like(pieces)
-            self.newest = self.places = torch.arange(self.filled - beams, self.filled, device=pieces.device)
+            self.newest = self.places = torch.arange(
+                self.filled - beams, self.filled, device=pieces.device
+            )
         if self.filled + beams > self.caches[0].places:
             self._change()
             self._renew(beams)
         self.pieces.copy_(pieces)
-        # a recorded step is replayed as long as there is room; tables grow before it is recorded, in the step before
+        # a recorded step is replayed as long as there is room; tables grow before it is recorded,
+        # in the step before
         self.ahead = self.caches[0].places - self.filled
         if self.graph is None and self.steady and not self.failed:
             self._record(step)
@@ -126,9 +139,13 @@ class RecordedState(FastState):
 
     def append(self, beams: int) -> None:
         self.places += beams
-        own = torch.full((beams, beams), -math.inf, device=self.seen.device).fill_diagonal_(0.0)  # (K, K)
+        own = torch.full((beams, beams), -math.inf, device=self.seen.device).fill_diagonal_(
+            0.0
+        )  # (K, K)
         self.seen.index_copy_(2, self.places, own.expand(len(self.seen), -1, -1))
-        self.steps.index_copy_(1, self.places, self.now.to(self.steps).expand(len(self.steps), beams))
+        self.steps.index_copy_(
+            1, self.places, self.now.to(self.steps).expand(len(self.steps), beams)
+        )
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
         seen = self.seen
@@ -143,14 +160,18 @@ class RecordedState(FastState):
             self.graph = Graph(lambda: step(self, self.pieces), self.mask.device)
         except RuntimeError as error:
             RecordedState.failed = True
-            _logger.warning("steps cannot be recorded as CUDA graphs, so translation is slower: %s", error)
+            _logger.warning(
+                "steps cannot be recorded as CUDA graphs, so translation is slower: %s", error
+            )
 
     def _change(self) -> None:
         self.graph, self.steady = None, False
 
     def _renew(self, beams: int) -> None:
         room = 2 * max(self.caches[0].places, beams)
-        past = torch.arange(self.filled, device=self.seen.device).expand(len(self.seen), -1)  # (B, P)
+        past = torch.arange(self.filled, device=self.seen.device).expand(
+            len(self.seen), -1
+        )  # (B, P)
         self.caches = [cache.copied(past, room) for cache in self.caches]
         self._widen()
 

@@ -1,8 +1,8 @@
 """The layers of the fast decoder, and what they keep between steps.
 
-- The hypotheses of a sentence share one cache. Keys are not reordered: `seen` says which place of the cache, (step,
-  hypothesis), is in the past of which hypothesis. When the cache is full, places that are in the past of none are
-  forgotten.
+- The hypotheses of a sentence share one cache. Keys are not reordered: `seen` says which place of
+  the cache, (step, hypothesis), is in the past of which hypothesis. When the cache is full, places
+  that are in the past of none are forgotten.
 - Bias, ReLU and residual sum are part of the products (`synmt.fast.packed`).
 - Rows (a hypothesis of a sentence) are 2-dimensional, (B K, D), wherever rows do not meet.
 """
@@ -48,7 +48,9 @@ class KeysValues:
         return cls(keys_values.float(), heads)
 
     @classmethod
-    def empty(cls, sentences: int, places: int, width: int, heads: int, device: torch.device) -> KeysValues:
+    def empty(
+        cls, sentences: int, places: int, width: int, heads: int, device: torch.device
+    ) -> KeysValues:
         """Make room for keys and values of a width of D."""
         return cls(_room(sentences, places, 2 * width, device=device), heads)
 
@@ -78,8 +80,12 @@ class KeysValues:
         mask: added to the scores, broadcasts to (B, H, K, P).
         """
         keys_values = self.stored[:, : mask.size(-1)]
-        k, v = keys_values.unflatten(2, (2, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (B, H, P, d) each
-        output = F.scaled_dot_product_attention(self.by_head(query.float()), k, v, attn_mask=mask)  # (B, H, K, d)
+        k, v = keys_values.unflatten(2, (2, self.heads, -1)).permute(
+            2, 0, 3, 1, 4
+        )  # (B, H, P, d) each
+        output = F.scaled_dot_product_attention(
+            self.by_head(query.float()), k, v, attn_mask=mask
+        )  # (B, H, K, d)
         return output.transpose(1, 2).reshape(-1, query.size(2))
 
     def by_head(self, query: Tensor) -> Tensor:
@@ -107,7 +113,8 @@ class FastState:
     caches: keys and values of the target for each layer, of which P places are filled.
     seen: (B, K, P), 0 at the places in the past of each hypothesis and -inf elsewhere.
     steps: (B, P), at which step each place was filled.
-    logits: memory for those of a step, if they are computed in another precision: new memory takes three times as long.
+    logits: memory for those of a step, if they are computed in another precision: new memory takes
+        three times as long.
     length: number of pieces decoded so far.
     position: of the newest pieces, as a number or (1,).
     newest: the places of their keys and values.
@@ -126,20 +133,33 @@ class FastState:
     ahead: int = 0
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
-        """Keep these sentences (B',), or all if None, and continue from these hypotheses of each, (B', K')."""
+        """Keep these sentences (B',), or all if None, and continue from these hypotheses of each,
+        (B', K')."""
         if sentences is not None:
-            self.mask, self.seen, self.steps = self.mask[sentences], self.seen[sentences], self.steps[sentences]
-            moved = (sentences != torch.arange(len(sentences), device=sentences.device)).nonzero().squeeze(1)  # (M,)
+            self.mask, self.seen, self.steps = (
+                self.mask[sentences],
+                self.seen[sentences],
+                self.steps[sentences],
+            )
+            moved = (
+                (sentences != torch.arange(len(sentences), device=sentences.device))
+                .nonzero()
+                .squeeze(1)
+            )  # (M,)
             for stored in (*self.source, *self.caches):
                 stored.select(sentences, moved)
-        self.seen = self.seen.gather(1, beams[..., None].expand(-1, -1, self.seen.size(2)))  # (B', K', P)
+        self.seen = self.seen.gather(
+            1, beams[..., None].expand(-1, -1, self.seen.size(2))
+        )  # (B', K', P)
 
     def append(self, beams: int) -> None:
         """Make room for one more place of each hypothesis, which only this one sees."""
         sentences, _, filled = self.seen.shape
         if filled + beams > self.caches[0].places:
             self._renew(beams)
-        own = torch.full((beams, beams), -math.inf, device=self.seen.device).fill_diagonal_(0.0)  # (K, K)
+        own = torch.full((beams, beams), -math.inf, device=self.seen.device).fill_diagonal_(
+            0.0
+        )  # (K, K)
         self.seen = torch.cat((self.seen, own.expand(sentences, -1, -1)), 2)  # (B, K, P)
         self.steps = F.pad(self.steps, (0, beams), value=self.length)  # (B, P)
         self.newest = slice(self.seen.size(2) - beams, self.seen.size(2))
@@ -154,7 +174,9 @@ class FastState:
         room = ROOM
         while room < max(2 * count, count + beams):
             room *= 2
-        self.seen = self.seen.gather(2, past[:, None].expand(-1, self.seen.size(1), -1))  # (B, K, P')
+        self.seen = self.seen.gather(
+            2, past[:, None].expand(-1, self.seen.size(1), -1)
+        )  # (B, K, P')
         self.steps = self.steps.gather(1, past)  # (B, P')
         self.caches = [cache.copied(past, room) for cache in self.caches]
 
@@ -168,7 +190,10 @@ class FastLayer:
         residuals = cast(list[Residual], layer.residuals)
         self.pre = residuals[0].pre
         self.project, self.output = packed(own.project, precision), packed(own.output, precision)
-        self.query, self.key_value = packed(cross.query, precision), packed(cross.key_value, precision)
+        self.query, self.key_value = (
+            packed(cross.query, precision),
+            packed(cross.key_value, precision),
+        )
         self.cross_output = packed(cross.output, precision)
         self.norms = [deepcopy(residual.norm).to(self.project.dtype) for residual in residuals]
         self.inner = _inner(feed_forward, packed(feed_forward.inner, precision))
@@ -182,8 +207,13 @@ class FastLayer:
     def step(self, x: Tensor, state: FastState, number: int) -> Tensor:
         """(B K, D) -> (B K, D)."""
         attention, cross, feed_forward = self.norms
-        x = self._after(attention, self.output.added_to(x, self._attend(self._before(attention, x), state, number)))
-        x = self._after(cross, self.cross_output.added_to(x, self._read(self._before(cross, x), state, number)))
+        x = self._after(
+            attention,
+            self.output.added_to(x, self._attend(self._before(attention, x), state, number)),
+        )
+        x = self._after(
+            cross, self.cross_output.added_to(x, self._read(self._before(cross, x), state, number))
+        )
         inner = self.inner(self._before(feed_forward, x))  # (B K, F)
         return self._after(feed_forward, self.outer.added_to(x, inner))
 
@@ -223,7 +253,9 @@ class _RotaryLayer(FastLayer):
     def _placed(self, query_keys_values: Tensor, state: FastState) -> Tensor:
         every = query_keys_values.unflatten(2, (3 * self.heads, -1))  # (B, K, 3 H, d)
         query_key, value = every.split((2 * self.heads, self.heads), 2)
-        angles = self.rotary.at(0, state.length + state.ahead + 1)[:, state.position]  # (2, d/2) or (2, 1, d/2)
+        angles = self.rotary.at(0, state.length + state.ahead + 1)[
+            :, state.position
+        ]  # (2, d/2) or (2, 1, d/2)
         return torch.cat((rotate(query_key, angles), value), 2).flatten(2)
 
 
@@ -234,7 +266,10 @@ class _AlibiLayer(FastLayer):
 
     def _seen(self, state: FastState) -> Tensor:
         # near 0 for what counts most: bf16 has few digits for large numbers
-        return state.seen[:, None] + self.slopes[:, None, None] * (state.steps - state.position)[:, None, None]
+        return (
+            state.seen[:, None]
+            + self.slopes[:, None, None] * (state.steps - state.position)[:, None, None]
+        )
 
 
 _LAYERS = {SelfAttention: FastLayer, RotaryAttention: _RotaryLayer, AlibiAttention: _AlibiLayer}
@@ -253,7 +288,8 @@ def fast_layer(layer: DecoderLayer, precision: InferencePrecision) -> FastLayer:
 
 
 def run_layers(layers: Sequence[FastLayer], x: Tensor, state: FastState, beams: int) -> Tensor:
-    """Feed the newest piece of every hypothesis, of `beams` for each sentence: (B K, D) -> (B K, D)."""
+    """Feed the newest piece of every hypothesis, of `beams` for each sentence: (B K, D) -> (B K,
+    D)."""
     state.append(beams)
     for number, layer in enumerate(layers):
         x = layer.step(x, state, number)  # (B K, D)

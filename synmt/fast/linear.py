@@ -1,12 +1,14 @@
 """Linear maps, computed by the fastest library for the processor.
 
-torch multiplies float32 on a CPU by MKL, which uses only AVX2 on processors that are not from Intel. If they have
-AVX-512, oneDNN, which is part of torch, is twice as fast (measured on a Zen 5); if not, MKL makes a training step 1.15
-times as fast (Zen 3). On processors from Intel MKL is as fast, for few rows faster (measured on a Xeon with AMX). In
-bfloat16, oneDNN is faster there, too. Its operator has no gradient, so it gets one here.
+torch multiplies float32 on a CPU by MKL, which uses only AVX2 on processors that are not from
+Intel. If they have AVX-512, oneDNN, which is part of torch, is twice as fast (measured on a Zen 5);
+if not, MKL makes a training step 1.15 times as fast (Zen 3). On processors from Intel MKL is as
+fast, for few rows faster (measured on a Xeon with AMX). In bfloat16, oneDNN is faster there, too.
+Its operator has no gradient, so it gets one here.
 
-oneDNN generates code for each new shape. In bfloat16 this takes as long as a few products, and nearly every batch has
-another number of rows: `pad_rows` rounds this number up, so that few shapes occur.
+oneDNN generates code for each new shape. In bfloat16 this takes as long as a few products, and
+nearly every batch has another number of rows: `pad_rows` rounds this number up, so that few shapes
+occur.
 """
 
 from __future__ import annotations
@@ -48,14 +50,20 @@ def product_dtype(x: Tensor) -> torch.dtype:
 
 def onednn_applies(x: Tensor, dtype: torch.dtype) -> bool:
     """Return whether oneDNN multiplies this tensor, converted to this precision."""
-    return dtype in _ONEDNN and x.device.type == "cpu" and x.numel() > 0 and not torch.compiler.is_compiling()
+    return (
+        dtype in _ONEDNN
+        and x.device.type == "cpu"
+        and x.numel() > 0
+        and not torch.compiler.is_compiling()
+    )
 
 
 def repeated(projection: nn.Linear) -> Callable[[Tensor], Tensor]:
-    """Return a projection for many steps of one pass that computes the gradient of its weight once, for all steps.
+    """Return a projection for many steps of one pass that computes the gradient of its weight once,
+    for all steps.
 
-    Otherwise each step writes and adds a gradient of the weight: a tenth of the time of an LSTM's training step at 20
-    sentences, a fortieth at 40.
+    Otherwise each step writes and adds a gradient of the weight: a tenth of the time of an LSTM's
+    training step at 20 sentences, a fortieth at 40.
     """
     weight, bias = projection.weight, projection.bias
     if not (torch.is_grad_enabled() and weight.requires_grad) or torch.compiler.is_compiling():
@@ -92,7 +100,9 @@ class _Collected(torch.autograd.Function):
 
 class _Use(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, token: Tensor, weight: Tensor, bias: Tensor | None, uses: _Uses) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, token: Tensor, weight: Tensor, bias: Tensor | None, uses: _Uses
+    ) -> Tensor:
         ctx.save_for_backward(x, weight)
         ctx.uses = uses
         return linear(x, weight, bias)
@@ -101,14 +111,17 @@ class _Use(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         x, weight = ctx.saved_tensors
-        # one backward pass may end before it reaches the weight, so uses are kept separately for each
+        # one backward pass may end before it reaches the weight, so uses are kept separately for
+        # each
         ctx.uses.setdefault(torch._C._current_graph_task_id(), []).append((x, slopes[0]))
         return linear(slopes[0], weight.T), slopes[0].new_empty(0), None, None, None
 
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype
+    ) -> Tensor:
         ctx.shape, ctx.types = x.shape, (x.dtype, weight.dtype)
         rows, weight = pad_rows(x.reshape(-1, x.size(-1)), dtype), weight.to(dtype)  # (P, D)
         ctx.save_for_backward(rows, weight)
@@ -126,10 +139,11 @@ def _forward(rows: Tensor, shape: torch.Size, weight: Tensor, bias: Tensor | Non
 
 
 def linear_gradients(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """Compute the gradients of x Wᵀ + b by x (…, D), W (D', D) and b (D',), those that are needed: slope (…, D').
+    """Compute the gradients of x Wᵀ + b by x (…, D), W (D', D) and b (D',), those that are needed:
+    slope (…, D').
 
-    ctx: has `shape` of x, `types` of x and of the weights before they were converted, and the first two saved tensors
-        are x as `pad_rows` gives it, (P, D), and W.
+    ctx: has `shape` of x, `types` of x and of the weights before they were converted, and the first
+        two saved tensors are x as `pad_rows` gives it, (P, D), and W.
     """
     rows, weight = ctx.saved_tensors[:2]
     slope = slope.reshape(-1, slope.size(-1))  # (N, D')
@@ -199,7 +213,8 @@ def _prefers_torch(x: Tensor) -> bool:
 
 
 def _works(dtype: torch.dtype) -> bool:
-    # the operator is internal to torch.compile: builds without oneDNN lack it, and other releases may rename it
+    # the operator is internal to torch.compile: builds without oneDNN lack it, and other releases
+    # may rename it
     if not torch.backends.mkldnn.is_available():
         return False
     try:
@@ -211,7 +226,9 @@ def _works(dtype: torch.dtype) -> bool:
 
 def _is_intel() -> bool:
     facts = Path("/proc/cpuinfo")
-    return "GenuineIntel" in (facts.read_text(errors="replace") if facts.is_file() else platform.processor())
+    return "GenuineIntel" in (
+        facts.read_text(errors="replace") if facts.is_file() else platform.processor()
+    )
 
 
 _ONEDNN = {dtype for dtype in (torch.float32, torch.bfloat16) if _works(dtype)}

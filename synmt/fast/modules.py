@@ -1,6 +1,8 @@
-"""The modules of a model that have a faster twin here, which computes the same from the same weights.
+"""The modules of a model that have a faster twin here, which computes the same from the same
+weights.
 
-A built model gets the twins by another class of its modules; the names and values of its parameters stay.
+A built model gets the twins by another class of its modules; the names and values of its parameters
+stay.
 """
 
 from __future__ import annotations
@@ -112,7 +114,8 @@ class FastModel(Seq2Seq):
         return fast_decoder(self) or self
 
     def prepared(self, precision: InferencePrecision) -> Predictor:
-        """Prepare linear layers for a precision, and return what decodes; the model cannot be trained afterwards."""
+        """Prepare linear layers for a precision, and return what decodes; the model cannot be
+        trained afterwards."""
         precision = usable_precision(precision, self.output_weight.device)
         decoder = fast_decoder(self, precision, recorded=True)
         if precision != "float32":

@@ -1,10 +1,11 @@
-"""Linear maps for inference: the weight is stored once in the layout in which the processor multiplies it.
+"""Linear maps for inference: the weight is stored once in the layout in which the processor
+multiplies it.
 
     y = relu(x Wᵀ + b) + r            bias, ReLU and residual are part of one operator
 
-In bf16, x and W are rounded to 8 bits of mantissa and products are summed in float32. On a CPU the operators are those
-that torch.compile uses, from oneDNN; where a build of torch lacks them, and on a GPU, the same is written out.
-Linear maps in int8 are in `synmt.fast.quantized`.
+In bf16, x and W are rounded to 8 bits of mantissa and products are summed in float32. On a CPU the
+operators are those that torch.compile uses, from oneDNN; where a build of torch lacks them, and on
+a GPU, the same is written out. Linear maps in int8 are in `synmt.fast.quantized`.
 """
 
 from __future__ import annotations
@@ -30,9 +31,12 @@ _ROWS = 64
 
 
 class PackedLinear:
-    """y = x Wᵀ + b for one weight (D', D) and bias (D',), without gradients; the weight must not change afterwards."""
+    """y = x Wᵀ + b for one weight (D', D) and bias (D',), without gradients; the weight must not
+    change afterwards."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, precision: InferencePrecision = "float32") -> None:
+    def __init__(
+        self, weight: Tensor, bias: Tensor | None, precision: InferencePrecision = "float32"
+    ) -> None:
         dtype = torch.bfloat16 if precision == "bf16" else torch.float32
         self.bias = None if bias is None else bias.detach().to(dtype)
         self.weight = weight.detach().to(dtype)
@@ -60,9 +64,15 @@ class PackedLinear:
         return torch.ops.mkldnn._linear_pointwise.binary(x, residual, self.weight, self.bias, "add")
 
 
-def packed_weight(weight: Tensor, bias: Tensor | None, precision: InferencePrecision) -> PackedLinear | QuantizedLinear:
+def packed_weight(
+    weight: Tensor, bias: Tensor | None, precision: InferencePrecision
+) -> PackedLinear | QuantizedLinear:
     """Pack a weight (D', D) and its bias (D',)."""
-    return QuantizedLinear(weight, bias) if precision == "int8" else PackedLinear(weight, bias, precision)
+    return (
+        QuantizedLinear(weight, bias)
+        if precision == "int8"
+        else PackedLinear(weight, bias, precision)
+    )
 
 
 def packed(layer: nn.Linear, precision: InferencePrecision) -> PackedLinear | QuantizedLinear:
@@ -71,7 +81,8 @@ def packed(layer: nn.Linear, precision: InferencePrecision) -> PackedLinear | Qu
 
 
 class _ReducedLinear(nn.Linear):
-    """A layer that rounds its input and weight to bf16 or int8, and gives back the type of its input."""
+    """A layer that rounds its input and weight to bf16 or int8, and gives back the type of its
+    input."""
 
     multiply: PackedLinear | QuantizedLinear
 
@@ -83,16 +94,27 @@ class _ReducedLinear(nn.Linear):
 
 
 def reduce_layers(model: nn.Module, precision: InferencePrecision) -> None:
-    """Make linear layers compute in bf16 or int8, except those of variants; the model cannot be trained then."""
-    kept = {part for variant in model.modules() if isinstance(variant, Variant) for part in variant.modules()}
+    """Make linear layers compute in bf16 or int8, except those of variants; the model cannot be
+    trained then."""
+    kept = {
+        part
+        for variant in model.modules()
+        if isinstance(variant, Variant)
+        for part in variant.modules()
+    }
     for module in model.modules():
-        if isinstance(module, nn.Linear) and type(module) in (nn.Linear, FastLinear) and module not in kept:
+        if (
+            isinstance(module, nn.Linear)
+            and type(module) in (nn.Linear, FastLinear)
+            and module not in kept
+        ):
             module.__class__ = _ReducedLinear
             cast(_ReducedLinear, module).multiply = packed(module, precision)
 
 
 def usable_precision(precision: InferencePrecision, device: torch.device) -> InferencePrecision:
-    """Return the precision to compute in: float32 where there are no instructions for a lower one, which is logged.
+    """Return the precision to compute in: float32 where there are no instructions for a lower one,
+    which is logged.
 
     Raises UsageError if there is no such precision.
     """
@@ -110,7 +132,8 @@ def usable_precision(precision: InferencePrecision, device: torch.device) -> Inf
 
 @cache
 def can_pack(dtype: torch.dtype) -> bool:
-    """Return whether this build of torch has the operators, and the processor the instructions that they need."""
+    """Return whether this build of torch has the operators, and the processor the instructions that
+    they need."""
     if not torch.backends.mkldnn.is_available():
         return False
     try:

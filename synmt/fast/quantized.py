@@ -1,10 +1,12 @@
-"""Linear maps in int8 for inference (Jacob et al., 2018, equation 1, with symmetric scales, one for each row):
+"""Linear maps in int8 for inference (Jacob et al., 2018, equation 1, with symmetric scales, one for
+each row):
 
     y_mn = s_m t_n Σ_k q_mk w_nk + b_n,    q_mk = round(x_mk / s_m),    w_nk = round(W_nk / t_n)
 
-s_m is the largest |x_mk| of a row divided by 127, t_n that of a row of W divided by 127, or by 64 on a processor
-without VNNI, whose sum of two products has only 16 bits. The sum is one of integers, so it is exact, and a row does not
-depend on the other rows. Products are oneDNN's, as in PyTorch's quantized models.
+s_m is the largest |x_mk| of a row divided by 127, t_n that of a row of W divided by 127, or by 64
+on a processor without VNNI, whose sum of two products has only 16 bits. The sum is one of integers,
+so it is exact, and a row does not depend on the other rows. Products are oneDNN's, as in PyTorch's
+quantized models.
 """
 
 from __future__ import annotations
@@ -19,13 +21,15 @@ _LARGEST = 127
 _LARGEST_WITHOUT_VNNI = 64
 """Of weights: the largest |w| with 2 · 255 w < 2¹⁵, where 255 is the largest unsigned input."""
 _ZERO = 128
-"""What oneDNN subtracts from an unsigned input: products of signed ones are not fast on all processors."""
+"""What oneDNN subtracts from an unsigned input: products of signed ones are not fast on all
+processors."""
 _ROWS = 64
 _SMALLEST = torch.finfo(torch.float32).tiny
 
 
 class QuantizedLinear:
-    """y = x Wᵀ + b for one weight (D', D) and bias (D',), without gradients, with the interface of `PackedLinear`."""
+    """y = x Wᵀ + b for one weight (D', D) and bias (D',), without gradients, with the interface of
+    `PackedLinear`."""
 
     dtype = torch.float32
 
@@ -40,7 +44,11 @@ class QuantizedLinear:
     def __call__(self, x: Tensor) -> Tensor:
         """Compute x Wᵀ + b: (N, D) -> (N, D')."""
         sums, scale = self._sums(x)
-        return sums.mul_(scale) if self.bias is None else torch.addcmul(self.bias, sums, scale, out=sums)
+        return (
+            sums.mul_(scale)
+            if self.bias is None
+            else torch.addcmul(self.bias, sums, scale, out=sums)
+        )
 
     def relu(self, x: Tensor) -> Tensor:
         """Compute relu(x Wᵀ + b): (N, D) -> (N, D')."""
@@ -56,7 +64,19 @@ class QuantizedLinear:
         # two's complement with the other sign bit is the number plus 128
         unsigned = quantized.view(torch.uint8).bitwise_xor_(_ZERO)
         sums = torch.ops.onednn.qlinear_pointwise(
-            unsigned, 1.0, _ZERO, self._weight, self._scale, self._zeros, None, 1.0, 0, torch.float32, "none", [], ""
+            unsigned,
+            1.0,
+            _ZERO,
+            self._weight,
+            self._scale,
+            self._zeros,
+            None,
+            1.0,
+            0,
+            torch.float32,
+            "none",
+            [],
+            "",
         )
         return sums, scale
 
@@ -64,7 +84,9 @@ class QuantizedLinear:
 def quantize_rows(x: Tensor, limit: int = _LARGEST) -> tuple[Tensor, Tensor]:
     """Round each row to integers from -limit to limit: (N, D) -> int8 (N, D), scales (N, 1)."""
     # without |x|, whose memory takes longer than a second look
-    largest = torch.maximum(x.amax(1, keepdim=True), -x.amin(1, keepdim=True)).clamp_min_(_SMALLEST)  # (N, 1)
+    largest = torch.maximum(x.amax(1, keepdim=True), -x.amin(1, keepdim=True)).clamp_min_(
+        _SMALLEST
+    )  # (N, 1)
     # a conversion to int8 cuts off
     return (x * (limit / largest)).round_().to(torch.int8), largest / limit
 
@@ -75,7 +97,8 @@ def _has_vnni() -> bool:
 
 @cache
 def multiplies_int8() -> bool:
-    """Return whether the processor has fast instructions for int8, and torch computes with them exactly."""
+    """Return whether the processor has fast instructions for int8, and torch computes with them
+    exactly."""
     if not getattr(torch.cpu, "_is_avx2_supported", bool)():
         return False
     # the largest sums: here they saturate first

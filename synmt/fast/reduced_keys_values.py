@@ -1,6 +1,7 @@
 """Keys and values that the fast decoder attends to in bf16.
 
-O = softmax(q kᵀ / √d + M) v            M: 0 or ALiBi's penalty where attention is allowed, -inf elsewhere
+O = softmax(q kᵀ / √d + M) v            M: 0 or ALiBi's penalty where attention is allowed, -inf
+elsewhere
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from synmt.fast.layers import KeysValues, rows_at
 
 
 class ReducedKeysValues(KeysValues):
-    """In bf16, head by head, for batched products: these take a third of the time where the processor multiplies bf16.
+    """In bf16, head by head, for batched products: these take a third of the time where the
+    processor multiplies bf16.
 
     stored: (2, B, H, T, d).
     """
@@ -26,7 +28,9 @@ class ReducedKeysValues(KeysValues):
         return cls(by_head.to(torch.bfloat16).contiguous(), heads)
 
     @classmethod
-    def empty(cls, sentences: int, places: int, width: int, heads: int, device: torch.device) -> KeysValues:
+    def empty(
+        cls, sentences: int, places: int, width: int, heads: int, device: torch.device
+    ) -> KeysValues:
         # all places are multiplied, and 0 · NaN is NaN
         shape = (2, sentences, heads, places, width // heads)
         return cls(torch.zeros(shape, dtype=torch.bfloat16, device=device), heads)
@@ -40,7 +44,9 @@ class ReducedKeysValues(KeysValues):
         self.stored = self.stored[:, : len(sentences)]
 
     def fill(self, places: slice | Tensor, keys_values: Tensor) -> None:
-        by_head = keys_values.unflatten(2, (2, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (2, B, H, K, d)
+        by_head = keys_values.unflatten(2, (2, self.heads, -1)).permute(
+            2, 0, 3, 1, 4
+        )  # (2, B, H, K, d)
         self.stored[:, :, :, places] = by_head
 
     def copied(self, places: Tensor, room: int) -> KeysValues:

@@ -1,1 +1,2 @@
-"""Files: text read line by line, outputs that appear only when complete, locks, hashes, the cache folder."""
+"""Files: text read line by line, outputs that appear only when complete, locks, hashes, the cache
+folder."""

@@ -1,4 +1,5 @@
-"""Checksums of the files of a folder, in a file that `sha256sum -c checksums.sha256` reads as well."""
+"""Checksums of the files of a folder, in a file that `sha256sum -c checksums.sha256` reads as
+well."""
 
 from __future__ import annotations
 
@@ -36,9 +37,14 @@ def verify_large_files(wanted: bool) -> None:
 
 @contextmanager
 def recording(folder: Path, *patterns: str) -> Iterator[None]:
-    """Record the files that the block writes; while it runs, and if it is interrupted, they have no checksums."""
+    """Record the files that the block writes; while it runs, and if it is interrupted, they have no
+    checksums."""
     before = _read(folder)
-    others = {name: digest for name, digest in before.items() if not any(fnmatch(name, one) for one in patterns)}
+    others = {
+        name: digest
+        for name, digest in before.items()
+        if not any(fnmatch(name, one) for one in patterns)
+    }
     if others != before:
         _write(folder, others)
     yield
@@ -46,7 +52,8 @@ def recording(folder: Path, *patterns: str) -> Iterator[None]:
 
 
 def write_last(folder: Path, name: str, values: Any, *patterns: str, **options: Any) -> None:
-    """Record the files of a folder, then write the JSON file that makes it complete, with options of `json.dumps`."""
+    """Record the files of a folder, then write the JSON file that makes it complete, with options
+    of `json.dumps`."""
     text = json.dumps(values, **options) + "\n"
     _write(folder, hashes(folder, *patterns) | {name: hashlib.sha256(text.encode()).hexdigest()})
     with write_atomically(folder / name) as out:
@@ -60,7 +67,11 @@ def verify(folder: Path, *, large: bool = False) -> None:
 
     large: also files that may be large.
     """
-    records = [path for path in sorted(folder.rglob(RECORD)) if UNFINISHED not in str(path.relative_to(folder))]
+    records = [
+        path
+        for path in sorted(folder.rglob(RECORD))
+        if UNFINISHED not in str(path.relative_to(folder))
+    ]
     if _options["verify"] and not records:
         _warn(f"{folder} has no checksums to verify: an earlier version of synmt wrote it")
     for record in records:
@@ -70,7 +81,8 @@ def verify(folder: Path, *, large: bool = False) -> None:
 
 
 def verify_file(path: Path, *, large: bool = False) -> None:
-    """Compare one file that is going to be read with its checksum, as `verify` does, unless it takes long."""
+    """Compare one file that is going to be read with its checksum, as `verify` does, unless it
+    takes long."""
     if path.is_file() and (large or _options["verify"] or path.stat().st_size <= _QUICK):
         _compare(path.parent, path.name)
 
@@ -116,7 +128,9 @@ def _read(folder: Path) -> dict[str, str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     except (OSError, ValueError) as error:
-        raise SynmtError(f"broken: cannot be read ({error})", where=str(path), do="Remove it") from None
+        raise SynmtError(
+            f"broken: cannot be read ({error})", where=str(path), do="Remove it"
+        ) from None
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 

@@ -1,4 +1,5 @@
-"""Reads JSON that synmt wrote earlier, by a schema: the types of its keys and values, which pydantic checks."""
+"""Reads JSON that synmt wrote earlier, by a schema: the types of its keys and values, which
+pydantic checks."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _logger = logging.getLogger(__name__)
 
 
 def read_json(path: Path, schema: type[T], *, do: str = RESTORE) -> T:
-    """Read a JSON file; raises SynmtError if it is missing, or with the first key that does not fit the schema.
+    """Read a JSON file; raises SynmtError if it is missing, or with the first key that does not fit
+    the schema.
 
     do: what to do about a broken file.
     """
@@ -40,7 +42,8 @@ def read_json_if_there(path: Path, schema: type[T], *, do: str = RESTORE) -> T |
 
 
 def read_cached_json(path: Path, schema: type[T]) -> T | None:
-    """Read a JSON file whose content can be made again; None if it is missing, or broken in any way."""
+    """Read a JSON file whose content can be made again; None if it is missing, or broken in any
+    way."""
     try:
         return read_json_if_there(path, schema)
     except SynmtError as error:
@@ -49,8 +52,13 @@ def read_cached_json(path: Path, schema: type[T]) -> T | None:
 
 
 def read_json_lines(path: Path, schema: type[T]) -> list[T]:
-    """Read a file with JSON on each line as `read_json` does; an empty list if there is no such file."""
-    lines = [(number, line) for number, line in enumerate((_content(path) or b"").split(b"\n"), start=1) if line]
+    """Read a file with JSON on each line as `read_json` does; an empty list if there is no such
+    file."""
+    lines = [
+        (number, line)
+        for number, line in enumerate((_content(path) or b"").split(b"\n"), start=1)
+        if line
+    ]
     # a process that was killed may leave half a line
     if lines and not _is_json(lines[-1][1]):
         lines.pop()

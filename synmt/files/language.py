@@ -17,10 +17,20 @@ _LETTERS = 50
 _FEWEST = 3
 """Parts of this size that a warning needs."""
 _MOST, _SOME = 0.9, 0.05
-"""Shares of the lines: in the language that is found, at least, and in the one that is expected, at most."""
+"""Shares of the lines: in the language that is found, at least, and in the one that is expected, at
+most."""
 
 _RELATED = (
-    *("da fo is nb nn no sv", "af fy nl", "de lb", "cs sk", "be ru uk", "bg bs hr mk sl sr", "lt ltg lv", "et fi"),
+    *(
+        "da fo is nb nn no sv",
+        "af fy nl",
+        "de lb",
+        "cs sk",
+        "be ru uk",
+        "bg bs hr mk sl sr",
+        "lt ltg lv",
+        "et fi",
+    ),
     *(
         "an ca es ext gl oc pt",
         "fr gcf gcr ht oc wa",
@@ -31,7 +41,15 @@ _RELATED = (
         "el grc",
         "he hbo",
     ),
-    *("ar ary arz", "fa ps sdh ku ur", "hi gom mr ne sa", "as bn", "bcl tl", "ace id jv ms", "wuu yue zh"),
+    *(
+        "ar ary arz",
+        "fa ps sdh ku ur",
+        "hi gom mr ne sa",
+        "as bn",
+        "bcl tl",
+        "ace id jv ms",
+        "wuu yue zh",
+    ),
     *("az crh tk tr ug uz uzs", "az ba kk ky tg tk tt ug uz", "nso st", "sn xh zu", "kik rw lg sw"),
 )
 """Languages, by their codes, whose texts are easily confused."""
@@ -50,7 +68,8 @@ def known_languages() -> set[str]:
 
 
 def warn_of_file(path: Path, language: str, *, other: str = "") -> None:
-    """Warn if most lines of a file, sampled evenly, are in another language; a short or mixed text is not judged.
+    """Warn if most lines of a file, sampled evenly, are in another language; a short or mixed text
+    is not judged.
 
     other: the language of the other side of the text.
     """
@@ -64,7 +83,8 @@ def warn_of_file(path: Path, language: str, *, other: str = "") -> None:
 def watched(
     items: Iterable[_Item], lines_of: Callable[[_Item], Sequence[str]], language: str, *, where: str
 ) -> Iterator[_Item]:
-    """Pass the items of a stream on at once; warn if most of its first lines are in another language."""
+    """Pass the items of a stream on at once; warn if most of its first lines are in another
+    language."""
     sample: list[str] = []
     for item in items:
         yield item
@@ -77,7 +97,8 @@ def watched(
 
 
 def _sampled(lines: Iterable[bytes]) -> list[bytes]:
-    """Choose lines at equal distances, half of _SAMPLE at least if there are so many, without counting them first."""
+    """Choose lines at equal distances, half of _SAMPLE at least if there are so many, without
+    counting them first."""
     sample: list[bytes] = []
     distance = 1
     for number, line in enumerate(lines):
@@ -104,9 +125,12 @@ def _judge(lines: Sequence[str], language: str, *, where: str, other: str = "") 
     unclear = count < _MOST * total or expected > _SOME * total
     if unclear or found in {*_relatives(language), _NO_LANGUAGE}:
         return
-    question = "are source and target swapped" if found in _relatives(other) else "is this the right text"
+    question = (
+        "are source and target swapped" if found in _relatives(other) else "is this the right text"
+    )
     _logger.warning(
-        f"{where}: {count} of {total} sampled lines look like language '{found}', not '{language}'; {question}?"
+        f"{where}: {count} of {total} sampled lines look like language '{found}', not "
+        f"'{language}'; {question}?"
     )
 
 

@@ -1,4 +1,5 @@
-"""Links in folders that synmt makes: others may have put them there, so nothing is written or removed through one."""
+"""Links in folders that synmt makes: others may have put them there, so nothing is written or
+removed through one."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _own: set[Path] = set()
 
 
 def own_folder(folder: Path) -> Path:
-    """Declare a folder that synmt makes: a run, a prepared corpus, the cache. The folder itself may be a link."""
+    """Declare a folder that synmt makes: a run, a prepared corpus, the cache. The folder itself may
+    be a link."""
     _own.add(Path(os.path.abspath(folder)))
     return folder
 
@@ -25,7 +27,8 @@ def is_own(path: Path) -> bool:
 
 
 def place_of(path: Path) -> Path:
-    """Find where a file or folder is written: in a folder that synmt makes in place of a link, elsewhere behind it.
+    """Find where a file or folder is written: in a folder that synmt makes in place of a link,
+    elsewhere behind it.
 
     Raises SynmtError if a folder on the way there is a link.
     """
@@ -44,11 +47,14 @@ def place_of(path: Path) -> Path:
 
 
 def in_place(path: Path) -> Path:
-    """Find where a file that is not replaced is written; a link that is there, also a hard one, is removed."""
+    """Find where a file that is not replaced is written; a link that is there, also a hard one, is
+    removed."""
     place = place_of(path)
     with suppress(FileNotFoundError, NotADirectoryError):
         there = os.lstat(place)
-        if is_own(path) and (stat.S_ISLNK(there.st_mode) or (stat.S_ISREG(there.st_mode) and there.st_nlink > 1)):
+        if is_own(path) and (
+            stat.S_ISLNK(there.st_mode) or (stat.S_ISREG(there.st_mode) and there.st_nlink > 1)
+        ):
             os.unlink(place)
     return place
 
@@ -62,4 +68,6 @@ def remove(path: Path) -> None:
         else:
             path.unlink(missing_ok=True)
     except OSError as error:
-        raise SynmtError(f"cannot be removed: {error.strerror}", where=str(path), do="Check its permissions") from error
+        raise SynmtError(
+            f"cannot be removed: {error.strerror}", where=str(path), do="Check its permissions"
+        ) from error

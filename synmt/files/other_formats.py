@@ -9,14 +9,21 @@ from collections.abc import Collection
 from synmt.errors import UsageError
 
 _PROLOGUE = r"\s*(?:<\?xml\s[^>]*>\s*)?(?:<!DOCTYPE[^>]*>\s*|<!--.*?-->\s*)*"
-_BY_ID = "A recipe reads public corpora by their id, such as `corpus.test: [wmt17]` (synmt --docs corpora)"
+_BY_ID = (
+    "A recipe reads public corpora by their id, such as `corpus.test: [wmt17]` (synmt --docs "
+    "corpora)"
+)
 _TAKE_OUT = "Take out its sentences, one per line"
 _TMX = "`python -m mtdata.tmx -i FILE -l en-de` writes a column for each language"
 _SEGMENTS = r"such as with `sed -n 's:.*<seg[^>]*>\(.*\)</seg>.*:\1:p'`"
-_TREES = "Trees belong in `--parses` or in `source_parses` of a recipe; `sed -n 's/^# text = //p'` takes out the text"
+_TREES = (
+    "Trees belong in `--parses` or in `source_parses` of a recipe; `sed -n 's/^# text = //p'` "
+    "takes out the text"
+)
 _PACKED = "Unpack it with `{}`, or compress it with gzip"
 
-# a line of text may begin with `<`, `{`, `[` or `#`: each pattern needs more than what a sentence has
+# a line of text may begin with `<`, `{`, `[` or `#`: each pattern needs more than what a sentence
+# has
 _FORMATS = (
     ("gzip", rb"\x1f\x8b\x08", "Let the file's name end in .gz, or unpack it with `zcat`"),
     ("bzip2", rb"BZh[1-9]1AY&SY", _PACKED.format("bzip2 -dk")),
@@ -32,17 +39,23 @@ _FORMATS = (
     ("XLIFF", f"{_PROLOGUE}<xliff\\s[^>]*version=", _TAKE_OUT),
     (
         "SGM",
-        _PROLOGUE + r"(?:<mteval>\s*)?<(?:(?:src|ref|tst)set\s[^>]*=|doc\s[^>]*\b(?:docid|sysid|genre|origlang)=)",
+        _PROLOGUE
+        + r"(?:<mteval>\s*)?<(?:(?:src|ref|tst)set\s[^>]*=|doc\s[^>]*\b(?:docid|sysid|genre|origlang)=)",
         f"{_TAKE_OUT}, {_SEGMENTS}. {_BY_ID}",
     ),
     ("HTML", _PROLOGUE + r"<html(?:\s[^>]*)?>\s*<|\s*<!DOCTYPE html[^>]*>\s*(?:<|$)", _TAKE_OUT),
     ("XML", r"\s*<\?xml\s[^>]*version=[^>]*\?>\s*(?:<|$)", f"{_TAKE_OUT}, {_SEGMENTS}. {_BY_ID}"),
-    ("text with tags of IWSLT", r"<url>[^<\n]*</url>\s*<(?:keywords|speaker|talkid|translator)\b", _BY_ID),
+    (
+        "text with tags of IWSLT",
+        r"<url>[^<\n]*</url>\s*<(?:keywords|speaker|talkid|translator)\b",
+        _BY_ID,
+    ),
     ("CoNLL-U", r"(?:#[^\n]*\n|\s)*1(?:-\d+)?\t(?:[^\t\n]+\t){8}[^\t\n]+(?:\n|$)", _TREES),
     (
         "JSON",
         r'\s*(?:\[\s*)?\{\s*"[^"\n]*"\s*:\s*["\[{\d.tfn-]|\s*\[\s*\n\s*"|\s*\["[^\n]*"\]\s*$',
-        f"`synmt translate` reads JSON lines with `--jsonl`. {_TAKE_OUT}, such as with `jq -r .text`",
+        f"`synmt translate` reads JSON lines with `--jsonl`. {_TAKE_OUT}, such as with `jq "
+        "-r .text`",
     ),
 )
 """Names, patterns of the beginning, and what to do."""

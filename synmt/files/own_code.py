@@ -1,8 +1,10 @@
-"""Modules of users' own that recipes name: where their source is, whether it may run, and copies of it.
+"""Modules of users' own that recipes name: where their source is, whether it may run, and copies of
+it.
 
-A module runs only if the user has allowed its code: the source of its package, and of what that imports from the folder
-beside it. Python then reads a copy in the cache folder, which is named by the hash of this source, so that what runs is
-what was allowed. No files in the folder itself, such as compiled modules, are used.
+A module runs only if the user has allowed its code: the source of its package, and of what that
+imports from the folder beside it. Python then reads a copy in the cache folder, which is named by
+the hash of this source, so that what runs is what was allowed. No files in the folder itself, such
+as compiled modules, are used.
 """
 
 from __future__ import annotations
@@ -91,13 +93,20 @@ def find_code(name: str, copies: Path | None = None) -> OwnCode | None:
     package, path = name.partition(".")[0], name.replace(".", "/")
     kept = copies is not None and (copies / package).exists()
     roots = [copies] if copies is not None and kept else _roots(package) or [Path.cwd()]
-    files = ((root, root / file) for root in roots for file in (f"{path}.py", f"{path}/__init__.py"))
+    files = (
+        (root, root / file) for root in roots for file in (f"{path}.py", f"{path}/__init__.py")
+    )
     root, file = next(((root, file) for root, file in files if file.is_file()), (None, None))
     if root is None or file is None:
         return None
     if root.name in ("site-packages", "dist-packages") or root == _STANDARD:
-        parts = [file, *(parent / "__init__.py" for parent in file.parents if root in parent.parents)]
-        content = {part.relative_to(root).as_posix(): part.read_bytes() for part in parts if part.is_file()}
+        parts = [
+            file,
+            *(parent / "__init__.py" for parent in file.parents if root in parent.parents),
+        ]
+        content = {
+            part.relative_to(root).as_posix(): part.read_bytes() for part in parts if part.is_file()
+        }
         return OwnCode(root, content, installed=True)
     return OwnCode(root, _source(root, package, alone=kept), installed=False)
 
@@ -144,7 +153,11 @@ def keep_code(names: Iterable[str], copies: Path) -> None:
 def changed_code(names: Iterable[str], copies: Path) -> list[str]:
     """List the packages of modules that are not those of the copies any more."""
     hashes = _hashes(copies)
-    return [package for package, code in own_code(names).items() if hashes.get(package, code.digest) != code.digest]
+    return [
+        package
+        for package, code in own_code(names).items()
+        if hashes.get(package, code.digest) != code.digest
+    ]
 
 
 def is_own(name: str) -> bool:
@@ -164,7 +177,9 @@ def _roots(package: str) -> list[Path]:
     spec = next(filter(None, specs), None)
     if spec is None:
         return []
-    places = spec.submodule_search_locations or [spec.origin if spec.has_location and spec.origin else os.__file__]
+    places = spec.submodule_search_locations or [
+        spec.origin if spec.has_location and spec.origin else os.__file__
+    ]
     return [Path(place).parent for place in places]
 
 
@@ -179,7 +194,9 @@ def _source(root: Path, package: str, *, alone: bool) -> dict[str, bytes]:
             file = path.relative_to(root)
             if path.is_file() and not any(part.startswith(".") for part in file.parts):
                 files[file.as_posix()] = path.read_bytes()
-                others = [other for other in _imported(files[file.as_posix()]) if other not in names]
+                others = [
+                    other for other in _imported(files[file.as_posix()]) if other not in names
+                ]
                 names += [other for other in others if alone or root in (_roots(other) or [root])]
     return files
 
@@ -189,8 +206,14 @@ def _imported(source: bytes) -> list[str]:
     with suppress(SyntaxError, ValueError, RecursionError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         nodes = list(ast.walk(ast.parse(source)))
-        names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-        names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+        names = [
+            alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
+        ]
+        names += [
+            node.module or ""
+            for node in nodes
+            if isinstance(node, ast.ImportFrom) and not node.level
+        ]
         return sorted({name.partition(".")[0] for name in names} - {""})
     # Python reports what is wrong when it imports the module
     return []
@@ -203,7 +226,8 @@ def _allow(code: OwnCode, name: str, where: str) -> None:
         place = name.replace(".", "/")
         file = next(path for path in code.files if path in (f"{place}.py", f"{place}/__init__.py"))
         raise UsageError(
-            f"{name} is not part of synmt: {file} in {code.root} would be imported, and may do all that you can do",
+            f"{name} is not part of synmt: {file} in {code.root} would be imported, and may do all "
+            "that you can do",
             where=where,
             do="Read it. If you trust it, run the same command with --allow-code (in Python, set "
             f"{ALLOW}=1), which allows it until it changes",
@@ -213,7 +237,12 @@ def _allow(code: OwnCode, name: str, where: str) -> None:
         # a package without this file would also be looked for elsewhere
         if f"{folder.as_posix()}/__init__.py" not in code.files:
             (code.copy / folder / "__init__.py").touch()
-    _logger.info("the code of %s in %s is allowed until it changes: %s", name, code.root, listed(code.files, 5))
+    _logger.info(
+        "the code of %s in %s is allowed until it changes: %s",
+        name,
+        code.root,
+        listed(code.files, 5),
+    )
 
 
 def _import(name: str, code: OwnCode, where: str) -> ModuleType:
@@ -255,4 +284,9 @@ def _hashes(copies: Path) -> dict[str, str]:
 
 @cache
 def _warn_of_change(package: str, here: str, copies: str) -> None:
-    _logger.warning("%s in %s is not what the run was trained with: its own copy in %s is used", package, here, copies)
+    _logger.warning(
+        "%s in %s is not what the run was trained with: its own copy in %s is used",
+        package,
+        here,
+        copies,
+    )

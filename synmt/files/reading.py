@@ -32,24 +32,29 @@ _LARGE = 32 << 20
 
 
 def read_lines(path: str | Path, *, allowed: Collection[str] = ()) -> Iterator[str]:
-    r"""Yield the lines of a UTF-8 text, without their ends; `-` is standard input, `.gz` is decompressed.
+    r"""Yield the lines of a UTF-8 text, without their ends; `-` is standard input, `.gz` is
+    decompressed.
 
-    Lines end at `\n`, or at `\r\n` as Windows writes it: U+2028, `\x85` and a `\r` elsewhere are ordinary characters.
-    A byte order mark at the start is dropped.
+    Lines end at `\n`, or at `\r\n` as Windows writes it: U+2028, `\x85` and a `\r` elsewhere are
+    ordinary characters. A byte order mark at the start is dropped.
 
     allowed: the same as for `open_binary`.
     """
     with open_binary(path, allowed=allowed) as stream:
-        yield from decode_lines(raw_lines(stream), where=str(path) if str(path) != "-" else "standard input")
+        yield from decode_lines(
+            raw_lines(stream), where=str(path) if str(path) != "-" else "standard input"
+        )
 
 
 def raw_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a stream; of one that is too long, only a beginning that is also too long."""
+    """Yield the lines of a stream; of one that is too long, only a beginning that is also too
+    long."""
     return iter(partial(stream.readline, LONGEST + 1), b"")
 
 
 def decode_lines(stream: Iterable[bytes], *, where: str, first: int = 0) -> Iterator[str]:
-    """Decode raw lines that follow the `first` ones; raises SynmtError with the number of a line that is wrong."""
+    """Decode raw lines that follow the `first` ones; raises SynmtError with the number of a line
+    that is wrong."""
     for number, raw in enumerate(stream, start=first + 1):
         if len(raw) > LONGEST:
             raise too_long(number, where)
@@ -67,7 +72,8 @@ def too_long(number: int, where: str) -> SynmtError:
 
 
 def read_available_lines(stream: BinaryIO, size: int, *, where: str) -> Iterator[list[str]]:
-    """Yield the lines of a stream in groups of at most `size`, as they arrive, without waiting for more."""
+    """Yield the lines of a stream in groups of at most `size`, as they arrive, without waiting for
+    more."""
     waiting: deque[bytes] = deque()
     lines = decode_lines(iter(waiting.popleft, None), where=where)
     rest = b""
@@ -93,7 +99,10 @@ def open_binary(path: str | Path, *, allowed: Collection[str] = ()) -> Iterator[
     """
     if str(path) == "-":
         if sys.stdin is None:
-            raise SynmtError("standard input is closed", do="Name a file, or let another command write into this one")
+            raise SynmtError(
+                "standard input is closed",
+                do="Name a file, or let another command write into this one",
+            )
         stream = sys.stdin.buffer
         refuse_other_formats(_beginning(stream), where="standard input", allowed=allowed)
         yield stream
@@ -109,7 +118,9 @@ def open_binary(path: str | Path, *, allowed: Collection[str] = ()) -> Iterator[
             yield text
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             do = "Copy it or compress it again; if it isn't compressed, take .gz off its name"
-            raise SynmtError(f"not a complete gzip file ({error})", where=str(path), do=do) from None
+            raise SynmtError(
+                f"not a complete gzip file ({error})", where=str(path), do=do
+            ) from None
 
 
 def _beginning(stream: Any) -> bytes:
@@ -128,7 +139,8 @@ def count_lines(path: str | Path) -> int:
 
 
 def known_lines(path: str | Path) -> int | None:
-    """Count the lines of a file; None for standard input (even if a file is named `-`) and pipes: it consumes them."""
+    """Count the lines of a file; None for standard input (even if a file is named `-`) and pipes:
+    it consumes them."""
     return count_lines(path) if str(path) != "-" and Path(path).is_file() else None
 
 
@@ -147,7 +159,8 @@ def fingerprint(*parts: object) -> str:
 
 
 def stored_sha256(path: Path, *, unpacked: bool = False) -> str:
-    """Hash a file as `sha256` does; the hash of a large one is stored until its size or modification time changes."""
+    """Hash a file as `sha256` does; the hash of a large one is stored until its size or
+    modification time changes."""
     unpacked = unpacked and path.suffix == ".gz"
     try:
         state = path.stat()
@@ -155,7 +168,9 @@ def stored_sha256(path: Path, *, unpacked: bool = False) -> str:
             return sha256(path, unpacked=unpacked)
     except OSError as error:
         raise SynmtError(f"cannot read the file ({error.strerror})", where=str(path)) from None
-    name = fingerprint(str(path.resolve()), state.st_size, state.st_mtime_ns, *["unpacked"] * unpacked)
+    name = fingerprint(
+        str(path.resolve()), state.st_size, state.st_mtime_ns, *["unpacked"] * unpacked
+    )
     stored = cache_folder() / "hashes" / f"{name}.json"
     # pydantic, which `synmt --help` does not need
     from synmt.files.json_files import read_cached_json

@@ -1,4 +1,5 @@
-"""Schemas of the JSON files of runs and prepared corpora; those of older versions lack some of the keys."""
+"""Schemas of the JSON files of runs and prepared corpora; those of older versions lack some of the
+keys."""
 
 from __future__ import annotations
 

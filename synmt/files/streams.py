@@ -1,4 +1,5 @@
-"""Standard streams that are closed, full or broken: lost output is an error, a lost message is not."""
+"""Standard streams that are closed, full or broken: lost output is an error, a lost message is
+not."""
 
 from __future__ import annotations
 
@@ -9,10 +10,11 @@ from typing import Any
 
 
 def open_streams() -> None:
-    """Prepare the standard streams; writing to a standard output that is closed then raises OSError.
+    """Prepare the standard streams; writing to a standard output that is closed then raises
+    OSError.
 
-    Python has None for a closed stream. A file that is opened later must not get its number, and with it what libraries
-    and other processes print.
+    Python has None for a closed stream. A file that is opened later must not get its number, and
+    with it what libraries and other processes print.
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -33,7 +35,9 @@ def open_streams() -> None:
             stream.reconfigure(encoding="utf-8", newline="\n", errors=errors)  # type: ignore[union-attr]
     if sys.stderr is sys.__stderr__:
         raw = io.BufferedWriter(_Messages(2, "w", closefd=False))
-        sys.stderr = io.TextIOWrapper(raw, sys.stderr.encoding, sys.stderr.errors, line_buffering=True)
+        sys.stderr = io.TextIOWrapper(
+            raw, sys.stderr.encoding, sys.stderr.errors, line_buffering=True
+        )
 
 
 class _Messages(io.FileIO):
@@ -49,7 +53,8 @@ class _Messages(io.FileIO):
 
 
 def discard_unwritten() -> None:
-    """Drop what the streams do not take: Python would try again at exit, report an error, and exit with 120."""
+    """Drop what the streams do not take: Python would try again at exit, report an error, and exit
+    with 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -21,7 +21,8 @@ from synmt.errors import SynmtError, UsageError
 from synmt.files.links import in_place, is_own, own_folder, place_of, remove
 
 UNFINISHED = ".unfinished"
-"""The end of the names of temporary files and folders, which begin with a dot and the name of the finished one."""
+"""The end of the names of temporary files and folders, which begin with a dot and the name of the
+finished one."""
 
 # where a file that a process has open can neither be renamed nor removed, and needs no lock
 _WINDOWS = os.name == "nt"
@@ -34,16 +35,22 @@ Packer = Callable[[IO[bytes]], contextlib.AbstractContextManager[IO[bytes]]]
 def write_atomically(
     path: str | Path, *, binary: bool = False, pack: Packer | None = None, keep: bool = False
 ) -> Iterator[IO]:
-    r"""Open a file that gets its name only if the block ends without an error (write, fsync, rename).
+    r"""Open a file that gets its name only if the block ends without an error (write, fsync,
+    rename).
 
-    Text is UTF-8 with `\n` line ends; `.gz` is compressed, without a time stamp. A symbolic link stays, and its target
-    is replaced, but not in a folder that synmt makes. A pipe, a device and `/dev/stdout` are written directly.
+    Text is UTF-8 with `\n` line ends; `.gz` is compressed, without a time stamp. A symbolic link
+    stays, and its target is replaced, but not in a folder that synmt makes. A pipe, a device and
+    `/dev/stdout` are written directly.
 
     pack: compresses into `.gz`, in place of the gzip module.
     keep: what an error interrupts stays, under another name, until the file is complete.
     """
     path = Path(path)
-    opened = _open_stream(path) if is_stream(path) and not is_own(path) else _replace_file(path, keep=keep)
+    opened = (
+        _open_stream(path)
+        if is_stream(path) and not is_own(path)
+        else _replace_file(path, keep=keep)
+    )
     with opened as raw, _compressed(raw, path, pack) as target:
         if binary:
             yield target
@@ -62,7 +69,8 @@ def write_atomically(
 def write_output(
     path: Path | None, *, pack: Packer | None = None, keep: bool = False
 ) -> contextlib.AbstractContextManager[IO[str]]:
-    """Open the output of a command as `write_atomically` does, with the same options; None is standard output.
+    """Open the output of a command as `write_atomically` does, with the same options; None is
+    standard output.
 
     What killed commands left of the same output is removed.
     """
@@ -77,7 +85,8 @@ def write_output(
 def _open_stream(path: Path) -> Iterator[BinaryIO]:
     with reporting_os_errors(path, do="Choose another output"):
         number = _number_of_open_stream(path)
-        # a stream that is open keeps its place in a file, to which a shell appends, or other commands write next
+        # a stream that is open keeps its place in a file, to which a shell appends, or other
+        # commands write next
         with open(path if number is None else os.dup(number), "wb") as raw:
             yield raw
 
@@ -93,7 +102,11 @@ def _number_of_open_stream(path: Path) -> int | None:
 def _replace_file(path: Path, *, keep: bool) -> Iterator[BinaryIO]:
     path = place_of(path)
     # gunzip wants the ending
-    kept = path.with_suffix(f"{UNFINISHED}.gz") if path.suffix == ".gz" else Path(f"{path}{UNFINISHED}")
+    kept = (
+        path.with_suffix(f"{UNFINISHED}.gz")
+        if path.suffix == ".gz"
+        else Path(f"{path}{UNFINISHED}")
+    )
     with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = _make_unfinished(path)
@@ -132,7 +145,8 @@ def _keep(temporary: Path, kept: Path) -> None:
 
 
 def _make_unfinished(path: Path) -> tuple[int, str]:
-    """Make an empty file next to `path`, locked as long as it is open, so that no other process thinks it abandoned."""
+    """Make an empty file next to `path`, locked as long as it is open, so that no other process
+    thinks it abandoned."""
     while True:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=UNFINISHED, dir=path.parent)
         _lock(handle, wait=True)
@@ -145,13 +159,17 @@ def _make_unfinished(path: Path) -> tuple[int, str]:
 def _remove_abandoned(path: Path) -> None:
     """Remove unfinished files of `path` that no process has open."""
     for left in path.parent.glob(f".{escape(path.name)}.*{UNFINISHED}"):
-        with contextlib.suppress(OSError), contextlib.nullcontext() if _WINDOWS else open(left, "rb+") as stream:
+        with (
+            contextlib.suppress(OSError),
+            contextlib.nullcontext() if _WINDOWS else open(left, "rb+") as stream,
+        ):
             if stream is None or _lock(stream.fileno(), wait=False):
                 left.unlink()
 
 
 def _lock(handle: int, *, wait: bool) -> bool:
-    """Lock an open file; False if another process has locked it, and where the disk has no locks."""
+    """Lock an open file; False if another process has locked it, and where the disk has no
+    locks."""
     with contextlib.suppress(OSError, ImportError):
         import fcntl
 
@@ -160,7 +178,9 @@ def _lock(handle: int, *, wait: bool) -> bool:
     return False
 
 
-def _compressed(raw: BinaryIO, path: Path, pack: Packer | None) -> contextlib.AbstractContextManager[IO[bytes]]:
+def _compressed(
+    raw: BinaryIO, path: Path, pack: Packer | None
+) -> contextlib.AbstractContextManager[IO[bytes]]:
     if path.suffix != ".gz":
         return contextlib.nullcontext(raw)
     # without a name and a time, so that the same content makes the same bytes
@@ -168,15 +188,21 @@ def _compressed(raw: BinaryIO, path: Path, pack: Packer | None) -> contextlib.Ab
 
 
 def wrong_compression(path: Path) -> UsageError | None:
-    """Make the error for an output whose name promises another compression than gzip's, the only one synmt reads."""
+    """Make the error for an output whose name promises another compression than gzip's, the only
+    one synmt reads."""
     if path.suffix not in (".xz", ".bz2", ".zst", ".zip"):
         return None
-    return UsageError("outputs are compressed with gzip only", where=str(path), do="Let the name end in .gz")
+    return UsageError(
+        "outputs are compressed with gzip only", where=str(path), do="Let the name end in .gz"
+    )
 
 
 def is_stream(path: Path) -> bool:
-    """Tell whether a path names a pipe, a device or an open stream, which are written as they are."""
-    return str(path.parent) in ("/dev", "/dev/fd") or (path.exists() and not (path.is_file() or path.is_dir()))
+    """Tell whether a path names a pipe, a device or an open stream, which are written as they
+    are."""
+    return str(path.parent) in ("/dev", "/dev/fd") or (
+        path.exists() and not (path.is_file() or path.is_dir())
+    )
 
 
 def write_json(path: Path, values: Any, **options: Any) -> None:
@@ -187,11 +213,14 @@ def write_json(path: Path, values: Any, **options: Any) -> None:
 
 @contextlib.contextmanager
 def write_folder_atomically(path: str | Path) -> Iterator[Path]:
-    """Provide a folder to fill. It replaces an older one, or the one behind a link, if the block ends without error."""
+    """Provide a folder to fill. It replaces an older one, or the one behind a link, if the block
+    ends without error."""
     path = place_of(Path(path))
     with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=UNFINISHED, dir=path.parent))
+        temporary = Path(
+            tempfile.mkdtemp(prefix=f".{path.name}.", suffix=UNFINISHED, dir=path.parent)
+        )
         try:
             yield temporary
             for file in filter(Path.is_file, temporary.rglob("*")):
@@ -219,13 +248,18 @@ def reporting_os_errors(path: str | Path, *, do: str = "") -> Iterator[None]:
         if error.strerror is None:
             raise
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        do = do or f"{'Make room or choose' if full else 'Choose'} another folder, and run the same command again"
+        do = (
+            do
+            or f"{'Make room or choose' if full else 'Choose'} another folder, and run the same "
+            "command again"
+        )
         raise SynmtError(f"cannot write: {error.strerror}", where=str(path), do=do) from error
 
 
 @contextlib.contextmanager
 def locked(folder: Path, what: str) -> Iterator[None]:
-    """Make a folder of synmt's own, and lock it against other processes; raises SynmtError if one has locked it."""
+    """Make a folder of synmt's own, and lock it against other processes; raises SynmtError if one
+    has locked it."""
     # `synmt --help` does not need it
     from filelock import FileLock, Timeout
 
@@ -235,7 +269,9 @@ def locked(folder: Path, what: str) -> Iterator[None]:
             folder.mkdir(parents=True, exist_ok=True)
             lock.acquire()
     except Timeout:
-        raise SynmtError(f"another process is writing {what}", where=str(folder), do="Wait for it to end") from None
+        raise SynmtError(
+            f"another process is writing {what}", where=str(folder), do="Wait for it to end"
+        ) from None
     try:
         yield
     finally:
@@ -254,7 +290,8 @@ def sync(path: Path) -> None:
 
 
 def set_usual_mode(path: str | Path) -> None:
-    """Give a file or folder the permissions of any new one; temporary ones are readable by their owner only."""
+    """Give a file or folder the permissions of any new one; temporary ones are readable by their
+    owner only."""
     mask = os.umask(0)
     os.umask(mask)
     os.chmod(path, (0o777 if os.path.isdir(path) else 0o666) & ~mask)

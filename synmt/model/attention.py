@@ -2,7 +2,8 @@
 
     O = N( mask( (q kᵀ / √d) ⊙ F + B ) ) (v + R)
 
-F is `factor`, B `bias`, R `relative`, N `normalize`. Plain attention has no F, B and R, and N is softmax.
+F is `factor`, B `bias`, R `relative`, N `normalize`. Plain attention has no F, B and R, and N is
+softmax.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Terms:
 
     x: (B, Tq, D) input of the sub-layer.
     q, k, v: (B, H, Tq, d), (B, H, Tk, d), (B, H, Tk, d).
-    mask: boolean, broadcasts to (B, H, Tq, Tk), True where a query may attend; None allows all keys.
-    factor, bias: broadcast to (B, H, Tq, Tk), applied to the scaled scores.
+    mask: boolean, broadcasts to (B, H, Tq, Tk), True where a query may attend; None allows all
+    keys. factor, bias: broadcast to (B, H, Tq, Tk), applied to the scaled scores.
     relative: an extra value for each pair of a query and a key.
     position: (H, Tq, Tk), what ALiBi adds to the bias; variants leave it as it is.
     normalize: scores -> weights.
@@ -58,7 +59,8 @@ class Terms:
         return dataclasses.replace(self, **changes)
 
     def scores(self) -> Tensor:
-        """Compute the argument of N, scaled, edited and masked, at least in float32: (B, H, Tq, Tk)."""
+        """Compute the argument of N, scaled, edited and masked, at least in float32: (B, H, Tq,
+        Tk)."""
         scores = self.q @ self.k.transpose(-1, -2)  # (B, H, Tq, Tk)
         exact = torch.promote_types(scores.dtype, torch.float32)
         scores = scores.to(exact) / math.sqrt(self.q.size(-1))  # (B, H, Tq, Tk)
@@ -133,7 +135,9 @@ def _attend_fused(terms: Terms, dropout: float) -> Tensor:
     if terms.bias is not None:
         bias = terms.bias.to(terms.q.dtype)
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)  # (B, H, Tq, Tk)
-    return F.scaled_dot_product_attention(terms.q, terms.k, terms.v, attn_mask=mask, dropout_p=dropout)
+    return F.scaled_dot_product_attention(
+        terms.q, terms.k, terms.v, attn_mask=mask, dropout_p=dropout
+    )
 
 
 class Attend(nn.Module):
@@ -164,7 +168,8 @@ def causal_mask(length: int, device: torch.device) -> Tensor:
 
 
 def xavier(linear: nn.Linear, parts: int = 1) -> nn.Linear:
-    """Initialize a projection by Xavier's rule; `parts` matrices of equal size that are joined in one, separately."""
+    """Initialize a projection by Xavier's rule; `parts` matrices of equal size that are joined in
+    one, separately."""
     for part in linear.weight.chunk(parts):
         nn.init.xavier_uniform_(part)
     if linear.bias is not None:

@@ -35,7 +35,8 @@ def build_for(
     features: FeatureValues = MappingProxyType({}),
     code: Path | None = None,
 ) -> Seq2Seq:
-    """Build the model of a recipe for its vocabularies; raises one UsageError that lists every fault of the recipe.
+    """Build the model of a recipe for its vocabularies; raises one UsageError that lists every
+    fault of the recipe.
 
     features: values of the learned features of the source.
     code: where the run keeps the source of variants outside synmt.
@@ -47,7 +48,9 @@ def build_for(
         side: punctuation_pieces(own) for side, own in vocabularies if side in read
     }
     sizes = {"source_pieces": len(source), "target_pieces": len(target)}
-    return build(recipe.model, recipe.syntax, **sizes, punctuation=punctuation, features=features, code=code)
+    return build(
+        recipe.model, recipe.syntax, **sizes, punctuation=punctuation, features=features, code=code
+    )
 
 
 def build(
@@ -66,7 +69,9 @@ def build(
     features, code: as for `build_for`.
     """
     placed = place_variants(model, syntax, punctuation, features, code)
-    source, target = ([[variant.build() for variant in layer] for layer in placed[side]] for side in SIDES)
+    source, target = (
+        [[variant.build() for variant in layer] for layer in placed[side]] for side in SIDES
+    )
     network = ARCHITECTURES[model.architecture](model, source_pieces, target_pieces, source, target)
     if wing := fast("modules"):
         wing.replace_modules(network)
@@ -80,7 +85,8 @@ def place_variants(
     features: FeatureValues = MappingProxyType({}),
     code: Path | None = None,
 ) -> dict[Side, Layers]:
-    """Check the variants of a recipe, and give each its layers and, in each layer, the first free heads.
+    """Check the variants of a recipe, and give each its layers and, in each layer, the first free
+    heads.
 
     Raises one UsageError that lists every fault.
     """
@@ -105,7 +111,9 @@ def variant_names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(synmt.model.variants.__path__))
 
 
-def variant_class(name: str, where: str = "syntax.variants", code: Path | None = None) -> type[Variant]:
+def variant_class(
+    name: str, where: str = "syntax.variants", code: Path | None = None
+) -> type[Variant]:
     """Import a variant: a file in `synmt/model/variants/`, or a module with a dotted path.
 
     code: where the run keeps the source of variants outside synmt.

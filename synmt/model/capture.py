@@ -1,4 +1,5 @@
-"""Record what a model computes inside while it runs: weights of attention, edits by variants, gates."""
+"""Record what a model computes inside while it runs: weights of attention, edits by variants,
+gates."""
 
 from __future__ import annotations
 
@@ -16,21 +17,23 @@ from synmt.model.multihead import CrossAttention, SelfAttention
 from synmt.model.recurrent import Gate, Weights
 
 ActivationKind = Literal["attention", "terms", "cross", "gates"]
-"""What can be recorded: weights of self-attention, its factors and biases (terms), weights of attention to the source
-(cross), and gates of annotations."""
+"""What can be recorded: weights of self-attention, its factors and biases (terms), weights of
+attention to the source (cross), and gates of annotations."""
 
 
 @dataclass
 class Activations:
     """What was recorded in one pass of teacher forcing over B sentences.
 
-    attention: weights of self-attention, (B, H, T, T), by side and layer, counted from 1; on the target side the
-        positions are those of the decoder's input, which begins with BOS.
-    factors, biases: the edits by variants, (B, H, T, T), only of layers where a head has one; heads without an edit
+    attention: weights of self-attention, (B, H, T, T), by side and layer, counted from 1; on the
+        target side the positions are those of the decoder's input, which begins with BOS.
+    factors, biases: the edits by variants, (B, H, T, T), only of layers where a head has one; heads
+    without an edit
         have 1 and 0.
-    cross: weights of attention to the source, (B, H, Tt, Ts), by layer of the decoder; row t predicts target piece t.
-        An LSTM has one head, in its last layer.
-    gates: (B, T, D), how much of each annotation the LSTM's decoder lets through when it predicts each target piece.
+    cross: weights of attention to the source, (B, H, Tt, Ts), by layer of the decoder; row t
+        predicts target piece t. An LSTM has one head, in its last layer.
+    gates: (B, T, D), how much of each annotation the LSTM's decoder lets through when it predicts
+        each target piece.
     """
 
     attention: dict[tuple[Side, int], Tensor] = field(default_factory=dict)
@@ -67,7 +70,10 @@ def _layers(model: nn.Module, side: Side) -> list[Any]:
 
 
 def _hooks(
-    model: nn.Module, what: Collection[ActivationKind], activations: Activations, steps: dict[str, list[Tensor]]
+    model: nn.Module,
+    what: Collection[ActivationKind],
+    activations: Activations,
+    steps: dict[str, list[Tensor]],
 ) -> Iterator[tuple[nn.Module, Any]]:
     for side in SIDES:
         for number, layer in enumerate(self_attention(model, side), start=1):
@@ -88,7 +94,9 @@ def _hooks(
 
 
 def _weights_hook(weights: dict[Any, Tensor], key: Any) -> Any:
-    def hook(module: SelfAttention | CrossAttention, inputs: tuple[Any, ...], output: Tensor) -> None:
+    def hook(
+        module: SelfAttention | CrossAttention, inputs: tuple[Any, ...], output: Tensor
+    ) -> None:
         weights[key] = module.weights(*inputs[:3])
 
     return hook
@@ -98,9 +106,13 @@ def _terms_hook(activations: Activations, key: tuple[Side, int]) -> Any:
     def hook(module: SelfAttention, inputs: tuple[Any, ...], output: Tensor) -> None:
         parts = module.terms(*inputs[:3])
         if any(part.factor is not None for part in parts):
-            activations.factors[key] = torch.cat([_expand(part, part.factor, 1.0) for part in parts], 1)
+            activations.factors[key] = torch.cat(
+                [_expand(part, part.factor, 1.0) for part in parts], 1
+            )
         if any(part.bias is not None for part in parts):
-            activations.biases[key] = torch.cat([_expand(part, part.bias, 0.0) for part in parts], 1)
+            activations.biases[key] = torch.cat(
+                [_expand(part, part.bias, 0.0) for part in parts], 1
+            )
 
     return hook
 

@@ -25,7 +25,8 @@ _KEPT, _HIGHEST_MMAP_THRESHOLD = 1 << 30, 32 << 20
 
 
 def choose_device(name: str) -> torch.device:
-    """Turn `auto`, `cpu`, `cuda`, `cuda:1` or `mps` into a device; auto takes a GPU of CUDA if there is one."""
+    """Turn `auto`, `cpu`, `cuda`, `cuda:1` or `mps` into a device; auto takes a GPU of CUDA if
+    there is one."""
     restrain_cudnn()
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -36,9 +37,15 @@ def choose_device(name: str) -> torch.device:
     if device.type not in ("cpu", "cuda", "mps"):
         allowed = "Devices: auto, cpu, cuda, cuda:1 and so on, mps (Apple's GPUs)"
         raise UsageError(f"there is no device '{name}'", allowed=allowed)
-    gpus = int(torch.backends.mps.is_available()) if device.type == "mps" else torch.cuda.device_count()
+    gpus = (
+        int(torch.backends.mps.is_available())
+        if device.type == "mps"
+        else torch.cuda.device_count()
+    )
     if device.type != "cpu" and (device.index or 0) >= gpus:
-        raise UsageError(f"PyTorch sees {counted(gpus, 'GPU')}", where=f"device {name}", do="Use auto")
+        raise UsageError(
+            f"PyTorch sees {counted(gpus, 'GPU')}", where=f"device {name}", do="Use auto"
+        )
     if device.type == "mps":
         _warn_of_mps()
     return device
@@ -47,8 +54,10 @@ def choose_device(name: str) -> torch.device:
 @cache
 def _warn_of_mps() -> None:
     _logger.warning(
-        "synmt has not been tested on mps. There is no float64: losses are summed in float32, sums over trees are "
-        "computed on the CPU, and nothing can be sampled. PyTorch warns of operators that run on the CPU"
+        "synmt has not been tested on mps. There is no float64: losses are summed in float32, sums "
+        "over trees are "
+        "computed on the CPU, and nothing can be sampled. PyTorch warns of operators that run on "
+        "the CPU"
     )
 
 
@@ -58,14 +67,20 @@ def sum_type(device: torch.device) -> torch.dtype:
 
 
 def drawing_type(device: torch.device) -> torch.dtype:
-    """Return the type of the numbers that draw samples, float64; raises UsageError if the device has none."""
+    """Return the type of the numbers that draw samples, float64; raises UsageError if the device
+    has none."""
     if device.type == "mps":
-        raise UsageError("samples need float64, which mps does not have", where="device mps", do="Use the device cpu")
+        raise UsageError(
+            "samples need float64, which mps does not have",
+            where="device mps",
+            do="Use the device cpu",
+        )
     return torch.float64
 
 
 def restrain_cudnn() -> None:
-    """Make cuDNN compute LSTMs in float32, which it would round to ten bits, and leave attention to other kernels.
+    """Make cuDNN compute LSTMs in float32, which it would round to ten bits, and leave attention to
+    other kernels.
 
     cuDNN's attention prepares for half a second for each new shape of a batch.
     """
@@ -79,9 +94,11 @@ def device_name(device: torch.device) -> str:
 
 
 def keep_freed_memory() -> None:
-    """Keep up to 1 GB of memory that is free in this process, instead of giving it back to Linux after every batch.
+    """Keep up to 1 GB of memory that is free in this process, instead of giving it back to Linux
+    after every batch.
 
-    Linux fills memory with zeros before it gives it again, page by page: 2 to 5 % of a step on a CPU.
+    Linux fills memory with zeros before it gives it again, page by page: 2 to 5 % of a step on a
+    CPU.
     """
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(_TRIM_THRESHOLD, _KEPT)
@@ -96,7 +113,8 @@ def autocast(device: torch.device, precision: str) -> contextlib.AbstractContext
 
 
 def multiplies(precision: str) -> bool:
-    """Return whether the processor has instructions for products in a precision, as far as that is known."""
+    """Return whether the processor has instructions for products in a precision, as far as that is
+    known."""
     instructions = fast("instructions")
     return instructions is None or instructions.multiplies(precision)
 
@@ -109,7 +127,10 @@ def check_precision(precision: InferencePrecision) -> None:
 
 
 def float32_only(precision: InferencePrecision) -> None:
-    """Log that translating computes in float32 if that is not the precision; raises UsageError if there is no such."""
+    """Log that translating computes in float32 if that is not the precision; raises UsageError if
+    there is no such."""
     check_precision(precision)
     if precision != "float32":
-        _logger.warning("without synmt.fast there is no %s, so everything is computed in float32", precision)
+        _logger.warning(
+            "without synmt.fast there is no %s, so everything is computed in float32", precision
+        )

@@ -18,7 +18,9 @@ class FeedForward(nn.Module):
 
     def __init__(self, model_dim: int, inner_dim: int, dropout: float) -> None:
         super().__init__()
-        self.inner = xavier(nn.Linear(model_dim, self.parts * inner_dim, bias=self.bias), self.parts)
+        self.inner = xavier(
+            nn.Linear(model_dim, self.parts * inner_dim, bias=self.bias), self.parts
+        )
         self.output = xavier(nn.Linear(inner_dim, model_dim, bias=self.bias))
         self.dropout = nn.Dropout(dropout)
 
@@ -40,7 +42,8 @@ def gated(x: Tensor) -> Tensor:
 
 
 class Swiglu(FeedForward):
-    """SwiGLU (Shazeer, 2020): (Swish(x W) ⊙ x V) U without biases; W and V are joined in `inner`."""
+    """SwiGLU (Shazeer, 2020): (Swish(x W) ⊙ x V) U without biases; W and V are joined in
+    `inner`."""
 
     activation = staticmethod(gated)
     parts, bias = 2, False

@@ -1,8 +1,10 @@
-"""The LSTM (Luong et al., 2015): a bidirectional encoder, a decoder with attention and input feeding.
+"""The LSTM (Luong et al., 2015): a bidirectional encoder, a decoder with attention and input
+feeding.
 
-Each direction of the encoder has half the width, so that its states are as wide as the decoder's. Each layer of the
-decoder starts with the final state of an encoder layer. EOS is not encoded. Dropout is applied between layers and to
-the attentional state. All weights are initialized from U(-r, r).
+Each direction of the encoder has half the width, so that its states are as wide as the decoder's.
+Each layer of the decoder starts with the final state of an encoder layer. EOS is not encoded.
+Dropout is applied between layers and to the attentional state. All weights are initialized from
+U(-r, r).
 """
 
 from __future__ import annotations
@@ -38,8 +40,11 @@ class LstmState:
     beams: int = 1
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
-        """Keep these sentences (B',), or all if None, and continue from these hypotheses of each, (B', K')."""
-        first = torch.arange(beams.size(0), device=beams.device) if sentences is None else sentences  # (B',)
+        """Keep these sentences (B',), or all if None, and continue from these hypotheses of each,
+        (B', K')."""
+        first = (
+            torch.arange(beams.size(0), device=beams.device) if sentences is None else sentences
+        )  # (B',)
         if sentences is not None:
             self.attended = [attended.select(sentences) for attended in self.attended]
         self.recurrence = self.recurrence.select((first[:, None] * self.beams + beams).flatten())
@@ -74,10 +79,14 @@ class Lstm(Seq2Seq):
             bidirectional=True,
             dropout=recipe.dropout if recipe.encoder_layers > 1 else 0.0,
         )
-        found: list[Annotation] = [v.annotation for v in self.variants["source"] if v.annotation != "none"]
+        found: list[Annotation] = [
+            v.annotation for v in self.variants["source"] if v.annotation != "none"
+        ]
         annotation: Annotation = found[0] if found else "none"
         self.decoder = Decoder(recipe.decoder_layers, width, model_dim, recipe.dropout, annotation)
-        self.output = piece_table(target_pieces, width) if recipe.embeddings == "separate" else target_table
+        self.output = (
+            piece_table(target_pieces, width) if recipe.embeddings == "separate" else target_table
+        )
         self._initialise(recipe.initial_range)
 
     def _initialise(self, reach: float) -> None:
@@ -104,8 +113,12 @@ class Lstm(Seq2Seq):
         # torch would sort on the CPU, and a GPU would wait for it
         order = real.sum(1).argsort(descending=True)  # (B,)
         lengths = (source.lengths - 1).clamp(min=1).sort(descending=True).values  # (B,)
-        states, ends = self.encoder(pack_padded_sequence(x.index_select(0, order), lengths, batch_first=True))
-        states, _ = pad_packed_sequence(states, batch_first=True, total_length=ids.size(1))  # (B, T, D)
+        states, ends = self.encoder(
+            pack_padded_sequence(x.index_select(0, order), lengths, batch_first=True)
+        )
+        states, _ = pad_packed_sequence(
+            states, batch_first=True, total_length=ids.size(1)
+        )  # (B, T, D)
         back = order.argsort()  # (B,)
         hidden, cells = (_both_directions(end.index_select(1, back)) for end in ends)
         return Memory(states.index_select(0, back), real, ends=(hidden, cells))
@@ -125,20 +138,26 @@ class Lstm(Seq2Seq):
         return LstmState(self.decoder.attended(memory), self._begin(memory))
 
     def step(self, state: LstmState, pieces: Tensor, syntax: Syntax | None = None) -> Tensor:
-        """Feed the newest piece of every hypothesis, (B, K), and compute the states for the next one: (B, K, E)."""
-        newest = self.decoder.piece_gates(self.target_embedding(pieces, syntax)).flatten(0, 1)  # (B K, 4D)
+        """Feed the newest piece of every hypothesis, (B, K), and compute the states for the next
+        one: (B, K, E)."""
+        newest = self.decoder.piece_gates(self.target_embedding(pieces, syntax)).flatten(
+            0, 1
+        )  # (B K, 4D)
         state.recurrence = self.decoder.stepper(state.attended)(newest, state.recurrence)
         return state.recurrence.fed.view(*pieces.shape, -1)
 
     def _begin(self, memory: Memory) -> Recurrence:
-        """Start each layer with the final state of the encoder layer of the same number, or of the last one."""
+        """Start each layer with the final state of the encoder layer of the same number, or of the
+        last one."""
         assert memory.ends is not None
         last = len(memory.ends[0]) - 1
         layers = [min(layer, last) for layer in range(len(self.decoder.upper_gates) + 1)]
         h, c = memory.ends  # (L, B, D), (L, B, D)
         c = c.to(torch.promote_types(c.dtype, torch.float32))  # (L, B, D)
         ends: Ends = [(h[layer], c[layer]) for layer in layers]
-        fed = memory.states.new_zeros(len(memory.states), self.decoder.output.out_features)  # (B, E)
+        fed = memory.states.new_zeros(
+            len(memory.states), self.decoder.output.out_features
+        )  # (B, E)
         return Recurrence(ends, fed)
 
 

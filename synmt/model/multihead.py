@@ -1,4 +1,5 @@
-"""Multi-head attention: projections around `attend`, the heads owned by variants, and caches for decoding."""
+"""Multi-head attention: projections around `attend`, the heads owned by variants, and caches for
+decoding."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from synmt.model.variant import Syntax, Variant
 class SelfAttention(nn.Module):
     """Attention of a sequence to itself; each variant edits the terms of the heads that it owns."""
 
-    def __init__(self, model_dim: int, heads: int, *, dropout: float = 0.0, variants: Sequence[Variant] = ()) -> None:
+    def __init__(
+        self, model_dim: int, heads: int, *, dropout: float = 0.0, variants: Sequence[Variant] = ()
+    ) -> None:
         super().__init__()
         self.heads, self.attend = heads, Attend(dropout)
         self.project = xavier(nn.Linear(model_dim, 3 * model_dim), parts=3)
@@ -25,7 +28,11 @@ class SelfAttention(nn.Module):
         self.variants = nn.ModuleList(variants)
 
     def forward(
-        self, x: Tensor, mask: Tensor | None, syntax: Syntax | None = None, cache: Cache | None = None
+        self,
+        x: Tensor,
+        mask: Tensor | None,
+        syntax: Syntax | None = None,
+        cache: Cache | None = None,
     ) -> Tensor:
         """Attend from x to itself, and to the positions in the cache: (B, T, D) -> (B, T, D)."""
         outputs = [self.attend(part) for part in self._edited(self._terms(x, mask, cache), syntax)]
@@ -46,7 +53,9 @@ class SelfAttention(nn.Module):
         return Terms(x, q, k, v, mask)
 
     def _projected(self, x: Tensor, cache: Cache | None) -> tuple[Tensor, ...]:
-        return tuple(split_heads(part, self.heads) for part in self.project(x).chunk(3, -1))  # (B, H, T, d)
+        return tuple(
+            split_heads(part, self.heads) for part in self.project(x).chunk(3, -1)
+        )  # (B, H, T, d)
 
     def _edited(self, terms: Terms, syntax: Syntax | None) -> Iterator[Terms]:
         """Yield the edited terms of each variant's heads, then the terms of the free heads."""
@@ -66,15 +75,20 @@ def _concatenate(heads: list[Tensor]) -> Tensor:
 
 
 class RotaryAttention(SelfAttention):
-    """Self-attention whose queries and keys are turned by their positions, before variants edit them."""
+    """Self-attention whose queries and keys are turned by their positions, before variants edit
+    them."""
 
-    def __init__(self, model_dim: int, heads: int, *, dropout: float = 0.0, variants: Sequence[Variant] = ()) -> None:
+    def __init__(
+        self, model_dim: int, heads: int, *, dropout: float = 0.0, variants: Sequence[Variant] = ()
+    ) -> None:
         super().__init__(model_dim, heads, dropout=dropout, variants=variants)
         self.rotary = Rotary(model_dim // heads)
 
     def _projected(self, x: Tensor, cache: Cache | None) -> tuple[Tensor, ...]:
         every = split_heads(self.project(x), 3 * self.heads)  # (B, 3 H, T, d)
-        query_key = self.rotary(every[:, : 2 * self.heads], 0 if cache is None else cache.length)  # (B, 2 H, T, d)
+        query_key = self.rotary(
+            every[:, : 2 * self.heads], 0 if cache is None else cache.length
+        )  # (B, 2 H, T, d)
         return *query_key.chunk(2, 1), every[:, 2 * self.heads :]
 
 
@@ -83,13 +97,17 @@ class AlibiAttention(SelfAttention):
 
     slopes: Tensor
 
-    def __init__(self, model_dim: int, heads: int, *, dropout: float = 0.0, variants: Sequence[Variant] = ()) -> None:
+    def __init__(
+        self, model_dim: int, heads: int, *, dropout: float = 0.0, variants: Sequence[Variant] = ()
+    ) -> None:
         super().__init__(model_dim, heads, dropout=dropout, variants=variants)
         self.register_buffer("slopes", alibi_slopes(heads), persistent=False)
 
     def _terms(self, x: Tensor, mask: Tensor | None, cache: Cache | None = None) -> Terms:
         terms = super()._terms(x, mask, cache)
-        return terms.edit(position=alibi(terms.q.size(2), terms.k.size(2), self.slopes))  # (H, Tq, Tk)
+        return terms.edit(
+            position=alibi(terms.q.size(2), terms.k.size(2), self.slopes)
+        )  # (H, Tq, Tk)
 
     def _edited(self, terms: Terms, syntax: Syntax | None) -> Iterator[Terms]:
         for part in super()._edited(terms, syntax):
@@ -97,7 +115,8 @@ class AlibiAttention(SelfAttention):
 
 
 class CrossAttention(nn.Module):
-    """Attention of the decoder to the source; its keys and values are computed once for each sentence."""
+    """Attention of the decoder to the source; its keys and values are computed once for each
+    sentence."""
 
     def __init__(self, model_dim: int, heads: int, *, dropout: float = 0.0) -> None:
         super().__init__()
@@ -151,13 +170,17 @@ class Cache:
 
     def _take(self, buffer: Tensor, rows: Tensor) -> Tensor:
         # room for one more position, so that the next step does not copy again
-        room = buffer.new_empty(len(rows), buffer.size(1), self.length + 1, buffer.size(3))  # (N', H, T + 1, d)
+        room = buffer.new_empty(
+            len(rows), buffer.size(1), self.length + 1, buffer.size(3)
+        )  # (N', H, T + 1, d)
         torch.index_select(buffer[:, :, : self.length], 0, rows, out=room[:, :, : self.length])
         return room
 
     def _write(self, buffer: Tensor | None, new: Tensor, end: int) -> Tensor:
         if buffer is None or buffer.size(2) < end:
-            room = new.new_empty(*new.shape[:2], max(16, 2 * end), new.size(3))  # (N, H, capacity, d)
+            room = new.new_empty(
+                *new.shape[:2], max(16, 2 * end), new.size(3)
+            )  # (N, H, capacity, d)
             if buffer is not None:
                 room[:, :, : self.length] = buffer[:, :, : self.length]
             buffer = room

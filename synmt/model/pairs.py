@@ -1,7 +1,9 @@
-"""Learned vectors for pairs of a query and a key, such as relative positions in a sentence or in its tree.
+"""Learned vectors for pairs of a query and a key, such as relative positions in a sentence or in
+its tree.
 
-The pairs share few vectors, so a pair stores only the row of its vector in a table. Scores and sums need N rows for
-each query instead of a vector for each pair, and nothing of size (B, Tq, Tk, d) is made.
+The pairs share few vectors, so a pair stores only the row of its vector in a table. Scores and sums
+need N rows for each query instead of a vector for each pair, and nothing of size (B, Tq, Tk, d) is
+made.
 """
 
 from __future__ import annotations
@@ -42,5 +44,7 @@ class Pairs:
         return rows.to(weights.dtype) @ self.table.to(weights.dtype)  # (B, H, Tq, d)
 
     def _index_of(self, heads: Tensor) -> Tensor:
-        index = self.index if self.index.dim() == 2 else self.index[:, None]  # (Tq, Tk) or (B, 1, Tq, Tk)
+        index = (
+            self.index if self.index.dim() == 2 else self.index[:, None]
+        )  # (Tq, Tk) or (B, 1, Tq, Tk)
         return index.expand(*heads.shape[:2], -1, -1)  # (B, H, Tq, Tk)

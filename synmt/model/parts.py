@@ -1,5 +1,5 @@
-"""The parts of a model by the names that a recipe uses: as in the code, but numbers count from 1, and a variant has
-its own name instead of its number: `encoder.1.self_attention.variants.pascal`."""
+"""The parts of a model by the names that a recipe uses: as in the code, but numbers count from 1,
+and a variant has its own name instead of its number: `encoder.1.self_attention.variants.pascal`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def _named(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Parameter]]
 
 
 def weights_in(model: nn.Module, parts: Iterable[str], where: str) -> dict[str, nn.Parameter]:
-    """Find the parameters of some parts, by name; raises UsageError for a part that the model does not have.
+    """Find the parameters of some parts, by name; raises UsageError for a part that the model does
+    not have.
 
     where: the key of the recipe.
     """

@@ -1,11 +1,12 @@
 """Positions inside self-attention, in place of sinusoids that are added to the embeddings.
 
-    rotary (Su et al., 2021)      q_t and k_j are turned: S_tj = (R_t q_t) · (R_j k_j) / √d = q_t · (R_(j-t) k_j) / √d
-    ALiBi (Press et al., 2022)    S_tj = q_t · k_j / √d - m_h |t - j|        m_h = 2^(-8 h / H), h = 1, …, H
+    rotary (Su et al., 2021)      q_t and k_j are turned: S_tj = (R_t q_t) · (R_j k_j) / √d = q_t ·
+    (R_(j-t) k_j) / √d ALiBi (Press et al., 2022)    S_tj = q_t · k_j / √d - m_h |t - j|        m_h
+    = 2^(-8 h / H), h = 1, …, H
 
-R_t turns the plane of the components i and i + d/2 by the angle t · 10000^(-2i/d). Su et al. pair the components 2i and
-2i + 1: the same model with its components in another order. Press et al. have decoders only, where j ≤ t; in an encoder
-the penalty is the same in both directions.
+R_t turns the plane of the components i and i + d/2 by the angle t · 10000^(-2i/d). Su et al. pair
+the components 2i and 2i + 1: the same model with its components in another order. Press et al. have
+decoders only, where j ≤ t; in an encoder the penalty is the same in both directions.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def alibi_slopes(heads: int) -> Tensor:
 
 
 def alibi(queries: int, keys: int, slopes: Tensor) -> Tensor:
-    """Compute -m |t - j|, where the queries are the last of the keys: slopes (H,) -> (H, Tq, Tk)."""
+    """Compute -m |t - j|, where the queries are the last of the keys: slopes (H,) -> (H, Tq,
+    Tk)."""
     places = torch.arange(keys, device=slopes.device)  # (Tk,)
     steps = (places - places[keys - queries :, None]).abs()  # (Tq, Tk)
     return -slopes[:, None, None] * steps

@@ -1,11 +1,13 @@
-"""The parts of a recurrent decoder: cells, attention to the source, and the gate of syntactic annotations.
+"""The parts of a recurrent decoder: cells, attention to the source, and the gate of syntactic
+annotations.
 
-Cells (Hochreiter & Schmidhuber, 1997; Gers et al., 2000), attention and input feeding (Luong et al., 2015), gate (Tran
-& Bisk, 2018):
+Cells (Hochreiter & Schmidhuber, 1997; Gers et al., 2000), attention and input feeding (Luong et
+al., 2015), gate (Tran & Bisk, 2018):
 
-    [i; f; o; g] = W [x_t; h_t-1] + b        c_t = σ(f) ⊙ c_t-1 + σ(i) ⊙ tanh(g)        h_t = σ(o) ⊙ tanh(c_t)
-    α = softmax(h_t · W_a s_i)               c = Σ_i α_i s_i                             d = Σ_i α_i m_i
-    h̃_t = tanh(W_o [c; h_t; z ⊙ d])          z = σ(W_z h_t + b_z)                        x_t+1 = [E y_t; h̃_t]
+    [i; f; o; g] = W [x_t; h_t-1] + b        c_t = σ(f) ⊙ c_t-1 + σ(i) ⊙ tanh(g)        h_t = σ(o) ⊙
+    tanh(c_t) α = softmax(h_t · W_a s_i)               c = Σ_i α_i s_i                             d
+    = Σ_i α_i m_i h̃_t = tanh(W_o [c; h_t; z ⊙ d])          z = σ(W_z h_t + b_z)
+    x_t+1 = [E y_t; h̃_t]
 
 s are the states of the source. m, d and z exist if a variant annotates the source with m.
 """
@@ -28,7 +30,8 @@ Ends = list[tuple[Tensor, Tensor]]
 
 
 def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """Make one step of a cell: gates i, f, o, g concatenated (N, 4D), c (N, D) -> h, c, (N, D) both."""
+    """Make one step of a cell: gates i, f, o, g concatenated (N, 4D), c (N, D) -> h, c, (N, D)
+    both."""
     # c is float32, because it accumulates small changes over the whole sentence
     gates = gates.to(cell.dtype)
     width = cell.size(-1)
@@ -40,8 +43,8 @@ def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
 class Gate(nn.Module):
     """Decides how much of the annotations a target piece needs (Tran & Bisk, 2018).
 
-    It is a module so that analyses can record its output. The decoder calls the projection by itself, to compute its
-    gradient once for all steps.
+    It is a module so that analyses can record its output. The decoder calls the projection by
+    itself, to compute its gradient once for all steps.
     """
 
     def __init__(self, model_dim: int) -> None:
@@ -54,7 +57,8 @@ class Gate(nn.Module):
 
 
 class Weights(nn.Module):
-    """Turns scores into weights of attention to the source; a module so that analyses can record them."""
+    """Turns scores into weights of attention to the source; a module so that analyses can record
+    them."""
 
     def forward(self, scores: Tensor) -> Tensor:
         """(B, K, T) -> (B, K, T)."""
@@ -76,8 +80,12 @@ class Attended:
 
     def read(self, queries: Tensor, weigh: Weights) -> Tensor:
         """Attend from states (B K, D): (B K, D')."""
-        by_sentence = queries.view(len(self.keys), -1, queries.size(-1)).to(self.keys.dtype)  # (B, K, D)
-        weights = weigh(torch.baddbmm(self.bias, by_sentence, self.keys.transpose(1, 2)))  # (B, K, T)
+        by_sentence = queries.view(len(self.keys), -1, queries.size(-1)).to(
+            self.keys.dtype
+        )  # (B, K, D)
+        weights = weigh(
+            torch.baddbmm(self.bias, by_sentence, self.keys.transpose(1, 2))
+        )  # (B, K, T)
         return (weights @ self.values).flatten(0, 1)  # (B K, D')
 
     def select(self, sentences: Tensor) -> Attended:
@@ -102,21 +110,34 @@ class Recurrence:
 
 
 Step = Callable[[Tensor, Recurrence], Recurrence]
-"""Gates of the newest pieces (N, 4D), previous state -> next state, whose `fed` predicts the next piece."""
+"""Gates of the newest pieces (N, 4D), previous state -> next state, whose `fed` predicts the next
+piece."""
 
 
 class Decoder(nn.Module):
     """An LSTM with input feeding."""
 
-    def __init__(self, layers: int, embedding_dim: int, model_dim: int, dropout: float, annotation: Annotation) -> None:
+    def __init__(
+        self,
+        layers: int,
+        embedding_dim: int,
+        model_dim: int,
+        dropout: float,
+        annotation: Annotation,
+    ) -> None:
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        # the part of the first layer's gates that depends on the pieces, computed for all steps at once
+        # the part of the first layer's gates that depends on the pieces, computed for all steps at
+        # once
         self.piece_gates = nn.Linear(embedding_dim, 4 * model_dim)
         self.first_gates = nn.Linear(embedding_dim + model_dim, 4 * model_dim, bias=False)
-        self.upper_gates = nn.ModuleList(nn.Linear(2 * model_dim, 4 * model_dim) for _ in range(layers - 1))
+        self.upper_gates = nn.ModuleList(
+            nn.Linear(2 * model_dim, 4 * model_dim) for _ in range(layers - 1)
+        )
         self.keys = nn.Linear(model_dim, model_dim, bias=False)
-        self.annotation_keys = nn.Linear(model_dim, model_dim, bias=False) if annotation == "separate" else None
+        self.annotation_keys = (
+            nn.Linear(model_dim, model_dim, bias=False) if annotation == "separate" else None
+        )
         self.gate = Gate(model_dim) if annotation != "none" else None
         self.weights = nn.ModuleList(Weights() for _ in range(2 if annotation == "separate" else 1))
         self.output = nn.Linear((3 if self.gate else 2) * model_dim, embedding_dim, bias=False)
@@ -126,7 +147,9 @@ class Decoder(nn.Module):
         bias = torch.zeros_like(memory.mask, dtype=memory.states.dtype)  # (B, T)
         bias = bias.masked_fill(~memory.mask, -math.inf)[:, None]  # (B, 1, T)
         states, annotations = memory.states, memory.annotations
-        assert (self.gate is None) == (annotations is None), "the source was encoded without its variants"
+        assert (self.gate is None) == (annotations is None), (
+            "the source was encoded without its variants"
+        )
         if annotations is None:
             return [Attended(self.keys(states), states, bias)]
         if self.annotation_keys is None:

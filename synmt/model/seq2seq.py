@@ -42,7 +42,8 @@ class Predictor(Protocol):
         ...
 
     def predict(self, state: Any, pieces: Tensor) -> Tensor:
-        """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in float32: (B, K, V)."""
+        """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in
+        float32: (B, K, V)."""
         ...
 
 
@@ -54,10 +55,14 @@ class Seq2Seq(nn.Module):
 
     products: Products = Products()
 
-    def __init__(self, source_variants: Iterable[Variant], target_variants: Iterable[Variant]) -> None:
+    def __init__(
+        self, source_variants: Iterable[Variant], target_variants: Iterable[Variant]
+    ) -> None:
         super().__init__()
         self.variants = {"source": tuple(source_variants), "target": tuple(target_variants)}
-        self._observers = {side: tuple(v for v in own if v.observes()) for side, own in self.variants.items()}
+        self._observers = {
+            side: tuple(v for v in own if v.observes()) for side, own in self.variants.items()
+        }
         self._annotators = tuple(v for v in self.variants["source"] if v.annotates_memory())
 
     @property
@@ -78,7 +83,8 @@ class Seq2Seq(nn.Module):
         raise NotImplementedError
 
     def step(self, state: Any, pieces: Tensor, syntax: Syntax | None = None) -> Tensor:
-        """Feed the newest piece of every hypothesis, (B, K), and compute the states for the next one: (B, K, D)."""
+        """Feed the newest piece of every hypothesis, (B, K), and compute the states for the next
+        one: (B, K, D)."""
         raise NotImplementedError
 
     def logits(self, states: Tensor) -> Tensor:
@@ -86,7 +92,8 @@ class Seq2Seq(nn.Module):
         return F.linear(states, self.output_weight)
 
     def predict(self, state: Any, pieces: Tensor) -> Tensor:
-        """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in float32: (B, K, V)."""
+        """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in
+        float32: (B, K, V)."""
         return self.logits(self.step(state, pieces, self.syntax("target", {}))).float()
 
     def predictor(self) -> Predictor:
@@ -94,7 +101,8 @@ class Seq2Seq(nn.Module):
         return self
 
     def prepared(self, precision: InferencePrecision) -> Predictor:
-        """Prepare linear layers for a precision, and return what decodes; the model cannot be trained afterwards."""
+        """Prepare linear layers for a precision, and return what decodes; the model cannot be
+        trained afterwards."""
         float32_only(precision)
         return self
 
@@ -106,11 +114,15 @@ class Seq2Seq(nn.Module):
         """List the signals that are needed in training only."""
         return _unique(signal for variant in self.variants[side] for signal in variant.learns)
 
-    def syntax(self, side: Side, signals: dict[str, Tensor], ids: Tensor | None = None) -> Syntax | None:
+    def syntax(
+        self, side: Side, signals: dict[str, Tensor], ids: Tensor | None = None
+    ) -> Syntax | None:
         """Make what one pass hands to the variants of a side; None for a side without variants."""
         return Syntax(signals, ids=ids) if self.variants[side] else None
 
-    def remember(self, source: Sequences, signals: dict[str, Tensor]) -> tuple[Memory, Syntax | None]:
+    def remember(
+        self, source: Sequences, signals: dict[str, Tensor]
+    ) -> tuple[Memory, Syntax | None]:
         """Encode the source with its signals, and let the variants annotate it for the decoder."""
         syntax = self.syntax("source", signals, source.ids)
         memory = self.encode(source, syntax)
@@ -126,7 +138,10 @@ class Seq2Seq(nn.Module):
         states = self.decode(memory, batch.target_input, target)  # (B, T, D)
         self._observe("source", source)
         self._observe("target", target)
-        return Output(states, {name: loss for side in (source, target) if side for name, loss in side.losses.items()})
+        return Output(
+            states,
+            {name: loss for side in (source, target) if side for name, loss in side.losses.items()},
+        )
 
     def _observe(self, side: Side, syntax: Syntax | None) -> None:
         for variant in self._observers[side]:
@@ -162,13 +177,17 @@ class PieceEmbedding(nn.Module):
 class ScaledEmbedding(PieceEmbedding):
     """Embed pieces, scaled by √D (Vaswani et al., 2017, section 3.4), without positions."""
 
-    def __init__(self, table: nn.Embedding, *, dropout: float, variants: Sequence[Variant] = ()) -> None:
+    def __init__(
+        self, table: nn.Embedding, *, dropout: float, variants: Sequence[Variant] = ()
+    ) -> None:
         super().__init__(table, variants)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, ids: Tensor, syntax: Syntax | None = None, *, first: int = 0) -> Tensor:
         """Embed ids (B, T), wherever they are: (B, T, D)."""
-        return self.dropout(self.varied(self.table(ids) * math.sqrt(self.table.embedding_dim), syntax))
+        return self.dropout(
+            self.varied(self.table(ids) * math.sqrt(self.table.embedding_dim), syntax)
+        )
 
 
 class Embedding(ScaledEmbedding):
@@ -176,7 +195,9 @@ class Embedding(ScaledEmbedding):
 
     positions: Tensor
 
-    def __init__(self, table: nn.Embedding, *, dropout: float, variants: Sequence[Variant] = ()) -> None:
+    def __init__(
+        self, table: nn.Embedding, *, dropout: float, variants: Sequence[Variant] = ()
+    ) -> None:
         super().__init__(table, dropout=dropout, variants=variants)
         self.register_buffer("positions", sinusoids(512, table.embedding_dim), persistent=False)
 

@@ -1,4 +1,5 @@
-"""The Transformer (Vaswani et al., 2017), as published or with newer parts, with variants in its layers."""
+"""The Transformer (Vaswani et al., 2017), as published or with newer parts, with variants in its
+layers."""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ from synmt.arrays import SIDES
 from synmt.data.batch import Sequences
 from synmt.model.attention import Memory, causal_mask
 from synmt.model.feed_forward import FeedForward, Gelu, Swiglu
-from synmt.model.multihead import AlibiAttention, Cache, CrossAttention, RotaryAttention, SelfAttention
+from synmt.model.multihead import (
+    AlibiAttention,
+    Cache,
+    CrossAttention,
+    RotaryAttention,
+    SelfAttention,
+)
 from synmt.model.seq2seq import Embedding, ScaledEmbedding, Seq2Seq, piece_table
 from synmt.model.variant import Syntax, Variant
 from synmt.recipe.schema import ModelRecipe
@@ -32,8 +39,13 @@ _EPSILON = 1e-6
 
 
 def _norm_of(recipe: ModelRecipe) -> nn.LayerNorm | nn.RMSNorm:
-    """Make a norm: (x - mean) / √variance · g + b, or (rms) x / √mean(x²) · g (Zhang & Sennrich, 2019)."""
-    return nn.RMSNorm(recipe.model_dim, _EPSILON) if recipe.norm_kind == "rms" else nn.LayerNorm(recipe.model_dim)
+    """Make a norm: (x - mean) / √variance · g + b, or (rms) x / √mean(x²) · g (Zhang & Sennrich,
+    2019)."""
+    return (
+        nn.RMSNorm(recipe.model_dim, _EPSILON)
+        if recipe.norm_kind == "rms"
+        else nn.LayerNorm(recipe.model_dim)
+    )
 
 
 class Residual(nn.Module):
@@ -84,7 +96,9 @@ class DecoderLayer(nn.Module):
     def __init__(self, recipe: ModelRecipe, variants: Sequence[Variant]) -> None:
         super().__init__()
         self.self_attention = _self_attention(recipe, recipe.heads, variants)
-        self.cross_attention = CrossAttention(recipe.model_dim, recipe.heads, dropout=recipe.attention_dropout)
+        self.cross_attention = CrossAttention(
+            recipe.model_dim, recipe.heads, dropout=recipe.attention_dropout
+        )
         self.feed_forward = _feed_forward(recipe)
         self.residuals = nn.ModuleList(Residual(recipe) for _ in range(3))
 
@@ -108,7 +122,8 @@ class TransformerState:
     """State of decoding between steps, for B sentences with K hypotheses each.
 
     mask: (B, 1, 1, Ts), True at real pieces of the source.
-    source: keys and values of the source for each layer, (B, H, Ts, d) each, shared by the hypotheses.
+    source: keys and values of the source for each layer, (B, H, Ts, d) each, shared by the
+        hypotheses.
     caches: keys and values of the target so far for each layer, with B · K rows.
     beams: K.
     length: number of pieces decoded so far.
@@ -121,11 +136,16 @@ class TransformerState:
     length: int = 0
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
-        """Keep these sentences (B',), or all if None, and continue from these hypotheses of each, (B', K')."""
-        first = torch.arange(beams.size(0), device=beams.device) if sentences is None else sentences  # (B',)
+        """Keep these sentences (B',), or all if None, and continue from these hypotheses of each,
+        (B', K')."""
+        first = (
+            torch.arange(beams.size(0), device=beams.device) if sentences is None else sentences
+        )  # (B',)
         if sentences is not None:
             self.mask = self.mask.index_select(0, sentences)
-            self.source = [(k.index_select(0, sentences), v.index_select(0, sentences)) for k, v in self.source]
+            self.source = [
+                (k.index_select(0, sentences), v.index_select(0, sentences)) for k, v in self.source
+            ]
         rows = (first[:, None] * self.beams + beams).flatten()  # (B' K',)
         for cache in self.caches:
             cache.select(rows)
@@ -150,10 +170,16 @@ class Transformer(Seq2Seq):
         shared = recipe.embeddings == "shared"
         source_table = target_table if shared else piece_table(source_pieces, recipe.model_dim)
         embedding = Embedding if recipe.positions == "sinusoid" else ScaledEmbedding
-        self.source_embedding = embedding(source_table, dropout=recipe.dropout, variants=self.variants["source"])
-        self.target_embedding = embedding(target_table, dropout=recipe.dropout, variants=self.variants["target"])
+        self.source_embedding = embedding(
+            source_table, dropout=recipe.dropout, variants=self.variants["source"]
+        )
+        self.target_embedding = embedding(
+            target_table, dropout=recipe.dropout, variants=self.variants["target"]
+        )
         layers = zip(recipe.heads_of("source"), source, strict=True)
-        self.encoder = nn.ModuleList(EncoderLayer(recipe, heads, variants) for heads, variants in layers)
+        self.encoder = nn.ModuleList(
+            EncoderLayer(recipe, heads, variants) for heads, variants in layers
+        )
         self.decoder = nn.ModuleList(DecoderLayer(recipe, variants) for variants in target)
         norms = (_norm_of(recipe) if recipe.norm == "pre" else nn.Identity() for _ in SIDES)
         self.encoder_norm, self.decoder_norm = norms
@@ -200,7 +226,8 @@ class Transformer(Seq2Seq):
         return TransformerState(memory.mask[:, None, None], source, [Cache() for _ in self.decoder])
 
     def step(self, state: TransformerState, pieces: Tensor, syntax: Syntax | None = None) -> Tensor:
-        """Feed the newest piece of every hypothesis, (B, K), and compute the states for the next one: (B, K, D)."""
+        """Feed the newest piece of every hypothesis, (B, K), and compute the states for the next
+        one: (B, K, D)."""
         batch, beams = pieces.shape
         x = self.target_embedding(pieces.view(-1, 1), syntax, first=state.length)  # (B K, 1, D)
         state.length += 1
@@ -215,7 +242,8 @@ class Transformer(Seq2Seq):
 def _attend_to_source(
     keys_values: tuple[Tensor, Tensor], mask: Tensor, batch: int
 ) -> Callable[[CrossAttention, Tensor], Tensor]:
-    # the hypotheses of a sentence are queries of one attention, so its keys and values are not copied for each
+    # the hypotheses of a sentence are queries of one attention, so its keys and values are not
+    # copied for each
     def source(attention: CrossAttention, x: Tensor) -> Tensor:
         queries = x.view(batch, -1, x.size(-1))  # (B, K, D)
         return attention(queries, keys_values, mask).view_as(x)

@@ -1,8 +1,9 @@
 """What a variant of attention is: read this page before you write one.
 
-A variant is a class in its own file in `synmt/model/variants/`, named like the file in CamelCase. It edits the terms of
-attention (`synmt/model/attention.py`) and may read signals of the parse (`synmt/syntax/signals.py`). Its class declares
-what it reads, where it fits and which values its options take, so that a recipe is checked before a model is built.
+A variant is a class in its own file in `synmt/model/variants/`, named like the file in CamelCase.
+It edits the terms of attention (`synmt/model/attention.py`) and may read signals of the parse
+(`synmt/syntax/signals.py`). Its class declares what it reads, where it fits and which values its
+options take, so that a recipe is checked before a model is built.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Place:
     first_head: the first of them, counted from 0.
     embedding_dim: width of the embeddings; 0 means model_dim.
     recurrent: whether the model is an LSTM.
-    entry, leads: which of the recipe's variants it is, from 0, and whether this is the first of its layers.
+    entry, leads: which of the recipe's variants it is, from 0, and whether this is the first of its
+    layers.
     punctuation: ids of the pieces that are punctuation, in the vocabulary of this side.
     features: the values of each learned feature of words in the training text, most frequent first.
     """
@@ -60,9 +62,10 @@ class Place:
 class Syntax:
     """What one forward pass over one side hands to the variants; None for a side without variants.
 
-    signals: name -> (B, T), (B, T, T) or (B, G, T, T), or a table of a signal's rows, (N, …); those of `learns` are
-        there in training only.
-    states: the inputs of a Transformer's layers so far, each (B, T, D), and at the end the output of the last layer.
+    signals: name -> (B, T), (B, T, T) or (B, G, T, T), or a table of a signal's rows, (N, …); those
+        of `learns` are there in training only.
+    states: the inputs of a Transformer's layers so far, each (B, T, D), and at the end the output
+        of the last layer.
     losses: weighted auxiliary losses of this pass by name, each a sum over the batch.
     ids: (B, T), the source pieces.
     shared: what a variant computes once for all of its layers, by its `entry`.
@@ -76,14 +79,17 @@ class Syntax:
 
 
 class Variant(nn.Module):
-    """Edit the model in one place. Override the one of `embed`, `edit`, `observe` and `annotate` that your paper needs.
+    """Edit the model in one place. Override the one of `embed`, `edit`, `observe` and `annotate`
+    that your paper needs.
 
-    Options are keyword-only arguments of `__init__` with a type and usually a default. The type can limit the values:
-    `variance: PositiveFloat = 1.0` (pydantic), `ignore: Probability = 0.0`, `kind: Literal["global", "deep"] = "deep"`.
+    Options are keyword-only arguments of `__init__` with a type and usually a default. The type can
+    limit the values: `variance: PositiveFloat = 1.0` (pydantic), `ignore: Probability = 0.0`,
+    `kind: Literal["global", "deep"] = "deep"`.
     """
 
     reads: tuple[Signal, ...] = ()
-    """Signals needed whenever the model runs, so that translating needs a parser: possible on the source only."""
+    """Signals needed whenever the model runs, so that translating needs a parser: possible on the
+    source only."""
 
     learns: tuple[Signal, ...] = ()
     """Signals needed in training only, as the gold labels of an auxiliary loss."""
@@ -107,17 +113,20 @@ class Variant(nn.Module):
     """Whether the auxiliary loss counts in the present step; set by the trainer."""
 
     annotation: Annotation = "none"
-    """How an LSTM's decoder reads the annotations that `annotate` makes: with the attention weights of the states
-    (shared) or with its own (separate); none for a variant that only edits the states."""
+    """How an LSTM's decoder reads the annotations that `annotate` makes: with the attention weights
+    of the states (shared) or with its own (separate); none for a variant that only edits the
+    states."""
 
     lengthens_memory: bool = False
     """Whether `annotate` puts more places after the pieces."""
 
     induces_trees: bool = False
-    """Whether its attention weights or annotations are dependency trees learned without supervision."""
+    """Whether its attention weights or annotations are dependency trees learned without
+    supervision."""
 
     only_learns: bool = False
-    """Whether it does nothing but add a loss, so that a trained model computes the same without it."""
+    """Whether it does nothing but add a loss, so that a trained model computes the same without
+    it."""
 
     def __init__(self, place: Place) -> None:
         super().__init__()
@@ -125,11 +134,13 @@ class Variant(nn.Module):
 
     @property
     def rows_predict(self) -> bool:
-        """Whether a word's weights are those of the step that predicts it, instead of the step that reads it."""
+        """Whether a word's weights are those of the step that predicts it, instead of the step that
+        reads it."""
         return False
 
     def initialise(self) -> None:
-        """Set the weights with a special initialization: an LSTM initializes all others alike when it is built."""
+        """Set the weights with a special initialization: an LSTM initializes all others alike when
+        it is built."""
 
     def embed(self, x: Tensor, syntax: Syntax) -> Tensor:
         """Edit the scaled token embeddings, before positions are added: (B, T, D) -> same."""
@@ -140,20 +151,25 @@ class Variant(nn.Module):
         return terms
 
     def observe(self, x: Tensor, syntax: Syntax) -> None:
-        """Look at the output of its layer, (B, T, D), and `supervise`: called in a pass over a batch of pairs only."""
+        """Look at the output of its layer, (B, T, D), and `supervise`: called in a pass over a
+        batch of pairs only."""
 
     def annotate(self, memory: Memory, syntax: Syntax) -> Memory:
-        """Edit what the decoder reads of the source: its states, or for an LSTM's decoder their annotations."""
+        """Edit what the decoder reads of the source: its states, or for an LSTM's decoder their
+        annotations."""
         return memory
 
     def about_head(self, number: int) -> str:
-        """Return what one of its heads reads, counted from 1; empty if all its heads read the same."""
+        """Return what one of its heads reads, counted from 1; empty if all its heads read the
+        same."""
         return ""
 
     def supervise(self, syntax: Syntax, loss: Tensor) -> None:
-        """Add an auxiliary loss, the sum over the batch: it is weighted here and normalized like the main loss."""
+        """Add an auxiliary loss, the sum over the batch: it is weighted here and normalized like
+        the main loss."""
         name = f"{type(self).__name__.lower()}.{self.place.side}.{self.place.layer}"
-        # a loss that does not count is still there, so that every process of a training has the same graph
+        # a loss that does not count is still there, so that every process of a training has the
+        # same graph
         weight = self.loss_weight if self.loss_counts else 0.0
         syntax.losses[name] = syntax.losses.get(name, 0.0) + weight * loss
 
@@ -164,7 +180,8 @@ class Variant(nn.Module):
 
     @classmethod
     def reads_for(cls, **options: Any) -> tuple[Signal, ...]:
-        """List `reads` for these options (all of them, defaults included). Override it where options decide."""
+        """List `reads` for these options (all of them, defaults included). Override it where
+        options decide."""
         return cls.reads
 
     @classmethod
@@ -179,11 +196,13 @@ class Variant(nn.Module):
 
     @classmethod
     def check(cls, place: Place, **options: Any) -> None:
-        """Raise UsageError where options do not fit each other or the place. Override it where that can happen."""
+        """Raise UsageError where options do not fit each other or the place. Override it where that
+        can happen."""
 
     @classmethod
     def relation_warnings(cls, occurrences: Mapping[str, int], /, **options: Any) -> list[str]:
-        """List what is unexpected in the relations of the training text: name -> number of occurrences."""
+        """List what is unexpected in the relations of the training text: name -> number of
+        occurrences."""
         return []
 
     @classmethod

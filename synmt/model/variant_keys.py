@@ -1,4 +1,5 @@
-"""The options of all variants as keys of a recipe, from the signatures and docstrings of their classes."""
+"""The options of all variants as keys of a recipe, from the signatures and docstrings of their
+classes."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from synmt.recipe.keys import RecipeKey, allowed_values, yaml_text
 
 
 def list_options(words: Iterable[str] = ()) -> list[RecipeKey]:
-    """List the variants and their options that match all words; the path of each is `syntax.variants[NAME].OPTION`."""
+    """List the variants and their options that match all words; the path of each is
+    `syntax.variants[NAME].OPTION`."""
     words = list(words)
     return [key for name in variant_names() for key in variant_keys(name) if key.matches(words)]
 
@@ -26,7 +28,11 @@ def variant_keys(name: str) -> Iterator[RecipeKey]:
     yield RecipeKey(path, "", "", text.partition("\n")[0])
     # `reach: largest distance …`, and perhaps more lines, which are indented
     documented = re.findall(r"^(\w+(?:, \w+)*): (.*(?:\n {4}.*)*)", text, flags=re.MULTILINE)
-    meanings = {option: " ".join(said.split()) for options, said in documented for option in options.split(", ")}
+    meanings = {
+        option: " ".join(said.split())
+        for options, said in documented
+        for option in options.split(", ")
+    }
     hints = get_type_hints(kind.__init__, include_extras=True)
     for option, default in option_defaults(kind).items():
         values = allowed_values(TypeAdapter(hints.get(option, Any)).json_schema())

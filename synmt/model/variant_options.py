@@ -1,4 +1,5 @@
-"""The options of a variant: keyword arguments of its class, whose types say which values a recipe may give them."""
+"""The options of a variant: keyword arguments of its class, whose types say which values a recipe
+may give them."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def option_defaults(kind: type[Variant]) -> dict[str, Any]:
 
 
 def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dict[str, Any]:
-    """Return every option of a variant, with the recipe's value or its default; raise one UsageError for all faults.
+    """Return every option of a variant, with the recipe's value or its default; raise one
+    UsageError for all faults.
 
     where: the key of the variant in the recipe.
     """
@@ -33,7 +35,9 @@ def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dic
     hints = get_type_hints(kind.__init__, include_extras=True)
     options = dict(defaults)
     errors: list[SynmtError] = [
-        UsageError(f"{where} lacks '{name}', which has no default", do=f"Add `{name}: …` to {recipe.name}")
+        UsageError(
+            f"{where} lacks '{name}', which has no default", do=f"Add `{name}: …` to {recipe.name}"
+        )
         for name, default in defaults.items()
         if default is REQUIRED and name not in recipe.options
     ]
@@ -44,18 +48,25 @@ def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dic
         try:
             options[name] = _convert(hints.get(name, Any), value)
             if any(number > WIDEST for number in _integers(options[name])):
-                errors.append(UsageError(f"an option is at most {WIDEST}{but_is(value)}", where=f"{where}.{name}"))
+                errors.append(
+                    UsageError(
+                        f"an option is at most {WIDEST}{but_is(value)}", where=f"{where}.{name}"
+                    )
+                )
         except ValidationError as error:
             # a union reports one message for each of its members
             messages = dict.fromkeys(map(plain_message, error.errors()))
-            errors.append(UsageError(f"{', or '.join(messages)}{but_is(value)}", where=f"{where}.{name}"))
+            errors.append(
+                UsageError(f"{', or '.join(messages)}{but_is(value)}", where=f"{where}.{name}")
+            )
     if errors:
         raise all_in_one(errors)
     return options
 
 
 def _convert(hint: Any, value: Any) -> Any:
-    # strict JSON, as for the recipe's own keys: a list becomes a tuple, but "3" does not become a number
+    # strict JSON, as for the recipe's own keys: a list becomes a tuple, but "3" does not become a
+    # number
     adapter = TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
     return adapter.validate_json(json.dumps(value))
 
@@ -72,6 +83,7 @@ def _unknown_option(name: str, options: list[str], variant: str, where: str) -> 
     common = sorted(VariantRecipe.model_fields)
     return UsageError(
         f"{where} has no option '{name}'",
-        allowed=f"Options of {variant}: {', '.join(options)}; of every variant: {', '.join(common)}",
+        allowed=f"Options of {variant}: {', '.join(options)}; of every variant: "
+        f"{', '.join(common)}",
         do=did_you_mean(name, [*options, *common]),
     )

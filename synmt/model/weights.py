@@ -34,7 +34,8 @@ def load_weights(path: Path, model: nn.Module) -> None:
 
 
 def load_checked(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Read tensors; raises SynmtError unless they have the names, shapes and types of `expected`, and are finite."""
+    """Read tensors; raises SynmtError unless they have the names, shapes and types of `expected`,
+    and are finite."""
     tensors = load_tensors(path)
     for name in sorted(tensors.keys() ^ expected.keys()):
         what = "is missing" if name in expected else "is not part of it"
@@ -52,7 +53,8 @@ def load_checked(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
 
 
 class WithoutInitialValues(TorchFunctionMode):
-    """Draws no random numbers for weights while it is active: for a model whose weights are all read from a file."""
+    """Draws no random numbers for weights while it is active: for a model whose weights are all
+    read from a file."""
 
     _DRAW = frozenset({"uniform_", "normal_", "kaiming_uniform_", "xavier_uniform_"})
 
@@ -80,7 +82,9 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
     """Write tensors, from any device."""
     with reporting_os_errors(path):
         try:
-            save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
+            save_file(
+                {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path
+            )
         except SafetensorError as error:
             raise _of_the_system(error) from error
         set_usual_mode(path)
@@ -89,7 +93,9 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
 def _of_the_system(error: SafetensorError) -> OSError:
     """Find the error of the operating system, which safetensors only names in its message."""
     number = re.search(r"os error (\d+)", str(error))
-    return OSError(int(number[1]), os.strerror(int(number[1]))) if number else OSError(0, str(error))
+    return (
+        OSError(int(number[1]), os.strerror(int(number[1]))) if number else OSError(0, str(error))
+    )
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
@@ -100,7 +106,9 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     except FileNotFoundError:
         # safetensors raises this also where it may not read the file
         if path.exists():
-            raise SynmtError("cannot read the file", where=str(path), do="Check its permissions") from None
+            raise SynmtError(
+                "cannot read the file", where=str(path), do="Check its permissions"
+            ) from None
         raise broken_run(path, "the file is missing") from None
     except (SafetensorError, OSError) as error:
         raise broken_run(path, f"cannot be read ({error})") from None

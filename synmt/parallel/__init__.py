@@ -1,1 +1,2 @@
-"""Work that falls into shards, done by this process, by processes of this machine, or by a Dask cluster."""
+"""Work that falls into shards, done by this process, by processes of this machine, or by a Dask
+cluster."""

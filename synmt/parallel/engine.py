@@ -1,4 +1,5 @@
-"""The choice of the engine: processes of this machine, or the cluster of the wing `synmt.cluster`."""
+"""The choice of the engine: processes of this machine, or the cluster of the wing
+`synmt.cluster`."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ S = TypeVar("S")
 class Engine(Protocol):
     """What a wing offers that works on other machines."""
 
-    def run(self, work: Callable[[S, T], R], state: S, items: Iterator[T], *, where: Path) -> Iterator[R]:
+    def run(
+        self, work: Callable[[S, T], R], state: S, items: Iterator[T], *, where: Path
+    ) -> Iterator[R]:
         """Yield `work(state, item)` of each item in the order in which they finish."""
         ...
 
@@ -32,10 +35,11 @@ _in_use: ContextVar[Engine | None] = ContextVar("cluster", default=None)
 
 @contextmanager
 def using_cluster(address: str | None) -> Iterator[None]:
-    """Let a cluster do the work of this block that falls into shards; with None, this machine does it.
+    """Let a cluster do the work of this block that falls into shards; with None, this machine does
+    it.
 
-    address: of a Dask scheduler (`tcp://host:8786`), the path of a scheduler file, or `slurm` for jobs that Dask's own
-        configuration describes.
+    address: of a Dask scheduler (`tcp://host:8786`), the path of a scheduler file, or `slurm` for
+        jobs that Dask's own configuration describes.
     """
     if not address:
         yield
@@ -56,7 +60,9 @@ def _wing(name: str) -> Any:
         if not str(error.name).startswith("synmt"):
             raise
         what = "clusters need the package synmt.cluster, which this installation lacks"
-        raise UsageError(what, where="--cluster", do="Install synmt as a whole, or leave it out") from None
+        raise UsageError(
+            what, where="--cluster", do="Install synmt as a whole, or leave it out"
+        ) from None
 
 
 def trainings_on(cluster: Engine) -> Any:
@@ -75,9 +81,16 @@ def cluster_in_use() -> Engine | None:
 
 
 def in_shards(
-    work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path, **local: Any
+    work: Callable[[S, T], R],
+    state: S,
+    items: Iterator[T],
+    workers: int,
+    *,
+    where: Path,
+    **local: Any,
 ) -> Iterator[R]:
-    """Yield `work(state, item)` of each item in the order in which they finish, from the cluster or from processes.
+    """Yield `work(state, item)` of each item in the order in which they finish, from the cluster or
+    from processes.
 
     A few items per worker are in memory. Only the caller writes files.
 
@@ -100,12 +113,20 @@ def started_workers(workers: int) -> AbstractContextManager[None]:
 
 
 def in_order(
-    work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path, **local: Any
+    work: Callable[[S, T], R],
+    state: S,
+    items: Iterator[T],
+    workers: int,
+    *,
+    where: Path,
+    **local: Any,
 ) -> Iterator[R]:
     """Yield what `in_shards` does, with the same arguments, in the order of the items."""
     early: dict[int, R] = {}
     following = 0
-    for number, result in in_shards(partial(with_number, work), state, enumerate(items), workers, where=where, **local):
+    for number, result in in_shards(
+        partial(with_number, work), state, enumerate(items), workers, where=where, **local
+    ):
         early[number] = result
         while following in early:
             yield early.pop(following)

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _LOOK = 5
-"""Seconds until the number of items that may be submitted is computed again: items may take hours, and workers join."""
+"""Seconds until the number of items that may be submitted is computed again: items may take hours,
+and workers join."""
 
 
 def feed(

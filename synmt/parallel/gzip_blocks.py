@@ -23,8 +23,8 @@ _LEVEL = 6
 def packed_in_blocks(raw: IO[bytes]) -> Iterator[IO[bytes]]:
     """Provide a stream that gzips what is written to it, block by block, in threads.
 
-    Each block becomes a member of the gzip file (RFC 1952, section 2.2), so the bytes do not depend on the number of
-    threads; every program that reads gzip files reads it.
+    Each block becomes a member of the gzip file (RFC 1952, section 2.2), so the bytes do not depend
+    on the number of threads; every program that reads gzip files reads it.
     """
     cores = chosen_cores()
     with ThreadPoolExecutor(cores) as pool:

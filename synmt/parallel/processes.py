@@ -46,7 +46,8 @@ def in_processes(
     fewer: str = "`--threads 1`",
     keeps: bool = True,
 ) -> Iterator[R]:
-    """Yield `work(state, item)` of each item in the order in which they finish; one worker is this process itself.
+    """Yield `work(state, item)` of each item in the order in which they finish; one worker is this
+    process itself.
 
     At most two items per worker are in memory.
 
@@ -55,7 +56,8 @@ def in_processes(
     pool: processes that have started already, which work instead.
     where: the folder that errors name.
     fewer: how the user asks for one worker.
-    keeps: whether the same command goes on from what is finished, and does not start from the beginning.
+    keeps: whether the same command goes on from what is finished, and does not start from the
+        beginning.
     """
     if workers == 1:
         yield from (work(state, item) for item in items)
@@ -66,7 +68,9 @@ def in_processes(
     try:
         pool = Pool(workers) if given is None or given.busy else given
     except SynmtError as error:
-        raise error.with_(where=str(where), do=f"Run the same command again with fewer processes ({fewer})") from None
+        raise error.with_(
+            where=str(where), do=f"Run the same command again with fewer processes ({fewer})"
+        ) from None
     try:
         yield from pool.run(work, state, items)
     except BrokenProcessPool:
@@ -77,14 +81,16 @@ def in_processes(
 
 
 def can_fork() -> bool:
-    """Tell whether processes may be forked: a fork would inherit locks of other threads, which nobody can release."""
+    """Tell whether processes may be forked: a fork would inherit locks of other threads, which
+    nobody can release."""
     # the libraries of macOS have threads of their own
     return sys.platform == "linux" and threading.active_count() == 1
 
 
 @contextmanager
 def started_processes(workers: int) -> Iterator[None]:
-    """Start processes at once, for all works of this block that need more than one; one worker starts none."""
+    """Start processes at once, for all works of this block that need more than one; one worker
+    starts none."""
     if workers == 1:
         yield
         return
@@ -99,13 +105,18 @@ def started_processes(workers: int) -> Iterator[None]:
 
 @contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """Delay Ctrl-C until the end of the block; processes that start in it ignore it from the start."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
+    """Delay Ctrl-C until the end of the block; processes that start in it ignore it from the
+    start."""
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is None
+    ):
         yield
         return
     seen: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
-    # the mask is for the processes, which inherit it; here, another thread may get the signal. Windows has no masks
+    # the mask is for the processes, which inherit it; here, another thread may get the signal.
+    # Windows has no masks
     change_mask = getattr(signal, "pthread_sigmask", None)
     mask = change_mask and change_mask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -122,8 +133,9 @@ class Pool:
     """Processes that do one work after the other, as long as none fails.
 
     busy: whether a work is still running, or has failed.
-    inherited: if it is given, the processes are forks of this one and have it, too (`synmt.parallel.worker.inherited`):
-        they start at once and share memory. `can_fork` says when.
+    inherited: if it is given, the processes are forks of this one and have it, too
+        (`synmt.parallel.worker.inherited`): they start at once and share memory. `can_fork` says
+        when.
 
     Raises SynmtError if the system starts none.
     """
@@ -134,10 +146,13 @@ class Pool:
         self._processes = set[BaseProcess]()
         self._others = set(multiprocessing.active_children())
         context = multiprocessing.get_context("spawn" if inherited is None else "fork")
-        # if a large state were an argument of a process, the next one would start only after this one has read it
+        # if a large state were an argument of a process, the next one would start only after this
+        # one has read it
         self._states, self._writer = context.Pipe(duplex=False)
         self._writing = threading.Lock()
-        self._executor = ProcessPoolExecutor(workers, context, prepare, (self._states, context.Lock(), inherited))
+        self._executor = ProcessPoolExecutor(
+            workers, context, prepare, (self._states, context.Lock(), inherited)
+        )
         self.busy = True
         try:
             # processes that could not start are reported when they are first needed
@@ -148,7 +163,9 @@ class Pool:
             self.end()
             if not isinstance(error, OSError):
                 raise
-            raise SynmtError(f"no other process can start ({error.strerror})", do="Use fewer processes") from None
+            raise SynmtError(
+                f"no other process can start ({error.strerror})", do="Use fewer processes"
+            ) from None
         self.busy = False
 
     def run(self, work: Callable[[S, T], R], state: S, items: Iterator[T]) -> Iterator[R]:
@@ -174,7 +191,8 @@ class Pool:
                 self._writer.send_bytes(message)
 
     def end(self) -> None:
-        """End the processes; after Ctrl-C or an error, the items that are still in work are not needed."""
+        """End the processes; after Ctrl-C or an error, the items that are still in work are not
+        needed."""
         if not self.busy:
             self._executor.shutdown()
         for child in self._processes:
@@ -190,17 +208,20 @@ class Pool:
 
         where, fewer, keeps: as for `in_processes`.
         """
-        # its thread waits for the processes, too: before it ends, one that it has waited for may have no exit code here
+        # its thread waits for the processes, too: before it ends, one that it has waited for may
+        # have no exit code here
         self._executor.shutdown()
         # a process that was killed has a negative exit code, and one whose start failed has 0 or 1
         if any(process.exitcode in (0, 1) for process in self._processes):
             return SynmtError(
                 "a worker process could not start; see its message above",
                 where=str(where),
-                do="Workers import your script: put what it does under `if __name__ == '__main__':`",
+                do="Workers import your script: put what it does under `if __name__ == "
+                "'__main__':`",
             )
         return SynmtError(
             "a worker process was killed, most likely for lack of memory",
             where=str(where),
-            do=f"Run the same command again with fewer processes ({fewer})" + ": what is finished is kept" * keeps,
+            do=f"Run the same command again with fewer processes ({fewer})"
+            + ": what is finished is kept" * keeps,
         )

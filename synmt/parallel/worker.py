@@ -68,7 +68,8 @@ def do_nothing() -> None:
 
 
 def _forget_parent() -> None:
-    """Let go of what a copy has from its parent: handlers of signals and of the log, and threads."""
+    """Let go of what a copy has from its parent: handlers of signals and of the log, and
+    threads."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     detach_handlers()
     # torch has read the number of threads long ago

@@ -1,4 +1,5 @@
-"""Brings what workers log to the user: their warnings come back with the results, and are logged again here."""
+"""Brings what workers log to the user: their warnings come back with the results, and are logged
+again here."""
 
 from __future__ import annotations
 
@@ -24,10 +25,13 @@ class LoggedResult:
     remarks: tuple[Remark, ...] = ()
 
 
-def run_logged(work: Callable[[Any], Any], item: Any, before: Sequence[Remark] = ()) -> LoggedResult:
+def run_logged(
+    work: Callable[[Any], Any], item: Any, before: Sequence[Remark] = ()
+) -> LoggedResult:
     """Work on an item in a worker, and collect what is logged.
 
-    before: what was logged while the models of the work were loaded; told with every item, since one may be lost.
+    before: what was logged while the models of the work were loaded; told with every item, since
+        one may be lost.
     """
     with _collecting() as remarks:
         result = work(item)
@@ -58,7 +62,8 @@ class Relay:
 
 
 class DropRepeated(logging.Filter):
-    """Hides the remark of a worker that was shown before: it loads the same models as this process."""
+    """Hides the remark of a worker that was shown before: it loads the same models as this
+    process."""
 
     def __init__(self) -> None:
         super().__init__()

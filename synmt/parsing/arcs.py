@@ -1,8 +1,10 @@
-"""The probabilities that Stanza's graph parser gives to all arcs: it computes them for every tree, and discards them.
+"""The probabilities that Stanza's graph parser gives to all arcs: it computes them for every tree,
+and discards them.
 
     p(parent, relation | word) = p(parent | word) · p(relation | word, parent)
 
-Both factors are recorded while Stanza makes the tree, so that the trees are the same with and without probabilities.
+Both factors are recorded while Stanza makes the tree, so that the trees are the same with and
+without probabilities.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ def parse_with_arcs(processor: Any, document: Any) -> tuple[Any, list[Arcs]]:
 
 
 def check_graph_parser(processor: Any) -> None:
-    """Raise SynmtError unless the model is a graph parser: others score transitions and have no arc probabilities."""
+    """Raise SynmtError unless the model is a graph parser: others score transitions and have no arc
+    probabilities."""
     from stanza.models.depparse.model import EnsembleGraphParser, GraphParser
 
     model = getattr(getattr(processor, "trainer", None), "model", None)
@@ -56,7 +59,8 @@ def check_graph_parser(processor: Any) -> None:
 def joint_probabilities(arcs: FloatTable, labels: FloatTable, names: tuple[str, ...]) -> Arcs:
     """Multiply the two factors for a sentence of W words, and leave out negligible products.
 
-    arcs: (W+1, W+1) log-probabilities of parents up to a constant for each word; index 0 is the root.
+    arcs: (W+1, W+1) log-probabilities of parents up to a constant for each word; index 0 is the
+        root.
     labels: (W+1, W+1, L) log-probabilities of relations.
     """
     scores = arcs[1:]  # (W, W+1)
@@ -73,7 +77,8 @@ def joint_probabilities(arcs: FloatTable, labels: FloatTable, names: tuple[str, 
 
 @contextmanager
 def _recording(processor: Any) -> Iterator[tuple[list[Any], list[list[Arcs]]]]:
-    """Record Stanza's data loaders, and the arcs of each batch in the loader's order, while the block runs."""
+    """Record Stanza's data loaders, and the arcs of each batch in the loader's order, while the
+    block runs."""
     from stanza.pipeline import depparse_processor
 
     trainer = processor.trainer
@@ -92,12 +97,18 @@ def _recording(processor: Any) -> Iterator[tuple[list[Any], list[list[Arcs]]]]:
     def recording_predict(predict: Any) -> Any:
         def recorded(batch: Any, *args: Any, **options: Any) -> Any:
             trees = predict(batch, *args, **options)
-            batches.append(batch_arcs(batch, outputs.pop(), names, backwards=bool(trainer.args.get("reversed"))))
+            batches.append(
+                batch_arcs(
+                    batch, outputs.pop(), names, backwards=bool(trainer.args.get("reversed"))
+                )
+            )
             return trees
 
         return recorded
 
-    hook = trainer.model.register_forward_hook(lambda model, inputs, output: outputs.append(output[1]))
+    hook = trainer.model.register_forward_hook(
+        lambda model, inputs, output: outputs.append(output[1])
+    )
     try:
         with (
             replaced(depparse_processor, "DataLoader", recording_loader),
@@ -115,7 +126,9 @@ def relation_names(vocabulary: Any) -> tuple[str, ...]:
     return tuple(vocabulary.id2unit(index) for index in range(VOCAB_PREFIX_SIZE, len(vocabulary)))
 
 
-def batch_arcs(batch: Sequence[Any], output: Sequence[Any], names: tuple[str, ...], *, backwards: bool) -> list[Arcs]:
+def batch_arcs(
+    batch: Sequence[Any], output: Sequence[Any], names: tuple[str, ...], *, backwards: bool
+) -> list[Arcs]:
     """Read the arcs of each sentence from what Stanza's model returns for a batch.
 
     backwards: whether the model reads sentences from right to left.
@@ -133,7 +146,9 @@ def batch_arcs(batch: Sequence[Any], output: Sequence[Any], names: tuple[str, ..
 def _reversed(arcs: Arcs) -> Arcs:
     """Number the words of a sentence from its other end."""
     last = int(arcs.words.max())
-    return Arcs(last - arcs.words, last - arcs.parents, arcs.relations, arcs.probabilities, arcs.names)
+    return Arcs(
+        last - arcs.words, last - arcs.parents, arcs.relations, arcs.probabilities, arcs.names
+    )
 
 
 def _unsorted(items: Sequence[T], order: Sequence[int]) -> list[T]:

@@ -24,7 +24,14 @@ from synmt.parallel.engine import cluster_in_use, in_shards
 from synmt.parallel.gzip_blocks import packed_in_blocks
 from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.parser import Parser
-from synmt.parsing.shards import Manifest, Shard, finished_shard, join_shards, parse_shard, shards_of
+from synmt.parsing.shards import (
+    Manifest,
+    Shard,
+    finished_shard,
+    join_shards,
+    parse_shard,
+    shards_of,
+)
 from synmt.parsing.target import (
     FOREIGN,
     Summary,
@@ -66,7 +73,8 @@ class ParseProgress:
 
 
 def usual_processes(lines: int, processes: int) -> int:
-    """Tell how many of a parser's processes parse a text of this size together: one if it is small."""
+    """Tell how many of a parser's processes parse a text of this size together: one if it is
+    small."""
     shards = math.ceil(lines / _SHARD_LINES)
     return 1 if shards < _SHARDS_FOR_WORKERS else min(processes, shards)
 
@@ -81,11 +89,13 @@ def parse_file(
     overwrite: bool = False,
     fewer: str = "--workers 1",
 ) -> Generator[ParseProgress, None, None]:
-    """Parse a text (`-`: standard input) into a CoNLL-U file, gzipped if it ends in `.gz`; yield the progress.
+    """Parse a text (`-`: standard input) into a CoNLL-U file, gzipped if it ends in `.gz`; yield
+    the progress.
 
-    It also writes `<target>.json` (see Summary) and, if lines failed, `<target>.failures.jsonl`. Until it is finished,
-    shards are stored in `<target>.parts`: after any interruption the same call continues from there, and the files
-    are those of an uninterrupted run, byte for byte, with any number of workers.
+    It also writes `<target>.json` (see Summary) and, if lines failed, `<target>.failures.jsonl`.
+    Until it is finished, shards are stored in `<target>.parts`: after any interruption the same
+    call continues from there, and the files are those of an uninterrupted run, byte for byte, with
+    any number of workers.
 
     workers: processes; by default the parser's choice, and 1 for a small text.
     overwrite: replace a file made from another text or by another parser.
@@ -98,7 +108,9 @@ def parse_file(
 
     check_target(target, overwrite=overwrite)
     if str(source) != "-" and target.exists() and target.samefile(source):
-        raise UsageError("input and output are the same file", where=str(target), do="Choose another output")
+        raise UsageError(
+            "input and output are the same file", where=str(target), do="Choose another output"
+        )
     existing = read_summary(target) if target.exists() and not overwrite else None
     if existing is not None:
         _check_same(source, target, existing, parser)
@@ -119,11 +131,16 @@ def parse_file(
             cost = processes, manifest.processor_seconds
             yield progress(state, manifest.lines, manifest.words, len(manifest.failures), *cost)
         summary = _finish(target, folder, count, parser, digest.hexdigest())
-    yield progress("finished", summary.lines, summary.words, summary.failures, min(processes, parsed))
+    yield progress(
+        "finished", summary.lines, summary.words, summary.failures, min(processes, parsed)
+    )
 
 
-def parse_stream(stream: BinaryIO, parser: Parser, *, where: str = "standard input") -> Iterator[str]:
-    """Yield the CoNLL-U blocks of a stream as its lines arrive, several lines at once if several have arrived."""
+def parse_stream(
+    stream: BinaryIO, parser: Parser, *, where: str = "standard input"
+) -> Iterator[str]:
+    """Yield the CoNLL-U blocks of a stream as its lines arrive, several lines at once if several
+    have arrived."""
     first = 1
     groups = read_available_lines(stream, _WINDOW, where=where)
     for lines in watched(groups, list, _language_of(parser), where=where):
@@ -144,7 +161,8 @@ def _warn(first: int, index: int, reason: str) -> None:
 
 @contextlib.contextmanager
 def _work_folder(target: Path, fingerprint: str, overwrite: bool) -> Iterator[Path]:
-    """Lock the folder for the shards of one parser; remove it when the block ends without an error."""
+    """Lock the folder for the shards of one parser; remove it when the block ends without an
+    error."""
     folder = parts_folder(target)
     state = folder / "parser"
     if not folder.exists() and target.exists() and not overwrite:
@@ -153,7 +171,9 @@ def _work_folder(target: Path, fingerprint: str, overwrite: bool) -> Iterator[Pa
         finished = list(folder.glob("[0-9]*"))
         if finished and state.exists() and state.read_bytes() != fingerprint.encode():
             if not overwrite:
-                raise not_overwritten("contains trees of another parser, from an interrupted run", folder)
+                raise not_overwritten(
+                    "contains trees of another parser, from an interrupted run", folder
+                )
             for file in finished:
                 file.unlink()
         with write_atomically(state) as stream:
@@ -188,7 +208,9 @@ def _parse_shards(
     if workers is None:
         workers = parser.processes() if len(first) == _SHARDS_FOR_WORKERS and not on_cluster else 1
     processes = 0 if on_cluster else workers
-    for shard in in_shards(parse_shard, parser, chain(first, unfinished), workers, where=folder, fewer=fewer):
+    for shard in in_shards(
+        parse_shard, parser, chain(first, unfinished), workers, where=folder, fewer=fewer
+    ):
         shard.write(folder)
         while kept:
             yield "kept", kept.popleft(), processes
@@ -214,14 +236,21 @@ def _finish(target: Path, folder: Path, shards: int, parser: Parser, digest: str
         with write_atomically(failures_path) as stream:
             stream.writelines(failures)
     summary = Summary(
-        parser.identity, parser.fingerprint, lines, words, len(failures), input=digest, output=sha256(target)
+        parser.identity,
+        parser.fingerprint,
+        lines,
+        words,
+        len(failures),
+        input=digest,
+        output=sha256(target),
     )
     write_json(summary_path(target), vars(summary), indent=2)
     return summary
 
 
 def _check_same(source: str | Path, target: Path, existing: Summary, parser: Parser) -> None:
-    """Raise unless the finished trees belong to this text and this parser, and have not been changed."""
+    """Raise unless the finished trees belong to this text and this parser, and have not been
+    changed."""
     digest = hashlib.sha256()
     deque(_hashed(read_lines(source), digest), maxlen=0)
     if existing.fingerprint != parser.fingerprint:
@@ -234,8 +263,12 @@ def _check_same(source: str | Path, target: Path, existing: Summary, parser: Par
 
 def _difference(existing: Summary, parser: Parser) -> str:
     then, now = ({**identity} for identity in (existing.parser, parser.identity))
-    flags = {name: (bool(then.pop(name, ())), bool(now.pop(name, ()))) for name in ("arcs", "features")}
-    differing = [f"with{'' if had else 'out'} --{name}" for name, (had, has) in flags.items() if had != has]
+    flags = {
+        name: (bool(then.pop(name, ())), bool(now.pop(name, ()))) for name in ("arcs", "features")
+    }
+    differing = [
+        f"with{'' if had else 'out'} --{name}" for name, (had, has) in flags.items() if had != has
+    ]
     if then == now and differing:
         return f"was parsed {' and '.join(differing)}"
     return f"was made by another parser ({existing.fingerprint}, this one is {parser.fingerprint})"

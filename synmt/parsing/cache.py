@@ -1,10 +1,12 @@
-"""Cached trees: a line that a parser has parsed once is not parsed again by it, in later runs either.
+"""Cached trees: a line that a parser has parsed once is not parsed again by it, in later runs
+either.
 
     $SYNMT_CACHE/parses/<fingerprint of the parser>.sqlite
 
-The fingerprint covers the files of the model, Stanza's version and whether there are arc probabilities, so each parser
-has its own file. The key of a line is its SHA-256, and words are taken from the line again, so the file contains no
-text. It holds 500 MB at most; the oldest trees are deleted first. Deleting the file costs time only.
+The fingerprint covers the files of the model, Stanza's version and whether there are arc
+probabilities, so each parser has its own file. The key of a line is its SHA-256, and words are
+taken from the line again, so the file contains no text. It holds 500 MB at most; the oldest trees
+are deleted first. Deleting the file costs time only.
 """
 
 from __future__ import annotations
@@ -51,9 +53,10 @@ class CachedParser:
     parser: makes the trees that are not in the cache.
     max_bytes: size of the cache file.
 
-    A cached tree equals the one that was stored bit by bit. The arc probabilities of a newly parsed tree may differ in
-    their last bits, because sums of float32 depend on the padding of the batch. Lines that failed are not stored. If
-    the cache cannot be used, the reason is logged once, and every line is parsed.
+    A cached tree equals the one that was stored bit by bit. The arc probabilities of a newly parsed
+    tree may differ in their last bits, because sums of float32 depend on the padding of the batch.
+    Lines that failed are not stored. If the cache cannot be used, the reason is logged once, and
+    every line is parsed.
     """
 
     def __init__(self, parser: Parser, *, max_bytes: int = _MAX_BYTES) -> None:
@@ -71,7 +74,9 @@ class CachedParser:
         parses = self._load(distinct)
         if missing := [line for line in distinct if line not in parses]:
             failures: dict[str, str] = {}
-            new = self.parser.parse(missing, on_failure=lambda index, why: failures.update({missing[index]: why}))
+            new = self.parser.parse(
+                missing, on_failure=lambda index, why: failures.update({missing[index]: why})
+            )
             parses |= zip(missing, new, strict=True)
             self._store({line: parses[line] for line in missing if line not in failures})
             for index, line in enumerate(lines):
@@ -86,7 +91,11 @@ class CachedParser:
         return {line: parse for line, parse in parses.items() if parse is not None}
 
     def _store(self, parses: Mapping[str, Parse]) -> None:
-        rows = [(_key(line), tree) for line, parse in parses.items() if (tree := encode_parse(parse, line)) is not None]
+        rows = [
+            (_key(line), tree)
+            for line, parse in parses.items()
+            if (tree := encode_parse(parse, line)) is not None
+        ]
         if rows:
             self._connected(lambda database: _insert(database, rows, self.max_bytes))
 
@@ -98,8 +107,11 @@ class CachedParser:
         try:
             in_place(path)
             path.parent.mkdir(parents=True, exist_ok=True)
-            # a new connection for each call, since a process may fork, and threads may not share a connection
-            with closing(sqlite3.connect(path, timeout=_TIMEOUT, isolation_level="IMMEDIATE")) as database:
+            # a new connection for each call, since a process may fork, and threads may not share a
+            # connection
+            with closing(
+                sqlite3.connect(path, timeout=_TIMEOUT, isolation_level="IMMEDIATE")
+            ) as database:
                 _set_up(database)
                 return action(database)
         except (sqlite3.Error, OSError, SynmtError) as error:
@@ -110,9 +122,14 @@ class CachedParser:
 
 
 def encode_parse(parse: Parse, line: str) -> bytes | None:
-    """Serialize a tree without its words, which the line has; None if reading it would not give the same tree."""
+    """Serialize a tree without its words, which the line has; None if reading it would not give the
+    same tree."""
     arcs = parse.arcs
-    names: dict[str, Any] = {"relations": parse.relations, "tags": parse.tags, "names": arcs and list(arcs.names)}
+    names: dict[str, Any] = {
+        "relations": parse.relations,
+        "tags": parse.tags,
+        "names": arcs and list(arcs.names),
+    }
     if parse.features:
         names["features"] = dict(parse.features)
     text = json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode()
@@ -164,7 +181,15 @@ def _read(stored: bytes, line: str) -> Parse:
         columns = [take("<i8", entries) for _ in range(3)]
         arcs = Arcs(*columns, probabilities=take("<f4", entries), names=tuple(names["names"]))
     words = [line[start:end] for start, end in spans.tolist()]
-    return Parse(words, spans, parents, names["relations"], names["tags"], arcs, features=names.get("features", {}))
+    return Parse(
+        words,
+        spans,
+        parents,
+        names["relations"],
+        names["tags"],
+        arcs,
+        features=names.get("features", {}),
+    )
 
 
 def _key(line: str) -> bytes:
@@ -178,7 +203,9 @@ def _set_up(database: sqlite3.Connection) -> None:
         database.execute("PRAGMA journal_mode = WAL")
     # a power cut may lose the last trees, which are parsed again then
     database.execute("PRAGMA synchronous = NORMAL")
-    database.execute("CREATE TABLE IF NOT EXISTS parses (number INTEGER PRIMARY KEY, key BLOB UNIQUE, tree BLOB)")
+    database.execute(
+        "CREATE TABLE IF NOT EXISTS parses (number INTEGER PRIMARY KEY, key BLOB UNIQUE, tree BLOB)"
+    )
 
 
 def _select(database: sqlite3.Connection, keys: list[bytes]) -> list[tuple[bytes, bytes]]:

@@ -1,4 +1,5 @@
-"""The way from lines to Stanza's sentences and back: batches, long sentences, one tree for each line."""
+"""The way from lines to Stanza's sentences and back: batches, long sentences, one tree for each
+line."""
 
 from __future__ import annotations
 
@@ -21,13 +22,23 @@ _logger = logging.getLogger(__name__)
 LONGEST = 400
 """Maximum words in a sentence: the scores of 400 x 400 x 50 labels take 32 MB."""
 
-# Stanza's tokenizer reads 1,000 characters at a time; where the next ones begin depends on the rest of the batch
+# Stanza's tokenizer reads 1,000 characters at a time; where the next ones begin depends on the rest
+# of the batch
 MAX_CHARACTERS = 900
 # its patterns for URLs and addresses take quadratic time on ASCII without whitespace
 _UNBROKEN = re.compile(r"[!-~]{1000}")
 
 _CHARACTERS = {
-    **{"&amp;": "&", "&#124;": "|", "&lt;": "<", "&gt;": ">", "&apos;": "'", "&quot;": '"', "&#91;": "[", "&#93;": "]"},
+    **{
+        "&amp;": "&",
+        "&#124;": "|",
+        "&lt;": "<",
+        "&gt;": ">",
+        "&apos;": "'",
+        "&quot;": '"',
+        "&#91;": "[",
+        "&#93;": "]",
+    },
     **{"@-@": "-", "@/@": "/"},
 }
 """What Moses' tokenizer writes for characters; none of these escapes is part of another one."""
@@ -40,7 +51,8 @@ _STANZAS = {"lemma": "lemma", "fine_tag": "xpos", "morphology": "feats"}
 
 @dataclass(frozen=True)
 class Tokens:
-    """The words of a sentence as the models read them, and their positions [start, end) in the line."""
+    """The words of a sentence as the models read them, and their positions [start, end) in the
+    line."""
 
     words: list[str]
     spans: list[tuple[int, int]]
@@ -48,12 +60,16 @@ class Tokens:
     def split(self) -> list[Tokens]:
         """Split a sentence into parts of at most LONGEST words."""
         starts = range(0, len(self.words), LONGEST)
-        return [Tokens(self.words[at : at + LONGEST], self.spans[at : at + LONGEST]) for at in starts]
+        return [
+            Tokens(self.words[at : at + LONGEST], self.spans[at : at + LONGEST]) for at in starts
+        ]
 
 
 def warn_of_failure(line: int, reason: str) -> None:
     """Log that a line, counted from 1, has a flat or joined tree."""
-    _logger.warning(f"line {line} could not be parsed in one piece; using a flat or joined tree: {reason}")
+    _logger.warning(
+        f"line {line} could not be parsed in one piece; using a flat or joined tree: {reason}"
+    )
 
 
 def unreadable(line: str) -> str:
@@ -62,7 +78,8 @@ def unreadable(line: str) -> str:
 
 
 def batches(lines: Sequence[str], batch_words: int) -> Iterator[list[str]]:
-    """Group lines of similar length in batches of about `batch_words` words; a very long line has its own batch."""
+    """Group lines of similar length in batches of about `batch_words` words; a very long line has
+    its own batch."""
     batch: list[str] = []
     words = 0
     for cost, line in sorted(((_cost(line), line) for line in lines), reverse=True):
@@ -100,16 +117,22 @@ def given_words(lines: Sequence[str]) -> list[list[dict[str, Any]]]:
     return [
         [
             {"id": (number,), "text": word, "start_char": start + first, "end_char": start + end}
-            for number, (word, (first, end)) in enumerate(zip(tokens.words, tokens.spans, strict=True), start=1)
+            for number, (word, (first, end)) in enumerate(
+                zip(tokens.words, tokens.spans, strict=True), start=1
+            )
         ]
         for tokens, start in zip(given_tokens(lines), starts, strict=False)
     ]
 
 
 def given_tokens(lines: Sequence[str]) -> list[Tokens]:
-    """Split lines at their spaces; the parser sees the characters that an escaping tokenizer has replaced."""
+    """Split lines at their spaces; the parser sees the characters that an escaping tokenizer has
+    replaced."""
     matches = [list(WORD.finditer(line)) for line in lines]
-    return [Tokens([unescaped(match[0]) for match in found], [match.span() for match in found]) for found in matches]
+    return [
+        Tokens([unescaped(match[0]) for match in found], [match.span() for match in found])
+        for found in matches
+    ]
 
 
 def unescaped(word: str) -> str:
@@ -123,17 +146,23 @@ def tokens_of(lines: Sequence[str], sentences: Sequence[Any]) -> list[list[str]]
     of_line: list[list[str]] = [[] for _ in lines]
     for token in (token for sentence in sentences for token in sentence.tokens):
         index = bisect_right(starts, token.start_char) - 1
-        of_line[index].append(lines[index][token.start_char - starts[index] : token.end_char - starts[index]])
+        of_line[index].append(
+            lines[index][token.start_char - starts[index] : token.end_char - starts[index]]
+        )
     return of_line
 
 
 def _starts(lines: Sequence[str]) -> list[int]:
-    """Find where each line starts in Stanza's text, in which two newlines join them; the end comes last."""
+    """Find where each line starts in Stanza's text, in which two newlines join them; the end comes
+    last."""
     return [0, *accumulate(len(line) + 2 for line in lines)]
 
 
 def parses_of(
-    lines: Sequence[str], sentences: Sequence[Any], arcs: Sequence[Arcs] | None = None, features: Collection[str] = ()
+    lines: Sequence[str],
+    sentences: Sequence[Any],
+    arcs: Sequence[Arcs] | None = None,
+    features: Collection[str] = (),
 ) -> list[tuple[Parse, str]]:
     """Make one tree for each line from Stanza's sentences: tree and failure ("" if none).
 
@@ -143,7 +172,9 @@ def parses_of(
     """
     starts = _starts(lines)
     of_line: list[list[Analysis]] = [[] for _ in lines]
-    for sentence, table in zip(sentences, [None] * len(sentences) if arcs is None else arcs, strict=True):
+    for sentence, table in zip(
+        sentences, [None] * len(sentences) if arcs is None else arcs, strict=True
+    ):
         index = bisect_right(starts, sentence.tokens[0].start_char) - 1
         of_line[index].append(_read(sentence, table, starts[index], features))
     return [join_analyses(*args) for args in zip(lines, of_line, strict=True)]
@@ -151,7 +182,8 @@ def parses_of(
 
 @dataclass(frozen=True)
 class Analysis:
-    """Stanza's analysis of a sentence, by its surface tokens; spans are positions [start, end) in the line."""
+    """Stanza's analysis of a sentence, by its surface tokens; spans are positions [start, end) in
+    the line."""
 
     spans: list[tuple[int, int]]
     parents: list[int]
@@ -161,9 +193,13 @@ class Analysis:
     features: Mapping[str, list[str]] = field(default_factory=dict)
 
     def relations_after(self, others: int) -> list[str]:
-        """Give the relations in a line in which other sentences come first: the root is attached to theirs."""
+        """Give the relations in a line in which other sentences come first: the root is attached to
+        theirs."""
         pairs = enumerate(zip(self.parents, self.relations, strict=True))
-        return ["parataxis" if others and parent == word else relation for word, (parent, relation) in pairs]
+        return [
+            "parataxis" if others and parent == word else relation
+            for word, (parent, relation) in pairs
+        ]
 
 
 def _read(sentence: Any, table: Arcs | None, offset: int, features: Collection[str]) -> Analysis:
@@ -178,7 +214,10 @@ def _read(sentence: Any, table: Arcs | None, offset: int, features: Collection[s
         relations=relations,
         tags=[words[word].upos or "_" for word in leading],
         arcs=None if table is None else token_arcs(table, tokens, leading, parents, relations),
-        features={name: [getattr(words[word], _STANZAS[name]) or "_" for word in leading] for name in features},
+        features={
+            name: [getattr(words[word], _STANZAS[name]) or "_" for word in leading]
+            for name in features
+        },
     )
 
 
@@ -193,7 +232,9 @@ def join_analyses(line: str, sentences: list[Analysis]) -> tuple[Parse, str]:
         spans=spans,
         parents=np.array(parents, dtype=np.int64),
         relations=[
-            relation for index, sentence in enumerate(sentences) for relation in sentence.relations_after(index)
+            relation
+            for index, sentence in enumerate(sentences)
+            for relation in sentence.relations_after(index)
         ],
         tags=[tag for sentence in sentences for tag in sentence.tags],
         arcs=_joined_arcs(sentences, parents),
@@ -207,7 +248,10 @@ def join_analyses(line: str, sentences: list[Analysis]) -> tuple[Parse, str]:
     assert spans.max() <= len(line), line
     assert all(parse.words), line
     too_long = any(len(sentence.spans) >= LONGEST for sentence in sentences) and len(sentences) > 1
-    return parse, f"split into {len(sentences)} parts of at most {LONGEST} words" if too_long else ""
+    return (
+        parse,
+        f"split into {len(sentences)} parts of at most {LONGEST} words" if too_long else "",
+    )
 
 
 def _join_trees(parents: Sequence[Sequence[int]]) -> list[int]:
@@ -227,7 +271,9 @@ def _joined_arcs(sentences: list[Analysis], parents: list[int]) -> Arcs | None:
     if not tables:
         return None
     root = next(word for word, parent in enumerate(parents) if word == parent)
-    arcs = keep_most_probable(join_arcs(tables, [len(sentence.parents) for sentence in sentences], root))
+    arcs = keep_most_probable(
+        join_arcs(tables, [len(sentence.parents) for sentence in sentences], root)
+    )
     # NaN in the parser's scores would leave a word without arcs
     assert len(np.unique(arcs.words)) == len(parents), "a word has no arcs"
     return arcs

@@ -1,9 +1,10 @@
-"""Where Stanza's models are stored, and what a parser is, which stays stored until one of its files changes.
+"""Where Stanza's models are stored, and what a parser is, which stays stored until one of its files
+changes.
 
-Models are in synmt (one ships with it), in Stanza's own folder, or in any other folder. What is known of a parser is
-stored in `$SYNMT_CACHE/parsers/<hash>.json`, with the state of every file that it depends on: the models, their list,
-and Stanza itself. So a parser is identified without importing Stanza. If a file has another size, time or inode, all is
-computed again.
+Models are in synmt (one ships with it), in Stanza's own folder, or in any other folder. What is
+known of a parser is stored in `$SYNMT_CACHE/parsers/<hash>.json`, with the state of every file that
+it depends on: the models, their list, and Stanza itself. So a parser is identified without
+importing Stanza. If a file has another size, time or inode, all is computed again.
 """
 
 from __future__ import annotations
@@ -45,36 +46,58 @@ def locate(model: str, language: str) -> Path:
         raise UsageError(
             f"no compact model for the language '{language}'",
             allowed=f"Languages that ship with synmt: {', '.join(languages)}. {near}".strip(),
-            do="Use Stanza's own model: `--parser official`; in a recipe, `parser.model=official` for the source and "
+            do="Use Stanza's own model: `--parser official`; in a recipe, `parser.model=official` "
+            "for the source and "
             "`target_parser.model=official` for the target",
         )
     raise missing(model, folder, language)
 
 
 def check_code(language: str) -> None:
-    """Raise UsageError for the name of a language instead of its code, such as `english` for `en`."""
+    """Raise UsageError for the name of a language instead of its code, such as `english` for
+    `en`."""
     from stanza.models.common.constant import lang2lcode
 
     codes = {name.replace("_", " ").lower(): code for name, code in lang2lcode.items()}
     code = codes.get(language.replace("_", " ").lower())
     if code is not None and code != language:
-        raise UsageError(f"'{language}' is the name of a language, not its code", do=f"Did you mean '{code}'?")
+        raise UsageError(
+            f"'{language}' is the name of a language, not its code", do=f"Did you mean '{code}'?"
+        )
 
 
 def missing(model: str, folder: Path, language: str, file: str = "") -> SynmtError:
     """Make the error for missing models, which says how to get them with and without a network."""
-    what = f"the file {file} of the Stanza model for '{language}'" if file else f"Stanza models for '{language}'"
+    what = (
+        f"the file {file} of the Stanza model for '{language}'"
+        if file
+        else f"Stanza models for '{language}'"
+    )
     if model != "official":
         return SynmtError(
             f"{what} not found" if folder.is_dir() else "there is no such folder of models",
             where=str(folder),
-            allowed=f"A folder of models has resources.json and a folder {language} with tokenize, pos and depparse",
-            do="Choose another folder, or use `official` (Stanza's own models) or `compact` (ships with synmt)",
+            allowed=f"A folder of models has resources.json and a folder {language} with tokenize, "
+            "pos and depparse",
+            do="Choose another folder, or use `official` (Stanza's own models) or `compact` (ships "
+            "with synmt)",
         )
-    forbidden = "SYNMT_OFFLINE forbids the network; without it, the model is downloaded. " if offline() else ""
+    forbidden = (
+        "SYNMT_OFFLINE forbids the network; without it, the model is downloaded. "
+        if offline()
+        else ""
+    )
     ships = parser_model("auto", language) == "compact"
-    compact = "The compact model needs no download: `parser.model=compact`, or `--parser compact`. " if ships else ""
-    return SynmtError(f"{what} not found", where=str(folder), allowed=compact + forbidden + by_hand(folder, language))
+    compact = (
+        "The compact model needs no download: `parser.model=compact`, or `--parser compact`. "
+        if ships
+        else ""
+    )
+    return SynmtError(
+        f"{what} not found",
+        where=str(folder),
+        allowed=compact + forbidden + by_hand(folder, language),
+    )
 
 
 def no_package(owner: str, package: str, language: str, packages: Iterable[str]) -> UsageError:
@@ -88,7 +111,8 @@ def no_package(owner: str, package: str, language: str, packages: Iterable[str])
 
 
 def features_of(files: Mapping[str, Path]) -> list[str]:
-    """List what models say of words besides tag and relation; raises any exception of the tagger's file.
+    """List what models say of words besides tag and relation; raises any exception of the tagger's
+    file.
 
     files: of the models, by their path in the folder.
     """
@@ -96,12 +120,16 @@ def features_of(files: Mapping[str, Path]) -> list[str]:
     from stanza.models.common.vocab import VOCAB_PREFIX
 
     tagger = next((path for name, path in files.items() if Path(name).parent.name == "pos"), None)
-    vocabularies = torch.load(tagger, map_location="cpu", weights_only=True)["vocab"] if tagger else {}
+    vocabularies = (
+        torch.load(tagger, map_location="cpu", weights_only=True)["vocab"] if tagger else {}
+    )
 
     def has_values(name: str) -> bool:
         # units by name, or a table of them for each part of a value
         units = vocabularies[name]["_unit2id"] if name in vocabularies else {}
-        tables = units.values() if isinstance(next(iter(units.values()), None), Mapping) else [units]
+        tables = (
+            units.values() if isinstance(next(iter(units.values()), None), Mapping) else [units]
+        )
         return any(unit not in VOCAB_PREFIX for table in tables for unit in table)
 
     # a lemmatizer that repeats the words has no file
@@ -111,21 +139,25 @@ def features_of(files: Mapping[str, Path]) -> list[str]:
 
 
 def check_features(needed: Collection[str], given: Collection[str], what: str) -> None:
-    """Refuse a model, which the message calls `what`, if it lacks a needed feature of words, or has none at all."""
+    """Refuse a model, which the message calls `what`, if it lacks a needed feature of words, or has
+    none at all."""
     lacking = [name for name in needed or (() if given else FEATURES) if name not in given]
     if lacking:
         raise UsageError(
             f"{what} gives no {', no '.join(lacking)}",
             allowed=f"It gives {', '.join(('tag', 'relation', *given))}",
-            do="Use Stanza's own model (`official`), or give trees that have these columns of CoNLL-U",
+            do="Use Stanza's own model (`official`), or give trees that have these columns of "
+            "CoNLL-U",
         )
 
 
 def by_hand(folder: Path, language: str) -> str:
     """Say how the official models of a language come to a machine without a network."""
     return (
-        f"Without a network: run `python -c \"import stanza; stanza.download('{language}')\"` on another machine with"
-        f" STANZA_RESOURCES_DIR=stanza_resources, and copy resources.json and the folder {language} from there to"
+        f"Without a network: run `python -c \"import stanza; stanza.download('{language}')\"` on "
+        "another machine with"
+        " STANZA_RESOURCES_DIR=stanza_resources, and copy resources.json and the folder "
+        f"{language} from there to"
         f" {folder}"
     )
 
@@ -153,7 +185,8 @@ def _resources(folder: Path, model: str, language: str) -> dict[str, Any]:
 
 
 def listed_version(folder: Path) -> str:
-    """Read the version of the list of models that a folder was filled from; empty if Stanza filled it."""
+    """Read the version of the list of models that a folder was filled from; empty if Stanza filled
+    it."""
     return str(known_resources(folder).get("resources_version", ""))
 
 
@@ -178,14 +211,16 @@ _OFFICIAL = ("STANZA_RESOURCES_DIR", "STANZA_RESOURCES_VERSION", "XDG_CACHE_HOME
 
 @dataclass(frozen=True)
 class StoredFacts:
-    """The place of what is known of a parser: `model`, `language` and `package` as the user named them."""
+    """The place of what is known of a parser: `model`, `language` and `package` as the user named
+    them."""
 
     model: str
     language: str
     package: str
 
     def load(self) -> tuple[Path, ParserFacts] | None:
-        """Read the folder of the models and the facts; None if they were never stored, or a file has changed since."""
+        """Read the folder of the models and the facts; None if they were never stored, or a file
+        has changed since."""
         # a file that is gone has no state
         with suppress(OSError, ValueError):
             stored, stanza = read_cached_json(self._path, StoredParser), sys.modules.get("stanza")
@@ -195,7 +230,8 @@ class StoredFacts:
         return None
 
     def store(self, folder: Path, facts: dict[str, Any], files: States) -> None:
-        """Store facts with the `states_of` files before they were read; without a writable cache, nothing is stored."""
+        """Store facts with the `states_of` files before they were read; without a writable cache,
+        nothing is stored."""
         with suppress(SynmtError, OSError):
             write_json(self._path, {"folder": str(folder), "facts": facts, "files": files})
 
@@ -206,15 +242,31 @@ class StoredFacts:
     @property
     def _path(self) -> Path:
         official = self.model == "official"
-        where: Any = [os.environ.get(name) for name in _OFFICIAL] if official else str(folder_of(self.model).absolute())
-        asked = (_FORMAT, SUPPORTED, PROCESSORS, _stanza_version(), where, self.model, self.language, self.package)
+        where: Any = (
+            [os.environ.get(name) for name in _OFFICIAL]
+            if official
+            else str(folder_of(self.model).absolute())
+        )
+        asked = (
+            _FORMAT,
+            SUPPORTED,
+            PROCESSORS,
+            _stanza_version(),
+            where,
+            self.model,
+            self.language,
+            self.package,
+        )
         return cache_folder() / "parsers" / f"{fingerprint(*asked)}.json"
 
 
 def _states(names: Iterable[str]) -> States:
     found = {name: os.stat(name) for name in names}
     # no program can reset the time at which an inode last changed
-    return {name: [state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino] for name, state in found.items()}
+    return {
+        name: [state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino]
+        for name, state in found.items()
+    }
 
 
 def _stanza_version() -> str:

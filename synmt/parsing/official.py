@@ -1,10 +1,11 @@
 """Downloads Stanza's official models: the files that a language needs, and no others.
 
     resources_<version>.json          all models and their hashes, at STANZA_RESOURCES_URL
-    <language>/<processor>/<name>.pt  a model, at the address that the list gives (or STANZA_MODEL_URL)
+    <language>/<processor>/<name>.pt  a model, at the address that the list gives (or
+    STANZA_MODEL_URL)
 
-The list gets its place in Stanza's folder after the models that it describes, so what is there is complete. Once it is,
-nothing here asks the network.
+The list gets its place in Stanza's folder after the models that it describes, so what is there is
+complete. Once it is, nothing here asks the network.
 """
 
 from __future__ import annotations
@@ -22,7 +23,15 @@ from synmt.errors import SynmtError, UsageError, counted, did_you_mean
 from synmt.files.json_files import read_cached_json
 from synmt.files.reading import offline
 from synmt.files.writing import write_atomically, write_json
-from synmt.parsing.models import PROCESSORS, by_hand, check_code, folder_of, known_resources, missing, no_package
+from synmt.parsing.models import (
+    PROCESSORS,
+    by_hand,
+    check_code,
+    folder_of,
+    known_resources,
+    missing,
+    no_package,
+)
 from synmt.parsing.pipeline import model_files
 
 _logger = logging.getLogger(__name__)
@@ -36,11 +45,14 @@ def is_complete(language: str, package: str) -> bool:
     except (OSError, ValueError, LookupError, AttributeError, TypeError, SynmtError):
         # no list of models, or one without this language or package
         return False
-    return any("/depparse/" in name for name in files) and all(path.is_file() for path in files.values())
+    return any("/depparse/" in name for name in files) and all(
+        path.is_file() for path in files.values()
+    )
 
 
 def fetch(language: str, package: str) -> None:
-    """Download the official models of a language that are missing; raises SynmtError where that is not possible."""
+    """Download the official models of a language that are missing; raises SynmtError where that is
+    not possible."""
     folder = folder_of("official")
     if is_complete(language, package):
         return
@@ -58,7 +70,11 @@ def _fetch(folder: Path, language: str, package: str) -> None:
     resources = _read_list(folder, language)
     with common.logging_level_context("CRITICAL", None):
         wanted = _wanted(resources, language, package)
-    files = {path: file for path, file in wanted.items() if not common.file_exists(folder / path, file.md5)}
+    files = {
+        path: file
+        for path, file in wanted.items()
+        if not common.file_exists(folder / path, file.md5)
+    }
     _logger.info("downloading %s to %s", _described(language, package, files), folder)
     places = download_all(files.values(), f"the Stanza model for '{language}'")
     for path, place in zip(files, places, strict=True):
@@ -70,7 +86,10 @@ def _described(language: str, package: str, files: Mapping[str, RemoteFile]) -> 
     sizes = [bytes_to_fetch(file) for file in files.values()]
     least = "at least " if None in sizes else ""
     size = f"{least}{sum(size or 0 for size in sizes) / 1e6:,.1f} MB"
-    return f"the Stanza model for '{language}' (package {package}): {counted(len(files), 'file')}, {size},"
+    return (
+        f"the Stanza model for '{language}' (package {package}): {counted(len(files), 'file')}, "
+        f"{size},"
+    )
 
 
 def _read_list(folder: Path, language: str) -> dict[str, Any]:
@@ -86,7 +105,9 @@ def _read_list(folder: Path, language: str) -> dict[str, Any]:
     except SynmtError as error:
         where = error.where or f"Stanza's list of models, for '{language}'"
         what = error.what.splitlines()[0].rstrip(":")
-        raise error.with_(what=what, where=where, allowed=by_hand(folder, language), do="") from error
+        raise error.with_(
+            what=what, where=where, allowed=by_hand(folder, language), do=""
+        ) from error
     resources = read_cached_json(path, dict[str, Any])
     # the next download of a model reads the newest list
     path.unlink()
@@ -107,12 +128,16 @@ def _wanted(resources: dict[str, Any], language: str, package: str) -> dict[str,
         raise no_package("Stanza", package, language, packages)
     address = common.expand_model_url(resources, common.DEFAULT_MODEL_URL)
     files = {}
-    for processor, name in common.flatten_processor_list(common.add_dependencies(resources, code, models)):
+    for processor, name in common.flatten_processor_list(
+        common.add_dependencies(resources, code, models)
+    ):
         # `identity` is not a file
         if facts := resources[code].get(processor, {}).get(name):
             parts = [_safe(part) for part in (code, processor, f"{name}.pt")]
             remote = address.format(
-                resources_version=common.DEFAULT_RESOURCES_VERSION, lang=code, filename=f"{processor}/{name}.pt"
+                resources_version=common.DEFAULT_RESOURCES_VERSION,
+                lang=code,
+                filename=f"{processor}/{name}.pt",
             )
             files["/".join(parts)] = RemoteFile(remote, md5=str(facts["md5"]))
     return files
@@ -126,13 +151,18 @@ def _safe(part: str) -> str:
 
 
 def _code(resources: dict[str, Any], language: str) -> str:
-    """Follow the alias of a language, such as `zh` for `zh-hans`; raises UsageError for one without a parser."""
+    """Follow the alias of a language, such as `zh` for `zh-hans`; raises UsageError for one without
+    a parser."""
     entry, code = resources.get(language), language
     while isinstance(entry, dict) and "alias" in entry:
         code = entry["alias"]
         entry = resources.get(code)
     if not isinstance(entry, dict) or not entry.get("depparse"):
-        parsed = [name for name, entry in resources.items() if isinstance(entry, dict) and entry.get("depparse")]
+        parsed = [
+            name
+            for name, entry in resources.items()
+            if isinstance(entry, dict) and entry.get("depparse")
+        ]
         raise _unknown_language(language, parsed)
     return code
 
@@ -169,8 +199,11 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _write_list(folder: Path, resources: dict[str, Any], code: str, version: str) -> None:
-    """Write the list; languages that are there already keep what the old list says of their files."""
+    """Write the list; languages that are there already keep what the old list says of their
+    files."""
     path = folder / "resources.json"
     old = known_resources(folder)
     kept = {name: entry for name, entry in old.items() if name != code and (folder / name).is_dir()}
-    write_json(path, {**resources, **kept, "resources_version": version}, indent=1, ensure_ascii=False)
+    write_json(
+        path, {**resources, **kept, "resources_version": version}, indent=1, ensure_ascii=False
+    )

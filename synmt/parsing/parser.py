@@ -28,7 +28,8 @@ OnFailure = Callable[[int, str], None]
 
 
 NOT_IN_TREES = frozenset({"model", "resources"})
-"""What an identity says that changes no tree: the folder of the files, and the list that they were downloaded from."""
+"""What an identity says that changes no tree: the folder of the files, and the list that they were
+downloaded from."""
 
 
 class Parser(Protocol):
@@ -42,26 +43,30 @@ class Parser(Protocol):
 
     def processes(self) -> int: ...
 
-    def parse(self, lines: Sequence[str], *, on_failure: OnFailure | None = None) -> list[Parse]: ...
+    def parse(
+        self, lines: Sequence[str], *, on_failure: OnFailure | None = None
+    ) -> list[Parse]: ...
 
 
 class StanzaParser:
     """A Stanza Pipeline that gives one tree for each line, whichever lines are in the same batch.
 
     language: the code that Stanza uses, such as `en`.
-    model: `compact` (ships with synmt), `official` (Stanza's own folder), `auto` (compact if it ships for the language,
-        else official) or a folder with resources.json.
+    model: `compact` (ships with synmt), `official` (Stanza's own folder), `auto` (compact if it
+        ships for the language, else official) or a folder with resources.json.
     package: the package of models in that folder.
     device: `auto` (a GPU if there is one), or a device of PyTorch.
     batch_words: words parsed at once. 2,000 were fastest on one CPU core.
     download: whether official models that are missing are downloaded, as `official.fetch` does.
     arcs: whether each tree has the probabilities of all arcs. The trees are the same.
-    pretokenized: the lines are words with a space between two, and each of them is one word of the tree.
+    pretokenized: the lines are words with a space between two, and each of them is one word of the
+        tree.
 
-    The models are loaded by the first parse. A line in which Stanza finds several sentences becomes one tree: the
-    later roots are attached to the first one with the relation `parataxis`. A sentence of more than 400 words is
-    split and joined in the same way, since the parser's memory grows with the square of the length. A line that
-    cannot be parsed gets a flat tree, whose arcs are certain.
+    The models are loaded by the first parse. A line in which Stanza finds several sentences becomes
+    one tree: the later roots are attached to the first one with the relation `parataxis`. A
+    sentence of more than 400 words is split and joined in the same way, since the parser's memory
+    grows with the square of the length. A line that cannot be parsed gets a flat tree, whose arcs
+    are certain.
     """
 
     def __init__(
@@ -78,7 +83,12 @@ class StanzaParser:
     ) -> None:
         model = parser_model(model, language)
         self.language, self.model, self.package = language, model, package
-        self.device, self.batch_words, self.arcs, self.pretokenized = device, batch_words, arcs, pretokenized
+        self.device, self.batch_words, self.arcs, self.pretokenized = (
+            device,
+            batch_words,
+            arcs,
+            pretokenized,
+        )
         self.features: list[str] = []
         self._stored = StoredFacts(model, language, package)
         if stored := self._stored.load():
@@ -102,18 +112,29 @@ class StanzaParser:
                 allowed="It can run Stanza only",
                 do="Parse the text with the same parser and pass the CoNLL-U file (--parses)",
             )
-        model, package = str(identity.get("model", "compact")), str(identity.get("package", "default"))
-        arcs, pretokenized = bool(identity.get("arcs") if arcs is None else arcs), bool(identity.get("pretokenized"))
+        model, package = (
+            str(identity.get("model", "compact")),
+            str(identity.get("package", "default")),
+        )
+        arcs, pretokenized = (
+            bool(identity.get("arcs") if arcs is None else arcs),
+            bool(identity.get("pretokenized")),
+        )
         how = {"package": package, "device": device, "arcs": arcs, "pretokenized": pretokenized}
         # a run may come from another machine
         return cls(str(identity["language"]), model=model, download=True, **how)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key not in ("_pipeline", "_direct")}
+        return {
+            key: value
+            for key, value in self.__dict__.items()
+            if key not in ("_pipeline", "_direct")
+        }
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What determines the trees (backend, language, package, version, hashes of model files), and their origin."""
+        """What determines the trees (backend, language, package, version, hashes of model files),
+        and their origin."""
         return dict(self._identity)
 
     @cached_property
@@ -138,13 +159,18 @@ class StanzaParser:
         facts = {
             "stanza": version,
             "files": {name: stored_sha256(path) for name, path in sorted(paths.items())},
-            **({"resources": listed} if (listed := stanza_models.listed_version(self.folder)) else {}),
+            **(
+                {"resources": listed}
+                if (listed := stanza_models.listed_version(self.folder))
+                else {}
+            ),
         }
         self._stored.store(self.folder, facts, states)
         return facts
 
     def files(self) -> dict[str, Path]:
-        """Name the files that parsing needs by their paths in the folder of models, for a worker elsewhere."""
+        """Name the files that parsing needs by their paths in the folder of models, for a worker
+        elsewhere."""
         return {name: self.folder / name for name in ("resources.json", *self.identity["files"])}
 
     def relocated(self, folder: Path) -> StanzaParser:
@@ -158,9 +184,12 @@ class StanzaParser:
         return self if self.arcs else self._with(arcs=True)
 
     def with_features(self, needed: Collection[str] = ()) -> StanzaParser:
-        """Make the same parser with all features that its models give; raises UsageError if they lack a needed one."""
+        """Make the same parser with all features that its models give; raises UsageError if they
+        lack a needed one."""
         with self._naming_model():
-            given = stanza_models.features_of(stanza_pipeline.model_files(self.folder, self.language, self.package))
+            given = stanza_models.features_of(
+                stanza_pipeline.model_files(self.folder, self.language, self.package)
+            )
         stanza_models.check_features(needed, given, f"the {self.model} model for '{self.language}'")
         return self._with(features=given)
 
@@ -172,7 +201,9 @@ class StanzaParser:
     @property
     def fingerprint(self) -> str:
         """Identify the parser by 12 digits, which do not depend on the folder of its files."""
-        return fingerprint(sorted(item for item in self.identity.items() if item[0] not in NOT_IN_TREES))
+        return fingerprint(
+            sorted(item for item in self.identity.items() if item[0] not in NOT_IN_TREES)
+        )
 
     def processes(self) -> int:
         """Return the best number of processes: the number of CPU cores, or 1 on a GPU."""
@@ -189,12 +220,15 @@ class StanzaParser:
                 failures[line] = reason
             if reason or not without_whitespace(line):
                 parses[line] = flat_parse(line)
-        for batch in batches([line for line in dict.fromkeys(lines) if line not in parses], self.batch_words):
+        for batch in batches(
+            [line for line in dict.fromkeys(lines) if line not in parses], self.batch_words
+        ):
             for line, (parse, reason) in zip(batch, self._parse_batch(batch), strict=True):
                 parses[line] = parse
                 if reason:
                     failures[line] = reason
-            # after the loss of a GPU every line fails: no corpus is better than a corpus of flat trees
+            # after the loss of a GPU every line fails: no corpus is better than a corpus of flat
+            # trees
             if len(batch) >= 8 and all(line in failures for line in batch):
                 raise SynmtError(
                     f"the parser fails on every line ({failures[batch[0]]})",
@@ -205,19 +239,25 @@ class StanzaParser:
                 on_failure(index, failures[line])
         if self.arcs:
             # the arcs of a flat tree are certain; a line without words has none
-            bare = {line: parse for line, parse in parses.items() if parse.arcs is None and len(parse)}
-            parses |= {line: replace(parse, arcs=certain_arcs(parse)) for line, parse in bare.items()}
+            bare = {
+                line: parse for line, parse in parses.items() if parse.arcs is None and len(parse)
+            }
+            parses |= {
+                line: replace(parse, arcs=certain_arcs(parse)) for line, parse in bare.items()
+            }
         return [parses[line] for line in lines]
 
     def _parse_batch(self, batch: list[str]) -> list[tuple[Parse, str]]:
-        """Parse a batch: tree and failure of each line. If Stanza fails, parse its halves; a single line is flat."""
+        """Parse a batch: tree and failure of each line. If Stanza fails, parse its halves; a single
+        line is flat."""
         try:
             return self._run(batch)
         except SynmtError:
             raise
         except Exception as error:
-            # Stanza raises any exception, and PyTorch a RuntimeError if memory runs out; the models themselves work,
-            # since they were tested when they were loaded. Ctrl-C in C code may turn into another exception.
+            # Stanza raises any exception, and PyTorch a RuntimeError if memory runs out; the models
+            # themselves work, since they were tested when they were loaded. Ctrl-C in C code may
+            # turn into another exception.
             if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
                 raise KeyboardInterrupt from error
             reason = f"{type(error).__name__}: {str(error).strip()[:200]}"
@@ -243,22 +283,31 @@ class StanzaParser:
     def _pipeline(self) -> Any:
         with self._naming_model():
             return stanza_pipeline.load(
-                self.folder, self.language, self.package, self.device, self.batch_words, arcs=self.arcs
+                self.folder,
+                self.language,
+                self.package,
+                self.device,
+                self.batch_words,
+                arcs=self.arcs,
             )
 
     @contextmanager
     def _naming_model(self) -> Iterator[None]:
-        """Turn every exception that Stanza raises while it finds or loads a model into a SynmtError."""
+        """Turn every exception that Stanza raises while it finds or loads a model into a
+        SynmtError."""
         try:
             yield
         except SynmtError:
             raise
         except FileNotFoundError as error:
-            raise stanza_models.missing(self.model, self.folder, self.language, str(error.filename or error)) from error
+            raise stanza_models.missing(
+                self.model, self.folder, self.language, str(error.filename or error)
+            ) from error
         except Exception as error:
             raise SynmtError(
                 f"cannot load the Stanza model for '{self.language}', package '{self.package}'"
                 f" ({type(error).__name__}: {str(error).strip()})",
                 where=str(self.folder),
-                do="Check language, package and device; download or copy the model again if its files are damaged",
+                do="Check language, package and device; download or copy the model again if its "
+                "files are damaged",
             ) from error

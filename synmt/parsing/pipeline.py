@@ -16,29 +16,38 @@ from synmt.syntax.parse import Parse, evenly_spaced
 
 
 def model_files(folder: Path, language: str, package: str) -> dict[str, Path]:
-    """List the files that `load` would read, by their path in the folder; the files themselves are not read.
+    """List the files that `load` would read, by their path in the folder; the files themselves are
+    not read.
 
-    These are the steps with which Stanza's Pipeline finds its files (stanza/pipeline/core.py). Raises UsageError for an
-    package that is unknown, or that lacks a model.
+    These are the steps with which Stanza's Pipeline finds its files (stanza/pipeline/core.py).
+    Raises UsageError for an package that is unknown, or that lacks a model.
     """
     from stanza.pipeline.core import build_default_config
     from stanza.resources import common
 
     with common.logging_level_context("CRITICAL", None):
-        code, _, _, packages = common.process_pipeline_parameters(language, str(folder), package, PROCESSORS)
+        code, _, _, packages = common.process_pipeline_parameters(
+            language, str(folder), package, PROCESSORS
+        )
         resources = common.load_resources_json(str(folder))
         code = resources[code].get("alias", code)
         models = common.maintain_processor_list(resources, code, None, packages)
         chosen = [(name, spec.package) for name, specs in models for spec in specs]
-        lacks = any(model not in (*resources[code].get(name, ()), "identity") for name, model in chosen)
+        lacks = any(
+            model not in (*resources[code].get(name, ()), "identity") for name, model in chosen
+        )
         if lacks or "tokenize" not in dict(chosen):
             raise no_package(str(folder), package, language, resources[code].get("packages", ()))
-        config = build_default_config(resources, code, str(folder), common.add_dependencies(resources, code, models))
+        config = build_default_config(
+            resources, code, str(folder), common.add_dependencies(resources, code, models)
+        )
     paths = [Path(value) for key, value in config.items() if key.endswith("_path")]
     return {path.relative_to(folder).as_posix(): path for path in paths}
 
 
-def load(folder: Path, language: str, package: str, device: str, batch_words: int, *, arcs: bool) -> Any:
+def load(
+    folder: Path, language: str, package: str, device: str, batch_words: int, *, arcs: bool
+) -> Any:
     """Load the models; raise any exception if they do not work."""
     import stanza
     import torch
@@ -46,11 +55,13 @@ def load(folder: Path, language: str, package: str, device: str, batch_words: in
     checked_version()
     # an unknown package is reported by its name
     model_files(folder, language, package)
-    # what was fastest where Stanza makes the batches; twice the size in tokens, since we do not count punctuation
+    # what was fastest where Stanza makes the batches; twice the size in tokens, since we do not
+    # count punctuation
     size = min(batch_words, 640)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    # otherwise a GPU rounds the products of an LSTM to ten bits, and finds other trees than a CPU more often
+    # otherwise a GPU rounds the products of an LSTM to ten bits, and finds other trees than a CPU
+    # more often
     torch.backends.cudnn.allow_tf32 = False
     with isolated(), without_optimizers():
         pipeline = stanza.Pipeline(
@@ -68,7 +79,8 @@ def load(folder: Path, language: str, package: str, device: str, batch_words: in
         )
     if arcs:
         check_graph_parser(pipeline.processors["depparse"])
-    # a model that cannot parse this is broken: fail now instead of making flat trees for a whole corpus
+    # a model that cannot parse this is broken: fail now instead of making flat trees for a whole
+    # corpus
     run(pipeline, ["1 ."], arcs=arcs)
     return pipeline
 
@@ -99,7 +111,12 @@ def tokenize(pipeline: Any, batch: Sequence[str]) -> list[list[str]]:
 
 
 def run(
-    pipeline: Any, batch: list[str], *, arcs: bool, pretokenized: bool = False, features: Collection[str] = ()
+    pipeline: Any,
+    batch: list[str],
+    *,
+    arcs: bool,
+    pretokenized: bool = False,
+    features: Collection[str] = (),
 ) -> list[tuple[Parse, str]]:
     """Parse lines: tree and failure ("" if none) of each.
 
@@ -112,7 +129,11 @@ def run(
     processors = pipeline.processors
     with isolated(), replaced(model, "chuliu_edmonds_one_root", lambda _: best_tree):
         text = _joined(batch)
-        document = Document(given_words(batch), text) if pretokenized else processors["tokenize"].process(text)
+        document = (
+            Document(given_words(batch), text)
+            if pretokenized
+            else processors["tokenize"].process(text)
+        )
         if any(len(sentence.tokens) > LONGEST for sentence in document.sentences):
             document = Document(split_long(document.to_dict()), text)
         for name in ("pos", "lemma") if pretokenized else ("mwt", "pos", "lemma"):
@@ -139,7 +160,8 @@ def free_memory() -> None:
 
 
 def default_processes(device: str) -> int:
-    """Return how many processes parse best on a device: one for each core of a CPU, or one on a GPU."""
+    """Return how many processes parse best on a device: one for each core of a CPU, or one on a
+    GPU."""
     return 1 if on_gpu(device) else chosen_cores()
 
 

@@ -1,4 +1,5 @@
-"""How fast this machine parses: measured while a text is parsed, and kept in the cache for the next estimate."""
+"""How fast this machine parses: measured while a text is parsed, and kept in the cache for the next
+estimate."""
 
 from __future__ import annotations
 
@@ -16,10 +17,12 @@ from synmt.files.writing import write_json
 from synmt.parsing.parser import Parser
 
 REFERENCE = 4_500
-"""Words that the compact English parser parses in a second on one core of an AMD Zen 5 (`synmt --docs results`)."""
+"""Words that the compact English parser parses in a second on one core of an AMD Zen 5
+(`synmt --docs results`)."""
 _Rate = Annotated[float, Field(gt=0, le=1e18)]
 _ENOUGH = 200_000
-"""Words. Fewer may have been parsed in one process, and loading the models took a good part of the time."""
+"""Words. Fewer may have been parsed in one process, and loading the models took a good part of the
+time."""
 
 
 def remember_rate(parser: Parser, words: int, seconds: float, processes: int) -> None:
@@ -35,7 +38,8 @@ def remember_rate(parser: Parser, words: int, seconds: float, processes: int) ->
 
 
 def measured_rate(parser: Parser) -> float | None:
-    """Return how many words a second one process of this parser parsed here the last time; None if it never did."""
+    """Return how many words a second one process of this parser parsed here the last time; None if
+    it never did."""
     return (read_cached_json(_path(parser), dict[str, _Rate]) or {}).get("words_per_second")
 
 

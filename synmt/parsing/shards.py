@@ -1,8 +1,9 @@
-"""Shards: parts of a text that are parsed separately, kept if a run is interrupted, and joined at its end.
+"""Shards: parts of a text that are parsed separately, kept if a run is interrupted, and joined at
+its end.
 
-A line that equals a recent one is not parsed again: its block in the shard has no words, and gets them when the shards
-are joined. Which lines these are depends on the text alone, not on the number of processes or on interruptions, so that
-the result is always the same, byte for byte.
+A line that equals a recent one is not parsed again: its block in the shard has no words, and gets
+them when the shards are joined. Which lines these are depends on the text alone, not on the number
+of processes or on interruptions, so that the result is always the same, byte for byte.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _MAX_CHARACTERS = 300
 
 
 class Recent(Generic[V]):
-    """A value for each of the last 50,000 distinct short lines: about 60 MB if the values are trees."""
+    """A value for each of the last 50,000 distinct short lines: about 60 MB if the values are
+    trees."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[str, V] = OrderedDict()
@@ -42,7 +44,8 @@ class Recent(Generic[V]):
         return self._values.get(content)
 
     def remember(self, content: str, value: V) -> None:
-        """Store the value of a line unless the line is empty or long; drop the least recent line."""
+        """Store the value of a line unless the line is empty or long; drop the least recent
+        line."""
         if len(content) <= _MAX_CHARACTERS and content.removeprefix("# text = ").strip():
             self._values[content] = value
             if len(self._values) > _RECENT_LINES:
@@ -72,7 +75,8 @@ class Shard:
 
 @dataclass(frozen=True)
 class Manifest:
-    """How the file of a shard was made; written after it, so that it proves that the file is complete.
+    """How the file of a shard was made; written after it, so that it proves that the file is
+    complete.
 
     input, output: SHA-256 of what the shard was made from, and of its file.
     failures: numbers of lines with the reason why their trees are flat or joined.
@@ -138,7 +142,8 @@ def parse_shard(parser: Parser, shard: Shard) -> ParsedShard:
     )
     rows = dict(zip(new, map(format_rows, parses), strict=True))
     blocks = (
-        format_comments(line, shard.first + index) + rows.get(index, "\n") for index, line in enumerate(shard.lines)
+        format_comments(line, shard.first + index) + rows.get(index, "\n")
+        for index, line in enumerate(shard.lines)
     )
     content = "".join(blocks).encode()
     words, output = sum(map(len, parses)), hashlib.sha256(content).hexdigest()
@@ -148,13 +153,18 @@ def parse_shard(parser: Parser, shard: Shard) -> ParsedShard:
 
 
 def finished_shard(shard: Shard, folder: Path, fingerprint: str) -> Manifest | None:
-    """Read the manifest of a shard that an earlier run finished; None if the shard must be parsed."""
+    """Read the manifest of a shard that an earlier run finished; None if the shard must be
+    parsed."""
     try:
         manifest = read_manifest(folder, shard.number)
         is_complete = sha256(_file(folder, shard.number)) == manifest.output
     except (OSError, SynmtError):
         return None
-    return manifest if is_complete and (manifest.input, manifest.fingerprint) == (shard.digest(), fingerprint) else None
+    return (
+        manifest
+        if is_complete and (manifest.input, manifest.fingerprint) == (shard.digest(), fingerprint)
+        else None
+    )
 
 
 def read_manifest(folder: Path, number: int) -> Manifest:
@@ -172,7 +182,8 @@ class FinishedBlock:
 
 
 def join_shards(folder: Path, shards: int) -> Iterator[FinishedBlock]:
-    """Yield the blocks of all shards in order; repeated lines get the words of their first occurrence."""
+    """Yield the blocks of all shards in order; repeated lines get the words of their first
+    occurrence."""
     recent: Recent[tuple[str, str]] = Recent()
     for number in range(1, shards + 1):
         failures = read_manifest(folder, number).failures

@@ -1,11 +1,14 @@
-"""The parts of Stanza that synmt replaces while it loads and parses, and the only versions that it does this to.
+"""The parts of Stanza that synmt replaces while it loads and parses, and the only versions that it
+does this to.
 
-    stanza.models.common.utils.dispatch_optimizer          by one without parameters (`without_optimizers`)
-    stanza.models.depparse.model.chuliu_edmonds_one_root   by a faster search with the same result (trees.py)
-    stanza.pipeline.depparse_processor.DataLoader          by one that records the order of the sentences (arcs.py)
-    predict of the parser's Trainer                        by one that records the arcs of each batch (arcs.py)
+    stanza.models.common.utils.dispatch_optimizer          by one without parameters
+    (`without_optimizers`) stanza.models.depparse.model.chuliu_edmonds_one_root   by a faster search
+    with the same result (trees.py) stanza.pipeline.depparse_processor.DataLoader          by one
+    that records the order of the sentences (arcs.py) predict of the parser's Trainer
+    by one that records the arcs of each batch (arcs.py)
 
-All of them are those of Stanza 1.15, as are the parts of its models that `synmt.fast.parser` calls as they are.
+All of them are those of Stanza 1.15, as are the parts of its models that `synmt.fast.parser` calls
+as they are.
 """
 
 from __future__ import annotations
@@ -42,7 +45,8 @@ def unsupported(why: str) -> SynmtError:
 
 @contextmanager
 def replaced(owner: Any, name: str, replace: Callable[[Any], Any]) -> Iterator[None]:
-    """Replace an attribute of a module or an object of Stanza by `replace(attribute)` while the block runs."""
+    """Replace an attribute of a module or an object of Stanza by `replace(attribute)` while the
+    block runs."""
     if not hasattr(owner, name):
         raise unsupported(f"{getattr(owner, '__name__', type(owner).__name__)} has no '{name}'")
     original, is_inherited = getattr(owner, name), name not in vars(owner)
@@ -60,7 +64,8 @@ def replaced(owner: Any, name: str, replace: Callable[[Any], Any]) -> Iterator[N
 def without_optimizers() -> Iterator[None]:
     """Let Stanza load models without optimizers, which only training needs.
 
-    The first optimizer of a process makes torch import its compiler, which takes longer than all models together.
+    The first optimizer of a process makes torch import its compiler, which takes longer than all
+    models together.
     """
     import torch
     from stanza.models.common import utils

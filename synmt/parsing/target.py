@@ -1,4 +1,5 @@
-"""A file of trees, and what is next to it: a summary, and the shards as long as it is not finished."""
+"""A file of trees, and what is next to it: a summary, and the shards as long as it is not
+finished."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ FOREIGN = "exists, and is not a finished file of `synmt parse`"
 
 @dataclass(frozen=True)
 class Summary:
-    """The content of `<target>.json`: how the trees were made, and from what. It has no times, so it is reproducible.
+    """The content of `<target>.json`: how the trees were made, and from what. It has no times, so
+    it is reproducible.
 
     input, output: SHA-256 of the text, and of the file of trees.
     """
@@ -45,9 +47,12 @@ def parts_folder(target: Path) -> Path:
 
 
 def check_target(target: Path, *, overwrite: bool) -> None:
-    """Refuse a target that is not a file, or whose summary and shards would replace files that are not synmt's."""
+    """Refuse a target that is not a file, or whose summary and shards would replace files that are
+    not synmt's."""
     if target.is_dir():
-        raise UsageError("the output is a folder, not a file", where=str(target), do="Name a file in it")
+        raise UsageError(
+            "the output is a folder, not a file", where=str(target), do="Name a file in it"
+        )
     if is_stream(target):
         raise UsageError(
             "the output is not a file, and its summary would be next to it",
@@ -59,7 +64,11 @@ def check_target(target: Path, *, overwrite: bool) -> None:
     folder, summary = parts_folder(target), summary_path(target)
     if not _is_of_a_run(folder):
         # not even on request: the user hardly means this folder by --overwrite
-        raise SynmtError("exists, and `synmt parse` did not make it", where=str(folder), do="Choose another output")
+        raise SynmtError(
+            "exists, and `synmt parse` did not make it",
+            where=str(folder),
+            do="Choose another output",
+        )
     if summary.exists() and not overwrite and not target.exists() and read_summary(target) is None:
         raise not_overwritten(FOREIGN, summary)
 
@@ -74,6 +83,11 @@ def _is_of_a_run(folder: Path) -> bool:
     """Tell whether a folder of shards is missing, or was made by a run."""
     if not folder.is_dir():
         return not folder.exists()
-    # a run that was killed at its start leaves the lock, and unfinished files whose names begin with a dot
-    others = (path.name for path in folder.iterdir() if path.name != "lock" and not path.name.startswith("."))
+    # a run that was killed at its start leaves the lock, and unfinished files whose names begin
+    # with a dot
+    others = (
+        path.name
+        for path in folder.iterdir()
+        if path.name != "lock" and not path.name.startswith(".")
+    )
     return (folder / "parser").exists() or not any(others)

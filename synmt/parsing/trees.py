@@ -14,9 +14,10 @@ from synmt.syntax.spanning import maximum_spanning_tree
 def best_tree(scores: npt.NDArray[Any]) -> IntArray:
     """Find the best tree with one root: (W+1, W+1) -> (W+1,), 0 is the root.
 
-    Stanza's search (Chu-Liu-Edmonds with weighted root arcs) contracts a cycle for nearly every word and takes a third
-    of the parsing time. Where the best parent of every word gives a tree with one root, no other tree is better; this
-    holds for most sentences. Otherwise, all cycles are contracted at once.
+    Stanza's search (Chu-Liu-Edmonds with weighted root arcs) contracts a cycle for nearly every
+    word and takes a third of the parsing time. Where the best parent of every word gives a tree
+    with one root, no other tree is better; this holds for most sentences. Otherwise, all cycles are
+    contracted at once.
     """
     scores = scores.copy()
     np.fill_diagonal(scores, -np.inf)
@@ -33,7 +34,8 @@ def searched_tree(scores: npt.NDArray[Any]) -> IntArray:
 
 
 def greedy_trees(scores: npt.NDArray[Any], real: BoolArray) -> tuple[IntArray, BoolArray]:
-    """Choose the best parent of every word, (B, W+1, W+1) -> (B, W+1), and check for a tree with one root: (B,).
+    """Choose the best parent of every word, (B, W+1, W+1) -> (B, W+1), and check for a tree with
+    one root: (B,).
 
     No word may be its own parent, or have one in the padding.
 

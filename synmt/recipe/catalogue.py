@@ -14,7 +14,8 @@ _ENDINGS = (".yaml", ".yml")
 
 
 def shipped_recipes() -> dict[str, Path]:
-    """List the shipped recipes by name, sorted; those in a folder are named `ablations/…`, and come last."""
+    """List the shipped recipes by name, sorted; those in a folder are named `ablations/…`, and come
+    last."""
     return dict(_shipped())
 
 
@@ -30,13 +31,20 @@ def find_recipe(given: Path, folder: Path = Path()) -> Path | None:
 def find_shipped(given: Path) -> Path | None:
     """Find a shipped recipe by its name, with or without its folder and its ending."""
     name, shipped = _stem(given.as_posix()), _shipped()
-    return shipped.get(name) or next((path for path in shipped.values() if _stem(path.name) == name), None)
+    return shipped.get(name) or next(
+        (path for path in shipped.values() if _stem(path.name) == name), None
+    )
 
 
-def no_such_recipe(given: Path, folder: Path = Path(), extended_by: Path | None = None) -> UsageError:
-    """Make the error for a recipe that `find_recipe` does not find; it suggests the nearest name."""
+def no_such_recipe(
+    given: Path, folder: Path = Path(), extended_by: Path | None = None
+) -> UsageError:
+    """Make the error for a recipe that `find_recipe` does not find; it suggests the nearest
+    name."""
     path = folder / given
-    here = {other.stem: other for ending in _ENDINGS[::-1] for other in path.parent.glob(f"*{ending}")}
+    here = {
+        other.stem: other for ending in _ENDINGS[::-1] for other in path.parent.glob(f"*{ending}")
+    }
     shipped = {_stem(other.name): name for name, other in _shipped().items()}
     is_name = len(given.parts) == 1 or _stem(given.as_posix()).rpartition("/")[0] in _folders()
     names = {**(shipped if is_name or _stem(given.name) in shipped else {}), **here}
@@ -50,12 +58,15 @@ def no_such_recipe(given: Path, folder: Path = Path(), extended_by: Path | None 
     return UsageError(
         "file not found" + ", and no recipe of this name ships with synmt" * is_name,
         where=f"{extended_by} extends {path}" if extended_by else str(path),
-        do=f"Did you mean '{names[near[0]]}'?" if near else "`synmt train --list` shows all names" * is_name,
+        do=f"Did you mean '{names[near[0]]}'?"
+        if near
+        else "`synmt train --list` shows all names" * is_name,
     )
 
 
 def shipped_folder(name: str = "recipes") -> Path:
-    """Name the folder of the shipped recipes, or `docs`: in the package if it was installed, else next to it."""
+    """Name the folder of the shipped recipes, or `docs`: in the package if it was installed, else
+    next to it."""
     package = Path(__file__).parents[1]
     installed = package / name
     return installed if installed.is_dir() else package.parent / name
@@ -78,12 +89,17 @@ def _stem(name: str) -> str:
 
 
 def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split arguments into recipes and overrides, which begin at the first `key=value` that is not a file."""
+    """Split arguments into recipes and overrides, which begin at the first `key=value` that is not
+    a file."""
     # not Path.is_file, which fails for a long value
-    begins = (place for place, one in enumerate(arguments) if "=" in one and not os.path.isfile(one))
+    begins = (
+        place for place, one in enumerate(arguments) if "=" in one and not os.path.isfile(one)
+    )
     first = next(begins, len(arguments))
     recipes, overrides = list(arguments[:first]), list(arguments[first:])
     for one in overrides:
         if "=" not in one:
-            raise UsageError(f"'{one}' is not an override", do="Write all recipes before the first `key=value`")
+            raise UsageError(
+                f"'{one}' is not an override", do="Write all recipes before the first `key=value`"
+            )
     return recipes, overrides

@@ -1,4 +1,5 @@
-"""The section of a recipe for its text: train, valid and test, each from public corpora or files."""
+"""The section of a recipe for its text: train, valid and test, each from public corpora or
+files."""
 
 from __future__ import annotations
 
@@ -21,10 +22,11 @@ class _Annotations(StrictModel):
     source_parses: Path | None = None
     """CoNLL-U of the source, one tree per line; without it, the recipe's parser parses the text."""
     target_parses: Path | None = None
-    """CoNLL-U of the target; only train and valid need it, and only if the decoder learns from trees."""
+    """CoNLL-U of the target; only train and valid need it, and only if the decoder learns from
+    trees."""
     source_bracketings: Path | None = None
-    """Linearised parses of the source, one per line, for `tasks: {parsing: bracketings}` or, with the words of the
-    text, for `parser: {constituents: given}`."""
+    """Linearised parses of the source, one per line, for `tasks: {parsing: bracketings}` or, with
+    the words of the text, for `parser: {constituents: given}`."""
     target_bracketings: Path | None = None
     """Those of the target with its words, for `target_parser: {constituents: given}`."""
     labels: Path | None = None
@@ -44,17 +46,20 @@ class CorpusItem(_Annotations):
     """A part of the text: a public corpus by `id`, or files. A recipe can write the id alone."""
 
     id: str | None = None
-    """Of mtdata (Statmt-news_commentary-16-deu-eng), a test set of sacreBLEU (wmt17), or a known corpus (nc11)."""
+    """Of mtdata (Statmt-news_commentary-16-deu-eng), a test set of sacreBLEU (wmt17), or a known
+    corpus (nc11)."""
     source: Path | None = None
     """The source text: raw text, one sentence per line, plain or `.gz`."""
     target: Path | None = None
     """The target text."""
     weight: float = Field(default=1.0, ge=0, le=1000)
-    """train: how often an epoch reads each pair; 0.5 reads half of the pairs, a different half in each epoch."""
+    """train: how often an epoch reads each pair; 0.5 reads half of the pairs, a different half in
+    each epoch."""
     tag: str = ""
     """train: a piece that each source begins with, such as <BT>."""
     fraction: float = Field(default=1.0, gt=0, le=1)
-    """Share of the pairs, drawn at random; they stay in order. With the same seed, a larger share contains it."""
+    """Share of the pairs, drawn at random; they stay in order. With the same seed, a larger share
+    contains it."""
     lines: int = Field(default=0, ge=0)
     """Number of pairs, drawn in the same way; 0 takes all."""
     seed: int = Field(default=1, ge=0)
@@ -70,9 +75,14 @@ class CorpusItem(_Annotations):
             raise ValueError("give `lines` or `fraction`, not both")
         if (self.id is not None or self.is_drawn) and self.annotations():
             text = "a public corpus" if self.id is not None else "drawn pairs"
-            raise ValueError(f"{', '.join(self.annotations())} need files of which every line is used, not {text}")
+            raise ValueError(
+                f"{', '.join(self.annotations())} need files of which every line is used, "
+                f"not {text}"
+            )
         if self.tag and not _TAG.fullmatch(self.tag):
-            raise ValueError(f"`tag` must be plain letters in angle brackets, such as <BT>, not '{self.tag}'")
+            raise ValueError(
+                f"`tag` must be plain letters in angle brackets, such as <BT>, not '{self.tag}'"
+            )
         return self
 
     @property
@@ -88,27 +98,35 @@ class CorpusItem(_Annotations):
         """Return the files, unless the text is a public corpus."""
         if self.source is None or self.target is None:
             return None
-        return SplitFiles(source=self.source, target=self.target, **{n: getattr(self, n) for n in self.annotations()})
+        return SplitFiles(
+            source=self.source,
+            target=self.target,
+            **{n: getattr(self, n) for n in self.annotations()},
+        )
 
 
 class CorpusRecipe(StrictModel):
-    """The text: a known corpus by `name`, a `folder` of train/valid/test files, or train, valid and test one by one.
+    """The text: a known corpus by `name`, a `folder` of train/valid/test files, or train, valid and
+    test one by one.
 
-    Next to `name` or `folder`, `valid` and `test` replace what the corpus has. In a recipe that extends another
-    one, each of `name`, `folder` and `train` replaces the other two.
+    Next to `name` or `folder`, `valid` and `test` replace what the corpus has. In a recipe that
+    extends another one, each of `name`, `folder` and `train` replaces the other two.
     """
 
     name: str | None = None
-    """A known corpus, such as controlled, multi30k, nc11 or iwslt14-deen (all: `synmt --docs corpora`)."""
+    """A known corpus, such as controlled, multi30k, nc11 or iwslt14-deen (all:
+    `synmt --docs corpora`)."""
     folder: Path | None = None
-    """A folder with files that end in the language: train.en, train.de, valid.* (or val.*, dev.*), and test*.* for each
-    test set."""
+    """A folder with files that end in the language: train.en, train.de, valid.* (or val.*, dev.*),
+    and test*.* for each test set."""
     train: tuple[CorpusItem, ...] = ()
-    """The training text: one public corpus or pair of files, or a list of them, one after the other."""
+    """The training text: one public corpus or pair of files, or a list of them, one after the
+    other."""
     valid: CorpusItem | None = None
     """The validation text, which selects the best checkpoint."""
     test: dict[str, CorpusItem] = Field(default_factory=dict)
-    """The test sets by name, or a list of public ones; they are translated and scored when training ends."""
+    """The test sets by name, or a list of public ones; they are translated and scored when training
+    ends."""
 
     @property
     def items(self) -> list[CorpusItem]:
@@ -124,7 +142,9 @@ class CorpusRecipe(StrictModel):
         given = {key: value for key, value in given.items() if value is not None}
         if "train" in given:
             train = given["train"]
-            given["train"] = tuple(map(_item, train if isinstance(train, list | tuple) else [train]))
+            given["train"] = tuple(
+                map(_item, train if isinstance(train, list | tuple) else [train])
+            )
         if "valid" in given:
             given["valid"] = _item(given["valid"])
         if "test" in given:
@@ -135,22 +155,30 @@ class CorpusRecipe(StrictModel):
     def _one_way(self) -> CorpusRecipe:
         given = [key for key in ("name", "folder", "train") if getattr(self, key)]
         if len(given) != 1:
-            here = f"; here: {', '.join(given)} (corpus.{given[0]}=null removes one)" if given else ""
+            here = (
+                f"; here: {', '.join(given)} (corpus.{given[0]}=null removes one)" if given else ""
+            )
             raise ValueError(f"give one of `name`, `folder`, or `train` with `valid`{here}")
         if self.train and self.valid is None:
             raise ValueError("`train` also needs `valid`, which selects the best checkpoint")
         if self.train and not any(item.weight for item in self.train):
             raise ValueError("`train` needs a `weight` above 0")
-        if len(self.train) > 1 and (several := [name for item in self.train for name in item.annotations()]):
+        if len(self.train) > 1 and (
+            several := [name for item in self.train for name in item.annotations()]
+        ):
             raise ValueError(f"`train` has several parts, so none can have {several[0]}")
-        for name, item in {"valid": self.valid, **{f"test.{name}": item for name, item in self.test.items()}}.items():
+        for name, item in {
+            "valid": self.valid,
+            **{f"test.{name}": item for name, item in self.test.items()},
+        }.items():
             if item is not None and (item.weight != 1 or item.tag):
                 raise ValueError(f"`weight` and `tag` are for train, not for {name}")
         for name, item in self.test.items():
             # the name is that of a folder; an id has its own name
             if name in ("train", "valid") or (name != item.id and not _NAME.fullmatch(name)):
                 raise ValueError(
-                    f"'{name}' cannot be the name of a test set: use letters, digits and . _ + -, not train or valid"
+                    f"'{name}' cannot be the name of a test set: use letters, digits and . _ + -, "
+                    "not train or valid"
                 )
         return self
 
@@ -167,7 +195,9 @@ def _named_items(given: Any) -> Any:
     if isinstance(given, dict):
         return {name: _item(item) for name, item in given.items()}
     items = [_item(item) for item in given] if isinstance(given, list | tuple) else [_item(given)]
-    names = [item.get("id") if isinstance(item, dict) else getattr(item, "id", None) for item in items]
+    names = [
+        item.get("id") if isinstance(item, dict) else getattr(item, "id", None) for item in items
+    ]
     if None in names:
         raise ValueError("files in `test` need a name: `test: {news: {source: …, target: …}}`")
     if wrong := [name for name in names if not isinstance(name, str)]:

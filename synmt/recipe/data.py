@@ -12,7 +12,8 @@ COMPACT = Path(__file__).parents[1] / "parsing" / "resources" / "stanza"
 
 
 def parser_model(model: str, language: str) -> str:
-    """Return what `auto` means, `compact` if it ships for the language and `official` otherwise; or another model."""
+    """Return what `auto` means, `compact` if it ships for the language and `official` otherwise; or
+    another model."""
     if model != "auto":
         return model
     return "compact" if language in (path.name for path in COMPACT.iterdir()) else "official"
@@ -27,21 +28,27 @@ class StrictModel(BaseModel):
 
 
 class TextRecipe(StrictModel):
-    """How a text is tokenized before all other steps; `synmt translate` tokenizes its input in the same way.
+    """How a text is tokenized before all other steps; `synmt translate` tokenizes its input in the
+    same way.
 
-    `char` needs nothing more, `kytea` needs `pip install 'synmt[kytea]'`, and `truecase` and the others
-    `synmt[tokenizers]`.
+    `char` needs nothing more, `kytea` needs `pip install 'synmt[kytea]'`, and `truecase` and the
+    others `synmt[tokenizers]`.
     """
 
-    tokenizer: Literal["none", "moses", "spacy", "stanza", "mecab", "kytea", "jieba", "char"] = "none"
-    """none: raw text, or text that is tokenized already. moses: sacremoses. spacy: the blank pipeline of the language.
-    stanza: that of the side's parser. mecab, kytea: Japanese. jieba: Chinese. char: characters, a space is ▁ or ␣."""
+    tokenizer: Literal["none", "moses", "spacy", "stanza", "mecab", "kytea", "jieba", "char"] = (
+        "none"
+    )
+    """none: raw text, or text that is tokenized already. moses: sacremoses. spacy: the blank
+    pipeline of the language.
+    stanza: that of the side's parser. mecab, kytea: Japanese. jieba: Chinese. char: characters, a
+        space is ▁ or ␣."""
     split_hyphens: bool = False
     """moses: split `well-known` into `well @-@ known`, as `tokenizer.perl -a` does."""
     escape: bool = False
     """moses: write `&` as `&amp;`, `"` as `&quot;` and so on, as `tokenizer.perl` does."""
     truecase: bool = False
-    """Write the first word of a sentence as it is usually written elsewhere; learned from the training text (Moses)."""
+    """Write the first word of a sentence as it is usually written elsewhere; learned from the
+    training text (Moses)."""
     lowercase: bool = False
     """Write everything in lower case; translations stay so."""
     already_cut: bool = False
@@ -49,10 +56,18 @@ class TextRecipe(StrictModel):
 
     @model_validator(mode="after")
     def _fits_the_tokenizer(self) -> TextRecipe:
-        wrong = [key for key in ("split_hyphens", "escape") if getattr(self, key) and self.tokenizer != "moses"]
+        wrong = [
+            key
+            for key in ("split_hyphens", "escape")
+            if getattr(self, key) and self.tokenizer != "moses"
+        ]
         if wrong:
             raise ValueError(f"`{wrong[0]}` needs `tokenizer: moses`")
-        wrong = [key for key in ("truecase", "already_cut") if getattr(self, key) and self.tokenizer == "none"]
+        wrong = [
+            key
+            for key in ("truecase", "already_cut")
+            if getattr(self, key) and self.tokenizer == "none"
+        ]
         if wrong:
             raise ValueError(f"`{wrong[0]}` needs a tokenizer, since it is about words")
         if self.truecase and self.lowercase:
@@ -71,7 +86,8 @@ class TextRecipe(StrictModel):
 
 
 class FilterRecipe(StrictModel):
-    """Which sentence pairs are removed from the training text; valid and test are never filtered."""
+    """Which sentence pairs are removed from the training text; valid and test are never
+    filtered."""
 
     max_words: int = Field(default=250, ge=0)
     """Maximum length of either side, in words separated by spaces; 0 sets no limit."""
@@ -80,7 +96,8 @@ class FilterRecipe(StrictModel):
     max_ratio: float = Field(default=0.0, ge=0)
     """Maximum ratio of the longer to the shorter side, in words; 0 sets no limit."""
     max_punctuation: float = Field(default=1.0, ge=0, le=1)
-    """Maximum share of source words that consist of punctuation and symbols only; 1 sets no limit."""
+    """Maximum share of source words that consist of punctuation and symbols only; 1 sets no
+    limit."""
     duplicates: bool = False
     """Remove a pair that occurred before."""
     language: bool = False
@@ -89,17 +106,20 @@ class FilterRecipe(StrictModel):
     def identity(self) -> str:
         """Give the values that the name of a prepared corpus is computed from, as JSON.
 
-        A filter that was added later is among them only if it is used, so that older prepared corpora keep their names.
+        A filter that was added later is among them only if it is used, so that older prepared
+        corpora keep their names.
         """
-        return self.model_dump_json(exclude={"max_punctuation"} if self.max_punctuation == 1 else None)
+        return self.model_dump_json(
+            exclude={"max_punctuation"} if self.max_punctuation == 1 else None
+        )
 
 
 class ParserRecipe(StrictModel):
     """The parser of one side, used if the model reads the syntax of this side."""
 
     model: str = "auto"
-    """`auto` (compact for English, else official), `compact` (included in synmt, English only), `official` (Stanza's
-    models), or a folder of Stanza models."""
+    """`auto` (compact for English, else official), `compact` (included in synmt, English only),
+    `official` (Stanza's models), or a folder of Stanza models."""
     package: str = "default"
     """The Stanza package, for example `ewt` or `combined`."""
     device: str = "auto"
@@ -107,21 +127,25 @@ class ParserRecipe(StrictModel):
     workers: int = Field(default=0, ge=0)
     """Number of parser processes; 0 means one per core, or one on a GPU."""
     control: Literal["none", "random", "left", "right", "shuffled", "gold"] = "none"
-    """Replace the parser's trees: by random trees, by left- or right-branching chains, by the same trees over shuffled
-    words, or by gold trees next to the text (train.en.conllu, …), which the test sets then need too."""
+    """Replace the parser's trees: by random trees, by left- or right-branching chains, by the same
+    trees over shuffled words, or by gold trees next to the text (train.en.conllu, …), which the
+    test sets then need too."""
     rewire: float = Field(default=0.0, ge=0, le=1)
-    """Probability that a word other than the root gets another parent, drawn from the words that are not its
-    descendants."""
+    """Probability that a word other than the root gets another parent, drawn from the words that
+    are not its descendants."""
     seed: int = Field(default=1, ge=0)
     """Seed of the random trees and parents, which also depend on the pieces of the sentence."""
     constituents: Literal["dependencies", "given"] = "dependencies"
-    """What variants that read constituents get: binary trees built from the dependencies, or the brackets next to the
-    text (train.en.brackets, or `# constituency` in train.en.conllu), which the test sets then need too."""
+    """What variants that read constituents get: binary trees built from the dependencies, or the
+    brackets next to the text (train.en.brackets, or `# constituency` in train.en.conllu), which the
+    test sets then need too."""
 
     @model_validator(mode="after")
     def _given_constituents_stay(self) -> ParserRecipe:
         if self.constituents == "given" and (self.control not in ("none", "gold") or self.rewire):
-            raise ValueError("`control` and `rewire` change dependencies, and `constituents: given` reads none")
+            raise ValueError(
+                "`control` and `rewire` change dependencies, and `constituents: given` reads none"
+            )
         return self
 
 
@@ -145,30 +169,36 @@ class VocabularyRecipe(StrictModel):
     training_lines: int = Field(default=2_000_000, ge=1)
     """Maximum number of lines, sampled at random, from which the vocabulary is learned."""
     dropout: float = Field(default=0.0, ge=0, le=1)
-    """BPE only: probability that a merge is dropped during training, sampled again in each epoch (BPE dropout,
-    Provilkov et al., 2020, who use 0.1, and 0.6 for Chinese and Japanese)."""
+    """BPE only: probability that a merge is dropped during training, sampled again in each epoch
+    (BPE dropout, Provilkov et al., 2020, who use 0.1, and 0.6 for Chinese and Japanese)."""
 
     @model_validator(mode="after")
     def _drops_merges(self) -> VocabularyRecipe:
         if self.dropout and self.kind != "bpe":
-            raise ValueError(f"`dropout` needs `kind: bpe`, whose merges it drops; the kind is {self.kind}")
+            raise ValueError(
+                f"`dropout` needs `kind: bpe`, whose merges it drops; the kind is {self.kind}"
+            )
         return self
 
     def identity(self) -> str:
-        """Give the values that a prepared corpus depends on, as JSON: all but dropout, which acts in training only."""
+        """Give the values that a prepared corpus depends on, as JSON: all but dropout, which acts
+        in training only."""
         return self.model_dump_json(exclude={"dropout"})
 
 
 class TasksRecipe(StrictModel):
-    """Trees as text: additional sentence pairs, or other sources (Currey & Heafield, 2018 and 2019)."""
+    """Trees as text: additional sentence pairs, or other sources (Currey & Heafield, 2018 and
+    2019)."""
 
     parsing: Literal["none", "dependencies", "bracketings"] = "none"
-    """Add each source again with its linearised tree as the target: dependencies from the recipe's parser, or the
-    lines of `source_bracketings` (<train>.<language>.brackets next to the text)."""
+    """Add each source again with its linearised tree as the target: dependencies from the recipe's
+    parser, or the lines of `source_bracketings` (<train>.<language>.brackets next to the text)."""
     mixed: Literal["none", "dependencies", "bracketings"] = "none"
-    """Add each pair again with its source linearised, words included: the mixed encoder, which reads plain text too."""
+    """Add each pair again with its source linearised, words included: the mixed encoder, which
+    reads plain text too."""
     mixed_only: bool = False
-    """With `mixed: dependencies`, train on linearised sources only, and parse what is translated: parse2seq."""
+    """With `mixed: dependencies`, train on linearised sources only, and parse what is translated:
+    parse2seq."""
 
     @property
     def trees(self) -> Literal["none", "dependencies", "bracketings"]:
@@ -186,7 +216,8 @@ class TasksRecipe(StrictModel):
             raise ValueError("use either `parsing` or `mixed`")
         if self.mixed_only and self.mixed != "dependencies":
             raise ValueError(
-                "`mixed_only` needs `mixed: dependencies`, since new text is parsed. To train on bracketings alone, "
+                "`mixed_only` needs `mixed: dependencies`, since new text is parsed. To train on "
+                "bracketings alone, "
                 "give them as the source of the corpus"
             )
         return self

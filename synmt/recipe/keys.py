@@ -21,7 +21,8 @@ _Schema = Mapping[str, Any]
 class RecipeKey:
     """One key of a recipe.
 
-    path: as in an override, `training.seed`; `[]` is an entry of a list, `NAME` a name of your choice.
+    path: as in an override, `training.seed`; `[]` is an entry of a list, `NAME` a name of your
+        choice.
     default: as in YAML; empty if there is none.
     values: which ones are allowed; empty for a section.
     """
@@ -49,8 +50,11 @@ def list_keys(words: Iterable[str] = ()) -> list[RecipeKey]:
     return [key for key in _keys(schema, schema["$defs"], "", {}) if key.matches(words)]
 
 
-def _keys(schema: _Schema, definitions: _Schema, prefix: str, known: dict[str, str]) -> Iterator[RecipeKey]:
-    """Yield the keys of one section and of those in it; `known` says where the keys of a section were listed."""
+def _keys(
+    schema: _Schema, definitions: _Schema, prefix: str, known: dict[str, str]
+) -> Iterator[RecipeKey]:
+    """Yield the keys of one section and of those in it; `known` says where the keys of a section
+    were listed."""
     for name, key in schema["properties"].items():
         path, meaning = prefix + name, " ".join(key.get("description", "").split())
         section, ending = _section(key)
@@ -68,7 +72,9 @@ def _section(key: _Schema) -> tuple[str | None, str]:
     """Name the definition of a key's own keys, if it has some, and what comes between."""
     inside = {"items": "[]", "additionalProperties": ".NAME"}
     parts = [(part, "") for part in key.get("anyOf", [key])]
-    for part, ending in parts + [(key[name], ending) for name, ending in inside.items() if name in key]:
+    for part, ending in parts + [
+        (key[name], ending) for name, ending in inside.items() if name in key
+    ]:
         if "$ref" in part:
             return part["$ref"].rpartition("/")[2], ending
     return None, ""
@@ -82,9 +88,12 @@ def yaml_text(default: Any) -> str:
 
 
 def allowed_values(key: Mapping[str, Any]) -> str:
-    """Write which values a key may have, from its JSON schema: `bpe, unigram or word`, `number ≥ 0, < 1`."""
+    """Write which values a key may have, from its JSON schema: `bpe, unigram or word`,
+    `number ≥ 0, < 1`."""
     if "anyOf" in key:
-        return " or ".join(allowed_values(part) for part in key["anyOf"] if part != {"type": "null"})
+        return " or ".join(
+            allowed_values(part) for part in key["anyOf"] if part != {"type": "null"}
+        )
     if "const" in key or "enum" in key:
         *others, last = map(str, key.get("enum", [key.get("const")]))
         return " or ".join(filter(None, [", ".join(others), last]))
@@ -97,5 +106,7 @@ def allowed_values(key: Mapping[str, Any]) -> str:
     if key.get("type") == "boolean":
         return "true or false"
     kind = "path" if key.get("format") == "path" else _TYPES.get(key.get("type", ""), "")
-    limits = [f"{sign} {key[name]}" for name, sign in _LIMITS.items() if key.get(name, _HUGE) < _HUGE]
+    limits = [
+        f"{sign} {key[name]}" for name, sign in _LIMITS.items() if key.get(name, _HUGE) < _HUGE
+    ]
     return " ".join([kind, ", ".join(limits)]).strip()

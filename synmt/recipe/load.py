@@ -1,8 +1,8 @@
 """Reads a recipe from its YAML file.
 
-A recipe may extend another one (`extends:`, a path relative to its own, or the name of a shipped recipe); its own
-values win, and lists replace lists. Overrides `key.key=value` come last. All errors are reported at once, before
-anything runs.
+A recipe may extend another one (`extends:`, a path relative to its own, or the name of a shipped
+recipe); its own values win, and lists replace lists. Overrides `key.key=value` come last. All
+errors are reported at once, before anything runs.
 """
 
 from __future__ import annotations
@@ -56,12 +56,17 @@ def check_recipe(given: Mapping[str, Any], *, where: str) -> Recipe:
         # strict JSON turns lists into tuples and strings into paths, but never "3" into a number
         return Recipe.model_validate_json(json.dumps(given, default=str))
     except ValidationError as error:
-        problems = [{**problem, "loc": _as_written(problem["loc"], given)} for problem in error.errors()]
-        raise all_in_one([_explain(problem, where) for problem in _of_one_value(problems)]) from None
+        problems = [
+            {**problem, "loc": _as_written(problem["loc"], given)} for problem in error.errors()
+        ]
+        raise all_in_one(
+            [_explain(problem, where) for problem in _of_one_value(problems)]
+        ) from None
 
 
 def set_key(values: dict[str, Any], key: str, value: Any) -> None:
-    """Set `section.key` of a recipe's values; raises UsageError if something before the last dot is no section."""
+    """Set `section.key` of a recipe's values; raises UsageError if something before the last dot is
+    no section."""
     *sections, last = key.split(".")
     place: Any = values
     for depth, section in enumerate(sections):
@@ -92,7 +97,9 @@ def _with_bases(first: str | Path) -> dict[str, Any]:
         recipes[path.resolve()] = given
         name, extended_by = given.pop("extends", None), path
         if not isinstance(name, str | None):
-            raise UsageError("`extends` must be the path or the name of one recipe", where=str(path))
+            raise UsageError(
+                "`extends` must be the path or the name of one recipe", where=str(path)
+            )
     merged: dict[str, Any] = {}
     for given in reversed(recipes.values()):
         merged.pop("name", None)
@@ -106,23 +113,34 @@ _TEXTS = frozenset({"name", "folder", "train"})
 
 
 def _forget_text(base: dict[str, Any], corpus: Any) -> None:
-    """Remove the text of a base recipe if another recipe, or an override, names one by another key of `corpus`."""
+    """Remove the text of a base recipe if another recipe, or an override, names one by another key
+    of `corpus`."""
     old = base.get("corpus")
-    if isinstance(old, dict) and isinstance(corpus, dict) and any(corpus.get(key) for key in _TEXTS):
-        base["corpus"] = {key: value for key, value in old.items() if key not in _TEXTS or key in corpus}
+    if (
+        isinstance(old, dict)
+        and isinstance(corpus, dict)
+        and any(corpus.get(key) for key in _TEXTS)
+    ):
+        base["corpus"] = {
+            key: value for key, value in old.items() if key not in _TEXTS or key in corpus
+        }
 
 
 def _find(name: Path, extended_by: Path | None) -> Path:
     """Find a recipe by the path or name that the user or the recipe which extends it gives."""
     folder = extended_by.parent if extended_by else Path()
     try:
-        # not `Path.resolve`, which before Python 3.13 raises a RuntimeError for a link that leads to itself
+        # not `Path.resolve`, which before Python 3.13 raises a RuntimeError for a link that leads
+        # to itself
         exists = Path(os.path.realpath(folder / name)).exists()
         path = find_recipe(name, folder) or (folder / name if exists else None)
     except (ValueError, OSError) as error:
-        # a null character, half of a surrogate pair, or more characters than a name of a file may have
+        # a null character, half of a surrogate pair, or more characters than a name of a file may
+        # have
         why = f" ({error.strerror})" if isinstance(error, OSError) else ""
-        raise UsageError(f"not a valid path{why}: {name.name!r}", where=str(extended_by or "recipe")) from None
+        raise UsageError(
+            f"not a valid path{why}: {name.name!r}", where=str(extended_by or "recipe")
+        ) from None
     if path and extended_by and path.samefile(extended_by):
         # a user's recipe may have the name of the shipped one that it extends
         path = find_shipped(name) or path
@@ -132,7 +150,8 @@ def _find(name: Path, extended_by: Path | None) -> Path:
 
 
 def _plain(values: Any, path: Path) -> Any:
-    """Copy values as JSON has them: keys are strings, and an override of one place leaves aliases of it alone."""
+    """Copy values as JSON has them: keys are strings, and an override of one place leaves aliases
+    of it alone."""
     try:
         return json.loads(json.dumps(values, default=str))
     except ValueError:
@@ -152,9 +171,13 @@ def _apply_override(given: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     if any("\ud800" <= sign <= "\udfff" for sign in override):
         # bytes of the command line that the shell's encoding does not have
-        raise UsageError(f"{override!r} is not UTF-8", do="Write it in UTF-8, in a shell with a UTF-8 locale")
+        raise UsageError(
+            f"{override!r} is not UTF-8", do="Write it in UTF-8, in a shell with a UTF-8 locale"
+        )
     if not equals or not key:
-        raise UsageError(f"'{override}' is not an override", allowed="Overrides look like training.max_steps=100")
+        raise UsageError(
+            f"'{override}' is not an override", allowed="Overrides look like training.max_steps=100"
+        )
     value = parse_yaml_value(text, depth=key.count(".") + 1)
     section, _, last = key.partition(".")
     if section == "corpus":
@@ -163,7 +186,11 @@ def _apply_override(given: dict[str, Any], override: str) -> None:
 
 
 def _step_into(place: Any, section: str, so_far: str) -> Any:
-    inside = place[_index(place, section, so_far)] if isinstance(place, list) else place.setdefault(section, {})
+    inside = (
+        place[_index(place, section, so_far)]
+        if isinstance(place, list)
+        else place.setdefault(section, {})
+    )
     if not isinstance(inside, dict | list):
         raise UsageError(f"'{so_far}' is a value and has no keys", where="override")
     return inside
@@ -172,8 +199,16 @@ def _step_into(place: Any, section: str, so_far: str) -> Any:
 def _index(items: list[Any], text: str, key: str) -> int:
     if text.isdecimal() and int(text) < len(items):
         return int(text)
-    allowed = f"Its items are 0 to {len(items) - 1}" if len(items) > 1 else "Its only item is 0" if items else ""
-    raise UsageError(f"'{key}' is not an index of a list with {counted(len(items), 'item')}", allowed=allowed)
+    allowed = (
+        f"Its items are 0 to {len(items) - 1}"
+        if len(items) > 1
+        else "Its only item is 0"
+        if items
+        else ""
+    )
+    raise UsageError(
+        f"'{key}' is not an index of a list with {counted(len(items), 'item')}", allowed=allowed
+    )
 
 
 def _as_written(location: Iterable[Any], given: Any) -> tuple[Any, ...]:
@@ -196,9 +231,12 @@ def _of_one_value(problems: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     joined: dict[tuple[Any, ...], dict[str, Any]] = {}
     for problem in problems:
         unknown = problem["type"] == "extra_forbidden"
-        # an unknown key comes last, and may look like one of the type names in the location of a union's value
+        # an unknown key comes last, and may look like one of the type names in the location of a
+        # union's value
         end = len(problem["loc"]) - unknown
-        keys = [part for i, part in enumerate(problem["loc"]) if i >= end or not _TYPE.search(str(part))]
+        keys = [
+            part for i, part in enumerate(problem["loc"]) if i >= end or not _TYPE.search(str(part))
+        ]
         place = (*keys, unknown)
         message = plain_message(problem)
         if place in joined:
@@ -217,7 +255,9 @@ def _explain(problem: Mapping[str, Any], where: str) -> SynmtError:
     if problem["type"] == "string_pattern_mismatch":
         what = f"{key}: {problem['input']!r} is not a valid folder name"
         return UsageError(
-            what, where=where, do="Use letters, digits and `_ . + -`, and begin with a letter, a digit or _"
+            what,
+            where=where,
+            do="Use letters, digits and `_ . + -`, and begin with a letter, a digit or _",
         )
     # one that holds others is listed with what comes between
     listed = any(known.path in (key, f"{key}[]", f"{key}.NAME") for known in list_keys())
@@ -242,12 +282,20 @@ def _unknown_key(location: list[str], where: str) -> SynmtError:
 
 
 def _in_sections(key: str) -> str:
-    """Suggest the sections that have a key which the user wrote elsewhere; empty if there is none."""
+    """Suggest the sections that have a key which the user wrote elsewhere; empty if there is
+    none."""
     sections = {name: _section(field.annotation) for name, field in Recipe.model_fields.items()}
-    found = [f"'{name}.{key}'" for name, section in sections.items() if section and key in section.model_fields]
+    found = [
+        f"'{name}.{key}'"
+        for name, section in sections.items()
+        if section and key in section.model_fields
+    ]
     return f"Did you mean {' or '.join(found)}?" if found else ""
 
 
 def _section(annotation: Any) -> Any:
     """Find the section in the type of a field: itself, optional, or the values of a mapping."""
-    return next((kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields")), None)
+    return next(
+        (kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields")),
+        None,
+    )

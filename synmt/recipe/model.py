@@ -50,7 +50,8 @@ class ModelRecipe(StrictModel):
     architecture: Literal["transformer", "lstm"] = "transformer"
     """The kind of network."""
     size: Literal["tiny", "small", "base", "big"] = "base"
-    """transformer: tiny 4+4 layers 128/256 4 heads, small 3+3 256/1024 4, base 6+6 512/2048 8, big 6+6 1024/4096 16;
+    """transformer: tiny 4+4 layers 128/256 4 heads, small 3+3 256/1024 4, base 6+6 512/2048 8, big
+    6+6 1024/4096 16;
     lstm: tiny 1+1 layers 128, small 2+2 256, base 2+2 512, big 2+2 1024."""
     encoder_layers: int = Field(default=6, ge=1, le=DEEPEST)
     """Layers of the encoder."""
@@ -64,10 +65,14 @@ class ModelRecipe(StrictModel):
     """transformer: inner width of the feed-forward sub-layer."""
     heads: int = Field(default=8, ge=1)
     """transformer: attention heads per layer."""
-    encoder_heads: tuple[Annotated[int, Field(ge=1, strict=True)], ...] = Field(default=(), strict=False)
-    """transformer: attention heads of each encoder layer, first to last, if they are not all `heads`."""
+    encoder_heads: tuple[Annotated[int, Field(ge=1, strict=True)], ...] = Field(
+        default=(), strict=False
+    )
+    """transformer: attention heads of each encoder layer, first to last, if they are not all
+    `heads`."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    """Dropout on embeddings and sub-layer outputs; in an lstm between layers and on the attentional state."""
+    """Dropout on embeddings and sub-layer outputs; in an lstm between layers and on the attentional
+    state."""
     initial_range: float = Field(default=0.04, gt=0)
     """lstm: weights are initialized from U(-initial_range, initial_range)."""
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -75,24 +80,30 @@ class ModelRecipe(StrictModel):
     activation_dropout: float = Field(default=0.0, ge=0, lt=1)
     """transformer: dropout inside the feed-forward sub-layer."""
     norm: Literal["post", "pre"] = "post"
-    """transformer: layer norm after each residual sum, as in the original paper, or before each sub-layer."""
+    """transformer: layer norm after each residual sum, as in the original paper, or before each
+    sub-layer."""
     norm_kind: Literal["layer", "rms"] = "layer"
-    """transformer: layer norm, or RMSNorm (Zhang & Sennrich, 2019), which subtracts no mean and has no bias."""
+    """transformer: layer norm, or RMSNorm (Zhang & Sennrich, 2019), which subtracts no mean and has
+    no bias."""
     positions: Literal["sinusoid", "rotary", "alibi", "none"] = "sinusoid"
-    """transformer: sinusoids added to the embeddings; queries and keys of self-attention turned by their positions
-    (Su et al., 2021); a penalty on distance in self-attention (Press et al., 2022); or nothing."""
+    """transformer: sinusoids added to the embeddings; queries and keys of self-attention turned by
+    their positions (Su et al., 2021); a penalty on distance in self-attention (Press et al., 2022);
+    or nothing."""
     feed_forward: Literal["relu", "gelu", "swiglu"] = "relu"
-    """transformer: the function inside the feed-forward sub-layer; swiglu is a gate without biases (Shazeer, 2020)."""
+    """transformer: the function inside the feed-forward sub-layer; swiglu is a gate without biases
+    (Shazeer, 2020)."""
     embeddings: Literal["shared", "tied", "separate"] = "shared"
-    """shared: one matrix for source, target and output; tied: one for target and output; separate: three."""
+    """shared: one matrix for source, target and output; tied: one for target and output; separate:
+    three."""
     init: Path | None = Field(default=None, strict=False)
-    """The folder of a finished run: its weights are the initial ones, and its vocabulary and truecase models are used.
-    Weights that only this model has are initialized as usual."""
+    """The folder of a finished run: its weights are the initial ones, and its vocabulary and
+    truecase models are used. Weights that only this model has are initialized as usual."""
     init_except: tuple[_Part, ...] = Field(default=(), strict=False)
-    """Parts that do not take the weights of `init`, such as `encoder.1`, `decoder` or `embeddings`. Without the
-    embeddings, a new vocabulary is learned."""
+    """Parts that do not take the weights of `init`, such as `encoder.1`, `decoder` or `embeddings`.
+    Without the embeddings, a new vocabulary is learned."""
     freeze: tuple[_Part, ...] = Field(default=(), strict=False)
-    """Parts that are not trained, such as `encoder`, `decoder.1` (layers count from 1) or `embeddings`."""
+    """Parts that are not trained, such as `encoder`, `decoder.1` (layers count from 1) or
+    `embeddings`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -118,7 +129,8 @@ class ModelRecipe(StrictModel):
         return self
 
     def heads_of(self, side: str) -> tuple[int, ...]:
-        """List the number of attention heads of each layer of a side; a layer of an lstm counts as one."""
+        """List the number of attention heads of each layer of a side; a layer of an lstm counts as
+        one."""
         if self.architecture == "lstm":
             return (1,) * (self.decoder_layers if side == "target" else self.encoder_layers)
         if side == "target":
@@ -127,27 +139,42 @@ class ModelRecipe(StrictModel):
 
     @model_serializer(mode="wrap")
     def _own_values(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out keys of the other architecture, which would be refused when the recipe is read again."""
-        return {name: value for name, value in write(self).items() if name not in _foreign(self.architecture)}
+        """Leave out keys of the other architecture, which would be refused when the recipe is read
+        again."""
+        return {
+            name: value
+            for name, value in write(self).items()
+            if name not in _foreign(self.architecture)
+        }
 
     @model_validator(mode="after")
     def _heads_fit(self) -> ModelRecipe:
         if self.architecture == "lstm":
             if self.model_dim % 2:
-                raise ValueError(f"model_dim {self.model_dim} is odd: the two directions each need half of it")
+                raise ValueError(
+                    f"model_dim {self.model_dim} is odd: the two directions each need half of it"
+                )
             return self
         if self.encoder_heads and len(self.encoder_heads) != self.encoder_layers:
             count = len(self.encoder_heads)
-            raise ValueError(f"encoder_heads has {count} numbers, but there are {self.encoder_layers} encoder layers")
+            raise ValueError(
+                f"encoder_heads has {count} numbers, but there are {self.encoder_layers} "
+                "encoder layers"
+            )
         for heads in (self.heads, *self.encoder_heads):
             if self.model_dim % heads:
-                raise ValueError(f"model_dim {self.model_dim} cannot be divided among {heads} heads")
+                raise ValueError(
+                    f"model_dim {self.model_dim} cannot be divided among {heads} heads"
+                )
         if self.positions == "sinusoid" and self.model_dim % 2:
-            raise ValueError(f"model_dim {self.model_dim} is odd: sinusoidal positions come in pairs")
+            raise ValueError(
+                f"model_dim {self.model_dim} is odd: sinusoidal positions come in pairs"
+            )
         for heads in (self.heads, *self.encoder_heads) if self.positions == "rotary" else ():
             if (width := self.model_dim // heads) % 2:
                 raise ValueError(
-                    f"heads of width {width} (model_dim {self.model_dim}, {heads} heads) are odd: rotary turns pairs"
+                    f"heads of width {width} (model_dim {self.model_dim}, {heads} heads) are odd: "
+                    "rotary turns pairs"
                 )
         return self
 

@@ -20,7 +20,8 @@ from synmt.recipe.data import (
 from synmt.recipe.model import ModelRecipe
 
 LONGEST_NAME = 200
-"""Bytes of the name of a recipe: a file system takes 255, and seeds and temporary folders add to it."""
+"""Bytes of the name of a recipe: a file system takes 255, and seeds and temporary folders add to
+it."""
 
 SEEDS = 1 << 64
 """How many different seeds PyTorch can be given, from 0."""
@@ -41,11 +42,13 @@ class VariantRecipe(StrictModel):
     layers: tuple[int, ...] | Literal["all"] | None = None
     """The layers it edits, counted from 1; by default those on its page."""
     heads: int | Literal["all"] | None = None
-    """Number of heads it takes in each layer, from the first free one; by default that on its page."""
+    """Number of heads it takes in each layer, from the first free one; by default that on its
+    page."""
     loss_weight: float = Field(default=1.0, ge=0)
     """Weight of its auxiliary loss, if it has one."""
     loss_steps: tuple[int, int] | None = None
-    """The first and the last step of training in which its auxiliary loss counts, from 1; by default all."""
+    """The first and the last step of training in which its auxiliary loss counts, from 1; by
+    default all."""
 
     @field_validator("loss_steps")
     @classmethod
@@ -75,13 +78,15 @@ class TrainingRecipe(StrictModel):
     pretraining: int = Field(default=0, ge=0)
     """Number of steps at the beginning that train on the auxiliary losses of variants alone."""
     batch_tokens: int = Field(default=4096, ge=1)
-    """Maximum batch size: sentences times the longest side in pieces. BPE dropout then makes sentences longer."""
+    """Maximum batch size: sentences times the longest side in pieces. BPE dropout then makes
+    sentences longer."""
     batch_sentences: int = Field(default=0, ge=0)
     """Maximum batch size in sentences; 0 sets no limit."""
     accumulate: int = Field(default=1, ge=1)
     """Number of batches whose gradients are added up for one update."""
     learning_rate: float = Field(default=7e-4, gt=0)
-    """The peak rate for `inverse_sqrt`, the factor for `noam`, the rate after warm-up for `constant` and `plateau`."""
+    """The peak rate for `inverse_sqrt`, the factor for `noam`, the rate after warm-up for
+    `constant` and `plateau`."""
     schedule: Literal["inverse_sqrt", "noam", "constant", "plateau"] = "inverse_sqrt"
     """Learning rate schedule. Formulas: synmt/training/optimizer.py."""
     decay: float = Field(default=0.5, gt=0, lt=1)
@@ -97,7 +102,8 @@ class TrainingRecipe(StrictModel):
     weight_decay: float = Field(default=0.0, ge=0)
     """Decoupled weight decay (AdamW)."""
     shard_optimizer: bool = False
-    """Under `torchrun`, each process keeps Adam's state of a part of the weights only (ZeRO, stage 1)."""
+    """Under `torchrun`, each process keeps Adam's state of a part of the weights only (ZeRO, stage
+    1)."""
     clip_norm: float = Field(default=0.0, ge=0)
     """Maximum norm of the gradient; 0 disables clipping."""
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
@@ -125,9 +131,11 @@ class TrainingRecipe(StrictModel):
     best: Literal["loss", "bleu"] = "loss"
     """Criterion for the best checkpoint and for early stopping."""
     patience: int = Field(default=0, ge=0)
-    """Number of validations without improvement after which training stops; 0 disables early stopping."""
+    """Number of validations without improvement after which training stops; 0 disables early
+    stopping."""
     use: Literal["best", "last", "average"] = "best"
-    """Which weights become the final ones: they translate the test sets, and `synmt translate` uses them."""
+    """Which weights become the final ones: they translate the test sets, and `synmt translate` uses
+    them."""
 
     @model_validator(mode="after")
     def _has_what_it_uses(self) -> TrainingRecipe:
@@ -141,7 +149,9 @@ class TrainingRecipe(StrictModel):
     def _decays_on_a_plateau(self) -> TrainingRecipe:
         for name in ("decay", "max_decays") if self.schedule != "plateau" else ():
             if getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(f"`{name}` needs `schedule: plateau`, but the schedule is {self.schedule}")
+                raise ValueError(
+                    f"`{name}` needs `schedule: plateau`, but the schedule is {self.schedule}"
+                )
         return self
 
 
@@ -153,9 +163,11 @@ class DecodingRecipe(StrictModel):
     length_penalty: float = Field(default=0.6, ge=0, le=MAX_PENALTY)
     """alpha of Wu et al. (2016): scores are divided by ((5 + length) / 6) ** alpha."""
     max_length_ratio: float = Field(default=1.5, gt=0)
-    """Maximum length of a translation in pieces: max_length_ratio × source length + max_length_extra."""
+    """Maximum length of a translation in pieces: max_length_ratio × source length +
+    max_length_extra."""
     max_length_extra: int = Field(default=20, ge=0)
-    """Maximum length of a translation in pieces: max_length_ratio × source length + max_length_extra."""
+    """Maximum length of a translation in pieces: max_length_ratio × source length +
+    max_length_extra."""
     batch_size: int = Field(default=128, ge=1)
     """Sentences per batch."""
 
@@ -170,8 +182,9 @@ class EvaluationRecipe(StrictModel):
     lowercase: bool = False
     """Compare in lower case."""
     on: Literal["text", "tokens"] = "text"
-    """text: score joined translations against the raw reference. tokens: score the words that the model writes against
-    the reference tokenized in the same way (needs `tokenize: none`); such scores are marked `on tokens`."""
+    """text: score joined translations against the raw reference. tokens: score the words that the
+    model writes against the reference tokenized in the same way (needs `tokenize: none`); such
+    scores are marked `on tokens`."""
 
 
 class Recipe(StrictModel):
@@ -188,13 +201,15 @@ class Recipe(StrictModel):
     text: TextRecipe = TextRecipe()
     """Tokenization of both sides, and their case, before all other steps; by default none."""
     target_text: TextRecipe | None = None
-    """Tokenization and case of the target, if different from the source; replaces `text` as a whole."""
+    """Tokenization and case of the target, if different from the source; replaces `text` as a
+    whole."""
     filters: FilterRecipe = FilterRecipe()
     """Which sentence pairs are left out."""
     parser: ParserRecipe = ParserRecipe()
     """The parser of the source, or the trees that replace its own."""
     target_parser: ParserRecipe = ParserRecipe()
-    """The same for the target, for variants on that side: they learn from its trees in training only."""
+    """The same for the target, for variants on that side: they learn from its trees in training
+    only."""
     tasks: TasksRecipe = TasksRecipe()
     """Trees as text, in addition to the sentence pairs or in their place."""
     vocabulary: VocabularyRecipe = VocabularyRecipe()
@@ -244,11 +259,18 @@ class Recipe(StrictModel):
         if self.model.embeddings == "shared" and not self.vocabulary.joint:
             raise ValueError("`model.embeddings: shared` needs `vocabulary.joint: true`")
         if self.training.compile and self.model.architecture == "lstm":
-            raise ValueError("`training.compile` does not work for an lstm, whose steps are a loop: leave it out")
-        if self.tasks.trees != "none" and any(item.weight != 1 or item.tag for item in self.corpus.train):
-            raise ValueError(f"`tasks.{self.tasks.key}` needs a training text without weights and tags")
+            raise ValueError(
+                "`training.compile` does not work for an lstm, whose steps are a loop: leave it out"
+            )
+        if self.tasks.trees != "none" and any(
+            item.weight != 1 or item.tag for item in self.corpus.train
+        ):
+            raise ValueError(
+                f"`tasks.{self.tasks.key}` needs a training text without weights and tags"
+            )
         if self.evaluation.on == "tokens" and self.evaluation.tokenize != "none":
             raise ValueError(
-                "`evaluation.on: tokens` needs `evaluation.tokenize: none`: tokens are counted as they are"
+                "`evaluation.on: tokens` needs `evaluation.tokenize: none`: tokens are counted as "
+                "they are"
             )
         return self

@@ -1,4 +1,5 @@
-"""Reads and writes YAML without its surprises: 7e-4 is a number, 010 is ten, `no` is a string, and keys are unique."""
+"""Reads and writes YAML without its surprises: 7e-4 is a number, 010 is ten, `no` is a string, and
+keys are unique."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def dump_yaml(values: Any) -> str:
     return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
-_NUMBER = re.compile(r"^[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$|^[-+]?\.(?:inf|Inf)$|^\.(?:nan|NaN)$")
+_NUMBER = re.compile(
+    r"^[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$|^[-+]?\.(?:inf|Inf)$|^\.(?:nan|NaN)$"
+)
 
 
 _DEEPEST = 100
@@ -60,19 +63,27 @@ class _Loader(_SafeLoader):
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
             if not isinstance(key, str | int | float | None):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be a string", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key must be a string", key_node.start_mark
+                )
             # a recipe has no other keys than strings, so that 1 and "1" are one
             name = key if isinstance(key, str) else json.dumps(key)
             if key in seen or name in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"duplicate key '{name}'", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"duplicate key '{name}'", key_node.start_mark
+                )
             seen |= {key, name}
         return super().construct_mapping(node, deep)
 
 
 _Loader.yaml_implicit_resolvers = {}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|)$"), ["~", "n", ""])
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:null", re.compile(r"^(?:~|null|)$"), ["~", "n", ""]
+)
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), ["t", "f"])
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?\d[\d_]*$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"^[-+]?\d[\d_]*$"), list("-+0123456789")
+)
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789"))
 # not an octal number as in YAML 1.1, where 010 is 8
 _Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value.replace("_", "")))
@@ -97,16 +108,20 @@ def _parse_yaml(text: str, where: str, depth: int = 0) -> Any:
             raise _too_deep(line) from None
         raise UsageError(f"not valid YAML: {error.problem or error.context}", where=line) from None
     except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
-        # PyYAML does not catch errors of its conversions, such as those of `!!int many` and `!!bool many`
+        # PyYAML does not catch errors of its conversions, such as those of `!!int many` and
+        # `!!bool many`
         raise UsageError(f"not valid YAML: {error}", where=where) from None
 
 
 def _check_depth(text: str, where: str, depth: int) -> None:
-    """Raise UsageError for values so deep that libyaml would overflow the stack, which ends the process.
+    """Raise UsageError for values so deep that libyaml would overflow the stack, which ends the
+    process.
 
     An alias counts as what it names, so that functions which call themselves can read the values.
     """
-    inside: list[tuple[str | None, int]] = []  # of each open collection, its anchor and its levels so far
+    inside: list[
+        tuple[str | None, int]
+    ] = []  # of each open collection, its anchor and its levels so far
     levels: dict[str | None, int] = {}
     for event in yaml.parse(text, Loader=_Loader):
         below = levels.get(event.anchor, 0) if isinstance(event, yaml.AliasEvent) else 0
@@ -123,4 +138,6 @@ def _check_depth(text: str, where: str, depth: int) -> None:
 
 
 def _too_deep(where: str) -> UsageError:
-    return UsageError("values are nested too deeply", where=where, allowed=f"At most {_DEEPEST} levels")
+    return UsageError(
+        "values are nested too deeply", where=where, allowed=f"At most {_DEEPEST} levels"
+    )

@@ -1,1 +1,2 @@
-"""Results as values: tables, figures and reports, and one renderer for each format in which they are shown."""
+"""Results as values: tables, figures and reports, and one renderer for each format in which they
+are shown."""

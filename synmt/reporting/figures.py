@@ -20,19 +20,47 @@ if TYPE_CHECKING:
 
 FORMATS = ("png", "svg", "pdf")
 
-# two colours of Okabe and Ito (2008), which also differ in lightness, for prints in grey; more series have markers, too
+# two colours of Okabe and Ito (2008), which also differ in lightness, for prints in grey; more
+# series have markers, too
 ONE, OTHER, INK, GRID = "#0072B2", "#E69F00", "#333333", "#DDDDDD"
 
 _COLOURS = (INK, ONE, OTHER, "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D31")
 _MARKERS, _LINES = "os^DvPX*", ("-", "--", ":")
 
 FONTS = (
-    *("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans JP", "Noto Sans SC", "Noto Sans KR", "IPAexGothic"),
-    *("WenQuanYi Micro Hei", "Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo", "Yu Gothic", "Microsoft YaHei"),
-    *("Malgun Gothic", "Arial Unicode MS", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Thai"),
-    *("Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil", "Noto Sans Symbols2", "Noto Emoji"),
+    *(
+        "Noto Sans CJK JP",
+        "Noto Sans CJK SC",
+        "Noto Sans JP",
+        "Noto Sans SC",
+        "Noto Sans KR",
+        "IPAexGothic",
+    ),
+    *(
+        "WenQuanYi Micro Hei",
+        "Hiragino Sans",
+        "PingFang SC",
+        "Apple SD Gothic Neo",
+        "Yu Gothic",
+        "Microsoft YaHei",
+    ),
+    *(
+        "Malgun Gothic",
+        "Arial Unicode MS",
+        "Noto Sans Arabic",
+        "Noto Sans Hebrew",
+        "Noto Sans Thai",
+    ),
+    *(
+        "Noto Sans Devanagari",
+        "Noto Sans Bengali",
+        "Noto Sans Tamil",
+        "Noto Sans Symbols2",
+        "Noto Emoji",
+    ),
 )
-"""Fallback fonts for characters that matplotlib's default font does not have; those that are installed are used."""
+"""Fallback fonts for characters that matplotlib's default font does not have; those that are
+installed are used."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -71,13 +99,15 @@ def fit_text(text: str, inches: float, *, size: float = _POINTS) -> str:
 
 
 def fit_names(names: Sequence[str], inches: float) -> tuple[list[str], int]:
-    """Break the names of a legend into lines, and choose its number of columns; a mark takes half an inch."""
+    """Break the names of a legend into lines, and choose its number of columns; a mark takes half
+    an inch."""
     columns = int(inches / (0.5 + max(map(len, names)) / _CHARACTERS))
     return [fit_text(name, inches - 0.5) for name in names], min(max(1, columns), len(names))
 
 
 def check_plot(path: Path) -> None:
-    """Raise UsageError for a file name that is not of a picture format, and SynmtError without matplotlib."""
+    """Raise UsageError for a file name that is not of a picture format, and SynmtError without
+    matplotlib."""
     if path.suffix.lstrip(".").lower() not in FORMATS:
         raise UsageError(
             "unsupported picture format",
@@ -86,7 +116,8 @@ def check_plot(path: Path) -> None:
         )
     if not has_matplotlib():
         raise SynmtError(
-            "plots need matplotlib, which is not installed", do="Install it with `pip install 'synmt[plot]'`"
+            "plots need matplotlib, which is not installed",
+            do="Install it with `pip install 'synmt[plot]'`",
         )
 
 
@@ -118,14 +149,20 @@ def _render(draw: Callable[[], Figure], kind: str, grid: str) -> tuple[bytes, st
     """Draw a figure; returns the file and the characters that no font has."""
     import matplotlib
 
-    metadata = {"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else None
+    metadata = (
+        {"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else None
+    )
     drawn = BytesIO()
     style = {**STYLE, "axes.grid.axis": grid, "font.family": _fonts()}
     with warnings.catch_warnings(record=True) as caught, matplotlib.rc_context(style):
         warnings.filterwarnings("always", message=_MISSING)
         draw().savefig(drawn, format=kind, dpi=300, metadata=metadata)
     # matplotlib writes labels as they are
-    picture = for_xml(drawn.getvalue().decode("utf-8")).encode("utf-8") if kind == "svg" else drawn.getvalue()
+    picture = (
+        for_xml(drawn.getvalue().decode("utf-8")).encode("utf-8")
+        if kind == "svg"
+        else drawn.getvalue()
+    )
     return picture, _missing(caught)
 
 

@@ -13,7 +13,14 @@ from synmt.reporting.values import Report, Table, TextBlock
 Format = Literal["text", "json", "tsv", "latex", "markdown", "html"]
 
 _LATEX = {
-    **{"≤": r"$\leq$", "≥": r"$\geq$", "±": r"$\pm$", "Δ": r"$\Delta$", "→": r"$\rightarrow$", "–": "--"},
+    **{
+        "≤": r"$\leq$",
+        "≥": r"$\geq$",
+        "±": r"$\pm$",
+        "Δ": r"$\Delta$",
+        "→": r"$\rightarrow$",
+        "–": "--",
+    },
     **{"−": "$-$", "|": r"\textbar{}"},
 }
 """What tabulate does not translate."""
@@ -24,7 +31,9 @@ _LONG = 50
 """From how many characters on a column of text is broken into lines in LaTeX."""
 
 
-def render(reports: Mapping[str, Report], kind: Format, *, width: int | None = None, bold: bool = False) -> str:
+def render(
+    reports: Mapping[str, Report], kind: Format, *, width: int | None = None, bold: bool = False
+) -> str:
     """Write reports in a format; the text ends in a newline.
 
     reports: by name; JSON of several has an object with these names, JSON of one is that report.
@@ -48,11 +57,21 @@ def render(reports: Mapping[str, Report], kind: Format, *, width: int | None = N
 
 def remarks(reports: Mapping[str, Report]) -> list[str]:
     """List all that TSV has no place for: headings, explanations and texts."""
-    return [line for report in reports.values() for part in _parts(report) for lines in _lines(part) for line in lines]
+    return [
+        line
+        for report in reports.values()
+        for part in _parts(report)
+        for lines in _lines(part)
+        for line in lines
+    ]
 
 
 def _parts(report: Report) -> list[Table | TextBlock]:
-    parts = [part for part in report.parts if isinstance(part, Table) or (isinstance(part, TextBlock) and part.lines)]
+    parts = [
+        part
+        for part in report.parts
+        if isinstance(part, Table) or (isinstance(part, TextBlock) and part.lines)
+    ]
     return [TextBlock(lines=[report.title]), *parts, TextBlock(lines=report.notes)]
 
 
@@ -65,7 +84,8 @@ def _lines(part: Table | TextBlock) -> tuple[list[str], list[str]]:
 
 
 def _for_papers(report: Report, kind: Format) -> str:
-    """Write tables, with all other lines as comments of LaTeX, as paragraphs of Markdown, and nowhere in TSV."""
+    """Write tables, with all other lines as comments of LaTeX, as paragraphs of Markdown, and
+    nowhere in TSV."""
     blocks = list[str]()
     for part in _parts(report):
         above, below = _lines(part)
@@ -77,7 +97,11 @@ def _for_papers(report: Report, kind: Format) -> str:
 def _comments(lines: Sequence[str], kind: Format) -> list[str]:
     if kind == "tsv" or not lines:
         return []
-    return ["".join(f"% {line}\n" for line in lines)] if kind == "latex" else [f"{line}\n" for line in lines]
+    return (
+        ["".join(f"% {line}\n" for line in lines)]
+        if kind == "latex"
+        else [f"{line}\n" for line in lines]
+    )
 
 
 def _table(table: Table, kind: Format) -> str:
@@ -94,12 +118,15 @@ def _table(table: Table, kind: Format) -> str:
     align = ["left" if one else "right" for one in words] if rows else None
     form = {"latex": "latex_booktabs", "markdown": "pipe"}[kind]
     # cells are text, and stay as they are
-    made = tabulate.tabulate(cells[1:], cells[0], tablefmt=form, colalign=align, disable_numparse=True)
+    made = tabulate.tabulate(
+        cells[1:], cells[0], tablefmt=form, colalign=align, disable_numparse=True
+    )
     return (_for_latex(made, words, cells[1:]) if kind == "latex" else made) + "\n"
 
 
 def _for_latex(made: str, words: Sequence[bool], rows: Sequence[Sequence[str]]) -> str:
-    """Write minus signs as such, signs that LaTeX lacks in its mathematics, and columns of sentences in lines."""
+    """Write minus signs as such, signs that LaTeX lacks in its mathematics, and columns of
+    sentences in lines."""
     text = _MINUS.sub("$-$", _LATEX_SIGN.sub(lambda found: _LATEX[found[0]], made))
     # the end of the line before would read these signs as its own arguments
     text = re.sub(r"^ ([\[*])", r" {\1}", text, flags=re.MULTILINE)

@@ -1,6 +1,7 @@
 """A web page of reports: one file without scripts or external resources.
 
-Its parts share a style for light and dark screens, narrow screens and paper. All text is escaped here.
+Its parts share a style for light and dark screens, narrow screens and paper. All text is escaped
+here.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 
 _MINIMUM_WIDTH = 0.6
-"""The share of its width that a shrinking chart keeps, so that its text of 9 points stays legible."""
+"""The share of its width that a shrinking chart keeps, so that its text of 9 points stays
+legible."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,16 @@ def check_page(path: Path) -> None:
         raise UsageError("not an HTML file name", where=str(path), allowed="Endings: .html, .htm")
 
 
-def make_page(title: str, sections: Sequence[Section], *, about: str = "", made_by: str = "") -> str:
+def make_page(
+    title: str, sections: Sequence[Section], *, about: str = "", made_by: str = ""
+) -> str:
     """Write sections one below the other, after a table of contents if there are several.
 
     about, made_by: HTML below the title, and at the end of the page.
     """
     contents = "".join(
-        f'<li><a href="#part-{number}">{escape(one.title)}</a></li>' for number, one in enumerate(sections, 1)
+        f'<li><a href="#part-{number}">{escape(one.title)}</a></li>'
+        for number, one in enumerate(sections, 1)
     )
     return _PAGE.format(
         title=escape(title),
@@ -75,13 +80,16 @@ def page_of(reports: Sequence[Report], *, about: Table | None = None, command: s
     title = ", ".join(dict.fromkeys(report.system or report.title for report in reports))
     made_by = ""
     if command:
-        made_by = paragraph(f"Made by synmt {__version__} on {date.today().isoformat()}:", faint=True) + code(command)
+        made_by = paragraph(
+            f"Made by synmt {__version__} on {date.today().isoformat()}:", faint=True
+        ) + code(command)
     sections = [section for report in reports for section in sections_of(report)]
     return make_page(title, sections, about=_element(about) if about else "", made_by=made_by)
 
 
 def save_page(reports: Sequence[Report], path: Path) -> None:
-    """Write the page of reports into a file; raises UsageError unless its name is that of a web page."""
+    """Write the page of reports into a file; raises UsageError unless its name is that of a web
+    page."""
     check_page(path)
     with write_output(path) as out:
         out.write(page_of(reports))
@@ -99,7 +107,8 @@ def _fragment(part: Shown) -> str:
 
 
 def sections_of(report: Report) -> list[Section]:
-    """Begin a section with each part that has a title; what comes before has the title of the report."""
+    """Begin a section with each part that has a title; what comes before has the title of the
+    report."""
     sections, said = [Section(report.title, "")], set[str]()
     for part in report.parts:
         if part.title and (sections[-1].body or sections[-1].title != report.title):
@@ -113,7 +122,9 @@ def sections_of(report: Report) -> list[Section]:
             part = replace(part, title=report.title)
         style = part.style if isinstance(part, TextBlock) else ""
         before = sections[-1]
-        sections[-1] = Section(before.title, before.body + _element(part, said), before.style + style)
+        sections[-1] = Section(
+            before.title, before.body + _element(part, said), before.style + style
+        )
     notes = "".join(paragraph(note, faint=True) for note in report.notes)
     sections[-1] = Section(sections[-1].title, sections[-1].body + notes, sections[-1].style)
     return sections
@@ -148,7 +159,9 @@ def paragraph(text: str, *, faint: bool = False) -> str:
     return f"<p{kind}>{escape(text)}</p>\n"
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str, words: bool = False) -> str:
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str, words: bool = False
+) -> str:
     """Write a table of plain text, whose first column names the rows.
 
     caption: content of the table, also for screen readers.
@@ -166,7 +179,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str
 
 def _row(row: Sequence[str]) -> str:
     name, *cells = map(escape, row)
-    return f'<tr><th scope="row">{name}</th>' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    return (
+        f'<tr><th scope="row">{name}</th>' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    )
 
 
 def code(text: str) -> str:
@@ -178,7 +193,8 @@ def figure(draw: Callable[[], Drawing], *, caption: str, shrinks: bool = True) -
     """Draw a matplotlib figure into the page; it keeps its light background on dark screens.
 
     Without matplotlib, the page has only the caption.
-    shrinks: whether it shrinks on narrow screens, as long as its text is legible, before it scrolls.
+    shrinks: whether it shrinks on narrow screens, as long as its text is legible, before it
+        scrolls.
     """
     from synmt.reporting.figures import has_matplotlib, svg_of
 
@@ -192,7 +208,11 @@ def picture(svg: str, *, caption: str, shrinks: bool = False) -> str:
     # as an image, its styles and ids do not mix with those of the page
     data = b64encode(svg.encode("utf-8")).decode("ascii")
     width = re.search(r'<svg[^>]* width="([\d.]+)pt"', svg) if shrinks else None
-    kind = f' class="chart" style="min-width: {_MINIMUM_WIDTH * float(width[1]):.0f}pt"' if width else ""
+    kind = (
+        f' class="chart" style="min-width: {_MINIMUM_WIDTH * float(width[1]):.0f}pt"'
+        if width
+        else ""
+    )
     return (
         f'<figure><div class="scroll" tabindex="0"><img{kind} alt="{escape(caption)}" '
         f'src="data:image/svg+xml;base64,{data}"></div><figcaption>{escape(caption)}</figcaption></figure>\n'

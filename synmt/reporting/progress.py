@@ -28,12 +28,16 @@ def show_progress_with(display: Display) -> None:
 
 
 def progress(what: str, total: float | None, unit: str) -> AbstractContextManager[Advance]:
-    """Report a job: the `with` block gets a function, and calls it with the work done since the last call."""
+    """Report a job: the `with` block gets a function, and calls it with the work done since the
+    last call."""
     return _display(what, total, unit)
 
 
-def plain_lines(say: Callable[[str], None], what: str, total: float | None, unit: str, every: float) -> Advance:
-    """Make the function that takes the work done, and says every few seconds in a line how far a job is."""
+def plain_lines(
+    say: Callable[[str], None], what: str, total: float | None, unit: str, every: float
+) -> Advance:
+    """Make the function that takes the work done, and says every few seconds in a line how far a
+    job is."""
     began = last = time.monotonic()
     done = 0.0
 

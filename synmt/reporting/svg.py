@@ -27,18 +27,28 @@ text { font-family: system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif; font-size
 def svg_document(elements: Iterable[str], width: float, height: float, *, style: str) -> str:
     """Frame elements as one SVG picture, in pixels, on a background.
 
-    style: CSS of the picture, besides font, background and colour of text, which are dark on a dark screen.
+    style: CSS of the picture, besides font, background and colour of text, which are dark on a dark
+        screen.
     """
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     background = '<rect class="ground" width="100%" height="100%"/>'
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', f"<style>{_STYLE}{style}</style>", background]
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
+        f"<style>{_STYLE}{style}</style>",
+        background,
+    ]
     return "\n".join([*lines, *elements, "</svg>", ""])
 
 
 def check_svg(path: Path, what: str) -> None:
-    """Raise UsageError if the name of a figure does not end in `.svg`; `what` are its contents, in plural."""
+    """Raise UsageError if the name of a figure does not end in `.svg`; `what` are its contents, in
+    plural."""
     if path.suffix.lower() != ".svg":
-        do = f"Write `--plot {path.with_suffix('.svg')}`" if path.stem.strip(".") else "End the name in `.svg`"
+        do = (
+            f"Write `--plot {path.with_suffix('.svg')}`"
+            if path.stem.strip(".")
+            else "End the name in `.svg`"
+        )
         raise UsageError(f"{what} are drawn as SVG", where=str(path), do=do)
 
 
@@ -49,7 +59,8 @@ def svg_text(x: float, y: float, text: str, style: str = "") -> str:
 
 
 def escape_xml(text: str) -> str:
-    """Escape text for XML; line breaks become spaces, and characters that XML forbids become U+FFFD."""
+    """Escape text for XML; line breaks become spaces, and characters that XML forbids become
+    U+FFFD."""
     return escape(for_xml(without_breaks(text)), quote=False)
 
 

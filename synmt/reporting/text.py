@@ -32,7 +32,9 @@ def _blocks(parts: Sequence[Any], width: int | None, bold: bool) -> Iterator[str
         gap = "\n" if number else ""
         if isinstance(part, Report):
             about = "\n".join(part.notes)
-            yield gap + as_text([*_heading(part.title), *part.parts, *_heading(about)], width=width, bold=bold)
+            yield gap + as_text(
+                [*_heading(part.title), *part.parts, *_heading(about)], width=width, bold=bold
+            )
         elif isinstance(part, Table):
             title = f"{safe(part.title)}\n" if part.title else ""
             yield gap + title + _drawn(part, width, bold)
@@ -55,33 +57,47 @@ def _drawn(table: Table, width: int | None, bold: bool) -> str:
     titles = [visible(column.title) for column in table.columns]
     rows = [list(map(visible, row)) for row in shown_rows(table)]
     widths, gap = fit(titles, rows, width)
-    drawn = Drawn(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold" if bold else "")
+    drawn = Drawn(
+        box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold" if bold else ""
+    )
     for title, wide, words in zip(titles, widths, is_text(table.columns), strict=True):
         drawn.add_column(title, width=wide, overflow="fold", justify="left" if words else "right")
     for row in rows:
         drawn.add_row(*row)
     out = io.StringIO()
     whole = sum(widths) + gap * len(widths)
-    Console(file=out, width=whole, force_terminal=bold, markup=False, emoji=False, highlight=False).print(drawn)
+    Console(
+        file=out, width=whole, force_terminal=bold, markup=False, emoji=False, highlight=False
+    ).print(drawn)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
-def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None) -> tuple[list[int], int]:
-    """Find the width of each column of a table, and the gap between columns, so that it fits into a terminal.
+def fit(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None
+) -> tuple[list[int], int]:
+    """Find the width of each column of a table, and the gap between columns, so that it fits into a
+    terminal.
 
-    Columns after the first become narrower first, but not narrower than their longest word; then the first column does.
-    If that is not enough, the table is too wide. A Chinese character is as wide as two letters.
+    Columns after the first become narrower first, but not narrower than their longest word; then
+    the first column does. If that is not enough, the table is too wide. A Chinese character is as
+    wide as two letters.
 
     room: the width of the terminal; None for as wide as necessary.
     """
     from rich.cells import cell_len
 
     cells = [[column, *(row[place] for row in rows)] for place, column in enumerate(columns)]
-    whole = [max(cell_len(line) for cell in column for line in cell.splitlines() or [""]) for column in cells]
+    whole = [
+        max(cell_len(line) for cell in column for line in cell.splitlines() or [""])
+        for column in cells
+    ]
     if room is None or sum(whole) + 2 * (len(whole) - 1) <= room:
         return whole, 2
     words = [
-        max((cell_len(word) for cell in column for word in cell.replace(" %", "_%").split()), default=1)
+        max(
+            (cell_len(word) for cell in column for word in cell.replace(" %", "_%").split()),
+            default=1,
+        )
         for column in cells
     ]
     names, others = whole[0], words[1:]

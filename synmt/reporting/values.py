@@ -33,7 +33,8 @@ class Marked:
 
 @dataclass(frozen=True)
 class Written:
-    """A value that people see written in another way, such as a sentence with brackets; programs get the value."""
+    """A value that people see written in another way, such as a sentence with brackets; programs
+    get the value."""
 
     value: str | float
     text: str
@@ -57,8 +58,8 @@ Value = str | float | Interval | Marked | Written | Quantity | None
 class Column:
     """A column of a table.
 
-    kind: what its values are. A share is between 0 and 1 and shown in percent; `p` is a p-value. The cells of any
-        kind may be text, such as `not reached`.
+    kind: what its values are. A share is between 0 and 1 and shown in percent; `p` is a p-value.
+        The cells of any kind may be text, such as `not reached`.
     digits: decimals of numbers and of percent.
     signed: whether positive numbers have a plus sign.
     about: its explanation, below the table.
@@ -110,7 +111,8 @@ class Table(Shown):
     """Rows of values.
 
     title: the heading above it, or its caption.
-    shared: the number of first columns whose values several rows may share; people see them only once.
+    shared: the number of first columns whose values several rows may share; people see them only
+        once.
     notes: sentences below it, after the explanations of its columns.
     on_page: makes what a page shows in place of the table.
     """
@@ -124,7 +126,11 @@ class Table(Shown):
 
     def without_empty_columns(self) -> Table:
         """Leave out columns without any value."""
-        filled = [place for place in range(len(self.columns)) if any(row[place] is not None for row in self.rows)]
+        filled = [
+            place
+            for place in range(len(self.columns))
+            if any(row[place] is not None for row in self.rows)
+        ]
         columns = [self.columns[place] for place in filled]
         rows = [[row[place] for place in filled] for row in self.rows]
         shared = sum(place < self.shared for place in filled)
@@ -155,7 +161,8 @@ def plain(value: Value) -> Any:
 class Figure(Shown):
     """A figure that matplotlib draws when it is needed; formats without pictures leave it out.
 
-    shrinks: whether it shrinks on narrow screens, as long as its text is legible, before it scrolls.
+    shrinks: whether it shrinks on narrow screens, as long as its text is legible, before it
+        scrolls.
     """
 
     draw: Callable[[], Drawing]
@@ -223,5 +230,6 @@ class Report(Shown):
         return {"title": self.title, **self.facts, **self.late_facts(), **tables, **notes}
 
     def save(self, path: str | Path) -> None:
-        """Write the report as a web page; raises UsageError unless the name ends in .html or .htm."""
+        """Write the report as a web page; raises UsageError unless the name ends in .html or
+        .htm."""
         resolve_name("synmt.reporting.page:save_page")([self], Path(path))

@@ -25,15 +25,25 @@ class MisplacedWordError(Exception):
 
 
 def unseen_difference(word: str, text: str) -> str:
-    """Name the characters in which a word differs from the text, if they may look alike; empty for plain ASCII."""
+    """Name the characters in which a word differs from the text, if they may look alike; empty for
+    plain ASCII."""
     pairs = list(zip_longest(without_whitespace(word), without_whitespace(text), fillvalue=""))
     at = next((place for place, (one, other) in enumerate(pairs) if one != other), 0)
-    ours, theirs = (_with_marks("".join(side)[at:]) for side in zip(*pairs, strict=True)) if pairs else ("", "")
+    ours, theirs = (
+        (_with_marks("".join(side)[at:]) for side in zip(*pairs, strict=True))
+        if pairs
+        else ("", "")
+    )
     if f"{ours}{theirs}".isascii() and f"{ours}{theirs}".isprintable():
         return ""
-    named = f"{_named(ours)} against {_named(theirs)}" if ours and theirs else _named(ours or theirs)
+    named = (
+        f"{_named(ours)} against {_named(theirs)}" if ours and theirs else _named(ours or theirs)
+    )
     if ours and normalize("NFC", ours) == normalize("NFC", theirs):
-        return f" (the same text in another Unicode normalization: {named}; `uconv -x nfc` normalizes both)"
+        return (
+            f" (the same text in another Unicode normalization: {named}; `uconv -x nfc` "
+            "normalizes both)"
+        )
     return f" ({named})"
 
 
@@ -48,7 +58,8 @@ def _named(text: str) -> str:
 
 
 def place_words(line: str, words: Sequence[str], miscs: Sequence[str]) -> IntArray:
-    """Find the words in a line: (W, 2), by `TokenRange` if it is correct, otherwise one after the other.
+    """Find the words in a line: (W, 2), by `TokenRange` if it is correct, otherwise one after the
+    other.
 
     Only whitespace may differ; any other difference raises MisplacedWordError.
     """
@@ -58,7 +69,9 @@ def place_words(line: str, words: Sequence[str], miscs: Sequence[str]) -> IntArr
     return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 
-def _token_ranges(line: str, words: Sequence[str], miscs: Sequence[str]) -> list[tuple[int, int]] | None:
+def _token_ranges(
+    line: str, words: Sequence[str], miscs: Sequence[str]
+) -> list[tuple[int, int]] | None:
     spans: list[tuple[int, int]] = []
     covered = 0
     for word, misc in zip(words, miscs, strict=True):
@@ -66,7 +79,11 @@ def _token_ranges(line: str, words: Sequence[str], miscs: Sequence[str]) -> list
         if match is None:
             return None
         start, end = int(match[1]), int(match[2])
-        if start < covered or without_whitespace(line[covered:start]) or not _same(line[start:end], word):
+        if (
+            start < covered
+            or without_whitespace(line[covered:start])
+            or not _same(line[start:end], word)
+        ):
             return None
         spans.append((start, end))
         covered = end
@@ -75,7 +92,9 @@ def _token_ranges(line: str, words: Sequence[str], miscs: Sequence[str]) -> list
 
 def _same(text: str, word: str) -> bool:
     # a text that begins or ends with whitespace comes from a shifted range
-    return text == word or (text == text.strip() != "" and without_whitespace(text) == without_whitespace(word))
+    return text == word or (
+        text == text.strip() != "" and without_whitespace(text) == without_whitespace(word)
+    )
 
 
 def _walk(line: str, words: Sequence[str]) -> list[tuple[int, int]]:
@@ -106,8 +125,8 @@ def _skip_whitespace(line: str, position: int) -> int:
 def locate_words(words: Sequence[str], line: str) -> IntArray:
     """Find the words in a line: (W, 2) characters.
 
-    Spaces and case do not count. Where the line has other characters than the words, such as `&quot;` for a quotation
-    mark, a word that begins there has the place at which they differ.
+    Spaces and case do not count. Where the line has other characters than the words, such as
+    `&quot;` for a quotation mark, a word that begins there has the place at which they differ.
     """
     letters = [place for place, letter in enumerate(line) if not letter.isspace()]
     if not letters or not words:
@@ -129,8 +148,12 @@ def _lower(text: str) -> str:
 def _matched(joined: str, text: str) -> list[int]:
     """Find a letter of `text` for each letter of `joined`."""
     found: list[int] = []
-    for kind, start, end, first, _ in SequenceMatcher(None, joined, text, autojunk=False).get_opcodes():
+    for kind, start, end, first, _ in SequenceMatcher(
+        None, joined, text, autojunk=False
+    ).get_opcodes():
         if kind != "insert":
             steps = range(end - start)
-            found += [min(first + (step if kind == "equal" else 0), len(text) - 1) for step in steps]
+            found += [
+                min(first + (step if kind == "equal" else 0), len(text) - 1) for step in steps
+            ]
     return found

@@ -2,12 +2,13 @@
 
     table[g, i, j] = Σ_{r in group g} P(j is the parent of i, with relation r)        (G, W, W)
 
-Liu & Sima'an (2022) use words; here each piece has the values of its word. The probability of being the root is on the
-diagonal. The paper's other models read other tables: 0 and 1 from the tree itself, or the same value everywhere.
+Liu & Sima'an (2022) use words; here each piece has the values of its word. The probability of being
+the root is on the diagonal. The paper's other models read other tables: 0 and 1 from the tree
+itself, or the same value everywhere.
 
-Without groups there is one table, the sum over all relations. Relations in no group are in no table, so rows need not
-sum to 1. The rows of specials are 1 in every column, which leaves their scores unchanged; their columns are 0 in the
-other rows.
+Without groups there is one table, the sum over all relations. Relations in no group are in no
+table, so rows need not sum to 1. The rows of specials are 1 in every column, which leaves their
+scores unchanged; their columns are 0 in the other rows.
 """
 
 from __future__ import annotations
@@ -33,26 +34,33 @@ def arcs(groups: Groups | None, *, split: bool = False) -> Signal:
     """Make the signal with the parser's probabilities: (G, T, T).
 
     groups: of relations, one table each; None makes one table of all relations.
-    split: whether to divide by the number of the parent's pieces, so that a row has the same sum over pieces as over
-        words.
+    split: whether to divide by the number of the parent's pieces, so that a row has the same sum
+        over pieces as over words.
     """
     return _signal("arcs", "arcs", arc_table, groups, split)
 
 
 def tree_arcs(groups: Groups | None, *, split: bool = False) -> Signal:
-    """Make the signal with 1 at the arcs of the tree and 0 elsewhere: (G, T, T); options as in `arcs`."""
+    """Make the signal with 1 at the arcs of the tree and 0 elsewhere: (G, T, T); options as in
+    `arcs`."""
     return _signal("tree_arcs", "relations", tree_table, groups, split)
 
 
 def uniform_arcs(groups: Groups | None, *, split: bool = False) -> Signal:
-    """Make the signal in which all parents and groups are equally likely: (G, T, T); options as in `arcs`."""
+    """Make the signal in which all parents and groups are equally likely: (G, T, T); options as in
+    `arcs`."""
     return _signal("uniform_arcs", "words", uniform_table, groups, split)
 
 
-# cached, because signals are compared, and a partial equals only itself: equal arguments must give the same object
+# cached, because signals are compared, and a partial equals only itself: equal arguments must give
+# the same object
 @cache
 def _signal(
-    kind: str, needs: Literal["words", "relations", "arcs"], table: Table, groups: Groups | None, split: bool
+    kind: str,
+    needs: Literal["words", "relations", "arcs"],
+    table: Table,
+    groups: Groups | None,
+    split: bool,
 ) -> Signal:
     if groups is not None:
         group_numbers(groups)
@@ -92,7 +100,9 @@ def _dense(sparse: Arcs, groups: Groups | None, words: int) -> FloatArray:
     return sums.reshape(shape).astype(np.float32)
 
 
-def _over_pieces(parse: Parse, word_of: IntArray, *, table: Table, groups: Groups | None, split: bool) -> FloatArray:
+def _over_pieces(
+    parse: Parse, word_of: IntArray, *, table: Table, groups: Groups | None, split: bool
+) -> FloatArray:
     """Copy the values of words to their pieces: (G, W, W) -> (G, T, T)."""
     words = len(parse)
     counts = np.bincount(word_of[word_of >= 0], minlength=words)  # (W,)

@@ -1,7 +1,9 @@
-"""Probabilities of arcs: reduced to the largest, moved from words to tokens, written and read as text.
+"""Probabilities of arcs: reduced to the largest, moved from words to tokens, written and read as
+text.
 
-The column MISC of CoNLL-U contains those of a word as `Arcs=2:nsubj:0.97,5:obj:0.02,0:root:0.009`: parent,
-relation, probability; the largest first. Parents are numbered as in HEAD: from 1; 0 makes the word the root.
+The column MISC of CoNLL-U contains those of a word as `Arcs=2:nsubj:0.97,5:obj:0.02,0:root:0.009`:
+parent, relation, probability; the largest first. Parents are numbered as in HEAD: from 1; 0 makes
+the word the root.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ def without_arcs(what: str, where: str = "") -> SynmtError:
 
 
 def keep_most_probable(arcs: Arcs) -> Arcs:
-    """Round to 4 significant digits and keep the largest of each word: they sum to 0.999 at least and to 1 at most.
+    """Round to 4 significant digits and keep the largest of each word: they sum to 0.999 at least
+    and to 1 at most.
 
     arcs: entries in any order (equal ones stay in it), whose sum for each word is 0.9999 at least.
     """
@@ -79,12 +82,17 @@ def sum_duplicates(arcs: Arcs) -> Arcs:
 
 
 def token_arcs(
-    arcs: Arcs, tokens: Sequence[range], leading: Sequence[int], parents: Sequence[int], relations: list[str]
+    arcs: Arcs,
+    tokens: Sequence[range],
+    leading: Sequence[int],
+    parents: Sequence[int],
+    relations: list[str],
 ) -> Arcs:
-    """Move arcs from words to the tokens of the text: a token has the arcs of the word that leads it.
+    """Move arcs from words to the tokens of the text: a token has the arcs of the word that leads
+    it.
 
-    A parent becomes its token. Arcs inside a token are dropped, and the others divided by their sum; if all are inside,
-    the arc of the tree is certain.
+    A parent becomes its token. Arcs inside a token are dropped, and the others divided by their
+    sum; if all are inside, the arc of the tree is certain.
 
     tokens, leading: the words of each token, and the one that leads it (see merging.py).
     parents, relations: the tree of the tokens.
@@ -95,16 +103,25 @@ def token_arcs(
     token_of = np.repeat(np.arange(len(tokens)), [len(token) for token in tokens])  # (words,)
     led = np.full(words, -1)  # (words,) the token that each word leads, if any
     led[np.asarray(leading)] = np.arange(len(tokens))
-    child, parent, is_root = led[arcs.words], token_of[arcs.parents], arcs.words == arcs.parents  # (N,), (N,), (N,)
+    child, parent, is_root = (
+        led[arcs.words],
+        token_of[arcs.parents],
+        arcs.words == arcs.parents,
+    )  # (N,), (N,), (N,)
     kept = (child >= 0) & (is_root | (child != parent))
     child, parent, values = child[kept], parent[kept], arcs.probabilities[kept].astype(np.float64)
     mass = np.bincount(child, weights=values, minlength=len(tokens))  # (tokens,)
-    moved = Arcs(child, parent, arcs.relations[kept], (values / mass[child]).astype(np.float32), arcs.names)
-    return sum_duplicates(with_certain_arcs(moved, np.flatnonzero(mass == 0), np.asarray(parents), relations))
+    moved = Arcs(
+        child, parent, arcs.relations[kept], (values / mass[child]).astype(np.float32), arcs.names
+    )
+    return sum_duplicates(
+        with_certain_arcs(moved, np.flatnonzero(mass == 0), np.asarray(parents), relations)
+    )
 
 
 def with_certain_arcs(arcs: Arcs, words: IntArray, parents: IntArray, relations: list[str]) -> Arcs:
-    """Add the arc of the tree, with probability 1, for words (n,) without entries; parents (W,) and W relations."""
+    """Add the arc of the tree, with probability 1, for words (n,) without entries; parents (W,) and
+    W relations."""
     added = [relations[word] for word in words.tolist()]
     names = tuple(dict.fromkeys((*arcs.names, *added)))
     merged = Arcs(
@@ -118,10 +135,13 @@ def with_certain_arcs(arcs: Arcs, words: IntArray, parents: IntArray, relations:
 
 
 def join_arcs(sentences: Sequence[Arcs], lengths: Sequence[int], root: int) -> Arcs:
-    """Concatenate the sentences of a line; later roots are attached to the first one, `root`, as in the tree."""
+    """Concatenate the sentences of a line; later roots are attached to the first one, `root`, as in
+    the tree."""
     if len(sentences) == 1:
         return sentences[0]
-    names = tuple(dict.fromkeys([*(name for each in sentences for name in each.names), "parataxis"]))
+    names = tuple(
+        dict.fromkeys([*(name for each in sentences for name in each.names), "parataxis"])
+    )
     number = {name: index for index, name in enumerate(names)}
     columns: list[tuple[npt.NDArray[Any], ...]] = []
     for index, (arcs, first) in enumerate(zip(sentences, np.cumsum([0, *lengths]), strict=False)):
@@ -139,7 +159,9 @@ def format_arcs(arcs: Arcs | None, words: int) -> list[str]:
     if arcs is None:
         return [""] * words
     texts: list[list[str]] = [[] for _ in range(words)]
-    columns = [column.tolist() for column in (arcs.words, arcs.parents, arcs.relations, arcs.probabilities)]
+    columns = [
+        column.tolist() for column in (arcs.words, arcs.parents, arcs.relations, arcs.probabilities)
+    ]
     for word, parent, relation, probability in zip(*columns, strict=True):
         head = 0 if parent == word else parent + 1
         texts[word].append(f"{head}:{_writable(arcs.names[relation])}:{probability:.4g}")
@@ -155,7 +177,8 @@ def _writable(relation: str) -> str:
 
 
 def read_arcs(misc: str, word: int, words: int) -> list[Entry] | None:
-    """Read the arcs of a word (from 1) of a sentence; None if MISC has none; ValueError if they are wrong."""
+    """Read the arcs of a word (from 1) of a sentence; None if MISC has none; ValueError if they are
+    wrong."""
     values = _MISC.findall(misc)
     if not values:
         return None
@@ -180,7 +203,9 @@ def _entry(text: str, word: int, words: int) -> Entry:
     if not relation:
         raise ValueError(f"the arc '{text}' is not of the form parent:relation:probability")
     if not (head.isascii() and head.isdigit() and len(head) < 10 and int(head) <= words):
-        raise ValueError(f"the arc '{text}' has the parent '{head}', but the sentence has {words} words")
+        raise ValueError(
+            f"the arc '{text}' has the parent '{head}', but the sentence has {words} words"
+        )
     if int(head) == word:
         raise ValueError(f"the arc '{text}' makes the word its own parent")
     if not _NUMBER.fullmatch(probability):

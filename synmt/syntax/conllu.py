@@ -7,17 +7,19 @@ A block looks like this:
     1   The   _   DET   _   _   2   det   _   TokenRange=0:3
     ...
 
-A comment `# constituency = (ROOT (S (NP The monkey) (VP eats)))`, as Stanza writes it, has the constituents. Where
-trees of given lines are read, a file whose name ends in `.brackets` has constituents only: the brackets of each line.
+A comment `# constituency = (ROOT (S (NP The monkey) (VP eats)))`, as Stanza writes it, has the
+constituents. Where trees of given lines are read, a file whose name ends in `.brackets` has
+constituents only: the brackets of each line.
 
 MISC may name the scenes of a word: `Scenes=1,2` (see synmt/syntax/scenes.py).
 
 With arc probabilities, MISC begins with `Arcs=2:det:0.998,3:det:0.001|` (see synmt/syntax/arcs.py).
 
-An empty line gives a block that has comments only, so that each line has one block. `TokenRange` counts the characters
-of the line. Some characters end a line or a column in other tools (tabs, control characters, U+2028, U+2029, \x85). In
-`# text` and FORM they are replaced by spaces, so that positions do not change. If a line has such characters, or begins
-or ends with whitespace, the comment `# raw = "..."` contains the exact line as a JSON string in ASCII.
+An empty line gives a block that has comments only, so that each line has one block. `TokenRange`
+counts the characters of the line. Some characters end a line or a column in other tools (tabs,
+control characters, U+2028, U+2029, \x85). In `# text` and FORM they are replaced by spaces, so that
+positions do not change. If a line has such characters, or begins or ends with whitespace, the
+comment `# raw = "..."` contains the exact line as a JSON string in ASCII.
 """
 
 from __future__ import annotations
@@ -39,17 +41,20 @@ from synmt.syntax.parse import FEATURES, SCENES, Parse, without_breaks, without_
 
 
 def read_conllu(path: str | Path) -> Iterator[tuple[str, Parse]]:
-    """Yield the text and the tree of each sentence; without `# text`, FORM and `SpaceAfter` give the text."""
+    """Yield the text and the tree of each sentence; without `# text`, FORM and `SpaceAfter` give
+    the text."""
     for block in read_blocks(path):
         text = _joined_words(block) if block.text is None else block.text
         yield text, _place(block, text, "the text of the sentence")
 
 
-def read_parses(path: str | Path, lines: Iterable[str], *, brackets: bool = False) -> Iterator[Parse]:
+def read_parses(
+    path: str | Path, lines: Iterable[str], *, brackets: bool = False
+) -> Iterator[Parse]:
     """Yield one tree for each line; the spans of its words refer to this line.
 
-    The file has a block for each line, in the same order; a line of whitespace may have none, since many parsers drop
-    such lines.
+    The file has a block for each line, in the same order; a line of whitespace may have none, since
+    many parsers drop such lines.
 
     brackets: whether it may be a file of brackets, whose trees have no dependencies.
     """
@@ -82,7 +87,8 @@ class UnreadParse:
 
 
 def read_unparsed(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadParse]:
-    """Find the tree of each line as `read_parses` does, without reading it, which takes most of the time."""
+    """Find the tree of each line as `read_parses` does, without reading it, which takes most of the
+    time."""
     if is_brackets(path):
         yield from _unread_brackets(path, lines)
         return
@@ -122,13 +128,16 @@ def _unread_brackets(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadP
 
 
 def parse_in(text: str, line: str, *, where: str) -> Parse:
-    """Read the tree of a line from a CoNLL-U text; raise SynmtError unless this line is its only sentence."""
+    """Read the tree of a line from a CoNLL-U text; raise SynmtError unless this line is its only
+    sentence."""
     blocks = list(blocks_of(text.split("\n"), where=where))
     if not without_whitespace(line) and not any(block.words for block in blocks):
         return _EMPTY
     if len(blocks) != 1:
         raise SynmtError(
-            f"has {len(blocks)} sentences in CoNLL-U", where=where, allowed="There must be one tree for each line"
+            f"has {len(blocks)} sentences in CoNLL-U",
+            where=where,
+            allowed="There must be one tree for each line",
         )
     return _place(blocks[0], line, "the text of the line")
 
@@ -154,7 +163,15 @@ def format_rows(parse: Parse) -> str:
     miscs = [arcs + f"Scenes={names}|" * (names != "_") for arcs, names in before]
     lemmas, fine, morphology = (parse.features.get(name) or ["_"] * len(parse) for name in FEATURES)
     analyses = list(zip(lemmas, tags, fine, morphology, strict=True))
-    columns = (parse.words, analyses, parse.parents.tolist(), parse.relations, parse.spans.tolist(), following, miscs)
+    columns = (
+        parse.words,
+        analyses,
+        parse.parents.tolist(),
+        parse.relations,
+        parse.spans.tolist(),
+        following,
+        miscs,
+    )
     return "".join(_row(index, *row) for index, row in enumerate(zip(*columns, strict=True))) + "\n"
 
 
@@ -194,7 +211,9 @@ def _place(block: Block, line: str, what: str) -> Parse:
 
 def _joined_words(block: Block) -> str:
     spaces = ["" if "SpaceAfter=No" in misc.split("|") else " " for misc in block.miscs]
-    return "".join(word + space for word, space in zip(block.words, spaces, strict=True)).rstrip(" ")
+    return "".join(word + space for word, space in zip(block.words, spaces, strict=True)).rstrip(
+        " "
+    )
 
 
 def _mismatch_error(block: Block, error: MisplacedWordError, what: str) -> SynmtError:
@@ -203,7 +222,11 @@ def _mismatch_error(block: Block, error: MisplacedWordError, what: str) -> Synmt
     else:
         word = block.words[error.word]
         token = f"at token {error.word + 1} ('{word}')"
-    next_text = f"continues with '{error.found}'{unseen_difference(word, error.found)}" if error.found else "has ended"
+    next_text = (
+        f"continues with '{error.found}'{unseen_difference(word, error.found)}"
+        if error.found
+        else "has ended"
+    )
     return SynmtError(
         f"the sentence does not match {what} {token}, where the text {next_text}",
         where=block.where,

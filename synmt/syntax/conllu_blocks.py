@@ -33,7 +33,8 @@ class Block:
     where: file, sentence and line, for messages.
     text: the text of the sentence from its comments; None if they do not have it.
     arcs: the arc probabilities from MISC; None if no token has any.
-    constituents: (N, 2), from the comment that Stanza writes too; None without one that fits the words or the tokens.
+    constituents: (N, 2), from the comment that Stanza writes too; None without one that fits the
+        words or the tokens.
     features: those of FEATURES and SCENES that a token has.
     """
 
@@ -91,7 +92,11 @@ class Paragraph:
     def read(self, *, where: str) -> Block:
         """Read the sentence; `where` names the file."""
         lines = self.text.split("\n")
-        rows = [(self.first + index, line) for index, line in enumerate(lines) if not line.startswith("#")]
+        rows = [
+            (self.first + index, line)
+            for index, line in enumerate(lines)
+            if not line.startswith("#")
+        ]
         return _block(f"{where}, sentence {self.number}", self.first, _comments(lines), rows)
 
 
@@ -99,7 +104,9 @@ def paragraphs_of(lines: Iterable[str]) -> Iterator[Paragraph]:
     """Split lines of CoNLL-U into sentences; a paragraph of other comments is not a sentence."""
     number = 0
     for first, paragraph in _paragraphs(lines):
-        if not all(line.startswith("#") for line in paragraph) or _comments(paragraph).keys() - {"constituency"}:
+        if not all(line.startswith("#") for line in paragraph) or _comments(paragraph).keys() - {
+            "constituency"
+        }:
             number += 1
             yield Paragraph(number, first, "\n".join(paragraph))
 
@@ -120,7 +127,9 @@ def _paragraphs(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
             paragraph = []
 
 
-def _block(where: str, first: int, comments: dict[str, str], numbered: list[tuple[int, str]]) -> Block:
+def _block(
+    where: str, first: int, comments: dict[str, str], numbered: list[tuple[int, str]]
+) -> Block:
     rows, named = _rows(where, numbered)
     tokens = [token for token, _ in named]
     above = _parents(f"{where}, line {first}", rows)
@@ -139,7 +148,9 @@ def _block(where: str, first: int, comments: dict[str, str], numbered: list[tupl
         miscs=[row.misc for _, row in named],
         features=_features([rows[word] for word in leading]) | _scenes(rows, named),
         arcs=arcs,
-        constituents=constituents_of_tokens(comments["constituency"], tokens) if "constituency" in comments else None,
+        constituents=constituents_of_tokens(comments["constituency"], tokens)
+        if "constituency" in comments
+        else None,
     )
 
 
@@ -164,11 +175,16 @@ def _text(where: str, comments: dict[str, str]) -> str | None:
             return text
     except (ValueError, RecursionError):
         pass
-    raise SynmtError("the comment `# raw` is not a JSON string", where=where, do="Parse the text again")
+    raise SynmtError(
+        "the comment `# raw` is not a JSON string", where=where, do="Parse the text again"
+    )
 
 
-def _rows(where: str, numbered: list[tuple[int, str]]) -> tuple[list[_Row], list[tuple[Token, _Row]]]:
-    """Read the words of a sentence, and the tokens of its text (their words, and the row with their form)."""
+def _rows(
+    where: str, numbered: list[tuple[int, str]]
+) -> tuple[list[_Row], list[tuple[Token, _Row]]]:
+    """Read the words of a sentence, and the tokens of its text (their words, and the row with their
+    form)."""
     words: list[_Row] = []
     tokens: list[tuple[Token, _Row]] = []
     covered = 0
@@ -180,34 +196,48 @@ def _rows(where: str, numbered: list[tuple[int, str]]) -> tuple[list[_Row], list
         match = _ID.fullmatch(columns[0])
         first = int(match[1]) if match else 0
         if first != len(words) + 1:
-            raise _malformed(here, f"the ID '{columns[0]}' is not the next number", f"Expected {len(words) + 1}")
+            raise _malformed(
+                here, f"the ID '{columns[0]}' is not the next number", f"Expected {len(words) + 1}"
+            )
         if match and match[2]:
             if int(match[2]) <= first or first <= covered:
                 raise _malformed(here, f"the range '{columns[0]}' is empty or overlaps another")
             covered = int(match[2])
-            tokens.append((range(first - 1, covered), _Row(here, columns[1], "_", 0, "_", columns[9], ())))
+            tokens.append(
+                (range(first - 1, covered), _Row(here, columns[1], "_", 0, "_", columns[9], ()))
+            )
             continue
         words.append(_word(here, columns))
         if first > covered:
             tokens.append((range(first - 1, first), words[-1]))
     if covered > len(words):
-        raise _malformed(where, f"a range ends at word {covered}", f"The sentence has {len(words)} words")
+        raise _malformed(
+            where, f"a range ends at word {covered}", f"The sentence has {len(words)} words"
+        )
     return words, tokens
 
 
 def _columns(where: str, line: str) -> list[str]:
     columns = line.split("\t")
     if len(columns) != 10:
-        raise _malformed(where, f"columns: {len(columns)}, not 10: '{line[:40]}'", "They are separated by tabs")
+        raise _malformed(
+            where, f"columns: {len(columns)}, not 10: '{line[:40]}'", "They are separated by tabs"
+        )
     if not all((columns[0], columns[1], columns[6], columns[7])):
-        raise _malformed(where, f"token {columns[0]} has an empty column", "An unknown value is written `_`")
+        raise _malformed(
+            where, f"token {columns[0]} has an empty column", "An unknown value is written `_`"
+        )
     return columns
 
 
 def _word(where: str, columns: list[str]) -> _Row:
     head = columns[6]
     if not (head.isascii() and head.isdigit() and len(head) < 10):
-        raise _malformed(where, f"token {columns[0]} ('{columns[1]}') has the head '{head}'", "A head is a number")
+        raise _malformed(
+            where,
+            f"token {columns[0]} ('{columns[1]}') has the head '{head}'",
+            "A head is a number",
+        )
     features = (columns[2] or "_", columns[4] or "_", columns[5] or "_")
     return _Row(where, columns[1], columns[3] or "_", int(head), columns[7], columns[9], features)
 
@@ -221,11 +251,16 @@ def _parents(where: str, rows: list[_Row]) -> list[int]:
     roots = [index for index, parent in enumerate(parents) if index == parent]
     if len(roots) > 1:
         second = roots[1]
-        what = f"token {second + 1} ('{rows[second].form}') is a second root after token {roots[0] + 1}"
+        what = (
+            f"token {second + 1} ('{rows[second].form}') is a second root after token "
+            f"{roots[0] + 1}"
+        )
         raise _malformed(rows[second].where, what, "A sentence has one")
     if rows and depths(parents) is None:
         above = ancestors(np.array(parents))
-        token = next(word for word, parent in enumerate(parents) if parent != word and above[parent, word])
+        token = next(
+            word for word, parent in enumerate(parents) if parent != word and above[parent, word]
+        )
         what = f"token {token + 1} ('{rows[token].form}') is in a cycle: its heads lead back to it"
         raise _malformed(rows[token].where, what)
     assert roots or not rows, where
@@ -243,7 +278,11 @@ def _arcs(rows: list[_Row]) -> Arcs | None:
     entries = [each for each in per_word if each is not None]
     if entries and len(entries) < len(rows):
         missing = per_word.index(None)
-        raise _bad_arcs(rows[missing], missing + 1, "has no `Arcs=` in MISC, but other tokens of the sentence have")
+        raise _bad_arcs(
+            rows[missing],
+            missing + 1,
+            "has no `Arcs=` in MISC, but other tokens of the sentence have",
+        )
     return arcs_from_entries(entries) if entries else None
 
 
@@ -251,7 +290,8 @@ def _bad_arcs(row: _Row, number: int, what: str) -> SynmtError:
     return SynmtError(
         f"token {number} ('{row.form}') {what}",
         where=row.where,
-        allowed="A token's arcs look like `Arcs=2:nsubj:0.97,0:root:0.02`: head, relation, probability",
+        allowed="A token's arcs look like `Arcs=2:nsubj:0.97,0:root:0.02`: head, relation, "
+        "probability",
         do="Fix the file or parse the text again with `synmt parse --arcs`",
     )
 

@@ -1,7 +1,7 @@
 """Signals of the binary tree of a line (see `synmt/syntax/constituents.py`).
 
-A piece without a word between two words belongs to the word before it. Specials before the first word and after the
-last one are in no tree.
+A piece without a word between two words belongs to the word before it. Specials before the first
+word and after the last one are in no tree.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from synmt.syntax.parse import Parse
 from synmt.syntax.signals import Signal
 
 CUT = 2000
-"""The height of a boundary next to a special, above that of all trees (Hou et al., 2022, released code)."""
+"""The height of a boundary next to a special, above that of all trees (Hou et al., 2022, released
+code)."""
 OUTSIDE, INSIDE, SPLIT, GOLD = -1, 1, 2, 3
 
 
 def owners(word_of: IntArray) -> IntArray:
-    """Find the word of each piece of the text, also of those inside it that have none: (T,); -1 for specials."""
+    """Find the word of each piece of the text, also of those inside it that have none: (T,); -1 for
+    specials."""
     found = np.flatnonzero(word_of >= 0)
     result = np.full(len(word_of), -1)  # (T,)
     if len(found):
@@ -31,7 +33,8 @@ def owners(word_of: IntArray) -> IntArray:
 
 
 def boundaries(parse: Parse, word_of: IntArray) -> IntArray:
-    """Measure the boundary after each piece: the height of the lowest node over it and the next one: (T,).
+    """Measure the boundary after each piece: the height of the lowest node over it and the next
+    one: (T,).
 
     Inside a word it is 1; next to a special, and after the last piece, it is `CUT`.
     """
@@ -45,7 +48,8 @@ def boundaries(parse: Parse, word_of: IntArray) -> IntArray:
 
 
 def boundary_heights(merges: IntArray) -> IntArray:
-    """Compute the height of the lowest node over each word and the next one: (W - 1, 2) -> (W - 1,)."""
+    """Compute the height of the lowest node over each word and the next one: (W - 1, 2) -> (W -
+    1,)."""
     found = np.zeros(len(merges), dtype=np.int64)  # (W - 1,)
     words = [{word} for word in range(len(merges) + 1)]
     for (left, right), height in zip(merges.tolist(), heights(merges), strict=True):
@@ -62,9 +66,9 @@ def boundary_heights(merges: IntArray) -> IntArray:
 def splits(parse: Parse, word_of: IntArray) -> IntArray:
     """Mark where each node of three words or more can be split, a row for each node: (N, T).
 
-    INSIDE is a piece of the node, SPLIT the last piece of a word other than its last one, GOLD the last piece of its
-    left part, OUTSIDE another piece of the text, 0 a special. A node that is not one span of words, or whose parts are
-    not, has no row.
+    INSIDE is a piece of the node, SPLIT the last piece of a word other than its last one, GOLD the
+    last piece of its left part, OUTSIDE another piece of the text, 0 a special. A node that is not
+    one span of words, or whose parts are not, has no row.
     """
     owner = owners(word_of)  # (T,)
     last = np.append(np.flatnonzero(np.diff(owner)), len(owner) - 1)
@@ -75,8 +79,15 @@ def splits(parse: Parse, word_of: IntArray) -> IntArray:
     for left, right in binary_tree(parse).tolist():
         (first, split, size), (start, end, more) = spans[left], spans[right]
         spans.append((min(first, start), max(split, end), size + more))
-        if size + more > 2 and split - first == size - 1 and start == split + 1 and end - start == more - 1:
-            row = np.where((owner >= first) & (owner <= end), INSIDE, OUTSIDE) * (owner >= 0)  # (T,)
+        if (
+            size + more > 2
+            and split - first == size - 1
+            and start == split + 1
+            and end - start == more - 1
+        ):
+            row = np.where((owner >= first) & (owner <= end), INSIDE, OUTSIDE) * (
+                owner >= 0
+            )  # (T,)
             row[[ends[word] for word in range(first, end)]] = SPLIT
             row[ends[split]] = GOLD
             rows.append(row)
@@ -84,11 +95,12 @@ def splits(parse: Parse, word_of: IntArray) -> IntArray:
 
 
 def merges(parse: Parse, word_of: IntArray) -> IntArray:
-    """List what is joined into each node of the binary tree, by the height of the node: (heights, N, 3).
+    """List what is joined into each node of the binary tree, by the height of the node: (heights,
+    N, 3).
 
-    A row has the left part, the right part and the number of the node, from 0; -1 where a height has fewer nodes. Parts
-    are pieces, 0 to T - 1, or nodes: number n is written -2 - n. The pieces of a word are joined from left to right
-    below it.
+    A row has the left part, the right part and the number of the node, from 0; -1 where a height
+    has fewer nodes. Parts are pieces, 0 to T - 1, or nodes: number n is written -2 - n. The pieces
+    of a word are joined from left to right below it.
     """
     owner = owners(word_of)  # (T,)
     height: dict[int, int] = {}

@@ -1,10 +1,12 @@
-"""Constituents: read from brackets, moved to other words, and as binary trees; or a binary tree from dependencies.
+"""Constituents: read from brackets, moved to other words, and as binary trees; or a binary tree
+from dependencies.
 
-Constituents are spans of words, (N, 2): [start, end). They have two words at least, each is there once, and an outer
-one comes before an inner one. Labels are not kept, and a constituent in one of the same words is the same constituent.
+Constituents are spans of words, (N, 2): [start, end). They have two words at least, each is there
+once, and an outer one comes before an inner one. Labels are not kept, and a constituent in one of
+the same words is the same constituent.
 
-A binary tree of W words is an array of merges, (W - 1, 2): merge m joins two nodes into the node W + m. The nodes 0 to
-W - 1 are the words. A merge comes after those that make its nodes.
+A binary tree of W words is an array of merges, (W - 1, 2): merge m joins two nodes into the node W
++ m. The nodes 0 to W - 1 are the words. A merge comes after those that make its nodes.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ from synmt.syntax.trees import depths
 
 _TOKEN = re.compile(r"\([^\s()]*|\)|[^\s()]+")
 _ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
-_FORMAT = "Brackets look like `(S (NP The monkey) (VP eats (NP a banana)))`; a bracket in the text is -LRB- or -RRB-"
+_FORMAT = (
+    "Brackets look like `(S (NP The monkey) (VP eats (NP a banana)))`; a bracket in the text "
+    "is -LRB- or -RRB-"
+)
 
 
 def without_constituents(what: str, where: str = "") -> SynmtError:
@@ -31,7 +36,8 @@ def without_constituents(what: str, where: str = "") -> SynmtError:
     return SynmtError(
         f"{what} has no constituents that fit its words, and a variant reads them",
         where=where,
-        do="Give brackets for every line, or build constituents from dependencies: parser.constituents=dependencies",
+        do="Give brackets for every line, or build constituents from dependencies: "
+        "parser.constituents=dependencies",
     )
 
 
@@ -40,12 +46,14 @@ def without_dependencies(what: str, where: str = "") -> SynmtError:
     return SynmtError(
         f"{what} comes as brackets, and the model reads dependencies",
         where=where,
-        do="Give CoNLL-U; its comment `# constituency = (S …)` can have the brackets of a sentence, too",
+        do="Give CoNLL-U; its comment `# constituency = (S …)` can have the brackets of a "
+        "sentence, too",
     )
 
 
 def read_brackets(text: str) -> tuple[list[str], IntArray]:
-    """Read the words and the constituents of a line of brackets; raises ValueError for what is not in brackets."""
+    """Read the words and the constituents of a line of brackets; raises ValueError for what is not
+    in brackets."""
     words: list[str] = []
     spans: list[tuple[int, int]] = []
     opened: list[int] = []
@@ -65,13 +73,17 @@ def read_brackets(text: str) -> tuple[list[str], IntArray]:
 
 
 def ordered(spans: Iterable[Sequence[int]]) -> IntArray:
-    """Order spans, once each, an outer one before an inner one, and drop those of one word or none: (N, 2)."""
+    """Order spans, once each, an outer one before an inner one, and drop those of one word or none:
+    (N, 2)."""
     kept = {(start, end) for start, end in spans if end - start > 1}
-    return np.array(sorted(kept, key=lambda span: (span[0], -span[1])), dtype=np.int64).reshape(-1, 2)
+    return np.array(sorted(kept, key=lambda span: (span[0], -span[1])), dtype=np.int64).reshape(
+        -1, 2
+    )
 
 
 def parse_brackets(brackets: str, line: str, *, where: str) -> Parse:
-    """Read the tree of a line from brackets; it has constituents, but neither relations nor true parents."""
+    """Read the tree of a line from brackets; it has constituents, but neither relations nor true
+    parents."""
     try:
         words, spans = read_brackets(brackets)
     except ValueError as error:
@@ -80,7 +92,11 @@ def parse_brackets(brackets: str, line: str, *, where: str) -> Parse:
         places = _place(line, words)
     except MisplacedWordError as error:
         hidden = unseen_difference((*words, "")[error.word], error.found)
-        found = f"the text continues with '{error.found}'{hidden}" if error.found else "the text has ended"
+        found = (
+            f"the text continues with '{error.found}'{hidden}"
+            if error.found
+            else "the text has ended"
+        )
         raise SynmtError(
             f"the brackets do not match the text at word {error.word + 1}, where {found}",
             where=where,
@@ -100,7 +116,8 @@ def _place(line: str, words: list[str]) -> IntArray:
 
 
 def constituents_of_tokens(brackets: str, tokens: Sequence[range]) -> IntArray | None:
-    """Read the constituents of a tree whose tokens have one word or more, (N, 2); None where the words do not fit.
+    """Read the constituents of a tree whose tokens have one word or more, (N, 2); None where the
+    words do not fit.
 
     brackets: have a leaf for each word, or for each token.
     """
@@ -118,16 +135,19 @@ def constituents_of_tokens(brackets: str, tokens: Sequence[range]) -> IntArray |
 
 
 def binary_tree(parse: Parse) -> IntArray:
-    """Make the binary tree of a line: of its constituents if it has them, or else of its dependencies: (W - 1, 2)."""
+    """Make the binary tree of a line: of its constituents if it has them, or else of its
+    dependencies: (W - 1, 2)."""
     if parse.constituents is None:
         return binary_dependencies(parse.parents.tolist())
     return right_binary(parse.constituents, len(parse))
 
 
 def right_binary(spans: IntArray, words: int) -> IntArray:
-    """Make constituents binary, each with its first part on the left and all others on the right: (N, 2) -> (W - 1, 2).
+    """Make constituents binary, each with its first part on the left and all others on the right:
+    (N, 2) -> (W - 1, 2).
 
-    What is in no constituent, and the parts of a line with several trees, are parts of the whole line.
+    What is in no constituent, and the parts of a line with several trees, are parts of the whole
+    line.
     """
     merges: list[tuple[int, int]] = []
     # of the largest node that begins at a word: itself, and where it ends
@@ -148,8 +168,9 @@ def right_binary(spans: IntArray, words: int) -> IntArray:
 def binary_dependencies(parents: Sequence[int]) -> IntArray:
     """Build a binary tree from a dependency tree, the parents of W words: (W - 1, 2).
 
-    A word joins its dependents one by one: those on its right, the nearest first, then those on its left. Of two nodes,
-    the one whose head comes first is on the left, so a tree with crossing arcs has W - 1 nodes, too.
+    A word joins its dependents one by one: those on its right, the nearest first, then those on its
+    left. Of two nodes, the one whose head comes first is on the left, so a tree with crossing arcs
+    has W - 1 nodes, too.
     """
     depth = depths(parents)
     assert depth is not None, parents

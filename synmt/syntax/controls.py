@@ -1,4 +1,5 @@
-"""Controls: trees that replace the parser's, to test whether a model gains from syntax or from any tree."""
+"""Controls: trees that replace the parser's, to test whether a model gains from syntax or from any
+tree."""
 
 from __future__ import annotations
 
@@ -21,16 +22,17 @@ ControlKind = Literal["none", "random", "left", "right", "shuffled"]
 class Control:
     """The tree that a model reads instead of the parser's.
 
-    kind: `none` changes nothing. `random` draws one of all trees of the same size, with equal probability. In `left`,
-        the parent of every word is the next word; in `right`, the previous word. `shuffled` permutes the words of the
-        tree.
-    rewire: probability that a word other than the root then gets a new random parent, which is not one of its
-        descendants; a word without another possible parent keeps its own. A higher probability rewires the same words,
-        and more.
+    kind: `none` changes nothing. `random` draws one of all trees of the same size, with equal
+        probability. In `left`, the parent of every word is the next word; in `right`, the previous
+        word. `shuffled` permutes the words of the tree.
+    rewire: probability that a word other than the root then gets a new random parent, which is not
+        one of its descendants; a word without another possible parent keeps its own. A higher
+        probability rewires the same words, and more.
     seed: of the random numbers.
 
-    Words, spans and tags do not change; constituents that were given are dropped. Words keep their relations, but the
-    old and the new root exchange theirs; in `shuffled`, relations move with their arcs.
+    Words, spans and tags do not change; constituents that were given are dropped. Words keep their
+    relations, but the old and the new root exchange theirs; in `shuffled`, relations move with
+    their arcs.
     """
 
     kind: ControlKind = "none"
@@ -40,10 +42,14 @@ class Control:
     def __post_init__(self) -> None:
         if self.kind not in get_args(ControlKind):
             raise UsageError(
-                f"there is no control '{self.kind}'", allowed=f"Controls: {', '.join(get_args(ControlKind))}"
+                f"there is no control '{self.kind}'",
+                allowed=f"Controls: {', '.join(get_args(ControlKind))}",
             )
         if not 0 <= self.rewire <= 1:
-            raise UsageError(f"`rewire` of a control is {self.rewire}", allowed="Allowed: a probability from 0 to 1")
+            raise UsageError(
+                f"`rewire` of a control is {self.rewire}",
+                allowed="Allowed: a probability from 0 to 1",
+            )
 
     @property
     def idle(self) -> bool:
@@ -57,7 +63,8 @@ class Control:
         return ", ".join([self.kind] * (self.kind != "none") + rewired)
 
     def apply(self, parse: Parse, key: bytes) -> Parse:
-        """Make the tree to read; the random numbers depend on the seed and the key of the sentence only."""
+        """Make the tree to read; the random numbers depend on the seed and the key of the sentence
+        only."""
         if self.idle or not len(parse):
             return parse
         # Python's hash of bytes differs between processes
@@ -71,7 +78,9 @@ class Control:
             return tree
         # the arcs of the changed words are certain; the others keep their probabilities
         kept = parse.arcs[~changed[parse.arcs.words]]
-        return replace(tree, arcs=with_certain_arcs(kept, np.flatnonzero(changed), parents, tree.relations))
+        return replace(
+            tree, arcs=with_certain_arcs(kept, np.flatnonzero(changed), parents, tree.relations)
+        )
 
 
 UNCHANGED = Control()
@@ -124,7 +133,8 @@ def _shuffled(parse: Parse, random: np.random.Generator) -> Parse:
 
 
 def _rewired(parents: IntArray, probability: float, random: np.random.Generator) -> IntArray:
-    """Give each word except the root another parent with a probability, in the order of words: (W,) -> (W,)."""
+    """Give each word except the root another parent with a probability, in the order of words: (W,)
+    -> (W,)."""
     chosen = random.random(len(parents)) < probability  # (W,)
     if not chosen.any():
         return parents
@@ -137,6 +147,7 @@ def _rewired(parents: IntArray, probability: float, random: np.random.Generator)
         # the root has none, since all words are its descendants
         if len(others):
             parents[word] = parent = others[random.integers(len(others))]
-            # the words of the moved subtree keep their ancestors inside it, and get those of the new parent
+            # the words of the moved subtree keep their ancestors inside it, and get those of the
+            # new parent
             above[below] = above[below] & below | above[parent]
     return parents

@@ -1,9 +1,10 @@
-"""Signals for what is known of words besides the tree: tags, lemmas, morphology, case, and places of pieces in words.
+"""Signals for what is known of words besides the tree: tags, lemmas, morphology, case, and places
+of pieces in words.
 
-Every signal numbers the value of each piece: 0 for specials, 1 + its index in a list of values, and 1 + the length of
-the list for every other value. The lists of relations, tags, cases and places are fixed. Those of fine tags, lemmas and
-morphology are learned from the training text (`learn_features`) and stored in the run (`Run.features`); `with_values`
-gives them to a signal.
+Every signal numbers the value of each piece: 0 for specials, 1 + its index in a list of values, and
+1 + the length of the list for every other value. The lists of relations, tags, cases and places are
+fixed. Those of fine tags, lemmas and morphology are learned from the training text
+(`learn_features`) and stored in the run (`Run.features`); `with_values` gives them to a signal.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ CASES: tuple[str, ...] = ("none", "lower", "capital", "upper", "mixed")
 """How a word is written: without letters, `monkey`, `Monkey` or `I`, `UN`, `iPhone`."""
 
 PLACES: tuple[str, ...] = ("O", "B", "I", "E")
-"""The place of a piece: the whole word; at its beginning, inside, at its end (Sennrich & Haddow, 2016)."""
+"""The place of a piece: the whole word; at its beginning, inside, at its end (Sennrich & Haddow,
+2016)."""
 
 
 def case_of(word: str) -> str:
@@ -72,8 +74,11 @@ def places_of_pieces(parse: Parse, word_of: IntArray) -> IntArray:
     return result
 
 
-def numbers_of_values(values: Sequence[str], word_of: IntArray, numbers: Mapping[str, int]) -> IntArray:
-    """Number the value of every piece's word: (T,) -> (T,); an unknown value has the number after the last one."""
+def numbers_of_values(
+    values: Sequence[str], word_of: IntArray, numbers: Mapping[str, int]
+) -> IntArray:
+    """Number the value of every piece's word: (T,) -> (T,); an unknown value has the number after
+    the last one."""
     other = 1 + len(numbers)
     of_word = [numbers.get(value, other) for value in values]
     return np.array([*of_word, 0], dtype=np.int64)[word_of]  # (T,) the last entry is for specials
@@ -87,7 +92,9 @@ def _cases(parse: Parse, word_of: IntArray) -> IntArray:
     return numbers_of_values(cases_of(parse), word_of, _CASE_NUMBERS)
 
 
-def _learned(parse: Parse, word_of: IntArray, *, name: str, most: int, numbers: Mapping[str, int]) -> IntArray:
+def _learned(
+    parse: Parse, word_of: IntArray, *, name: str, most: int, numbers: Mapping[str, int]
+) -> IntArray:
     # a line that could not be parsed has no values
     return numbers_of_values(parse.features.get(name) or ["_"] * len(parse), word_of, numbers)
 
@@ -112,11 +119,17 @@ def feature_signal(name: FeatureName, *, most: int) -> Signal:
 # cached, because signals are compared, and a partial equals only itself
 @cache
 def _learned_signal(name: LearnedName, most: int) -> Signal:
-    return Signal(f"{name}.{most}", needs=name, compute=partial(_learned, name=name, most=most, numbers={}), pad=0)
+    return Signal(
+        f"{name}.{most}",
+        needs=name,
+        compute=partial(_learned, name=name, most=most, numbers={}),
+        pad=0,
+    )
 
 
 def with_values(signal: Signal, values: FeatureValues) -> Signal:
-    """Give a signal of a learned feature the values of the training text, most frequent first; others stay the same."""
+    """Give a signal of a learned feature the values of the training text, most frequent first;
+    others stay the same."""
     if signal.needs not in values or not isinstance(signal.compute, partial):
         return signal
     options = signal.compute.keywords

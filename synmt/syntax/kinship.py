@@ -1,6 +1,8 @@
-"""Signals of how two words are related in the tree: depths, kinds of kinship, signed steps, and arcs with relations.
+"""Signals of how two words are related in the tree: depths, kinds of kinship, signed steps, and
+arcs with relations.
 
-`kinship` has one number for each pair of pieces, the index in KINDS of what the key's word is to the query's word.
+`kinship` has one number for each pair of pieces, the index in KINDS of what the key's word is to
+the query's word.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from synmt.syntax.signals import Signal, relation_signal
 from synmt.syntax.trees import ancestors
 
 KINDS = ("none", "self", "parent", "child", "sibling", "ancestor", "descendant")
-"""What a word is to another: each pair has one kind, so `ancestor` means one above the parent, and `descendant` one
-below the children. Specials are `none` to all words and to themselves."""
+"""What a word is to another: each pair has one kind, so `ancestor` means one above the parent, and
+`descendant` one below the children. Specials are `none` to all words and to themselves."""
 
 NO_STEPS = 1 << 20
 """The signed steps from or to a piece without a word."""
@@ -30,7 +32,8 @@ def depth(parse: Parse, word_of: IntArray) -> IntArray:
 
 
 def kinship(parse: Parse, word_of: IntArray) -> IntArray:
-    """Find what the word of each key is to the word of the query, as an index of KINDS: (T, T), queries first."""
+    """Find what the word of each key is to the word of the query, as an index of KINDS: (T, T),
+    queries first."""
     words, parents = np.arange(len(parse)), parse.parents
     above = ancestors(parents)  # (W, W)
     roots = parents == words  # (W,)
@@ -45,10 +48,12 @@ def kinship(parse: Parse, word_of: IntArray) -> IntArray:
 
 
 def signed_steps(parse: Parse, word_of: IntArray) -> IntArray:
-    """Count the steps through the tree between the words of every two pieces, with a direction: (T, T).
+    """Count the steps through the tree between the words of every two pieces, with a direction: (T,
+    T).
 
-    It is depth_i - depth_j if one of the words i and j is above the other, otherwise the sum of both depths, with a
-    minus if i comes before j (Wang et al., 2019). NO_STEPS from and to specials.
+    It is depth_i - depth_j if one of the words i and j is above the other, otherwise the sum of
+    both depths, with a minus if i comes before j (Wang et al., 2019). NO_STEPS from and to
+    specials.
     """
     above = ancestors(parse.parents)  # (W, W)
     depths = above.sum(1) - 1  # (W,)
@@ -61,8 +66,9 @@ def signed_steps(parse: Parse, word_of: IntArray) -> IntArray:
 def arcs_of_pairs(parse: Parse, word_of: IntArray, *, names: tuple[str, ...] | None) -> IntArray:
     """Number the arc between the words of every two pieces, by direction and relation: (T, T).
 
-    0 if no arc joins them; l where the key's word is the parent of the query's word, with relation number l; l plus the
-    number of relations where it is its child. l is 1 without names, otherwise as in `relation_signal`.
+    0 if no arc joins them; l where the key's word is the parent of the query's word, with relation
+    number l; l plus the number of relations where it is its child. l is 1 without names, otherwise
+    as in `relation_signal`.
     """
     labels = np.ones(len(parse), dtype=np.int64)  # (W,)
     if names is not None:
@@ -76,13 +82,15 @@ def arcs_of_pairs(parse: Parse, word_of: IntArray, *, names: tuple[str, ...] | N
 
 
 def edge_kinds(names: tuple[str, ...] | None) -> int:
-    """Count the numbers that `edges` can give to a pair: no arc, and two directions of each relation."""
+    """Count the numbers that `edges` can give to a pair: no arc, and two directions of each
+    relation."""
     return 3 if names is None else 1 + 2 * (len(names) + 1)
 
 
 @cache
 def edges(names: tuple[str, ...] | None) -> Signal:
-    """Make the signal that numbers arcs: of one relation if there are no names, otherwise with the number of each."""
+    """Make the signal that numbers arcs: of one relation if there are no names, otherwise with the
+    number of each."""
     compute = partial(arcs_of_pairs, names=names)
     if names is None:
         return Signal("edges", needs="parents", compute=compute, pad=0)

@@ -1,7 +1,8 @@
-"""Merges words of a tree: those of a multi-word token into one, and those without a piece into their neighbours.
+"""Merges words of a tree: those of a multi-word token into one, and those without a piece into
+their neighbours.
 
-A multi-word token (German "zum" = "zu" + "dem") is one token in the text and several words in the tree. Words without a
-piece are merged so that attention can reach every word.
+A multi-word token (German "zum" = "zu" + "dem") is one token in the text and several words in the
+tree. Words without a piece are merged so that attention can reach every word.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ Token = range
 
 
 def leading_words(parents: Sequence[int], tokens: Sequence[Token]) -> list[int]:
-    """Find the word that leads each token: the one nearest to the root, and the first one of equals.
+    """Find the word that leads each token: the one nearest to the root, and the first one of
+    equals.
 
-    Its parent is outside the token, and nearer to the root than all words of the token: therefore the tree of the
-    tokens has one root and no cycle, even if several words of a token have their parents outside.
+    Its parent is outside the token, and nearer to the root than all words of the token: therefore
+    the tree of the tokens has one root and no cycle, even if several words of a token have their
+    parents outside.
     """
     if all(len(token) == 1 for token in tokens):
         return [token.start for token in tokens]
@@ -37,7 +40,9 @@ def leading_words(parents: Sequence[int], tokens: Sequence[Token]) -> list[int]:
     return [min(token, key=depth.__getitem__) for token in tokens]
 
 
-def token_parents(parents: Sequence[int], tokens: Sequence[Token], leading: Sequence[int]) -> list[int]:
+def token_parents(
+    parents: Sequence[int], tokens: Sequence[Token], leading: Sequence[int]
+) -> list[int]:
     """Find the parents of tokens from those of their leading words."""
     token_of = {word: index for index, token in enumerate(tokens) for word in token}
     return [token_of[parents[word]] for word in leading]
@@ -46,18 +51,20 @@ def token_parents(parents: Sequence[int], tokens: Sequence[Token], leading: Sequ
 def token_tree(
     parents: Sequence[int], relations: Sequence[str], tokens: Sequence[Token]
 ) -> tuple[list[int], list[int], list[str]]:
-    """Turn a tree of words into one of tokens: the leading words, the parents and the relations of the tokens."""
+    """Turn a tree of words into one of tokens: the leading words, the parents and the relations of
+    the tokens."""
     leading = leading_words(parents, tokens)
     names = ["root" if parents[word] == word else relations[word] for word in leading]
     return leading, token_parents(parents, tokens, leading), names
 
 
 def merge_unowned(parse: Parse, spans: IntArray, owners: IntArray) -> tuple[Parse, IntArray]:
-    """Remove the words without a piece from a tree: owners (T,) -> the smaller tree and its owners (T,).
+    """Remove the words without a piece from a tree: owners (T,) -> the smaller tree and its owners
+    (T,).
 
-    Such a word is merged into the word that it shares a piece with, or into its parent if the vocabulary has dropped
-    all of its characters. The result is a tree. In the arc probabilities, the merged word has the row of the one that
-    is nearer to the root, and both are one parent.
+    Such a word is merged into the word that it shares a piece with, or into its parent if the
+    vocabulary has dropped all of its characters. The result is a tree. In the arc probabilities,
+    the merged word has the row of the one that is nearer to the root, and both are one parent.
 
     spans: (T, 2) positions of the pieces in the line.
     """
@@ -82,7 +89,10 @@ class _Merging:
     def __init__(self, parse: Parse) -> None:
         self.parse = parse
         # a tree with constituents only has no relations
-        self.parents, self.relations = parse.parents.tolist(), list(parse.relations) or ["_"] * len(parse)
+        self.parents, self.relations = (
+            parse.parents.tolist(),
+            list(parse.relations) or ["_"] * len(parse),
+        )
         self.row_of = list(range(len(parse)))
         self.merged_into = list(range(len(parse)))
 
@@ -114,14 +124,20 @@ class _Merging:
             tags=[parse.tags[word] for word in remaining] if parse.tags else [],
             arcs=None if arcs is None else self._arcs(arcs, owned),
             constituents=self._constituents(owned),
-            features={name: self._values(name, values, remaining) for name, values in parse.features.items()},
+            features={
+                name: self._values(name, values, remaining)
+                for name, values in parse.features.items()
+            },
         )
 
     def _values(self, feature: str, values: list[str], remaining: list[int]) -> list[str]:
         if feature != SCENES:
             return [values[word] for word in remaining]
         inside = self.merged_into
-        return [join_scenes(value for value, into in zip(values, inside, strict=True) if into == w) for w in remaining]
+        return [
+            join_scenes(value for value, into in zip(values, inside, strict=True) if into == w)
+            for w in remaining
+        ]
 
     def _constituents(self, owned: npt.NDArray[np.bool_]) -> IntArray | None:
         spans = self.parse.constituents
@@ -144,7 +160,9 @@ class _Merging:
         relations = [self.relations[word] for word in np.flatnonzero(owned).tolist()]
         parents = _renumbered(owned, np.array(self.parents))[owned]
         bare = np.flatnonzero(np.bincount(merged.words, minlength=len(parents)) == 0)
-        return _with_mass(with_certain_arcs(merged, bare, parents, relations), mass[np.array(self.row_of)[owned]])
+        return _with_mass(
+            with_certain_arcs(merged, bare, parents, relations), mass[np.array(self.row_of)[owned]]
+        )
 
 
 def _with_mass(arcs: Arcs, mass: npt.NDArray[Any]) -> Arcs:
@@ -160,7 +178,8 @@ def _renumbered(owned: npt.NDArray[np.bool_], words: IntArray) -> IntArray:
 
 
 def _sharing(spans: IntArray, words: IntArray, owners: IntArray) -> list[int]:
-    """Find the owner of the piece with the first character of each word that is in a piece: (W,), -1 if none is."""
+    """Find the owner of the piece with the first character of each word that is in a piece: (W,),
+    -1 if none is."""
     piece = np.searchsorted(spans[:, 1], words[:, 0], side="right")  # (W,)
     begins = np.append(spans[:, 0], np.iinfo(np.int64).max)[piece]  # (W,)
     return np.where(begins < words[:, 1], np.append(owners, -1)[piece], -1).tolist()

@@ -1,8 +1,9 @@
-r"""The dependency tree of a line, the probabilities of its arcs, and the whitespace that no word contains.
+r"""The dependency tree of a line, the probabilities of its arcs, and the whitespace that no word
+contains.
 
-Whitespace is spaces, tabs, separators such as U+2028, and all control characters. Stanza treats `\s` and \x80 to \x9f
-as spaces. The other control characters are added here: they are not part of a word, and other tools cannot read a file
-with them.
+Whitespace is spaces, tabs, separators such as U+2028, and all control characters. Stanza treats
+`\s` and \x80 to \x9f as spaces. The other control characters are added here: they are not part of a
+word, and other tools cannot read a file with them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ FEATURES = ("lemma", "fine_tag", "morphology")
 """What a parser may say about a word besides its tag: columns 3, 5 and 6 of CoNLL-U."""
 
 SCENES = "scenes"
-"""The feature that names the scenes of a word, `1,2`; given trees have it in MISC, and no parser makes it."""
+"""The feature that names the scenes of a word, `1,2`; given trees have it in MISC, and no parser
+makes it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,11 @@ class Arcs:
 
     def __getitem__(self, entries: IntArray | BoolArray) -> Arcs:
         """Select entries by indices or by a mask."""
-        words, parents, relations = self.words[entries], self.parents[entries], self.relations[entries]
+        words, parents, relations = (
+            self.words[entries],
+            self.parents[entries],
+            self.relations[entries],
+        )
         return Arcs(words, parents, relations, self.probabilities[entries], self.names)
 
     def __eq__(self, other: object) -> bool:
@@ -72,12 +78,14 @@ class Parse:
     words: the surface tokens, as the line has them.
     spans: (W, 2) positions of each word in the line: [start, end), in characters.
     parents: (W,) index of each word's parent; the root is its own parent.
-    relations: relation to the parent, a UD name with its subtype if the parser gives one; the root has `root`. None are
-        there if the tree has constituents only, and then the parents mean nothing.
+    relations: relation to the parent, a UD name with its subtype if the parser gives one; the root
+        has `root`. None are there if the tree has constituents only, and then the parents mean
+        nothing.
     tags: universal part of speech of each word, `_` if unknown.
     arcs: the probabilities of all arcs, if the parser gave them.
     constituents: (N, 2) spans of words (see `synmt/syntax/constituents.py`), if they were given.
-    features: those of FEATURES and SCENES that are known, each with a value for every word, `_` if it has none.
+    features: those of FEATURES and SCENES that are known, each with a value for every word, `_` if
+        it has none.
     """
 
     words: list[str]
@@ -113,7 +121,8 @@ def _same(one: IntArray | None, other: IntArray | None) -> bool:
 
 
 def flat_parse(line: str) -> Parse:
-    """Make a tree for a line that could not be parsed: words are split at whitespace, all are `dep` of the first."""
+    """Make a tree for a line that could not be parsed: words are split at whitespace, all are `dep`
+    of the first."""
     spans = [match.span() for match in WORD.finditer(line)]
     return Parse(
         words=[line[start:end] for start, end in spans],
@@ -135,5 +144,6 @@ def evenly_spaced(text: str) -> str:
 
 
 def without_breaks(text: str) -> str:
-    """Replace every character that could end a line or a column by a space; positions do not change."""
+    """Replace every character that could end a line or a column by a space; positions do not
+    change."""
     return _BREAKING.sub(" ", text)

@@ -43,7 +43,8 @@ class Reading:
 
 
 def reading_of(signals: Sequence[Signal], parser: ParserRecipe) -> Reading:
-    """Combine signals with the control of a recipe; gold trees and the parser's trees stay unchanged."""
+    """Combine signals with the control of a recipe; gold trees and the parser's trees stay
+    unchanged."""
     kind, control = "none" if parser.control == "gold" else parser.control, UNCHANGED
     if kind != "none" or parser.rewire:
         control = Control(kind, rewire=parser.rewire, seed=parser.seed)

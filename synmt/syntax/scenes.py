@@ -1,6 +1,8 @@
-"""Scenes: groups of words that tell one event together, such as those of UCCA; a word may be in several, or in none.
+"""Scenes: groups of words that tell one event together, such as those of UCCA; a word may be in
+several, or in none.
 
-CoNLL-U has them in MISC: `Scenes=1,2` for a word in two scenes. Their names mean nothing beyond the sentence.
+CoNLL-U has them in MISC: `Scenes=1,2` for a word in two scenes. Their names mean nothing beyond the
+sentence.
 """
 
 from __future__ import annotations
@@ -30,7 +32,17 @@ def no_parser_makes_scenes(where: str = "", do: str = _DO) -> SynmtError:
 
 def scenes_in(misc: str) -> str:
     """Find the scenes of a word in its MISC; `_` without any."""
-    return next((item.removeprefix("Scenes=") for item in misc.split("|") if item.startswith("Scenes=")), "_") or "_"
+    return (
+        next(
+            (
+                item.removeprefix("Scenes=")
+                for item in misc.split("|")
+                if item.startswith("Scenes=")
+            ),
+            "_",
+        )
+        or "_"
+    )
 
 
 def join_scenes(values: Iterable[str]) -> str:
@@ -42,10 +54,15 @@ def join_scenes(values: Iterable[str]) -> str:
 def same_scene(parse: Parse, word_of: IntArray) -> IntArray:
     """Mark by 1 which pieces share a scene with each piece: (T, T), queries first.
 
-    A special shares one with itself only. The row of a piece whose word is in no scene is 1 everywhere.
+    A special shares one with itself only. The row of a piece whose word is in no scene is 1
+    everywhere.
     """
-    of_words = [value.split(",") if value != "_" else [] for value in parse.features.get(SCENES, ())]
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(chain.from_iterable(of_words)))}
+    of_words = [
+        value.split(",") if value != "_" else [] for value in parse.features.get(SCENES, ())
+    ]
+    numbers = {
+        name: number for number, name in enumerate(dict.fromkeys(chain.from_iterable(of_words)))
+    }
     # the last row is for specials, whose index is -1
     member = np.zeros((len(parse) + 1, len(numbers)), dtype=np.int64)  # (W + 1, scenes)
     for word, names in enumerate(of_words):

@@ -1,7 +1,8 @@
-"""Signals: the tensors over subword pieces that attention reads, computed from a parse when a batch is made.
+"""Signals: the tensors over subword pieces that attention reads, computed from a parse when a batch
+is made.
 
-`word_of` (T,) is the word of each piece, -1 for specials: BOS, EOS and pieces without a word. Words are in order, and
-every word has a piece, thanks to `merge_unowned`.
+`word_of` (T,) is the word of each piece, -1 for specials: BOS, EOS and pieces without a word. Words
+are in order, and every word has a piece, thanks to `merge_unowned`.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ Needed = Literal[
     "morphology",
     "scenes",
 ]
-"""What a signal is computed from: `words`, the word of each piece and no more; `labels`, the relation of each word, but
-not its parent; `relations`, parents and relations; `constituents`, which are given or built from the dependencies."""
+"""What a signal is computed from: `words`, the word of each piece and no more; `labels`, the
+relation of each word, but not its parent; `relations`, parents and relations; `constituents`, which
+are given or built from the dependencies."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,14 @@ class Signal:
     """A tensor over pieces that is computed from a parse.
 
     name: its key in a batch.
-    needs: what it is computed from: the tree, or what the annotation has to say of words besides it.
-    compute: (parse, word_of) -> (T,), (T, T) or (G, T, T), numpy only; an axis of any other length is padded, too.
+    needs: what it is computed from: the tree, or what the annotation has to say of words besides
+        it.
+    compute: (parse, word_of) -> (T,), (T, T) or (G, T, T), numpy only; an axis of any other length
+        is padded, too.
     pad: its value after the end of a sentence.
-    tables: for values that stand for rows of tables, N different values -> the row of each, (N,), counted through all
-        tables, and the tables. A batch has the row in place of each value, and each table by `table_name`.
+    tables: for values that stand for rows of tables, N different values -> the row of each, (N,),
+        counted through all tables, and the tables. A batch has the row in place of each value, and
+        each table by `table_name`.
     """
 
     name: str
@@ -62,7 +67,8 @@ class Signal:
 
 
 def word_middles(word_of: IntArray, words: int) -> FloatArray:
-    """Compute the mean position of each word's pieces: (T,) -> (W,); nan for a word without pieces."""
+    """Compute the mean position of each word's pieces: (T,) -> (W,); nan for a word without
+    pieces."""
     owned = word_of >= 0  # (T,)
     owners, positions = word_of[owned], np.flatnonzero(owned)
     counts = np.bincount(owners, minlength=words)  # (W,)
@@ -83,8 +89,8 @@ def word_firsts(word_of: IntArray, words: int) -> IntArray:
 def parent_middle(parse: Parse, word_of: IntArray) -> FloatArray:
     """Find the middle of the parent's pieces for every piece: (T,); specials point to themselves.
 
-    The position is x.5 between the two middle pieces of a parent with an even number of pieces; the pieces of
-    the root point to the middle of the root (Bugliarello & Okazaki, 2020, section 2.1).
+    The position is x.5 between the two middle pieces of a parent with an even number of pieces; the
+    pieces of the root point to the middle of the root (Bugliarello & Okazaki, 2020, section 2.1).
     """
     middles = word_middles(word_of, len(parse))[parse.parents]  # (W,)
     positions = np.arange(len(word_of), dtype=np.float32)  # (T,)
@@ -107,15 +113,18 @@ def parent_first(parse: Parse, word_of: IntArray) -> IntArray:
 
 
 def parent_chain(parse: Parse, word_of: IntArray) -> IntArray:
-    """Chain the pieces of a word, and its last piece to the parent: (T,); specials point to themselves.
+    """Chain the pieces of a word, and its last piece to the parent: (T,); specials point to
+    themselves.
 
-    Every piece points to the next one of its word, and the last one to the first piece of the parent; the last piece of
-    the root points to itself (Deguchi et al., 2019; the paper does not say which piece of the parent, the author's code
-    takes the first).
+    Every piece points to the next one of its word, and the last one to the first piece of the
+    parent; the last piece of the root points to itself (Deguchi et al., 2019; the paper does not
+    say which piece of the parent, the author's code takes the first).
     """
     positions = np.flatnonzero(word_of >= 0)  # (N,) pieces of words
     owners = word_of[positions]  # (N,)
-    parents = np.where(parse.parents[owners] == owners, positions, _first_of_parent(parse, word_of)[owners])  # (N,)
+    parents = np.where(
+        parse.parents[owners] == owners, positions, _first_of_parent(parse, word_of)[owners]
+    )  # (N,)
     last = np.diff(owners, append=-1) != 0  # (N,)
     result = np.arange(len(word_of))  # (T,)
     result[positions] = np.where(last, parents, np.roll(positions, -1))
@@ -136,8 +145,9 @@ def words_of_pieces(parse: Parse, word_of: IntArray) -> IntArray:
 def distance(parse: Parse, word_of: IntArray) -> IntArray:
     """Count the steps in the tree between the words of every two pieces: (T, T).
 
-    The distance between pieces of a word is 0 (Peng et al., 2022). From a special it is 0 to itself, and to every other
-    piece one more than the greatest distance between two words of the sentence.
+    The distance between pieces of a word is 0 (Peng et al., 2022). From a special it is 0 to
+    itself, and to every other piece one more than the greatest distance between two words of the
+    sentence.
     """
     steps = tree_distances(parse.parents)  # (W, W)
     # the last row and column are for specials, whose index is -1
@@ -150,8 +160,8 @@ def distance(parse: Parse, word_of: IntArray) -> IntArray:
 def relations_of_pieces(parse: Parse, word_of: IntArray, *, names: tuple[str, ...]) -> IntArray:
     """Number the relation of every piece's word: (T,).
 
-    0 for specials; 1 + the index in names, of the whole relation if it is there, otherwise without its subtype;
-    1 + the number of names for every other relation.
+    0 for specials; 1 + the index in names, of the whole relation if it is there, otherwise without
+    its subtype; 1 + the number of names for every other relation.
     """
     numbers = _numbers(names)
     other = 1 + len(names)
@@ -160,14 +170,17 @@ def relations_of_pieces(parse: Parse, word_of: IntArray, *, names: tuple[str, ..
 
 
 def needs_dependencies(signals: Iterable[Signal], *, given: bool) -> bool:
-    """Tell whether some signal is computed from dependencies; words, scenes and `given` constituents are not."""
+    """Tell whether some signal is computed from dependencies; words, scenes and `given`
+    constituents are not."""
     others = ("words", "scenes", "constituents") if given else ("words", "scenes")
     return any(signal.needs not in others for signal in signals)
 
 
 def needs_parents(signals: Iterable[Signal]) -> bool:
     """Tell whether some signal changes if words get other parents."""
-    return any(signal.needs in ("parents", "relations", "arcs", "constituents") for signal in signals)
+    return any(
+        signal.needs in ("parents", "relations", "arcs", "constituents") for signal in signals
+    )
 
 
 PARENT_MIDDLE = Signal("parent_middle", needs="parents", compute=parent_middle, pad=0.0)
@@ -178,7 +191,8 @@ DISTANCE = Signal("distance", needs="parents", compute=distance, pad=0)
 
 
 def relation_signal(names: tuple[str, ...] = KNOWN) -> Signal:
-    """Make the signal that numbers relations by their index in a list; lists have different names in batches."""
+    """Make the signal that numbers relations by their index in a list; lists have different names
+    in batches."""
     return _relation_signal(names)
 
 

@@ -2,9 +2,10 @@
 
     tree = argmax Σ_i scores[i, parent of i]        over all trees with one root
 
-scores[i, j] is the score of j as the parent of i, and scores[i, i] that of i as the root. Each round
-contracts all cycles at once. If the best tree has several roots, a penalty on roots leaves one (Stanojević & Cohen,
-2021). Stanza's search derives this penalty from the lowest score, which must be negative; attention weights are not.
+scores[i, j] is the score of j as the parent of i, and scores[i, i] that of i as the root. Each
+round contracts all cycles at once. If the best tree has several roots, a penalty on roots leaves
+one (Stanojević & Cohen, 2021). Stanza's search derives this penalty from the lowest score, which
+must be negative; attention weights are not.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ def maximum_spanning_tree(scores: npt.NDArray[np.floating]) -> IntArray:
 
 
 def _losses(scores: Scores) -> Scores:
-    """Subtract each word's best score: (W, W) -> (W, W), from -1 to 0, and lower for forbidden arcs.
+    """Subtract each word's best score: (W, W) -> (W, W), from -1 to 0, and lower for forbidden
+    arcs.
 
     This does not change the best tree, since a word has exactly one parent.
     """
     allowed = np.isfinite(scores)
-    # scaled, so that differences of huge scores stay finite, and tiny ones are not lost next to the penalty
+    # scaled, so that differences of huge scores stay finite, and tiny ones are not lost next to the
+    # penalty
     losses = scores / (np.abs(scores[allowed]).max(initial=0.0) or 1.0)  # (W, W)
     best = losses.max(1, keepdims=True, initial=-np.inf)  # (W, 1)
     losses -= np.where(np.isfinite(best), best, 0.0)
@@ -48,7 +51,8 @@ def _losses(scores: Scores) -> Scores:
 
 
 def _best_tree(losses: Scores, *, penalty: float) -> IntArray:
-    """Find the best tree with a penalty on every root: (W, W) -> (W,) parents; roots are their own."""
+    """Find the best tree with a penalty on every root: (W, W) -> (W,) parents; roots are their
+    own."""
     words = len(losses)
     scores = np.full((words + 1, words + 1), -np.inf)  # (W + 1, W + 1) roots are children of node 0
     scores[1:, 1:] = losses
@@ -60,7 +64,8 @@ def _best_tree(losses: Scores, *, penalty: float) -> IntArray:
 
 
 def _arborescence(scores: Scores) -> IntArray:
-    """Find the best tree below node 0, the only node that is its own parent: (N, N) -> (N,) parents."""
+    """Find the best tree below node 0, the only node that is its own parent: (N, N) -> (N,)
+    parents."""
     parents = scores.argmax(1)  # (N,)
     groups = _cycles(parents)  # (N,)
     if groups.max() + 1 == len(parents):
@@ -77,7 +82,8 @@ def _arborescence(scores: Scores) -> IntArray:
 
 
 def _cycles(targets: IntArray) -> IntArray:
-    """Number the cycles of a map and the nodes outside of them; node 0 has number 0: (N,) -> (N,)."""
+    """Number the cycles of a map and the nodes outside of them; node 0 has number 0: (N,) ->
+    (N,)."""
     least, jump = np.arange(len(targets)), targets  # (N,), (N,)
     for _ in range(len(targets).bit_length()):
         least = np.minimum(least, least[jump])

@@ -19,7 +19,8 @@ def tree_distances(parents: IntArray) -> IntArray:
 
         D = a + aᵀ - 2 A Aᵀ
 
-    A is the ancestor-or-self matrix and a its row sums: A Aᵀ counts the ancestors that two words share.
+    A is the ancestor-or-self matrix and a its row sums: A Aᵀ counts the ancestors that two words
+    share.
     """
     above = ancestors(parents).astype(np.float32)  # (W, W), float32 multiplies faster than integers
     shared = above @ above.T  # (W, W)
@@ -28,7 +29,8 @@ def tree_distances(parents: IntArray) -> IntArray:
 
 
 def ancestors(parents: IntArray) -> BoolArray:
-    """Find the ancestors of each word: (W,) -> (W, W), [i, j] is True if j is i or an ancestor of i."""
+    """Find the ancestors of each word: (W,) -> (W, W), [i, j] is True if j is i or an ancestor of
+    i."""
     above = np.eye(len(parents), dtype=np.bool_)  # (W, W)
     jump = parents  # (W,)
     # a row with the next n ancestors, joined with the row of the n-th one, has 2n of them
@@ -39,10 +41,12 @@ def ancestors(parents: IntArray) -> BoolArray:
 
 
 def linearise(parse: Parse) -> str:
-    """Write a tree as brackets and relations, without words: `(root (nsubj (det ) ) (obj (det ) ) )`.
+    """Write a tree as brackets and relations, without words:
+    `(root (nsubj (det ) ) (obj (det ) ) )`.
 
-    Children are in the order of their words. Bugliarello & Okazaki (2020) predict brackets in this format besides
-    translations, after Currey & Heafield (2019); theirs are constituents, these are dependencies.
+    Children are in the order of their words. Bugliarello & Okazaki (2020) predict brackets in this
+    format besides translations, after Currey & Heafield (2019); theirs are constituents, these are
+    dependencies.
     """
     return " ".join(token for token, word in _brackets(parse) if word is None)
 
@@ -51,8 +55,9 @@ def linearise(parse: Parse) -> str:
 class LinearisedTree:
     """A tree as text with its words.
 
-    spans: (C, 2), what each character of the text covers in the line: a character of a word, or nothing, which begins
-        and ends in the same place; the space before a word covers nothing before it.
+    spans: (C, 2), what each character of the text covers in the line: a character of a word, or
+        nothing, which begins and ends in the same place; the space before a word covers nothing
+        before it.
     """
 
     text: str
@@ -62,16 +67,21 @@ class LinearisedTree:
         """Find what pieces of the text cover in the line: (T, 2) -> (T, 2)."""
         if not len(self.spans):
             return pieces
-        first, last = pieces[:, 0].clip(max=len(self.spans) - 1), (pieces[:, 1] - 1).clip(min=0)  # (T,) both
+        first, last = (
+            pieces[:, 0].clip(max=len(self.spans) - 1),
+            (pieces[:, 1] - 1).clip(min=0),
+        )  # (T,) both
         begins = self.spans[first, 0]  # (T,)
         ends = np.where(pieces[:, 0] < pieces[:, 1], self.spans[last, 1], begins)  # (T,)
         return np.stack((begins, ends), 1)
 
 
 def linearise_with_words(parse: Parse) -> LinearisedTree:
-    """Write a tree as brackets, relations and words, each between its left and its right dependents.
+    """Write a tree as brackets, relations and words, each between its left and its right
+    dependents.
 
-    `(root (nsubj (det The ) monkey ) eats (obj (det a ) banana ) )`, as the source of a translation.
+    `(root (nsubj (det The ) monkey ) eats (obj (det a ) banana ) )`, as the source of a
+    translation.
     """
     tokens, spans, end = list[str](), list[tuple[int, int]](), 0
     for token, word in _brackets(parse):
@@ -88,7 +98,8 @@ def linearise_with_words(parse: Parse) -> LinearisedTree:
 
 
 def _brackets(parse: Parse) -> Iterator[tuple[str, int | None]]:
-    """Yield brackets and words in their order, each with the number of the word, or None if it is a bracket."""
+    """Yield brackets and words in their order, each with the number of the word, or None if it is a
+    bracket."""
     children: list[list[int]] = [[] for _ in parse.words]
     # a number is a word whose brackets are still to come
     stack: list[int | tuple[str, int | None]] = []
@@ -111,10 +122,11 @@ def random_tree(words: int, random: np.random.Generator) -> IntArray:
 
 
 def tree_of_map(targets: IntArray) -> IntArray:
-    """Turn a map from words to words into a tree (Joyal, 1981): (W,) -> (W,), W ≥ 1; each tree comes from W maps.
+    """Turn a map from words to words into a tree (Joyal, 1981): (W,) -> (W,), W ≥ 1; each tree
+    comes from W maps.
 
-    The words on the map's cycles become a path that ends at the root: the targets of these words, in the order of the
-    words. The parent of every other word is its target.
+    The words on the map's cycles become a path that ends at the root: the targets of these words,
+    in the order of the words. The parent of every other word is its target.
     """
     path = targets[np.unique(_repeat(targets))]
     parents = targets.copy()  # (W,)

@@ -1,7 +1,8 @@
-"""True case: the first word of a sentence is written as it is usually written elsewhere (Moses' truecase.perl).
+"""True case: the first word of a sentence is written as it is usually written elsewhere (Moses'
+truecase.perl).
 
-sacremoses learns the model and reads its file. The words are replaced here, because its own function looks for XML tags
-in the text and cuts them off.
+sacremoses learns the model and reads its file. The words are replaced here, because its own
+function looks for XML tags in the text and cuts them off.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Truecaser:
         try:
             model: Any = MosesTruecaser(load_from=str(self.path)).model
         except ValueError:
-            raise SynmtError("broken: not a truecase model", where=str(self.path), do=RESTORE) from None
+            raise SynmtError(
+                "broken: not a truecase model", where=str(self.path), do=RESTORE
+            ) from None
         return model["best"], model["known"]
 
     def truecase(self, words: Sequence[str]) -> list[str]:
@@ -64,7 +67,8 @@ class Truecaser:
         return [" ".join(self.truecase(line.split())) for line in lines]
 
     def capitalize(self, words: Sequence[str], language: str) -> list[str]:
-        """Capitalize the first word of each sentence, as detruecase.perl does; in Turkish, `i` becomes `İ`."""
+        """Capitalize the first word of each sentence, as detruecase.perl does; in Turkish, `i`
+        becomes `İ`."""
         dotted = language in _DOTTED
         cased: list[str] = []
         first = True

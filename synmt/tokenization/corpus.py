@@ -1,4 +1,5 @@
-"""The corpus of words: the training and validation text, tokenized in shards that survive every interruption."""
+"""The corpus of words: the training and validation text, tokenized in shards that survive every
+interruption."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ Words = tuple[Corpus, dict[Side, WordTokenizer]]
 """A corpus of words, and what has tokenized its sides."""
 
 
-def make_tokenizers(recipe: Recipe, truecasers: Mapping[Side, Truecaser] | None = None) -> dict[Side, WordTokenizer]:
+def make_tokenizers(
+    recipe: Recipe, truecasers: Mapping[Side, Truecaser] | None = None
+) -> dict[Side, WordTokenizer]:
     """Make the tokenizers of a recipe; a missing package is reported now.
 
     truecasers: those of another run; without them, they are learned when the corpus is tokenized.
@@ -42,9 +45,11 @@ def make_tokenizers(recipe: Recipe, truecasers: Mapping[Side, Truecaser] | None 
 
 
 def tokenize_corpus(corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], root: Path) -> Words:
-    """Tokenize train and valid of the sides that a recipe changes into files under `root`; those that exist are kept.
+    """Tokenize train and valid of the sides that a recipe changes into files under `root`; those
+    that exist are kept.
 
-    The test sets stay as they are. The tokenizers that are returned know the case of words, where the recipe wants it.
+    The test sets stay as they are. The tokenizers that are returned know the case of words, where
+    the recipe wants it.
     """
     for side, tokenizer in _changed_sides(tokenizers):
         texts = _texts(corpus, side, tokenizer, root)
@@ -63,7 +68,9 @@ def tokenize_corpus(corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], ro
     return found
 
 
-def find_words(corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], root: Path) -> Words | None:
+def find_words(
+    corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], root: Path
+) -> Words | None:
     """Find what `tokenize_corpus` makes; None as long as one of its files is missing."""
     trained = dict(tokenizers)
     for side, tokenizer in _changed_sides(tokenizers):
@@ -78,7 +85,9 @@ def find_words(corpus: Corpus, tokenizers: Mapping[Side, WordTokenizer], root: P
         if not (train[side].is_file() and valid[side].is_file()):
             return None
         corpus = replace(
-            corpus, train=corpus.train.model_copy(update=train), valid=corpus.valid.model_copy(update=valid)
+            corpus,
+            train=corpus.train.model_copy(update=train),
+            valid=corpus.valid.model_copy(update=valid),
         )
     return corpus, trained
 
@@ -119,11 +128,14 @@ class _Text:
     @cached_property
     def path(self) -> Path:
         """The file, named by the text and by its tokenizer."""
-        key = fingerprint(_FORMAT, json.dumps(self.tokenizer.identity, sort_keys=True), stored_sha256(self.raw))
+        key = fingerprint(
+            _FORMAT, json.dumps(self.tokenizer.identity, sort_keys=True), stored_sha256(self.raw)
+        )
         return self.root / f"{self.corpus}-{key}" / self.raw.name.removesuffix(".gz")
 
     def write(self, source: Path, tokenize: Callable[[list[str]], list[str]]) -> None:
-        """Make the file from another one unless it exists; shards that an interrupted process has finished are kept."""
+        """Make the file from another one unless it exists; shards that an interrupted process has
+        finished are kept."""
         if self.path.is_file():
             _logger.info("words: %s exists already", self.path)
             return
@@ -137,7 +149,9 @@ class _Text:
             with progress(f"tokenize {self.path.name}", lines, "lines") as advance:
                 advance(max(0, lines - left * _SHARD_LINES))
                 missing = _missing(source, shards)
-                for written in in_processes(_tokenize_shard, tokenize, missing, _processes(left), where=parts):
+                for written in in_processes(
+                    _tokenize_shard, tokenize, missing, _processes(left), where=parts
+                ):
                     advance(written)
             with write_atomically(self.path, binary=True) as out:
                 for path in shards:
@@ -155,7 +169,9 @@ def _missing(source: Path, shards: Sequence[Path]) -> Iterator[tuple[Path, list[
             yield path, some
 
 
-def _tokenize_shard(tokenize: Callable[[list[str]], list[str]], shard: tuple[Path, list[str]]) -> int:
+def _tokenize_shard(
+    tokenize: Callable[[list[str]], list[str]], shard: tuple[Path, list[str]]
+) -> int:
     """Write the words of a shard; returns the number of its lines."""
     path, lines = shard
     with write_atomically(path) as out:

@@ -1,4 +1,5 @@
-"""Words joined into text: of languages with spaces as Moses' detokenizer.perl does, of Chinese and Japanese tightly."""
+"""Words joined into text: of languages with spaces as Moses' detokenizer.perl does, of Chinese and
+Japanese tightly."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ _PARTS = {("can", "not"), ("gon", "na"), ("got", "ta")}
 """Pairs of words into which spaCy splits an English word."""
 
 _BEFORE_OPENING, _AFTER_CLOSING = "‘¿¡", "’”،؛؟"
-"""Marks that the script does not know: no space comes after the first ones, and none before the others."""
+"""Marks that the script does not know: no space comes after the first ones, and none before the
+others."""
 _GUILLEMETS_INSIDE = ("de", "da", "fr")
 """Languages in which » may open a quotation, or that write a space inside."""
 _JOINER = "\u200d"
@@ -20,7 +22,9 @@ _CJK = re.compile("[\u2e80-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U000200
 _LETTER = re.compile(r"[^\W\d_]")
 
 
-def join_spaced(words: Sequence[str], language: str, *, unescape: bool = False, hyphens: bool = False) -> str:
+def join_spaced(
+    words: Sequence[str], language: str, *, unescape: bool = False, hyphens: bool = False
+) -> str:
     """Join words of a language with spaces.
 
     unescape: `&amp;` and the like were written by the tokenizer.
@@ -50,7 +54,9 @@ def _with_apostrophes(words: list[str]) -> list[str]:
     attach, quoted = False, False
     for index, word in enumerate(words):
         is_inside = (
-            0 < index < len(words) - 1 and _LETTER.match(words[index - 1][-1]) and _LETTER.match(words[index + 1])
+            0 < index < len(words) - 1
+            and _LETTER.match(words[index - 1][-1])
+            and _LETTER.match(words[index + 1])
         )
         is_apostrophe = word == "’" and is_inside and not quoted
         quoted = word == "‘" or (quoted and word != "’")
@@ -78,7 +84,11 @@ def _with_hyphens(words: list[str]) -> list[str]:
     joined = words[:1]
     for index, word in enumerate(words[1:], start=1):
         after_hyphen = words[index - 1] == "-" and joined[-1] != "-" and _LETTER.match(word)
-        before_hyphen = word == "-" and _LETTER.match(joined[-1][-1]) and _LETTER.match("".join(words[index + 1 :][:1]))
+        before_hyphen = (
+            word == "-"
+            and _LETTER.match(joined[-1][-1])
+            and _LETTER.match("".join(words[index + 1 :][:1]))
+        )
         if after_hyphen or before_hyphen:
             joined[-1] += word
         else:

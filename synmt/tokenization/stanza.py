@@ -20,7 +20,8 @@ _BATCH_WORDS = 5000
 
 
 class StanzaTokenizer(Tokenizer):
-    """The tokenizer of a Stanza model; a line with 1,000 characters without whitespace stays as it is."""
+    """The tokenizer of a Stanza model; a line with 1,000 characters without whitespace stays as it
+    is."""
 
     packages = ("sacremoses",)
 
@@ -31,7 +32,11 @@ class StanzaTokenizer(Tokenizer):
     @property
     def identity(self) -> dict[str, Any]:
         files = pipeline.model_files(self._folder, self.language, self.parser.package)
-        model = {name: stored_sha256(path) for name, path in sorted(files.items()) if "tokenize" in name.split("/")}
+        model = {
+            name: stored_sha256(path)
+            for name, path in sorted(files.items())
+            if "tokenize" in name.split("/")
+        }
         return {**super().identity, "stanza": checked_version(), "files": model}
 
     @cached_property
@@ -49,7 +54,9 @@ class StanzaTokenizer(Tokenizer):
         words = {line: split_words(line) for line in lines}
         readable = [line for line, found in words.items() if found and not unreadable(line)]
         for batch in batches(readable, _BATCH_WORDS):
-            words |= zip(batch, map(split_words, pipeline.tokenize(self._loaded, batch)), strict=True)
+            words |= zip(
+                batch, map(split_words, pipeline.tokenize(self._loaded, batch)), strict=True
+            )
         return [words[line] for line in lines]
 
     def detokenize(self, words: Sequence[str]) -> str:

@@ -1,7 +1,9 @@
-"""Tokenizers by name: each splits a line into words without whitespace, and joins words into a line.
+"""Tokenizers by name: each splits a line into words without whitespace, and joins words into a
+line.
 
-Joining gives the line back where the words tell how they were joined. Where they do not, it is a guess: Moses writes
-`http : / / a.b` and `a - b` for two texts each, MeCab and jieba do not say where a space was.
+Joining gives the line back where the words tell how they were joined. Where they do not, it is a
+guess: Moses writes `http : / / a.b` and `a - b` for two texts each, MeCab and jieba do not say
+where a space was.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ SPACE = "▁"
 
 
 class Tokenizer(ABC):
-    """Splits text of one language into words; by default, words are joined as in Chinese and Japanese.
+    """Splits text of one language into words; by default, words are joined as in Chinese and
+    Japanese.
 
     packages: the Python packages that it needs, by their names in the index.
     """
@@ -68,7 +71,12 @@ class Tokenizer(ABC):
         """What determines the words: name, language, options and versions of packages."""
         options = {key: True for key in ("split_hyphens", "escape") if getattr(self.recipe, key)}
         versions = {name: _version(name) for name in self.packages}
-        return {"tokenizer": self.recipe.tokenizer, "language": self.language, **options, **versions}
+        return {
+            "tokenizer": self.recipe.tokenizer,
+            "language": self.language,
+            **options,
+            **versions,
+        }
 
     def join_words(self, words: Sequence[str], **options: bool) -> str:
         """Join words by the rules of the language for spaces."""
@@ -96,7 +104,9 @@ class MosesTokenizer(Tokenizer):
 
     def _split(self, line: str) -> list[str]:
         recipe = self.recipe
-        return self._loaded.tokenize(line, aggressive_dash_splits=recipe.split_hyphens, escape=recipe.escape)
+        return self._loaded.tokenize(
+            line, aggressive_dash_splits=recipe.split_hyphens, escape=recipe.escape
+        )
 
     def detokenize(self, words: Sequence[str]) -> str:
         return self.join_words(words, unescape=self.recipe.escape)
@@ -105,7 +115,8 @@ class MosesTokenizer(Tokenizer):
 @cache
 def _load_moses(sacremoses: Any, language: str) -> Any:
     tokenizer = sacremoses.MosesTokenizer(language)
-    # its own methods make a set of 100,000 letters for every word with a full stop, which takes most of the time
+    # its own methods make a set of 100,000 letters for every word with a full stop, which takes
+    # most of the time
     letters, lower = frozenset(tokenizer.IsAlpha), frozenset(tokenizer.IsLower)
     tokenizer.isanyalpha = lambda text: not letters.isdisjoint(text)
     tokenizer.islower = lower.issuperset
@@ -129,10 +140,12 @@ class SpacyTokenizer(Tokenizer):
         try:
             return _load_spacy(spacy, self.language)
         except ImportError as error:
-            # spaCy raises the same exception for an unknown language and for a package that a language needs
+            # spaCy raises the same exception for an unknown language and for a package that a
+            # language needs
             if "E048" in str(error):
                 raise UsageError(
-                    f"spaCy has no tokenizer for '{self.language}'", do="Choose another `tokenizer`, such as moses"
+                    f"spaCy has no tokenizer for '{self.language}'",
+                    do="Choose another `tokenizer`, such as moses",
                 ) from None
             raise _missing("spacy", (f"spacy[{self.language}]",), str(error)) from None
 
@@ -146,7 +159,11 @@ class SpacyTokenizer(Tokenizer):
     def detokenize(self, words: Sequence[str]) -> str:
         if self.language == "zh":
             return "".join(words)
-        return join_tight(words) if self.language == "ja" else self.join_words(words, hyphens=self._splits_hyphens)
+        return (
+            join_tight(words)
+            if self.language == "ja"
+            else self.join_words(words, hyphens=self._splits_hyphens)
+        )
 
 
 class MecabTokenizer(Tokenizer):
@@ -177,7 +194,8 @@ class KyteaTokenizer(Tokenizer):
             raise SynmtError(
                 f"KyTea's model cannot be read ({error})",
                 where=path,
-                do="The Python package has no model: install KyTea, http://www.phontron.com/kytea/, whose model.bin it "
+                do="The Python package has no model: install KyTea, "
+                "http://www.phontron.com/kytea/, whose model.bin it "
                 "finds, or set KYTEA_MODEL to a model file",
             ) from None
 
@@ -187,7 +205,10 @@ class KyteaTokenizer(Tokenizer):
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {**super().identity, **({"model": stored_sha256(Path(self._model))} if self._model else {})}
+        return {
+            **super().identity,
+            **({"model": stored_sha256(Path(self._model))} if self._model else {}),
+        }
 
     def _split(self, line: str) -> list[str]:
         return self._loaded.getWS(line)
@@ -248,5 +269,6 @@ def _missing(tokenizer: str, packages: Sequence[str], why: str) -> SynmtError:
     what = f"the tokenizer '{tokenizer}' needs" if tokenizer else "this recipe needs"
     return SynmtError(
         f"{what} {' and '.join(packages)}, which cannot be imported ({why})",
-        do=f"Install it: `pip install 'synmt[{extra}]'`, or only `pip install {' '.join(packages)}`",
+        do=f"Install it: `pip install 'synmt[{extra}]'`, or only `pip install "
+        f"{' '.join(packages)}`",
     )

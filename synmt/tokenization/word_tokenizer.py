@@ -37,12 +37,14 @@ _TOKENIZERS = {
 }
 
 _SPACE_OF_PIECES = "␣"
-"""What `char` writes for a space if the vocabulary is SentencePiece's, which reads ▁ as the space between two words."""
+"""What `char` writes for a space if the vocabulary is SentencePiece's, which reads ▁ as the space
+between two words."""
 
 
 @dataclass(frozen=True)
 class WordTokenizer:
-    """Tokenizes the text of one side, and joins its words; without a tokenizer, lines stay as they are.
+    """Tokenizes the text of one side, and joins its words; without a tokenizer, lines stay as they
+    are.
 
     parser: the section of the recipe whose Stanza model also tokenizes the text.
     truecaser: None if the recipe has none, or before it is learned.
@@ -80,7 +82,9 @@ class WordTokenizer:
         if not self.tokenizes:
             return line
         words = line.split()
-        return self.splitter.detokenize(self.truecaser.capitalize(words, self.language) if self.truecaser else words)
+        return self.splitter.detokenize(
+            self.truecaser.capitalize(words, self.language) if self.truecaser else words
+        )
 
     def _cased(self, words: list[str]) -> list[str]:
         if self.truecaser is not None:
@@ -109,13 +113,17 @@ RAW = WordTokenizer(TextRecipe(), "", ParserRecipe())
 """Leaves every line as it is."""
 
 
-def make_tokenizer(recipe: Recipe, side: Side, truecaser: Truecaser | None = None, *, space: str = "") -> WordTokenizer:
+def make_tokenizer(
+    recipe: Recipe, side: Side, truecaser: Truecaser | None = None, *, space: str = ""
+) -> WordTokenizer:
     """Make the tokenizer of one side; raises SynmtError if its tokenizer cannot be loaded.
 
     space: what `char` writes for a space; by default, what the vocabulary can keep.
     """
     space = space or (SPACE if recipe.vocabulary.kind == "word" else _SPACE_OF_PIECES)
-    tokenizer = WordTokenizer(recipe.text_of(side), recipe.language_of(side), recipe.parser_of(side), truecaser, space)
+    tokenizer = WordTokenizer(
+        recipe.text_of(side), recipe.language_of(side), recipe.parser_of(side), truecaser, space
+    )
     if tokenizer.tokenizes:
         tokenizer.splitter.check()
     return tokenizer
@@ -123,7 +131,11 @@ def make_tokenizer(recipe: Recipe, side: Side, truecaser: Truecaser | None = Non
 
 def identities(tokenizers: Mapping[Side, WordTokenizer]) -> dict[str, Any]:
     """Describe what tokenizes each side that a recipe changes."""
-    return {side: tokenizer.identity for side, tokenizer in tokenizers.items() if tokenizer.recipe.changes}
+    return {
+        side: tokenizer.identity
+        for side, tokenizer in tokenizers.items()
+        if tokenizer.recipe.changes
+    }
 
 
 def case_model(folder: Path, side: Side) -> Path:
@@ -133,14 +145,18 @@ def case_model(folder: Path, side: Side) -> Path:
 
 def load_truecasers(recipe: Recipe, folder: Path) -> dict[Side, Truecaser]:
     """Find the truecase models of a run, for the sides whose text has true case."""
-    paths: dict[Side, Path] = {side: case_model(folder, side) for side in SIDES if recipe.text_of(side).truecase}
+    paths: dict[Side, Path] = {
+        side: case_model(folder, side) for side in SIDES if recipe.text_of(side).truecase
+    }
     for path in paths.values():
         if not path.is_file():
             raise broken_run(path, f"{path.name} is missing")
     return {side: Truecaser(path) for side, path in paths.items()}
 
 
-def load_tokenizers(recipe: Recipe, folder: Path, recorded: Mapping[str, Any]) -> dict[Side, WordTokenizer]:
+def load_tokenizers(
+    recipe: Recipe, folder: Path, recorded: Mapping[str, Any]
+) -> dict[Side, WordTokenizer]:
     """Make the tokenizers of a run, and warn if its text was tokenized in another way.
 
     recorded: for each side, the identity of the tokenizer of the training text.
@@ -154,7 +170,11 @@ def load_tokenizers(recipe: Recipe, folder: Path, recorded: Mapping[str, Any]) -
         tokenizers[side] = make_tokenizer(recipe, side, truecasers.get(side), space=space)
         now = tokenizers[side].identity
         if different := [
-            f"{key} {now.get(key)} instead of {before[key]}" for key in before if now.get(key) != before[key]
+            f"{key} {now.get(key)} instead of {before[key]}"
+            for key in before
+            if now.get(key) != before[key]
         ]:
-            _logger.warning(f"the {side} is not tokenized as the training text was: {', '.join(different)}")
+            _logger.warning(
+                f"the {side} is not tokenized as the training text was: {', '.join(different)}"
+            )
     return tokenizers

@@ -1,6 +1,8 @@
-"""Which inputs of a run have changed since it was started; small files and stored hashes only, and no torch.
+"""Which inputs of a run have changed since it was started; small files and stored hashes only, and
+no torch.
 
-What is not recorded, because an earlier version started the run, and what is gone does not count as changed.
+What is not recorded, because an earlier version started the run, and what is gone does not count as
+changed.
 """
 
 from __future__ import annotations
@@ -22,12 +24,17 @@ _SHOWN = 4
 
 def inputs_error(run: Run, recipe: Recipe, changed: list[str]) -> UsageError:
     """Make the error for a run whose inputs have changed."""
-    return another_run(run, recipe, f"its inputs have changed since this run was started: {', '.join(changed)}")
+    return another_run(
+        run, recipe, f"its inputs have changed since this run was started: {', '.join(changed)}"
+    )
 
 
 def another_run(run: Run, recipe: Recipe, what: str) -> UsageError:
     """Make the error for a run folder that cannot be the run of a recipe."""
-    do = f"Give the new run another name (name={recipe.name}-2), or replace this one with --overwrite"
+    do = (
+        f"Give the new run another name (name={recipe.name}-2), or replace this one with "
+        "--overwrite"
+    )
     return UsageError(what, where=str(run.folder), do=do)
 
 
@@ -42,7 +49,13 @@ def changed_inputs(run: Run, recipe: Recipe) -> list[str]:
         now |= hash_files(texts, before)
     found: dict[str, list[str]] = {}
     for key, file in differences(before, now):
-        path = recipe.model.init if key == "init" else getattr(texts[key], file) if key in texts else file
+        path = (
+            recipe.model.init
+            if key == "init"
+            else getattr(texts[key], file)
+            if key in texts
+            else file
+        )
         found.setdefault(describe_input(key, file), []).append(str(path))
     return [f"{name} ({listed(files, _SHOWN)})" for name, files in found.items()]
 
@@ -54,7 +67,9 @@ def _parsers(recipe: Recipe, recorded: Inputs) -> Inputs:
         settings = recipe.parser_of(side)
         with suppress(SynmtError):
             if key in recorded:
-                parser = StanzaParser(recipe.language_of(side), model=settings.model, package=settings.package)
+                parser = StanzaParser(
+                    recipe.language_of(side), model=settings.model, package=settings.package
+                )
                 found[key] = parser.identity["files"]
     return found
 

@@ -41,7 +41,8 @@ class TrainingState:
 
     epoch, batch: the position in the training data, over all processes.
     waited: validations since the best one.
-    decays: validations that lowered the learning rate of the schedule `plateau`; old checkpoints have none.
+    decays: validations that lowered the learning rate of the schedule `plateau`; old checkpoints
+        have none.
     scaler: the state of the gradient scaler, for fp16.
     unlogged: the steps since the last record, which the next record covers too.
     unlogged_cost: what they have cost, as `Meter.cost` says it; old checkpoints do not say it.
@@ -64,9 +65,14 @@ _ALWAYS = ("step", "epoch", "batch", "best_step", "best_value", "waited")
 
 
 def save_checkpoint(
-    run: Run, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]
+    run: Run,
+    step: int,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: Mapping[str, Any],
 ) -> None:
-    """Write all that training needs to continue from a step; a divided optimizer's state has been gathered."""
+    """Write all that training needs to continue from a step; a divided optimizer's state has been
+    gathered."""
     states = states_of(optimizer)
     tensors = {
         f"{name}/{key}": tensor
@@ -82,7 +88,9 @@ def save_checkpoint(
             (folder / RECORD).write_text(as_text(hashes(folder, "*")), encoding="utf-8")
 
 
-def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+def load_checkpoint(
+    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
+) -> dict[str, Any]:
     """Restore weights and optimizer, and return the state."""
     load_weights(folder / "model.safetensors", model)
     parameters = dict(model.named_parameters())
@@ -119,7 +127,9 @@ def regular_checkpoints(run: Run, settings: TrainingRecipe) -> list[Path]:
     """List the scheduled checkpoints, oldest first, without those that an interruption left."""
     every = (settings.save_every, settings.validate_every, settings.max_steps)
     steps = {folder: int(folder.name.removeprefix("step-")) for folder in run.checkpoints()}
-    return [folder for folder, step in steps.items() if any(step % interval == 0 for interval in every)]
+    return [
+        folder for folder, step in steps.items() if any(step % interval == 0 for interval in every)
+    ]
 
 
 def drop_checkpoints(run: Run, settings: TrainingRecipe, *, best_step: int) -> None:

@@ -32,7 +32,9 @@ def load_checked(
     """Load a recipe and check it; errors of both name its file."""
     if isinstance(recipe, Recipe):
         if list(overrides):
-            raise UsageError("overrides need the file of a recipe", do="Use load_recipe(path, overrides)")
+            raise UsageError(
+                "overrides need the file of a recipe", do="Use load_recipe(path, overrides)"
+            )
         return recipe, check(recipe)
     loaded = load_recipe(recipe, overrides)
     with naming(Path(recipe)):
@@ -57,7 +59,8 @@ def check_run_folder(run: Run, recipe: Recipe, *, overwrite: bool) -> tuple[Adop
 
 
 def check_values(recipe: Recipe) -> Requirements:
-    """Check variants, device and metrics before anything runs; return which trees the model needs."""
+    """Check variants, device and metrics before anything runs; return which trees the model
+    needs."""
     requirements = tree_requirements(recipe)
     _check_pretraining(recipe, requirements)
     # a cluster has other devices
@@ -72,7 +75,11 @@ def check_values(recipe: Recipe) -> Requirements:
 
 def _check_device(recipe: Recipe) -> None:
     device = choose_device(recipe.training.device)
-    if (recipe.model.architecture, recipe.training.precision, device.type) == ("lstm", "fp16", "cpu"):
+    if (recipe.model.architecture, recipe.training.precision, device.type) == (
+        "lstm",
+        "fp16",
+        "cpu",
+    ):
         raise UsageError(
             "an lstm cannot be trained in fp16 on a CPU",
             where="training.precision",
@@ -85,19 +92,28 @@ def _check_device(recipe: Recipe) -> None:
 @cache
 def _warn_of_slow_products(precision: str) -> None:
     what = f"this processor has no instructions for {precision}"
-    _logger.warning(f"{what}, so training takes up to ten times as long as in float32: set training.precision=float32")
+    _logger.warning(
+        f"{what}, so training takes up to ten times as long as in float32: set "
+        "training.precision=float32"
+    )
 
 
 def _check_pretraining(recipe: Recipe, requirements: Requirements) -> None:
     """Refuse steps in which neither the translation nor an auxiliary loss is trained."""
     steps = recipe.training.pretraining
     variants = [variant for needs in requirements.values() for variant in needs.variants]
-    spans = [variant.loss_steps or (1, steps) for variant in variants if variant.learns and variant.loss_weight]
+    spans = [
+        variant.loss_steps or (1, steps)
+        for variant in variants
+        if variant.learns and variant.loss_weight
+    ]
     for step in (1, *(last + 1 for _, last in spans)):
         if step <= steps and not any(first <= step <= last for first, last in spans):
             raise UsageError(
-                f"nothing is trained in step {step}: the first {steps} steps leave out the translation loss, and no "
+                f"nothing is trained in step {step}: the first {steps} steps leave out the "
+                "translation loss, and no "
                 "variant has an auxiliary loss in this step",
                 where="training.pretraining",
-                do="Add a variant with an auxiliary loss, change its `loss_steps`, or pretrain for fewer steps",
+                do="Add a variant with an auxiliary loss, change its `loss_steps`, or pretrain for "
+                "fewer steps",
             )

@@ -23,7 +23,8 @@ from synmt.parallel.torchrun import started
 PREPARATION = timedelta(days=7)
 """How long processes wait for the first one, which may parse for days."""
 _ANSWER = timedelta(seconds=1)
-"""How long they wait for an answer of the first one before they look whether it has started again."""
+"""How long they wait for an answer of the first one before they look whether it has started
+again."""
 STEP = timedelta(minutes=10)
 """How long they wait for each other in training, where all do the same."""
 
@@ -46,7 +47,8 @@ class Processes:
     store: Any = None
 
     def note(self, what: str) -> None:
-        """Write down what these processes have done, for those that torchrun may start in their place."""
+        """Write down what these processes have done, for those that torchrun may start in their
+        place."""
         if self.store is not None:
             self.store.set(what, "")
 
@@ -55,7 +57,8 @@ class Processes:
         return self.store is not None and self.store.check([what])
 
     def for_training(self) -> Processes:
-        """Return the same processes, which no longer wait for days; all of them call this together."""
+        """Return the same processes, which no longer wait for days; all of them call this
+        together."""
         if self.count == 1:
             return self
         return replace(self, group=torch.distributed.new_group(backend=_backend(), timeout=STEP))
@@ -92,7 +95,8 @@ class Processes:
                 raise
             minutes = int(STEP.total_seconds() / 60)
             raise SynmtError(
-                f"another of the {self.count} processes has ended, or has not answered for {minutes} minutes",
+                f"another of the {self.count} processes has ended, or has not answered for "
+                f"{minutes} minutes",
                 do="Look for its message. The same command continues from the last checkpoint",
             ) from error
 
@@ -119,13 +123,16 @@ def join_processes() -> Processes:
         if this.local_rank >= (gpus := torch.cuda.device_count()):
             raise UsageError(
                 f"torchrun started more processes on this machine than PyTorch sees GPUs ({gpus})",
-                do="Start one process for each GPU, or use the CPU: `CUDA_VISIBLE_DEVICES= torchrun …`",
+                do="Start one process for each GPU, or use the CPU: `CUDA_VISIBLE_DEVICES= "
+                "torchrun …`",
             )
         torch.cuda.set_device(this.local_rank)
     store, rank, count = next(rendezvous("env://", timeout=PREPARATION))
     # after a restart, torchrun's store still has the addresses of the processes that are gone
     own = PrefixStore(name_of_start(PrefixStore("start", store), rank, count), store)
-    torch.distributed.init_process_group(_backend(), store=own, rank=rank, world_size=count, timeout=PREPARATION)
+    torch.distributed.init_process_group(
+        _backend(), store=own, rank=rank, world_size=count, timeout=PREPARATION
+    )
     atexit.register(torch.distributed.destroy_process_group)
     return Processes(rank, count, store=PrefixStore("done", store))
 
@@ -133,7 +140,8 @@ def join_processes() -> Processes:
 def name_of_start(store: Any, rank: int, count: int) -> str:
     """Agree with the other processes on a name that they had at no earlier start.
 
-    torchrun's count of restarts cannot be used for that: each machine counts for itself, and not every start.
+    torchrun's count of restarts cannot be used for that: each machine counts for itself, and not
+    every start.
     """
     mine = uuid.uuid4().hex
     if rank == 0:
@@ -143,7 +151,8 @@ def name_of_start(store: Any, rank: int, count: int) -> str:
             store.set(f"{mine}/{other}/{store.get(f'{mine}/{other}').decode()}", "")
         return mine
     while True:
-        # until the first process has started as well, the name is that of an earlier start, and there is no answer
+        # until the first process has started as well, the name is that of an earlier start, and
+        # there is no answer
         name = store.get("name").decode()
         store.set(f"{name}/{rank}", mine)
         with suppress(torch.distributed.DistError):

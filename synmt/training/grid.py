@@ -1,4 +1,5 @@
-"""Training many recipes with several seeds each, one run after the other or on a cluster, and comparing translations.
+"""Training many recipes with several seeds each, one run after the other or on a cluster, and
+comparing translations.
 
     for record in train_grid(["plain.yaml", "pascal.yaml"], seeds=3):
         print(record)
@@ -84,19 +85,23 @@ def train_grid(
     stop: threading.Event | None = None,
     processes: Processes | None = None,
 ) -> Generator[Record | GridStep, None, None]:
-    """Train every recipe with every seed; yields the records of `train` after a NextRun for each, then a GridRecord.
+    """Train every recipe with every seed; yields the records of `train` after a NextRun for each,
+    then a GridRecord.
 
-    Runs that are done are skipped, and a run that fails does not stop the others. Under `torchrun` it does, because the
-    other processes wait for it. All recipes are checked before the first run begins.
+    Runs that are done are skipped, and a run that fails does not stop the others. Under `torchrun`
+    it does, because the other processes wait for it. All recipes are checked before the first run
+    begins.
 
-    A cluster that is in use (`using_cluster`) trains the runs side by side. Then all NextRun come first, and each run
-    gives its scores and its RunRecord when it has ended.
+    A cluster that is in use (`using_cluster`) trains the runs side by side. Then all NextRun come
+    first, and each run gives its scores and its RunRecord when it has ended.
 
     recipes: files, names of shipped recipes, or recipes; the first is the baseline.
-    seeds: how many, from the recipe's own `training.seed` on, or which. The run with the recipe's own seed has the
-        recipe's name, others have NAME-seed2 and so on. By default, the recipe's own seed only.
+    seeds: how many, from the recipe's own `training.seed` on, or which. The run with the recipe's
+        own seed has the recipe's name, others have NAME-seed2 and so on. By default, the recipe's
+        own seed only.
 
-    The other arguments are those of `synmt.training.pipeline.train`; `overrides` change every recipe.
+    The other arguments are those of `synmt.training.pipeline.train`; `overrides` change every
+    recipe.
     """
     planned, stop = grid_runs(recipes, overrides, seeds=seeds, runs=runs), stop or threading.Event()
     left = runs_left(planned, overwrite=overwrite)
@@ -108,7 +113,9 @@ def train_grid(
     if cluster and left:
         ends = yield from trainings_on(cluster)(planned, left, data, overwrite=overwrite, stop=stop)
     else:
-        ends = yield from _one_by_one(planned, left, data, overwrite=overwrite, stop=stop, processes=processes)
+        ends = yield from _one_by_one(
+            planned, left, data, overwrite=overwrite, stop=stop, processes=processes
+        )
     failed = [end for end in ends.values() if isinstance(end, FailedRun)]
     finished = [run for run in planned if run.folder in ends and ends[run.folder] not in failed]
     interrupted = len(ends) < len(planned)
@@ -133,7 +140,11 @@ def _one_by_one(
             break
         yield NextRun(run.folder, number, len(planned), run not in left)
         end = None
-        for end in _train(run, data, overwrite=overwrite, stop=stop, processes=processes) if run in left else ():
+        for end in (
+            _train(run, data, overwrite=overwrite, stop=stop, processes=processes)
+            if run in left
+            else ()
+        ):
             yield end
         if isinstance(end, RunRecord) and end.status == "interrupted":
             break
@@ -141,21 +152,32 @@ def _one_by_one(
     return ends
 
 
-def train_run(run: GridRun, data: str | Path = "data", *, overwrite: bool = False) -> RunRecord | FailedRun:
-    """Train one run of a grid to its end, in this process or in one of a `concurrent.futures.Executor`."""
+def train_run(
+    run: GridRun, data: str | Path = "data", *, overwrite: bool = False
+) -> RunRecord | FailedRun:
+    """Train one run of a grid to its end, in this process or in one of a
+    `concurrent.futures.Executor`."""
     *_, end = _train(run, data, overwrite=overwrite, stop=None, processes=None)
     assert isinstance(end, RunRecord | FailedRun), end
     return end
 
 
 def _train(
-    run: GridRun, data: str | Path, *, overwrite: bool, stop: threading.Event | None, processes: Processes | None
+    run: GridRun,
+    data: str | Path,
+    *,
+    overwrite: bool,
+    stop: threading.Event | None,
+    processes: Processes | None,
 ) -> Iterator[Record | FailedRun]:
-    """Train a run; its last record, which `torchrun` gives to its first process only, says how it has ended."""
+    """Train a run; its last record, which `torchrun` gives to its first process only, says how it
+    has ended."""
     from synmt.training import pipeline
 
     runs = run.folder.parent
-    steps = pipeline.train(run.recipe, runs=runs, data=data, overwrite=overwrite, stop=stop, processes=processes)
+    steps = pipeline.train(
+        run.recipe, runs=runs, data=data, overwrite=overwrite, stop=stop, processes=processes
+    )
     try:
         with naming_lack_of_memory(), closing(steps):
             yield from steps
@@ -216,7 +238,9 @@ def compare_runs(runs: Sequence[GridRun]) -> dict[str, SystemComparison]:
 
 def _compare(test: str, runs: Sequence[GridRun]) -> SystemComparison:
     several = len({run.system for run in runs}) < len(runs)
-    return compare_systems([run.folder for run in runs], options=ScoreOptions(test_set=test, group_seeds=several))
+    return compare_systems(
+        [run.folder for run in runs], options=ScoreOptions(test_set=test, group_seeds=several)
+    )
 
 
 def _tests_of(run: GridRun) -> list[str]:
@@ -235,7 +259,8 @@ def plan_grid(
     data: str | Path = "data",
     overwrite: bool = False,
 ) -> list[Estimate]:
-    """Estimate what `train_grid` would do; arguments and errors are the same. What runs share is listed once."""
+    """Estimate what `train_grid` would do; arguments and errors are the same. What runs share is
+    listed once."""
     from synmt.training.run_stages import RunStages
     from synmt.training.text_stages import TextStage
     from synmt.training.trees.requirements import tree_requirements
@@ -248,9 +273,13 @@ def plan_grid(
             steps.append(Estimate(f"train {run.folder}", "to do", f"with the weights of {before}"))
             continue
         recipe = run.recipe
-        text = texts.setdefault(repr((recipe.corpus, recipe.source, recipe.target)), TextStage(recipe))
+        text = texts.setdefault(
+            repr((recipe.corpus, recipe.source, recipe.target)), TextStage(recipe)
+        )
         requirements = tree_requirements(recipe)
-        way = RunStages(Run(run.folder), recipe, requirements, Path(data), overwrite=overwrite, text=text)
+        way = RunStages(
+            Run(run.folder), recipe, requirements, Path(data), overwrite=overwrite, text=text
+        )
         for step in estimate_all(way.shared()):
             key = (_text_of(recipe), step.what, step.state, step.amount)
             steps += [step] if key not in seen else []
@@ -260,6 +289,9 @@ def plan_grid(
 
 
 def _text_of(recipe: Recipe) -> str:
-    """Name the text of a recipe and its parsers: as long as they are not there, the steps of two texts look alike."""
+    """Name the text of a recipe and its parsers: as long as they are not there, the steps of two
+    texts look alike."""
     parsers = [(recipe.parser_of(side).model, recipe.parser_of(side).package) for side in SIDES]
-    return repr((recipe.corpus, recipe.source, recipe.target, recipe.text, recipe.target_text, parsers))
+    return repr(
+        (recipe.corpus, recipe.source, recipe.target, recipe.text, recipe.target_text, parsers)
+    )

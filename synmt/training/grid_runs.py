@@ -1,4 +1,5 @@
-"""The runs of a grid: each recipe with each seed, their names and order, and checks before the first one begins."""
+"""The runs of a grid: each recipe with each seed, their names and order, and checks before the
+first one begins."""
 
 from __future__ import annotations
 
@@ -83,10 +84,12 @@ def grid_runs(
     seeds: int | Sequence[int] | None = None,
     runs: str | Path = "runs",
 ) -> list[GridRun]:
-    """List the runs of a grid in the order of training: every recipe with its first seed, then with the second, …
+    """List the runs of a grid in the order of training: every recipe with its first seed, then with
+    the second, …
 
-    So a table of all systems is there early, and a recipe that fails does so early. The arguments are those of
-    `train_grid`. Raises a UsageError that names every recipe that is wrong, or two runs with the same name.
+    So a table of all systems is there early, and a recipe that fails does so early. The arguments
+    are those of `train_grid`. Raises a UsageError that names every recipe that is wrong, or two
+    runs with the same name.
     """
     loaded = _load(list(recipes), list(overrides))
     if not loaded:
@@ -100,12 +103,16 @@ def grid_runs(
     return planned
 
 
-def _load(recipes: Sequence[str | Path | Recipe], overrides: Sequence[str]) -> list[tuple[str, Recipe]]:
+def _load(
+    recipes: Sequence[str | Path | Recipe], overrides: Sequence[str]
+) -> list[tuple[str, Recipe]]:
     loaded, errors = list[tuple[str, Recipe]](), dict[str, SynmtError]()
     for recipe in recipes:
         if isinstance(recipe, Recipe):
             if overrides:
-                raise UsageError("overrides need the file of a recipe", do="Use load_recipe(path, overrides)")
+                raise UsageError(
+                    "overrides need the file of a recipe", do="Use load_recipe(path, overrides)"
+                )
             loaded.append((recipe.name, recipe))
             continue
         try:
@@ -124,11 +131,20 @@ def _with_seeds(recipe: Recipe, seeds: int | Sequence[int] | None) -> list[Recip
             f"{seeds} seeds are too many",
             where="seeds",
             allowed=f"At most {_MOST_SEEDS}",
-            do=f"For one run with the seed {seeds}, write `--seeds {seeds},` or, in Python, `seeds=[{seeds}]`",
+            do=f"For one run with the seed {seeds}, write `--seeds {seeds},` or, in Python, "
+            f"`seeds=[{seeds}]`",
         )
-    chosen = [own] if seeds is None else list(range(own, own + seeds)) if isinstance(seeds, int) else list(seeds)
+    chosen = (
+        [own]
+        if seeds is None
+        else list(range(own, own + seeds))
+        if isinstance(seeds, int)
+        else list(seeds)
+    )
     if twice := [seed for place, seed in enumerate(chosen) if seed in chosen[:place]]:
-        raise UsageError(f"the seed {twice[0]} is given twice", where="seeds", do="Give each seed once")
+        raise UsageError(
+            f"the seed {twice[0]} is given twice", where="seeds", do="Give each seed once"
+        )
     if not chosen or min(chosen) < 0 or max(chosen) >= SEEDS:
         raise UsageError(
             f"{seeds!r} is neither a number of seeds nor a list of them",
@@ -140,7 +156,9 @@ def _with_seeds(recipe: Recipe, seeds: int | Sequence[int] | None) -> list[Recip
 
 def _with_seed(recipe: Recipe, seed: int) -> Recipe:
     training = recipe.training.model_copy(update={"seed": seed})
-    return recipe.model_copy(update={"name": name_with_seed(recipe.name, seed), "training": training})
+    return recipe.model_copy(
+        update={"name": name_with_seed(recipe.name, seed), "training": training}
+    )
 
 
 def _check_names(planned: Sequence[GridRun]) -> None:
@@ -152,12 +170,16 @@ def _check_names(planned: Sequence[GridRun]) -> None:
         if other.recipe == run.recipe:
             twice = other.system == run.system
             raise UsageError(
-                f"{run.system} is given twice" if twice else f"{other.system} and {run.system} are the same recipe",
+                f"{run.system} is given twice"
+                if twice
+                else f"{other.system} and {run.system} are the same recipe",
                 do="Leave one out; `--seeds 3` trains three seeds of each recipe",
             )
         both = f"{other.system} and {run.system}"
         if other.system == run.system:
-            both = f"seeds {other.recipe.training.seed} and {run.recipe.training.seed} of {run.system}"
+            both = (
+                f"seeds {other.recipe.training.seed} and {run.recipe.training.seed} of {run.system}"
+            )
         raise UsageError(
             f"{both} would both train {run.folder}",
             do="Give one of them another `name:`; the override name=… names all of them alike",
@@ -167,15 +189,20 @@ def _check_names(planned: Sequence[GridRun]) -> None:
 def resume_command(planned: Sequence[GridRun], *, overwrite: bool) -> Callable[[], str]:
     """Make the function that names the command to run after one that was stopped or has failed.
 
-    That command must not overwrite the runs that the first one has replaced. Those that it has not replaced yet have to
-    be removed, because without --overwrite they would stay as they are.
+    That command must not overwrite the runs that the first one has replaced. Those that it has not
+    replaced yet have to be removed, because without --overwrite they would stay as they are.
 
-    planned: all runs of a grid that overwrites, as they are before the command; none for any other command.
+    planned: all runs of a grid that overwrites, as they are before the command; none for any other
+        command.
     """
     before = {run.folder: Run(run.folder).written_at() for run in planned}
 
     def name() -> str:
-        old = [str(folder) for folder, then in before.items() if then and Run(folder).written_at() == then]
+        old = [
+            str(folder)
+            for folder, then in before.items()
+            if then and Run(folder).written_at() == then
+        ]
         first = f" (remove {', '.join(old)} first: not replaced yet)" if old else ""
         return "the same command" + " without --overwrite" * overwrite + first
 
@@ -188,9 +215,11 @@ def runs_left(planned: Sequence[GridRun], *, overwrite: bool) -> list[GridRun]:
 
 
 def check_grid(runs: Sequence[GridRun], planned: Sequence[GridRun], *, overwrite: bool) -> None:
-    """Check the recipes of runs, and their folders, before the first one begins; raises all problems together.
+    """Check the recipes of runs, and their folders, before the first one begins; raises all
+    problems together.
 
-    planned: all runs of the grid; what starts from the weights of one of them is checked when these are there.
+    planned: all runs of the grid; what starts from the weights of one of them is checked when these
+        are there.
     """
     if not runs:
         return
@@ -211,21 +240,27 @@ def check_grid(runs: Sequence[GridRun], planned: Sequence[GridRun], *, overwrite
 
 
 def check_grid_inputs(planned: Sequence[GridRun]) -> None:
-    """Check that the inputs of no run have changed since it was started, also of those that have finished."""
-    changed = ((Run(run.folder), run.recipe, changed_inputs(Run(run.folder), run.recipe)) for run in planned)
+    """Check that the inputs of no run have changed since it was started, also of those that have
+    finished."""
+    changed = (
+        (Run(run.folder), run.recipe, changed_inputs(Run(run.folder), run.recipe))
+        for run in planned
+    )
     errors: list[SynmtError] = [inputs_error(*one) for one in changed if one[2]]
     if errors:
         raise all_in_one(errors)
 
 
 def waits_for(run: GridRun, planned: Sequence[GridRun]) -> Path | None:
-    """Find the folder of the run that has to end first, because this one starts from its weights; None if none has."""
+    """Find the folder of the run that has to end first, because this one starts from its weights;
+    None if none has."""
     init = starts_from(run, planned)
     return init if init is not None and not Run(init.expanduser()).weights.exists() else None
 
 
 def starts_from(run: GridRun, planned: Sequence[GridRun]) -> Path | None:
-    """Find the folder of the other run of the grid whose weights this one starts from; None if there is none."""
+    """Find the folder of the other run of the grid whose weights this one starts from; None if
+    there is none."""
     init = run.recipe.model.init
     folders = {other.folder.resolve() for other in planned if other is not run}
     return init if init is not None and init.expanduser().resolve() in folders else None

@@ -55,9 +55,11 @@ Adopted = tuple[Recipe, Vocabularies | None, dict[Side, Truecaser]]
 
 
 def adopt_vocabulary(recipe: Recipe, own: Run | None = None, *, overwrite: bool = False) -> Adopted:
-    """Give a recipe with `model.init` the vocabulary of that run, unless the embeddings are excluded.
+    """Give a recipe with `model.init` the vocabulary of that run, unless the embeddings are
+    excluded.
 
-    own: the folder of the new run. Once it has a checkpoint, it does not need the other run any more.
+    own: the folder of the new run. Once it has a checkpoint, it does not need the other run any
+        more.
     overwrite: whether it starts again.
     """
     init = recipe.model.init
@@ -66,7 +68,9 @@ def adopt_vocabulary(recipe: Recipe, own: Run | None = None, *, overwrite: bool 
     other = Run(init.expanduser())
     if own is not None and own.folder.resolve() == other.folder.resolve():
         raise UsageError(
-            "a run cannot start from its own weights", where=f"model.init, {init}", do="Choose another name=…"
+            "a run cannot start from its own weights",
+            where=f"model.init, {init}",
+            do="Choose another name=…",
         )
     origin = own if own is not None and not overwrite and _has_weights(own, init) else other
     before = _recipe_of(origin)
@@ -74,11 +78,19 @@ def adopt_vocabulary(recipe: Recipe, own: Run | None = None, *, overwrite: bool 
         return recipe, None, {}
     vocabularies: Vocabularies = {side: Vocabulary.load(origin.folder, side) for side in SIDES}
     _check_tags(recipe, before, vocabularies, other)
-    return _with_vocabulary(recipe, before, other), vocabularies, load_truecasers(recipe, origin.folder)
+    return (
+        _with_vocabulary(recipe, before, other),
+        vocabularies,
+        load_truecasers(recipe, origin.folder),
+    )
 
 
 def _has_weights(own: Run, init: Path) -> bool:
-    return own.exists() and bool(own.checkpoints() or own.weights.exists()) and own.recipe().model.init == init
+    return (
+        own.exists()
+        and bool(own.checkpoints() or own.weights.exists())
+        and own.recipe().model.init == init
+    )
 
 
 def _recipe_of(run: Run) -> Recipe:
@@ -89,11 +101,14 @@ def _recipe_of(run: Run) -> Recipe:
     except SynmtError as error:
         near = Path("runs") / run.folder
         do = f"Did you mean '{near}'?" if not run.exists() and Run(near).exists() else error.do
-        raise UsageError(error.what, where=f"model.init, {error.where}", allowed=error.allowed, do=do) from error
+        raise UsageError(
+            error.what, where=f"model.init, {error.where}", allowed=error.allowed, do=do
+        ) from error
 
 
 def _takes_embeddings(recipe: Recipe) -> bool:
-    """Tell whether the embeddings come from the other run, all of them; raises UsageError for some."""
+    """Tell whether the embeddings come from the other run, all of them; raises UsageError for
+    some."""
     with torch.device("meta"):
         # only names are needed, so any number of pieces will do
         model = build(recipe.model, recipe.syntax, source_pieces=8, target_pieces=8)
@@ -101,7 +116,8 @@ def _takes_embeddings(recipe: Recipe) -> bool:
     left_out = [name for name in _EMBEDDINGS if name in without]
     if left_out and len(left_out) < len(_EMBEDDINGS):
         raise UsageError(
-            f"{', '.join(left_out)} would be new, but the other embeddings would come from the run, with its "
+            f"{', '.join(left_out)} would be new, but the other embeddings would come from the "
+            "run, with its "
             "vocabulary. Either all embeddings come from the run, or none",
             where="model.init_except",
             do="List all of them (`embeddings`) or none",
@@ -110,18 +126,23 @@ def _takes_embeddings(recipe: Recipe) -> bool:
 
 
 def _with_vocabulary(recipe: Recipe, before: Recipe, other: Run) -> Recipe:
-    """Describe the vocabulary that is taken; raises UsageError if the recipe asks for another one."""
+    """Describe the vocabulary that is taken; raises UsageError if the recipe asks for another
+    one."""
     given, taken = (one.vocabulary.model_dump(exclude=_OF_TRAINING) for one in (recipe, before))
     values, there = recipe_values(recipe), recipe_values(before)
     differences = []
     if given != VocabularyRecipe().model_dump(exclude=_OF_TRAINING):
         other_keys = [key for key in given if given[key] != taken[key]]
-        differences = [f"vocabulary.{key} is {given[key]!r} here and {taken[key]!r} there" for key in other_keys]
+        differences = [
+            f"vocabulary.{key} is {given[key]!r} here and {taken[key]!r} there"
+            for key in other_keys
+        ]
     # another tokenization makes other pieces
     differences += [f"{key} differs" for key in _OF_WORDS if values.get(key) != there.get(key)]
     if differences:
         raise UsageError(
-            f"the recipe's vocabulary differs from that of the run whose weights it takes: {', '.join(differences)}",
+            "the recipe's vocabulary differs from that of the run whose weights it takes: "
+            f"{', '.join(differences)}",
             where=f"model.init, {other.folder}",
             do="Leave out `vocabulary`, or learn a new one with `model.init_except: [embeddings]`",
         )
@@ -131,14 +152,18 @@ def _with_vocabulary(recipe: Recipe, before: Recipe, other: Run) -> Recipe:
 
 
 def _check_tags(recipe: Recipe, before: Recipe, vocabularies: Vocabularies, other: Run) -> None:
-    tags = dict.fromkeys((*task_tags(recipe), *(item.tag for item in recipe.corpus.train if item.tag)))
+    tags = dict.fromkeys(
+        (*task_tags(recipe), *(item.tag for item in recipe.corpus.train if item.tag))
+    )
     missing = [tag for tag in tags if _lacks(vocabularies["source"], tag)]
     missing += ["for brackets"] * (recipe.tasks.mixed not in ("none", before.tasks.mixed))
     if missing:
         raise UsageError(
-            f"the vocabulary of {other.folder} has no piece {', '.join(missing)}, which this recipe needs",
+            f"the vocabulary of {other.folder} has no piece {', '.join(missing)}, which this "
+            "recipe needs",
             where="model.init",
-            do="Start from a run with the same tags and `tasks`, or set `model.init_except: [embeddings]`",
+            do="Start from a run with the same tags and `tasks`, or set `model.init_except: "
+            "[embeddings]`",
         )
 
 
@@ -151,7 +176,8 @@ def _lacks(vocabulary: Vocabulary, tag: str) -> bool:
 
 
 def check_parts(recipe: Recipe, vocabularies: Vocabularies | None, *, continued: bool) -> None:
-    """Check before any long work that `init` and `freeze` fit the model; the models are built without memory.
+    """Check before any long work that `init` and `freeze` fit the model; the models are built
+    without memory.
 
     continued: whether the weights are those of a checkpoint.
     """
@@ -179,7 +205,9 @@ def freeze(model: Seq2Seq, recipe: Recipe) -> None:
     for weight in weights_in(model, recipe.model.freeze, "model.freeze").values():
         weight.requires_grad_(False)
     if not any(weight.requires_grad for weight in model.parameters()):
-        raise UsageError("every part of the model is frozen, so nothing is trained", where="model.freeze")
+        raise UsageError(
+            "every part of the model is frozen, so nothing is trained", where="model.freeze"
+        )
 
 
 def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
@@ -197,18 +225,22 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
     total = sum(weight.numel() for weight in model.parameters())
     notes = [("new", shared.new), (f"only in {run.folder}", shared.unused)]
     rest = "".join(f"; {what}: {listed(names, _SHOWN)}" for what, names in notes if names)
-    _logger.info("model.init: %s of %s weights come from %s%s", f"{taken:,}", f"{total:,}", run.folder, rest)
+    _logger.info(
+        "model.init: %s of %s weights come from %s%s", f"{taken:,}", f"{total:,}", run.folder, rest
+    )
 
 
 def _model_of(run: Run) -> Seq2Seq:
-    """Build the model of a run, without its weights; raises SynmtError if the run has not finished."""
+    """Build the model of a run, without its weights; raises SynmtError if the run has not
+    finished."""
     run.weights_of("final")
     source, target = (Vocabulary.load(run.folder, side) for side in SIDES)
     return build_for(run.recipe(), source, target, run.features(), run.folder / "code")
 
 
 def _shared(model: Seq2Seq, other: Seq2Seq, recipe: Recipe) -> Shared:
-    """Pair the weights of two models by their names; raises UsageError where shapes or sharing differ."""
+    """Pair the weights of two models by their names; raises UsageError where shapes or sharing
+    differ."""
     mine, theirs = named_weights(model), named_weights(other)
     without = weights_in(model, recipe.model.init_except, "model.init_except")
     left_out = {id(weight) for weight in without.values()}
@@ -219,11 +251,19 @@ def _shared(model: Seq2Seq, other: Seq2Seq, recipe: Recipe) -> Shared:
         raise UsageError("no weight of this run fits the model", where=where)
     _check_shapes(pairs, where)
     _check_sharing(pairs, where)
-    return Shared(pairs, [name for name in mine if name not in pairs], [name for name in theirs if name not in mine])
+    return Shared(
+        pairs,
+        [name for name in mine if name not in pairs],
+        [name for name in theirs if name not in mine],
+    )
 
 
 def _check_shapes(pairs: dict[str, tuple[nn.Parameter, nn.Parameter]], where: str) -> None:
-    shapes = {name: (tuple(a.shape), tuple(b.shape)) for name, (a, b) in pairs.items() if a.shape != b.shape}
+    shapes = {
+        name: (tuple(a.shape), tuple(b.shape))
+        for name, (a, b) in pairs.items()
+        if a.shape != b.shape
+    }
     if shapes:
         differing = (f"{name} {theirs}, not {mine}" for name, (mine, theirs) in shapes.items())
         raise UsageError(

@@ -33,7 +33,10 @@ _logger = logging.getLogger(__name__)
 _MAY_CHANGE = {
     *("decoding", "evaluation", "corpus.test"),
     *(f"{parser}.{key}" for parser in ("parser", "target_parser") for key in ("workers", "device")),
-    *(f"training.{key}" for key in ("max_steps", "log_every", "validate_every", "save_every", "keep", "average")),
+    *(
+        f"training.{key}"
+        for key in ("max_steps", "log_every", "validate_every", "save_every", "keep", "average")
+    ),
     *(f"training.{key}" for key in ("patience", "max_decays", "use", "device", "shard_optimizer")),
 }
 """Keys of a recipe that may change when a run is continued."""
@@ -44,9 +47,13 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
     if not run.exists():
         # killed before run.json was written; names with a dot are unfinished files
         ours = ("lock", "recipe.yaml")
-        if any(path.name not in ours and not path.name.startswith(".") for path in run.folder.glob("*")):
+        if any(
+            path.name not in ours and not path.name.startswith(".") for path in run.folder.glob("*")
+        ):
             raise UsageError(
-                "not a run folder (no run.json), and not empty", where=str(run.folder), do="Choose another name: name=…"
+                "not a run folder (no run.json), and not empty",
+                where=str(run.folder),
+                do="Choose another name: name=…",
             )
         return
     run.info()
@@ -60,21 +67,29 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
         raise UsageError(
             f"this is the run '{before.name}', whose folder was renamed or copied",
             where=str(run.folder),
-            do=f"Rename the folder to {before.name} to resume, choose another name=… for a new run, or replace this "
+            do=f"Rename the folder to {before.name} to resume, choose another name=… for a new "
+            "run, or replace this "
             "one with --overwrite",
         )
     if differences:
-        raise another_run(run, recipe, "this run was started with a different recipe: " + "; ".join(differences))
+        raise another_run(
+            run, recipe, "this run was started with a different recipe: " + "; ".join(differences)
+        )
     if changed_packages := changed_code(_variants(recipe), run.folder / "code"):
         what = f"the code of {listed(changed_packages)} has changed since this run was started"
         raise another_run(run, recipe, f"{what} (the old one is in {run.folder / 'code'})")
     if _has_lost_checkpoints(run) and not has_finished(run, recipe):
         raise another_run(
-            run, recipe, "the run has finished, and cannot be continued or changed without its checkpoints"
+            run,
+            recipe,
+            "the run has finished, and cannot be continued or changed without its checkpoints",
         )
     steps, step = recipe.training.max_steps, run.reached()
     if steps < step and steps != before.training.max_steps:
-        what = f"the run is already at step {step:,}; set training.max_steps to {step} (to end it there) or more"
+        what = (
+            f"the run is already at step {step:,}; set training.max_steps to {step} (to end it "
+            "there) or more"
+        )
         raise another_run(run, recipe, f"{what}, not {steps}")
 
 
@@ -108,10 +123,13 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
         raise another_run(run, recipe, f"{what} ({difference})" if difference else what)
     if not run.exists() or run.recipe() != recipe:
         if run.exists():
-            # first: if this is interrupted, a run that has finished has not done so with the new recipe
+            # first: if this is interrupted, a run that has finished has not done so with the new
+            # recipe
             run.write_info(status="training")
         run.write_recipe(recipe)
-        run.write_info(name=recipe.name, status="training", synmt=__version__, torch=torch.__version__)
+        run.write_info(
+            name=recipe.name, status="training", synmt=__version__, torch=torch.__version__
+        )
     if not (run.folder / "code").exists():
         keep_code(_variants(recipe), run.folder / "code")
     # weights and log are going to change
@@ -121,12 +139,16 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
             with write_atomically(case_model(run.folder, side), binary=True) as out:
                 out.write(tokenizer.truecaser.path.read_bytes())
     text = identities(prepared.tokenizers)
-    run.write_info(parser=prepared.parser, inputs=prepared.inputs, **reads, **({"text": text} if text else {}))
+    run.write_info(
+        parser=prepared.parser, inputs=prepared.inputs, **reads, **({"text": text} if text else {})
+    )
     if prepared.parse_costs:
         run.write_info(parsing=dict(prepared.parse_costs))
     if recipe.model.init is not None and not run.checkpoints():
         other = Run(recipe.model.init.expanduser())
-        run.write_info(init={"run": str(other.folder), "weights": stored_sha256(other.weights_of("final"))})
+        run.write_info(
+            init={"run": str(other.folder), "weights": stored_sha256(other.weights_of("final"))}
+        )
 
 
 def remove_leftovers(run: Run) -> None:
@@ -153,7 +175,9 @@ def _write_weights(run: Run, settings: TrainingRecipe, average: Path) -> None:
     if settings.average > 1 and (last := regular_checkpoints(run, settings)[-settings.average :]):
         if len(last) < settings.average:
             what = "only %s averaged: there are no more, but training.average is %d"
-            _logger.warning(what, counted(len(last), "checkpoint is", "checkpoints are"), settings.average)
+            _logger.warning(
+                what, counted(len(last), "checkpoint is", "checkpoints are"), settings.average
+            )
         for folder in last:
             verify(folder, large=True)
         average_weights([folder / "model.safetensors" for folder in last], average)
@@ -168,4 +192,8 @@ def _write_weights(run: Run, settings: TrainingRecipe, average: Path) -> None:
 
 def finish_run(run: Run, step: int) -> None:
     """Mark the run as finished, so that `find_run` finds it."""
-    run.write_info(status="finished", steps=step, finished_at=datetime.datetime.now(datetime.timezone.utc).isoformat())
+    run.write_info(
+        status="finished",
+        steps=step,
+        finished_at=datetime.datetime.now(datetime.timezone.utc).isoformat(),
+    )

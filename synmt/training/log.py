@@ -19,7 +19,8 @@ from synmt.training.records import EndRecord, LogRecord, ValidationRecord
 
 
 class Log:
-    """Writes records of training; removes those that an interrupted run wrote after its last checkpoint.
+    """Writes records of training; removes those that an interrupted run wrote after its last
+    checkpoint.
 
     folder: the run folder.
     resumed_at: the step from which training continues.
@@ -32,7 +33,9 @@ class Log:
 
     def write(self, record: LogRecord) -> None:
         """Append one record."""
-        kind = {"StepRecord": "step", "ValidationRecord": "validation", "EndRecord": "end"}[type(record).__name__]
+        kind = {"StepRecord": "step", "ValidationRecord": "validation", "EndRecord": "end"}[
+            type(record).__name__
+        ]
         with reporting_os_errors(self.path), open(self.path, "a", encoding="utf-8") as out:
             # the gradient norm of an fp16 step may be infinite
             out.write(json_text({"kind": kind, **asdict(record)}) + "\n")
@@ -45,7 +48,11 @@ class Log:
 
 def _numbers(record: dict[str, Any]) -> list[tuple[str, float]]:
     flat = {**record, **record.get("losses", {})}
-    return [(k, float(v)) for k, v in flat.items() if isinstance(v, int | float) and k not in ("step", "best")]
+    return [
+        (k, float(v))
+        for k, v in flat.items()
+        if isinstance(v, int | float) and k not in ("step", "best")
+    ]
 
 
 def _drop_after(path: Path, step: int) -> None:
@@ -56,7 +63,8 @@ def _drop_after(path: Path, step: int) -> None:
     with open_binary(path, allowed=ANY_FORMAT) as stream:
         lines = stream.read().decode(errors="replace").split("\n")
     for line in lines:
-        # an incomplete line, of a process that was killed or a machine that lost its power, is not a record
+        # an incomplete line, of a process that was killed or a machine that lost its power, is not
+        # a record
         with suppress(SynmtError):
             record = parse_json(line, LogLine, where=str(path))
             if record["step"] <= step and record["kind"] != "end":

@@ -1,6 +1,8 @@
-"""Label-smoothed cross-entropy with its gradient, in one pass over blocks of rows that never stores all logits.
+"""Label-smoothed cross-entropy with its gradient, in one pass over blocks of rows that never stores
+all logits.
 
-`Objective` is what training minimizes: one module, so that several processes can wrap model and losses together.
+`Objective` is what training minimizes: one module, so that several processes can wrap model and
+losses together.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from synmt.model.products import Products
 from synmt.model.seq2seq import Seq2Seq
 
 BLOCKS = {"cpu": 1 << 20, "cuda": 1 << 27}
-"""Maximum number of logits in a block: small enough for a CPU's cache, large enough to keep a GPU busy."""
+"""Maximum number of logits in a block: small enough for a CPU's cache, large enough to keep a GPU
+busy."""
 TOGETHER = {"cpu": 4, "cuda": 1}
 """Blocks whose gradients are computed together if they are converted to a lower precision."""
 
@@ -25,29 +28,46 @@ TOGETHER = {"cpu": 4, "cuda": 1}
 class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float, products: Products, gradient: bool
+        ctx: Any,
+        states: Tensor,
+        weight: Tensor,
+        targets: Tensor,
+        smoothing: float,
+        products: Products,
+        gradient: bool,
     ) -> tuple[Tensor, Tensor]:
         kind = states.device.type
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
         states_, weight_ = states.to(dtype), weight.to(dtype)  # (N, D), (V, D)
         exact = torch.promote_types(dtype, torch.float32)
-        pieces, most = weight.size(0), _rows_of_block(BLOCKS.get(kind, BLOCKS["cuda"]) // weight.size(0))
+        pieces, most = (
+            weight.size(0),
+            _rows_of_block(BLOCKS.get(kind, BLOCKS["cuda"]) // weight.size(0)),
+        )
         total = states.new_zeros((), dtype=sum_type(states.device))
         likelihood = states.new_zeros((), dtype=sum_type(states.device))
         mean = weight.mean(0, dtype=exact)  # (D,)
         to_states = torch.empty_like(states_) if gradient else None  # (N, D)
         to_weight = torch.zeros_like(weight, dtype=exact) if gradient else None  # (V, D)
         # memory for all blocks: new one takes three times as long
-        converted, slopes = (torch.empty(0, dtype=kept, device=states.device) for kept in (exact, dtype))
+        converted, slopes = (
+            torch.empty(0, dtype=kept, device=states.device) for kept in (exact, dtype)
+        )
         for group in _blocks(len(states), most if dtype == exact else most * TOGETHER.get(kind, 1)):
-            rows, target = products.padded(states_[group], dtype), targets[group, None]  # (p, D), (m, 1)
+            rows, target = (
+                products.padded(states_[group], dtype),
+                targets[group, None],
+            )  # (p, D), (m, 1)
             slopes.resize_(len(rows) if gradient else 0, pieces)  # (p, V)
             for block in _blocks(len(target), most):
                 right = target[block]  # (n, 1)
                 logits = products.multiply(rows[block], weight_)[: len(right)]  # (n, V)
                 if dtype != exact:
                     logits = converted.resize_(logits.shape).copy_(logits)
-                logit, own = logits.gather(-1, right)[:, 0], slopes[block][: len(right)]  # (n,), (n, V)
+                logit, own = (
+                    logits.gather(-1, right)[:, 0],
+                    slopes[block][: len(right)],
+                )  # (n,), (n, V)
                 slope, normalizer = _softmax(logits, own if gradient and dtype == exact else logits)
                 nll = normalizer - logit  # (n,)
                 # the mean logit of a row is its state times the mean weight
@@ -75,11 +95,19 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
         to_states, to_weight = ctx.saved_tensors
         to_states = to_states.to(ctx.types[0]) * slopes[0]
-        return to_states.to(ctx.types[0]), (to_weight * slopes[0]).to(ctx.types[1]), None, None, None, None
+        return (
+            to_states.to(ctx.types[0]),
+            (to_weight * slopes[0]).to(ctx.types[1]),
+            None,
+            None,
+            None,
+            None,
+        )
 
 
 def _softmax(logits: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute the softmax of logits (n, V), which may be its memory, and its normalizers log Σ exp (n,)."""
+    """Compute the softmax of logits (n, V), which may be its memory, and its normalizers log Σ exp
+    (n,)."""
     largest = logits.amax(-1)  # (n,)
     weights = torch.softmax(logits, -1, out=memory)  # (n, V)
     return weights, largest - weights.amax(-1).log()
@@ -95,9 +123,15 @@ def _blocks(count: int, rows: int) -> Iterator[slice]:
 
 
 def smoothed_cross_entropy(
-    states: Tensor, weight: Tensor, targets: Tensor, *, smoothing: float, products: Products = Products()
+    states: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    *,
+    smoothing: float,
+    products: Products = Products(),
 ) -> tuple[Tensor, Tensor]:
-    """Compute the sums of label-smoothed loss and negative log-likelihood, in nats (Szegedy et al., 2016, section 7).
+    """Compute the sums of label-smoothed loss and negative log-likelihood, in nats (Szegedy et al.,
+    2016, section 7).
 
         loss = Σ_n (1 - ε) · nll_n + ε / V · Σ_v -log p_n(v)        p_n = softmax(weight · states_n)
 
@@ -110,7 +144,8 @@ def smoothed_cross_entropy(
 
 
 class Objective(nn.Module):
-    """Computes the losses of a model on a batch; the loss also reads the weight of the output layer."""
+    """Computes the losses of a model on a batch; the loss also reads the weight of the output
+    layer."""
 
     def __init__(self, model: Seq2Seq, label_smoothing: float) -> None:
         super().__init__()

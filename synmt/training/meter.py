@@ -1,4 +1,5 @@
-"""The meter of training: averages the numbers of the steps since the last record, and counts what they cost."""
+"""The meter of training: averages the numbers of the steps since the last record, and counts what
+they cost."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from synmt.training.records import StepRecord
 
 @dataclass(frozen=True)
 class Step:
-    """The numbers of one step: means per target piece of this process, and pieces of this and of all processes."""
+    """The numbers of one step: means per target piece of this process, and pieces of this and of
+    all processes."""
 
     means: dict[str, float]
     tokens: int
@@ -56,12 +58,15 @@ class Update:
 class Meter:
     """Collects updates until their mean is due.
 
-    overflow: whether gradients may be infinite, because the gradient scaler of fp16 skips such steps.
+    overflow: whether gradients may be infinite, because the gradient scaler of fp16 skips such
+        steps.
     processes: all that train; each has its meter, and all make their records together.
     steps: those whose numbers have been read and that no record covers yet.
     """
 
-    def __init__(self, device: torch.device, *, overflow: bool = False, processes: Processes | None = None) -> None:
+    def __init__(
+        self, device: torch.device, *, overflow: bool = False, processes: Processes | None = None
+    ) -> None:
         self.device, self.overflow, self._processes = device, overflow, processes or Processes()
         self.steps: list[Step] = []
         self._updates: list[Update] = []
@@ -82,8 +87,13 @@ class Meter:
         self._processor_seconds += time.process_time() - self._processor_began
 
     def cost(self) -> dict[str, Any]:
-        """Return what the steps that no record covers yet have cost; only while measuring is paused."""
-        return {"tokens": self.tokens, "seconds": self._seconds, "processor_seconds": self._processor_seconds}
+        """Return what the steps that no record covers yet have cost; only while measuring is
+        paused."""
+        return {
+            "tokens": self.tokens,
+            "seconds": self._seconds,
+            "processor_seconds": self._processor_seconds,
+        }
 
     def unlogged(self) -> dict[str, Any]:
         """Return these steps and their cost, for a checkpoint."""
@@ -103,7 +113,8 @@ class Meter:
         self.tokens += update.all_tokens
 
     def read(self) -> None:
-        """Read the numbers of the updates from the device, all at once; raises SynmtError if one is not finite."""
+        """Read the numbers of the updates from the device, all at once; raises SynmtError if one is
+        not finite."""
         updates, self._updates = self._updates, []
         tensors = [tensor.detach() for update in updates for tensor in update.numbers()]
         numbers: Iterator[float] = iter(torch.stack(tensors).tolist() if tensors else [])
@@ -116,7 +127,9 @@ class Meter:
             if not math.isfinite(batch["loss"]):
                 raise _not_finite(update.step, "loss", lines)
         if not math.isfinite(norm) and not self.overflow:
-            raise _not_finite(update.step, "gradient", [line for lines in update.lines for line in lines])
+            raise _not_finite(
+                update.step, "gradient", [line for lines in update.lines for line in lines]
+            )
         means = {name: sum(batch[name] for batch in losses) / update.tokens for name in losses[0]}
         return Step(means, update.tokens, update.all_tokens, update.learning_rate, norm)
 
@@ -126,10 +139,15 @@ class Meter:
         self._stop()
         steps, self.steps = self.steps, []
         tokens = sum(step.tokens for step in steps)
-        means = {name: sum(step.means[name] * step.tokens for step in steps) / tokens for name in steps[0].means}
+        means = {
+            name: sum(step.means[name] * step.tokens for step in steps) / tokens
+            for name in steps[0].means
+        }
         cost = self.cost()
         if self._processes.count > 1:
-            cost["processor_seconds"] = self._processes.sum(round(1e6 * self._processor_seconds))[0] / 1e6
+            cost["processor_seconds"] = (
+                self._processes.sum(round(1e6 * self._processor_seconds))[0] / 1e6
+            )
         record = StepRecord(
             step=number,
             loss=means.pop("loss"),
@@ -149,7 +167,8 @@ def _not_finite(step: int, what: str, lines: Sequence[int]) -> SynmtError:
     return SynmtError(
         f"the {what} of step {step} is not a finite number",
         where=f"training lines {listed((str(line + 1) for line in lines), 20)}",
-        do="Look at these lines, or lower training.learning_rate; clip_norm or float32 may help too. "
+        do="Look at these lines, or lower training.learning_rate; clip_norm or float32 may "
+        "help too. "
         "The last checkpoint is kept",
     )
 
@@ -160,7 +179,8 @@ def perplexity(nll: float) -> float:
 
 
 def peak_memory(device: torch.device) -> int:
-    """Measure the peak memory so far, in bytes: of the GPU, else of this process; 0 if the system does not tell."""
+    """Measure the peak memory so far, in bytes: of the GPU, else of this process; 0 if the system
+    does not tell."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     status = Path("/proc/self/status")

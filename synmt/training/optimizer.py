@@ -21,8 +21,8 @@ INITIAL_RATE = 1e-7
 class Adam(torch.optim.AdamW):
     """AdamW that does not load torch's compiler.
 
-    torch wraps these methods for programs that compile an optimizer. The wrappers import the compiler, which takes a
-    second, and synmt compiles models only.
+    torch wraps these methods for programs that compile an optimizer. The wrappers import the
+    compiler, which takes a second, and synmt compiles models only.
     """
 
     add_param_group = unwrap(torch.optim.AdamW.add_param_group)
@@ -33,9 +33,11 @@ class Adam(torch.optim.AdamW):
 def make_optimizer(
     parameters: Iterable[nn.Parameter], settings: TrainingRecipe, processes: Processes
 ) -> torch.optim.Optimizer:
-    """Make the optimizer; with `shard_optimizer`, each of several processes updates some of the weights and sends them.
+    """Make the optimizer; with `shard_optimizer`, each of several processes updates some of the
+    weights and sends them.
 
-    The state is divided as in the first stage of ZeRO (Rajbhandari et al., 2020). All processes call this together.
+    The state is divided as in the first stage of ZeRO (Rajbhandari et al., 2020). All processes
+    call this together.
     """
     betas, epsilon, decay = settings.betas, settings.epsilon, settings.weight_decay
     if not settings.shard_optimizer or processes.count == 1:
@@ -67,7 +69,8 @@ def gather_state(optimizer: Any) -> None:
 
 
 def states_of(optimizer: Any) -> dict[Tensor, dict[str, Tensor]]:
-    """Return the state of every weight; of a divided one, after `gather_state`, in the first process."""
+    """Return the state of every weight; of a divided one, after `gather_state`, in the first
+    process."""
     if not _is_divided(optimizer):
         return dict(optimizer.state)
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
@@ -78,7 +81,9 @@ def first_state(parameter: nn.Parameter, device: str) -> dict[str, Tensor]:
     """Make the state of a weight before its first update; a frozen one has none."""
     if not parameter.requires_grad:
         return {}
-    moments = {name: torch.zeros_like(parameter, device=device) for name in ("exp_avg", "exp_avg_sq")}
+    moments = {
+        name: torch.zeros_like(parameter, device=device) for name in ("exp_avg", "exp_avg_sq")
+    }
     return {"step": torch.zeros((), device=device), **moments}
 
 
@@ -90,7 +95,8 @@ def learning_rate(step: int, recipe: TrainingRecipe, model_dim: int, *, decays: 
     """Compute the learning rate of a step, counted from 1.
 
     inverse_sqrt: linear from 1e-7 to the peak, then peak · √(warmup / step)
-    noam:         factor · D^-½ · min(step^-½, step · warmup^-1½)      (Vaswani et al., 2017, equation 3)
+    noam:         factor · D^-½ · min(step^-½, step · warmup^-1½)      (Vaswani et al., 2017,
+        equation 3)
     constant:     linear from 0 to the rate, then the rate
     plateau:      constant, times decay^decays                         (Tran & Bisk, 2018: decay ½)
 

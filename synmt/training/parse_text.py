@@ -1,4 +1,5 @@
-"""Parse a text for training, and keep what it took: the trees of a text are made once, for all runs."""
+"""Parse a text for training, and keep what it took: the trees of a text are made once, for all
+runs."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ _SAMPLE = 2000
 """Lines whose words are counted to estimate those of a text."""
 
 
-def parse_text(recipe: Recipe, corpus: Corpus, text: Path, parser: StanzaParser, data: Path, side: Side) -> Path:
+def parse_text(
+    recipe: Recipe, corpus: Corpus, text: Path, parser: StanzaParser, data: Path, side: Side
+) -> Path:
     """Parse a text of one side if its trees are missing; returns the file of the trees."""
     target, lines = trees_path(data, corpus, text, parser), count_lines(text)
     parsed, words, spent = 0, 0, 0.0
@@ -57,10 +60,18 @@ def parse_text(recipe: Recipe, corpus: Corpus, text: Path, parser: StanzaParser,
                 if parsed and step.processes:
                     remember_rate(parser, parsed, step.seconds, step.processes)
                 if words and not math.isnan(spent):
-                    write_json(_cost(target), {"lines": lines, "words": words, "processor_seconds": spent})
+                    write_json(
+                        _cost(target), {"lines": lines, "words": words, "processor_seconds": spent}
+                    )
                 count = counted(step.failures, "failure")
                 failures = f", {count} (see {target}.failures.jsonl)" if step.failures else ""
-                _logger.info("parse: %s %s lines in %.0f s%s", target, f"{step.lines:,}", step.seconds, failures)
+                _logger.info(
+                    "parse: %s %s lines in %.0f s%s",
+                    target,
+                    f"{step.lines:,}",
+                    step.seconds,
+                    failures,
+                )
     return target
 
 
@@ -79,7 +90,8 @@ class TextSize:
 
     lines: number of lines; None if it is not known yet.
     words: mean number of words per line.
-    measured: whether the words were counted, in the first lines of the text; otherwise they are an estimate.
+    measured: whether the words were counted, in the first lines of the text; otherwise they are an
+        estimate.
     """
 
     lines: int | None
@@ -96,28 +108,39 @@ class TextSize:
         return f"{self.lines:,} lines" if self.lines is not None else "number of lines unknown"
 
 
-def parsing_step(what: str, text: TextSize, parser: StanzaParser | None, settings: ParserRecipe) -> Estimate:
+def parsing_step(
+    what: str, text: TextSize, parser: StanzaParser | None, settings: ParserRecipe
+) -> Estimate:
     """Estimate how long a text is parsed.
 
     parser: None if its model is not on this machine yet.
     """
     rate = measured_rate(parser) if parser else None
     if text.lines is None or (rate is None and on_gpu(settings.device) and not settings.workers):
-        remark = "" if text.lines is None else "parsing time unknown: no parsing speed measured on this GPU yet"
+        remark = (
+            ""
+            if text.lines is None
+            else "parsing time unknown: no parsing speed measured on this GPU yet"
+        )
         return Estimate(what, "to do", str(text), remark)
     processes = settings.workers or usual_processes(text.lines, default_processes(settings.device))
     hours = text.lines * text.words / ((rate or REFERENCE) * processes) / 3600
     about = "about" if rate else "at least"
-    return Estimate(what, "to do", f"{text}, {about} {_duration(hours)}", _basis(text, rate, processes))
+    return Estimate(
+        what, "to do", f"{text}, {about} {_duration(hours)}", _basis(text, rate, processes)
+    )
 
 
 def _basis(text: TextSize, rate: float | None, processes: int) -> str:
     words = "" if text.measured else f", {text.words:.0f} words a line"
     each = f"in each of {processes} processes" if processes > 1 else "in one process"
     if rate:
-        return f"parsing: {rate:,.0f} words a second {each}, as measured last on this machine{words}"
+        return (
+            f"parsing: {rate:,.0f} words a second {each}, as measured last on this machine{words}"
+        )
     return (
-        f"parsing: {REFERENCE:,} words a second {each}{words}. This is the rate of the compact English parser on one "
+        f"parsing: {REFERENCE:,} words a second {each}{words}. This is the rate of the compact "
+        "English parser on one "
         "core of an AMD Zen 5; official models, long sentences and older machines take longer"
     )
 

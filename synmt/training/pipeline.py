@@ -48,7 +48,11 @@ _logger = logging.getLogger(__name__)
 
 
 def prepare(
-    recipe: str | Path | Recipe, overrides: Iterable[str] = (), *, data: str | Path = "data", source_trees: bool = False
+    recipe: str | Path | Recipe,
+    overrides: Iterable[str] = (),
+    *,
+    data: str | Path = "data",
+    source_trees: bool = False,
 ) -> Iterator[Prepared]:
     """Prepare the training data of a recipe; yields one record, which names the folder.
 
@@ -61,13 +65,19 @@ def prepare(
 
 
 def plan_preparation(
-    recipe: str | Path | Recipe, overrides: Iterable[str] = (), *, data: str | Path = "data", source_trees: bool = False
+    recipe: str | Path | Recipe,
+    overrides: Iterable[str] = (),
+    *,
+    data: str | Path = "data",
+    source_trees: bool = False,
 ) -> list[Estimate]:
     """Estimate what `prepare` would do; the arguments are the same."""
     return list(estimate_all(_preparation(recipe, overrides, Path(data), source_trees).stages))
 
 
-def _preparation(recipe: str | Path | Recipe, overrides: Iterable[str], data: Path, source_trees: bool) -> Preparation:
+def _preparation(
+    recipe: str | Path | Recipe, overrides: Iterable[str], data: Path, source_trees: bool
+) -> Preparation:
     loaded, requirements = load_checked(recipe, overrides, tree_requirements)
     loaded, vocabularies, truecasers = adopt_vocabulary(loaded)
     return Preparation(
@@ -99,11 +109,13 @@ def train(
     stop: threading.Event | None = None,
     processes: Processes | None = None,
 ) -> Generator[Record, None, None]:
-    """Train a recipe: prepare its data, train, translate and score the test sets; yields a record of each event.
+    """Train a recipe: prepare its data, train, translate and score the test sets; yields a record
+    of each event.
 
-    The last record is a RunRecord with the run folder. An interrupted run continues from its last checkpoint when the
-    same recipe is trained again. If the run has finished already, only what is missing is made (final weights,
-    translations of new test sets), and there are no records of training: the scores and the RunRecord follow at once.
+    The last record is a RunRecord with the run folder. An interrupted run continues from its last
+    checkpoint when the same recipe is trained again. If the run has finished already, only what is
+    missing is made (final weights, translations of new test sets), and there are no records of
+    training: the scores and the RunRecord follow at once.
 
     recipe: its file, or the name of a shipped one.
     overrides: `key=value` changes of the recipe, such as `training.max_steps=300`.
@@ -129,7 +141,8 @@ def train(
     else:
         with ExitStack() as stack:
             with processes.first_alone():
-                # before the run folder is written: if data are missing, the recipe may still be changed
+                # before the run folder is written: if data are missing, the recipe may still be
+                # changed
                 prepared = yield from prepare_stages(way.preparation)
                 if processes.rank == 0:
                     stack.enter_context(locked(run.folder, "this run"))
@@ -171,17 +184,21 @@ def train_prepared(
     *,
     parser: str | None = None,
 ) -> Generator[StartRecord | LogRecord, None, None]:
-    """Train from the newest checkpoint, write the log, and finish the run unless it was interrupted.
+    """Train from the newest checkpoint, write the log, and finish the run unless it was
+    interrupted.
 
     The last record is an EndRecord; after it, the test sets are translated.
 
-    parser: the folder of the parser that parses the test sets, if it is not where the run recorded it.
+    parser: the folder of the parser that parses the test sets, if it is not where the run recorded
+        it.
     """
     trainer = make_trainer(run, recipe, prepared, processes)
     trainer.stop = stop or trainer.stop
     step, settings = trainer.resume(), recipe.training
     weights = sum(weight.numel() for weight in trainer.model.parameters())
-    frozen = sum(weight.numel() for weight in trainer.model.parameters() if not weight.requires_grad)
+    frozen = sum(
+        weight.numel() for weight in trainer.model.parameters() if not weight.requires_grad
+    )
     yield StartRecord(step, weights, frozen, str(choose_device(settings.device)), settings)
     log, record = _begin_log(run, step, trainer.device) if processes.rank == 0 else None, None
     with closing(trainer.train()) as records:
@@ -197,9 +214,12 @@ def train_prepared(
 
 
 def _begin_log(run: Run, step: int, device: torch.device) -> Log:
-    """Open the log of a training that begins or goes on after this step, and write down its device."""
+    """Open the log of a training that begins or goes on after this step, and write down its
+    device."""
     if not step and run.log.exists():
-        _logger.info("%s has no checkpoint, so training starts again from the first step", run.folder)
+        _logger.info(
+            "%s has no checkpoint, so training starts again from the first step", run.folder
+        )
     before = run.info().get("devices", []) if step else []
     run.write_info(devices=list(dict.fromkeys([*before, device_name(device)])))
     return Log(run.folder, step)
@@ -221,7 +241,8 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         take_weights(model, recipe)
     freeze(model, recipe)
     reading: dict[Side, Reading] = {
-        side: reading_of(model.reads(side) + model.learns(side), recipe.parser_of(side)) for side in SIDES
+        side: reading_of(model.reads(side) + model.learns(side), recipe.parser_of(side))
+        for side in SIDES
     }
     valid = Reader(data.split("valid", prepared.trees), recipe.training, reading)
     train = Reader(
@@ -231,7 +252,9 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         processes.rank,
         processes.count,
         prepared.corpus.parts,
-        BpeDropout((source, target), share, recipe.training.seed) if (share := recipe.vocabulary.dropout) else None,
+        BpeDropout((source, target), share, recipe.training.seed)
+        if (share := recipe.vocabulary.dropout)
+        else None,
     )
     return Trainer(
         run,
@@ -240,13 +263,18 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         train=train,
         valid=valid,
         device=choose_device(recipe.training.device),
-        score=validation_bleu(recipe, prepared, valid, target) if recipe.training.validation_beam_size else None,
+        score=validation_bleu(recipe, prepared, valid, target)
+        if recipe.training.validation_beam_size
+        else None,
         processes=processes,
     )
 
 
-def _features(run: Run, recipe: Recipe, data: PreparedCorpus, trees: Mapping[Side, str]) -> FeatureValues:
-    """Find the values of learned features: those of the run, of `model.init`, or of the training text."""
+def _features(
+    run: Run, recipe: Recipe, data: PreparedCorpus, trees: Mapping[Side, str]
+) -> FeatureValues:
+    """Find the values of learned features: those of the run, of `model.init`, or of the training
+    text."""
     if known := run.features():
         return known
     learned = learn_features(data, trees["source"]) if "source" in trees else {}

@@ -1,4 +1,5 @@
-"""The stages before training: find the text and the parsers, tokenize, add tasks, prepare, add trees."""
+"""The stages before training: find the text and the parsers, tokenize, add tasks, prepare, add
+trees."""
 
 from __future__ import annotations
 
@@ -17,7 +18,13 @@ from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.encoding import KEPT_FILE
 from synmt.data.inputs import Inputs, hash_files
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
-from synmt.data.task_corpus import describe_dropped, task_corpus, with_bracketings, with_trees, without_filters
+from synmt.data.task_corpus import (
+    describe_dropped,
+    task_corpus,
+    with_bracketings,
+    with_trees,
+    without_filters,
+)
 from synmt.data.vocabulary import Vocabularies
 from synmt.files.language import warn_of_file
 from synmt.files.links import own_folder
@@ -50,11 +57,13 @@ class Prepared:
     corpus: the text that was prepared; the test sets are raw.
     folder: the prepared corpus.
     trees: for each side with trees, the name of their annotation.
-    made_by: the part of the annotation's name that identifies the trees alone; it changes only if the trees do.
+    made_by: the part of the annotation's name that identifies the trees alone; it changes only if
+        the trees do.
     parser: the identity of the parser of the source, which also parses new text.
     tokenizers: what tokenizes each side.
     raw: the corpus before it was tokenized, also if nothing was.
-    parse_costs: for each side that synmt parsed, lines, words and processor seconds of its training text.
+    parse_costs: for each side that synmt parsed, lines, words and processor seconds of its training
+        text.
     inputs: the hashes of what all this was made from.
     new: whether some of it was not there before.
     """
@@ -114,7 +123,9 @@ class Preparation:
     def run(self) -> Prepared:
         """Make what is missing, and describe the data."""
         new, sources = run_stages(self.stages), self.parsers.result
-        costs: dict[Side, Mapping[str, Any] | None] = {side: stage.cost() for side, stage in self.trees.items()}
+        costs: dict[Side, Mapping[str, Any] | None] = {
+            side: stage.cost() for side, stage in self.trees.items()
+        }
         if self.task.trees:
             costs["source"] = read_parse_cost(self.task.trees[0])
         return Prepared(
@@ -134,15 +145,21 @@ class Preparation:
         return {side: stage.result.name for side, stage in self.trees.items()}
 
     def _inputs(self) -> Inputs:
-        """Hash the texts of the recipe, the trees that come with them, and the parsers of the others."""
+        """Hash the texts of the recipe, the trees that come with them, and the parsers of the
+        others."""
         recipe, raw = self.recipe, self.text.result
-        trees: set[Path | None] = {path for source in self.parsers.result.values() for path in source.given.values()}
+        trees: set[Path | None] = {
+            path for source in self.parsers.result.values() for path in source.given.values()
+        }
         if recipe.tasks.trees == "bracketings":
             trees.add(raw.train.source_bracketings)
         elif recipe.tasks.trees == "dependencies":
             trees |= {given_trees(recipe, text, "source") for text in (raw.train, raw.valid)}
         texts = local_texts(recipe.corpus, recipe.source, recipe.target)
-        read = {key: [name for name, path in files if name in SIDES or path in trees] for key, files in texts.items()}
+        read = {
+            key: [name for name, path in files if name in SIDES or path in trees]
+            for key, files in texts.items()
+        }
         inputs = hash_files(texts, read)
         for side in SIDES:
             if parser := self.parsers.parser_of(side):
@@ -152,7 +169,9 @@ class Preparation:
     def warnings(self) -> Iterator[str]:
         """Name relations that a variant does not know, and what filters have dropped."""
         folder = self.pieces.result
-        yield from relation_warnings(self.requirements, PreparedCorpus.open(folder), self._annotations())
+        yield from relation_warnings(
+            self.requirements, PreparedCorpus.open(folder), self._annotations()
+        )
         yield from describe_dropped(self.recipe, self.task.result, folder)
 
 
@@ -164,7 +183,8 @@ class _DataStage(Stage[Result]):
 
 
 class TaskStage(_DataStage[Corpus]):
-    """Writes the text of a recipe with tasks, from trees of the source; other recipes have that of the words.
+    """Writes the text of a recipe with tasks, from trees of the source; other recipes have that of
+    the words.
 
     trees: files of trees of the text, if they are dependencies.
     """
@@ -189,7 +209,9 @@ class TaskStage(_DataStage[Corpus]):
         """Return the parser of the trees; None if its model or the words are missing."""
         if self.of.parsers.known is None or self.of.words.known is None:
             return None
-        return self.of.words.parser_with_trees(make_parser(self.recipe, "source"), "source", self._splits)
+        return self.of.words.parser_with_trees(
+            make_parser(self.recipe, "source"), "source", self._splits
+        )
 
     def find(self) -> Corpus | None:
         words, kind = self.of.words.known, self.recipe.tasks.trees
@@ -243,7 +265,9 @@ class PieceStage(_DataStage[Path]):
 
     @cached_property
     def _folder(self) -> Path:
-        return prepared_folder(self.data / "prepared", self._recipe, self.of.task.result, self.of.vocabularies)
+        return prepared_folder(
+            self.data / "prepared", self._recipe, self.of.task.result, self.of.vocabularies
+        )
 
     def find(self) -> Path | None:
         corpus = self.of.task.known
@@ -287,7 +311,8 @@ class TreeStage(_DataStage[Path]):
         return self._with_arcs(name) if name else None
 
     def _with_arcs(self, name: str) -> Path:
-        """Raise SynmtError where given trees lack the probabilities that the recipe needs; others may not need them."""
+        """Raise SynmtError where given trees lack the probabilities that the recipe needs; others
+        may not need them."""
         source, folder = self.of.parsers.result[self.side], self.of.pieces.result
         if source.arcs and not PreparedCorpus.open(folder).annotations()[name]["arcs"]:
             raise without_arcs("some tree", ", ".join(map(str, source.given.values())))
@@ -327,9 +352,14 @@ class TreeStage(_DataStage[Path]):
         yield Estimate(self.name, "to do")
 
     def cost(self) -> Mapping[str, Any] | None:
-        """Read what the trees cost; the same text may also have been parsed with probabilities, or without."""
+        """Read what the trees cost; the same text may also have been parsed with probabilities, or
+        without."""
         source = self.of.parsers.result[self.side]
         if source.parser is None:
             return None
-        parser = source.parser.with_arcs() if self.result.name == source.name(arcs=True) else source.parser
+        parser = (
+            source.parser.with_arcs()
+            if self.result.name == source.name(arcs=True)
+            else source.parser
+        )
         return read_parse_cost(self.of.words.trees(self.side, ["train"], parser)[0])

@@ -1,4 +1,5 @@
-"""The shipped recipes as a table: system, corpus, the paper's score, and whether the text is on this machine."""
+"""The shipped recipes as a table: system, corpus, the paper's score, and whether the text is on
+this machine."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class RecipeEntry:
 
     system: the variants by their names in recipes, or the plain model.
     pairs: sentence pairs of the training text, as the paper counts them; None if it does not.
-    reported: BLEU in the paper, on the test sets or (valid) on the validation text; empty if there is none.
+    reported: BLEU in the paper, on the test sets or (valid) on the validation text; empty if there
+        is none.
     missing: names of the files that the corpus lacks on this machine.
     comment: the first lines of the recipe, which say what it is.
     """
@@ -40,14 +42,18 @@ class RecipeEntry:
     comment: str
 
     def matches(self, words: Iterable[str]) -> bool:
-        """Tell whether every word is part of the name, the system, the corpus or the comment; case does not matter."""
+        """Tell whether every word is part of the name, the system, the corpus or the comment; case
+        does not matter."""
         text = " ".join((self.name, self.system, self.corpus, self.comment)).lower()
         return all(word.lower() in text for word in words)
 
 
 def recipe_table(entries: Iterable[RecipeEntry]) -> Table:
     """Make the table of a list of recipes."""
-    reported = "on the paper's test sets; valid: on its validation text; −: difference from the recipe it changes"
+    reported = (
+        "on the paper's test sets; valid: on its validation text; −: difference from the "
+        "recipe it changes"
+    )
     text = "local, if it is on this machine; if it is missing, `synmt train` downloads or builds it"
     columns = [
         *(text_column(name) for name in ("recipe", "system", "corpus")),
@@ -92,7 +98,10 @@ def _entry(name: str, path: Path) -> RecipeEntry:
 def _comment(path: Path) -> str:
     """Join the lines before the first key of a recipe."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    return " ".join(line.removeprefix("#").strip() for line in takewhile(lambda line: line.startswith("#"), lines))
+    return " ".join(
+        line.removeprefix("#").strip()
+        for line in takewhile(lambda line: line.startswith("#"), lines)
+    )
 
 
 def _system(recipe: Recipe) -> str:
@@ -101,7 +110,13 @@ def _system(recipe: Recipe) -> str:
         names.append("multi-task")
     if recipe.tasks.mixed != "none":
         names.append("parse2seq" if recipe.tasks.mixed_only else "mixed encoder")
-    control = recipe.parser.control if recipe.parser.control != "none" else "rewired" if recipe.parser.rewire else ""
+    control = (
+        recipe.parser.control
+        if recipe.parser.control != "none"
+        else "rewired"
+        if recipe.parser.rewire
+        else ""
+    )
     return " + ".join(dict.fromkeys(names)) + (f" ({control})" if control else "")
 
 
@@ -110,7 +125,11 @@ def _reported(comment: str) -> str:
     if found is None:
         return ""
     scores = f"−{found['score']}" if found["less"] else found["score"]
-    return scores + (f", {found['second']}" if found["second"] else "") + (" valid" if found["valid"] else "")
+    return (
+        scores
+        + (f", {found['second']}" if found["second"] else "")
+        + (" valid" if found["valid"] else "")
+    )
 
 
 def _pairs(recipe: Recipe) -> int | None:

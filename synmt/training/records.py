@@ -29,14 +29,16 @@ class StartRecord:
 class StepRecord:
     """The mean over the steps since the last record.
 
-    loss: label-smoothed loss per target piece, in nats; `losses` holds the auxiliary losses, weighted.
+    loss: label-smoothed loss per target piece, in nats; `losses` holds the auxiliary losses,
+        weighted.
     perplexity: without smoothing.
     memory: peak memory so far, in bytes.
     tokens: target pieces, of all processes.
     seconds: time of this process.
     processor_seconds: processor time, of all processes.
 
-    These three count since the last record, or since training continued, without validation and checkpoints.
+    These three count since the last record, or since training continued, without validation and
+    checkpoints.
     """
 
     step: int
@@ -98,7 +100,8 @@ class ScoreRecord:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The last record: where the run is, and whether it has finished or was interrupted after some steps."""
+    """The last record: where the run is, and whether it has finished or was interrupted after some
+    steps."""
 
     folder: Path
     status: Literal["finished", "interrupted"]

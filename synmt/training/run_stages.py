@@ -52,20 +52,29 @@ class RunStages:
         self.recipe, self.vocabularies, truecasers = adopted
         self.changed = [] if overwrite else changed_inputs(run, self.recipe)
         self.preparation = Preparation(
-            self.recipe, requirements, data, vocabularies=self.vocabularies, truecasers=truecasers, text=text
+            self.recipe,
+            requirements,
+            data,
+            vocabularies=self.vocabularies,
+            truecasers=truecasers,
+            text=text,
         )
 
     def check_inputs(self) -> None:
-        """Refuse a run that was started with other texts, trees, parsers or weights than the recipe names now."""
+        """Refuse a run that was started with other texts, trees, parsers or weights than the recipe
+        names now."""
         if self.changed:
             raise inputs_error(self.run, self.recipe, self.changed)
 
     @cached_property
     def missing(self) -> Mapping[str, bool]:
-        """The test sets that have to be translated, and whether their files have changed since they were."""
+        """The test sets that have to be translated, and whether their files have changed since they
+        were."""
         if self.finished:
             return missing_tests(self.run, self.recipe)
-        return dict.fromkeys(test_names(self.recipe.corpus, self.recipe.source, self.recipe.target), False)
+        return dict.fromkeys(
+            test_names(self.recipe.corpus, self.recipe.source, self.recipe.target), False
+        )
 
     def shared(self) -> list[Stage]:
         """List the stages of the data, which other runs may share."""
@@ -78,11 +87,15 @@ class RunStages:
         return [TrainingStage(self)] if self.changed else [TrainingStage(self), TestStage(self)]
 
     def complete(self) -> None:
-        """Make what a finished run lacks: weights that were removed, translations of new or missing test sets."""
+        """Make what a finished run lacks: weights that were removed, translations of new or missing
+        test sets."""
         if is_complete(self.run, self.recipe):
             return
         for name in (name for name, changed in self.missing.items() if changed):
-            _logger.info("the files of the test set %s have changed, so it is translated and scored again", name)
+            _logger.info(
+                "the files of the test set %s have changed, so it is translated and scored again",
+                name,
+            )
         run_stages(self.shared())
         with locked(self.run.folder, "this run"):
             run_stages(self.own())
@@ -93,7 +106,8 @@ class RunStages:
 
 @dataclass(eq=False)
 class TrainingStage(Stage[int]):
-    """Trains the model; the result is the number of steps. Training yields records, so `train_prepared` makes it."""
+    """Trains the model; the result is the number of steps. Training yields records, so
+    `train_prepared` makes it."""
 
     of: RunStages
 
@@ -117,12 +131,17 @@ class TrainingStage(Stage[int]):
             problem = inputs_error(of.run, of.recipe, of.changed)
             yield Estimate(self.name, "changed", ", ".join(of.changed), problem=problem)
         elif of.finished:
-            yield Estimate(self.name, "done" if self.known else "to do", f"{of.run.steps():,} steps")
+            yield Estimate(
+                self.name, "done" if self.known else "to do", f"{of.run.steps():,} steps"
+            )
         else:
             yield Estimate(self.name, "to do", f"{self._parameters()}, {self._steps()}")
 
     def _steps(self) -> str:
-        last, begun = self.of.recipe.training.max_steps, 0 if self.of.overwrite else self.of.run.reached()
+        last, begun = (
+            self.of.recipe.training.max_steps,
+            0 if self.of.overwrite else self.of.run.reached(),
+        )
         if not begun:
             return f"{last:,} steps"
         if begun + 1 < last:
@@ -130,22 +149,28 @@ class TrainingStage(Stage[int]):
         return f"step {last:,}" if begun < last else f"no further step: step {begun:,} is done"
 
     def _parameters(self) -> str:
-        """Count the weights of the model; without a learned vocabulary, the number may turn out smaller.
+        """Count the weights of the model; without a learned vocabulary, the number may turn out
+        smaller.
 
-        The rows of learned features are not counted, since nothing is there yet that says how many they are.
+        The rows of learned features are not counted, since nothing is there yet that says how many
+        they are.
         """
         recipe, preparation = self.of.recipe, self.of.preparation
         vocabularies, prepared = self.of.vocabularies, preparation.pieces.known
         if prepared:
             vocabularies = dict(zip(SIDES, PreparedCorpus.open(prepared).vocabularies, strict=True))
-        source, target = (len(vocabularies[side]) if vocabularies else recipe.vocabulary.size for side in SIDES)
+        source, target = (
+            len(vocabularies[side]) if vocabularies else recipe.vocabulary.size for side in SIDES
+        )
         about = "" if vocabularies else "up to " if recipe.vocabulary.kind == "word" else "about "
         if preparation.requirements["source"].of_parser:
             about = "more than "
         return f"{about}{count_weights(recipe.model, recipe.syntax, source, target):,} weights"
 
 
-def count_weights(model: ModelRecipe, syntax: SyntaxRecipe, source_pieces: int, target_pieces: int) -> int:
+def count_weights(
+    model: ModelRecipe, syntax: SyntaxRecipe, source_pieces: int, target_pieces: int
+) -> int:
     """Count the weights of a model without filling any memory."""
     with torch.device("meta"):
         network = build(model, syntax, source_pieces=source_pieces, target_pieces=target_pieces)
@@ -175,4 +200,8 @@ class TestStage(Stage[bool]):
         for name in test_names(recipe.corpus, recipe.source, recipe.target):
             lines, metrics = text.lines(name), ", ".join(recipe.evaluation.metrics)
             amount = f"{lines:,} lines, {metrics}" if lines is not None else metrics
-            yield Estimate(f"translate and score {name}", "to do" if name in self.of.missing else "done", amount)
+            yield Estimate(
+                f"translate and score {name}",
+                "to do" if name in self.of.missing else "done",
+                amount,
+            )

@@ -25,7 +25,8 @@ class Estimate:
 
     what: begins with a verb.
     state: `done`, `to do`, or `missing` and `changed` if the command would stop here.
-    amount: its size or estimated time: bytes, lines, hours, weights; for `changed`, what has changed.
+    amount: its size or estimated time: bytes, lines, hours, weights; for `changed`, what has
+        changed.
     remark: what the amount is based on.
     problem: what the command would report where it would stop.
     """
@@ -38,7 +39,8 @@ class Estimate:
 
 
 class Stage(Generic[Result]):
-    """A stage: what it makes is on disk, so it is done once. Later stages read `known` of earlier ones.
+    """A stage: what it makes is on disk, so it is done once. Later stages read `known` of earlier
+    ones.
 
     known: the result; None as long as it is not made, or not looked for.
     """
@@ -55,7 +57,8 @@ class Stage(Generic[Result]):
         raise NotImplementedError
 
     def estimate(self) -> Iterable[Estimate]:
-        """Describe the stage, and estimate what it would take; earlier stages have been estimated."""
+        """Describe the stage, and estimate what it would take; earlier stages have been
+        estimated."""
         raise NotImplementedError
 
     @property
@@ -89,7 +92,9 @@ def run_stages(stages: Iterable[Stage]) -> bool:
             elif isinstance(stage.known, Path):
                 _logger.info("%s: %s exists already", stage.name, stage.known)
         except SynmtError as error:
-            problems = {str(step.problem): step.problem for step in estimate_all(waiting) if step.problem}
+            problems = {
+                str(step.problem): step.problem for step in estimate_all(waiting) if step.problem
+            }
             raise all_in_one([error, *problems.values()]) from error
     return new
 
@@ -108,4 +113,8 @@ def steps_table(steps: Iterable[Estimate]) -> Table:
     """Make the table of a dry run."""
     rows = [[step.what, step.state, step.amount] for step in steps]
     remarks = dict.fromkeys(step.remark for step in steps if step.remark)
-    return Table(columns=[text_column(name) for name in ("step", "state", "amount")], rows=rows, notes=list(remarks))
+    return Table(
+        columns=[text_column(name) for name in ("step", "state", "amount")],
+        rows=rows,
+        notes=list(remarks),
+    )

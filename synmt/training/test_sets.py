@@ -45,7 +45,9 @@ def check_tests(recipe: Recipe, corpus: Corpus, tests: Mapping[str, SplitFiles])
         all_given_trees(recipe, corpus, "source", requirements)
 
 
-def translate_tests(run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles], *, parser: str | None = None) -> None:
+def translate_tests(
+    run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles], *, parser: str | None = None
+) -> None:
     """Translate and score test sets into the run folder.
 
     parser: the folder of the parser, if it is not where the run recorded it.
@@ -60,8 +62,13 @@ def translate_tests(run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles], *
         text, words = _read_texts(files, translator)
         began, processor_began = time.monotonic(), time.process_time()
         done = _translate(translator, words.source, trees, name)
-        cost = {"seconds": time.monotonic() - began, "processor_seconds": time.process_time() - processor_began}
-        text = text._replace(hypothesis=[translator.tokenizers["target"].join(line) for line in done])
+        cost = {
+            "seconds": time.monotonic() - began,
+            "processor_seconds": time.process_time() - processor_began,
+        }
+        text = text._replace(
+            hypothesis=[translator.tokenizers["target"].join(line) for line in done]
+        )
         folder = run.test_folder(name)
         # without the cost: the same translations have the same checksums
         with recording(folder, "*.txt", "*.tsv", "scores.json", MADE_FROM, "tokens/*.txt"):
@@ -71,7 +78,9 @@ def translate_tests(run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles], *
             write_json(folder / MADE_FROM, hashes[name], indent=1)
 
 
-def _translate(translator: Translator, source: list[str], trees: Path | None, name: str) -> list[str]:
+def _translate(
+    translator: Translator, source: list[str], trees: Path | None, name: str
+) -> list[str]:
     parses = read_parses(trees, source, brackets=True) if trees else None
     done: list[str] = []
     with progress(f"translate {name}", len(source), "lines") as advance:
@@ -96,7 +105,10 @@ class _Texts(NamedTuple):
 
 def _read_texts(files: SplitFiles, translator: Translator) -> tuple[_Texts, _Texts]:
     """Read source and reference as text and as the words that the model reads and writes."""
-    text: dict[Side, list[str]] = {"source": list(read_lines(files.source)), "target": list(read_lines(files.target))}
+    text: dict[Side, list[str]] = {
+        "source": list(read_lines(files.source)),
+        "target": list(read_lines(files.target)),
+    }
     words = dict(text)
     for side, lines in text.items():
         tokenizer = translator.tokenizers[side]
@@ -107,7 +119,9 @@ def _read_texts(files: SplitFiles, translator: Translator) -> tuple[_Texts, _Tex
     return _Texts(text["source"], text["target"], []), _Texts(words["source"], words["target"], [])
 
 
-def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, text: _Texts, words: _Texts) -> None:
+def _write_test(
+    folder: Path, recipe: Recipe, files: SplitFiles, text: _Texts, words: _Texts
+) -> None:
     text.write(folder)
     remove(tokens_folder(folder))
     if any(recipe.text_of(side).changes for side in SIDES):
@@ -121,10 +135,22 @@ def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, text: _Texts, w
     options = options_of(recipe.evaluation)
     values = {}
     tokenize = recipe.evaluation.tokenize
-    warn_of_unspaced(files.target.name, references, recipe.evaluation.metrics, tokenize, option="`evaluation.tokenize`")
+    warn_of_unspaced(
+        files.target.name,
+        references,
+        recipe.evaluation.metrics,
+        tokenize,
+        option="`evaluation.tokenize`",
+    )
     for name in recipe.evaluation.metrics:
-        score = cached_score(make_metric(name, options), hypotheses, references, sources=text.source, folder=cache)
-        values[name] = {"score": score.value, "signature": score.signature, "details": score.details}
+        score = cached_score(
+            make_metric(name, options), hypotheses, references, sources=text.source, folder=cache
+        )
+        values[name] = {
+            "score": score.value,
+            "signature": score.signature,
+            "details": score.details,
+        }
     write_json(folder / "scores.json", values, indent=1)
 
 

@@ -69,15 +69,22 @@ def _bytes(size: int | None) -> str:
 
 
 class ParserStage(Stage[dict[Side, ParseSource]]):
-    """Finds the trees or the parser of each side, before any long work; Stanza's missing models are downloaded."""
+    """Finds the trees or the parser of each side, before any long work; Stanza's missing models are
+    downloaded."""
 
     name = "find the trees"
 
     def __init__(
-        self, recipe: Recipe, requirements: Mapping[Side, TreeRequirements], sides: Sequence[Side], text: TextStage
+        self,
+        recipe: Recipe,
+        requirements: Mapping[Side, TreeRequirements],
+        sides: Sequence[Side],
+        text: TextStage,
     ) -> None:
         self.recipe, self.requirements, self.text = recipe, requirements, text
-        self.sides: list[Side] = [side for side in SIDES if side in sides or requirements[side].as_text]
+        self.sides: list[Side] = [
+            side for side in SIDES if side in sides or requirements[side].as_text
+        ]
 
     def find(self) -> dict[Side, ParseSource] | None:
         if self.text.known is None or any(self._lacking()):
@@ -88,26 +95,38 @@ class ParserStage(Stage[dict[Side, ParseSource]]):
         for side in self._lacking():
             fetch(self.recipe.language_of(side), self.recipe.parser_of(side).package)
         return {
-            side: find_parse_source(self.recipe, self.text.result, side, self.requirements[side]) for side in self.sides
+            side: find_parse_source(self.recipe, self.text.result, side, self.requirements[side])
+            for side in self.sides
         }
 
     def estimate(self) -> Iterator[Estimate]:
         # one parser may parse both sides
-        models = {self.recipe.language_of(side): self.recipe.parser_of(side).package for side in self._lacking()}
+        models = {
+            self.recipe.language_of(side): self.recipe.parser_of(side).package
+            for side in self._lacking()
+        }
         for language, package in models.items():
             check_language(language)
-            what = f"download the parser: Stanza's official model for '{language}', package {package}"
+            what = (
+                f"download the parser: Stanza's official model for '{language}', package {package}"
+            )
             if offline():
-                yield Estimate(what, "missing", problem=missing("official", folder_of("official"), language))
+                yield Estimate(
+                    what, "missing", problem=missing("official", folder_of("official"), language)
+                )
             else:
-                yield Estimate(what, "to do", "size unknown", "the list of Stanza's models has no sizes")
+                yield Estimate(
+                    what, "to do", "size unknown", "the list of Stanza's models has no sizes"
+                )
 
     def _lacking(self) -> list[Side]:
-        """List the sides whose parser has to be downloaded; raises SynmtError for a parser that cannot be had."""
+        """List the sides whose parser has to be downloaded; raises SynmtError for a parser that
+        cannot be had."""
         return [side for side in SIDES if self._parses(side) and lacks_parser(self.recipe, side)]
 
     def given(self, side: Side) -> bool:
-        """Tell whether all trees of a side come with its text; before the text is there, the recipe has to say so."""
+        """Tell whether all trees of a side come with its text; before the text is there, the recipe
+        has to say so."""
         settings, text = self.recipe.parser_of(side), self.text.known
         if text is None:
             return settings.control == "gold" or settings.constituents == "given"
@@ -120,7 +139,11 @@ class ParserStage(Stage[dict[Side, ParseSource]]):
             return True
         if side in self.sides:
             return not self.given(side)
-        if side == "target" or recipe.tasks.trees != "dependencies" or recipe.parser.control == "gold":
+        if (
+            side == "target"
+            or recipe.tasks.trees != "dependencies"
+            or recipe.parser.control == "gold"
+        ):
             return False
         return text is None or given_trees(recipe, text.train, side) is None
 
@@ -140,8 +163,15 @@ class WordStage(Stage[Corpus]):
     name = "tokenize the text"
     tokenizers: Mapping[Side, WordTokenizer]
 
-    def __init__(self, data: Path, parsers: ParserStage, truecasers: Mapping[Side, Truecaser] | None) -> None:
-        self.recipe, self.data, self.text, self.parsers = parsers.recipe, data, parsers.text, parsers
+    def __init__(
+        self, data: Path, parsers: ParserStage, truecasers: Mapping[Side, Truecaser] | None
+    ) -> None:
+        self.recipe, self.data, self.text, self.parsers = (
+            parsers.recipe,
+            data,
+            parsers.text,
+            parsers,
+        )
         self._truecasers = truecasers
 
     def find(self) -> Corpus | None:
@@ -168,8 +198,11 @@ class WordStage(Stage[Corpus]):
         else:
             yield Estimate(self.name, "to do", str(TextSize(self.text.lines("train"))))
 
-    def parser_with_trees(self, parser: StanzaParser, side: Side, splits: Iterable[str]) -> StanzaParser:
-        """Choose the parser with probabilities if its trees of these splits exist: they are the same trees."""
+    def parser_with_trees(
+        self, parser: StanzaParser, side: Side, splits: Iterable[str]
+    ) -> StanzaParser:
+        """Choose the parser with probabilities if its trees of these splits exist: they are the
+        same trees."""
         other = parser.with_arcs()
         found = all(read_summary(path) for path in self.trees(side, splits, other))
         return other if found else parser
@@ -177,14 +210,19 @@ class WordStage(Stage[Corpus]):
     def trees(self, side: Side, splits: Iterable[str], parser: StanzaParser) -> list[Path]:
         """Name the files for the trees of some splits, whose words are known."""
         texts = self.result.splits()
-        return [trees_path(self.data, self.result, getattr(texts[split], side), parser) for split in splits]
+        return [
+            trees_path(self.data, self.result, getattr(texts[split], side), parser)
+            for split in splits
+        ]
 
     def parse(self, side: Side, split: str, parser: StanzaParser) -> Path:
         """Parse a split if its trees are missing."""
         text = getattr(self.result.splits()[split], side)
         return parse_text(self.recipe, self.result, text, parser, self.data, side)
 
-    def parse_steps(self, side: Side, splits: Iterable[str], parser: StanzaParser | None) -> Iterator[Estimate]:
+    def parse_steps(
+        self, side: Side, splits: Iterable[str], parser: StanzaParser | None
+    ) -> Iterator[Estimate]:
         """Estimate how long some splits are parsed.
 
         parser: None if its model is not here yet.

@@ -1,7 +1,8 @@
 """The training loop: a generator that yields a record of each log interval and validation.
 
-Every step draws its random numbers from (seed, step), so a run that continues from a checkpoint ends where an
-uninterrupted one ends: on a CPU bit for bit, while some sums on a GPU have no fixed order.
+Every step draws its random numbers from (seed, step), so a run that continues from a checkpoint
+ends where an uninterrupted one ends: on a CPU bit for bit, while some sums on a GPU have no fixed
+order.
 """
 
 from __future__ import annotations
@@ -25,7 +26,13 @@ from synmt.model.device import autocast
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
-from synmt.training.checkpoint import TrainingState, drop_checkpoints, load_checkpoint, read_progress, save_checkpoint
+from synmt.training.checkpoint import (
+    TrainingState,
+    drop_checkpoints,
+    load_checkpoint,
+    read_progress,
+    save_checkpoint,
+)
 from synmt.training.distributed import Processes
 from synmt.training.loss import Objective
 from synmt.training.meter import Meter, Update, perplexity
@@ -67,9 +74,13 @@ class Trainer:
         self.state = TrainingState()
         self.stop = threading.Event()
         self._stopping = False
-        self._timed = [variant for side in SIDES for variant in self.model.variants[side] if variant.loss_steps]
+        self._timed = [
+            variant for side in SIDES for variant in self.model.variants[side] if variant.loss_steps
+        ]
         self._autocast = autocast(device, self.settings.precision)
-        self._meter = Meter(self.device, overflow=self.scaler.is_enabled(), processes=self.processes)
+        self._meter = Meter(
+            self.device, overflow=self.scaler.is_enabled(), processes=self.processes
+        )
         if self.settings.compile:
             self.model.compile(dynamic=True)
 
@@ -109,7 +120,9 @@ class Trainer:
         """Read batches and copy them to the device, a few ahead of training."""
 
         def copied() -> Iterator[tuple[Batch, Position]]:
-            for batch, after in self.train_reader.forever(Position(self.state.epoch, self.state.batch)):
+            for batch, after in self.train_reader.forever(
+                Position(self.state.epoch, self.state.batch)
+            ):
                 with _reporting_full_memory(batch):
                     moved = batch.to(self.device)
                 yield moved, after
@@ -117,9 +130,11 @@ class Trainer:
         return prefetch(copied())
 
     def _settle(self, batch: Batch) -> None:
-        """Compute gradients, and drop them: with its first ones, DDP chooses the order in which it adds them up.
+        """Compute gradients, and drop them: with its first ones, DDP chooses the order in which it
+        adds them up.
 
-        Otherwise the first step after a checkpoint would have another order than the same step without one.
+        Otherwise the first step after a checkpoint would have another order than the same step
+        without one.
         """
         self._unsettled = False
         self._enter_step(1)
@@ -127,7 +142,8 @@ class Trainer:
         self.optimizer.zero_grad()
 
     def update(self, batches: Sequence[Batch]) -> Update:
-        """Update the weights once with the gradients of a few batches, which are on the device already."""
+        """Update the weights once with the gradients of a few batches, which are on the device
+        already."""
         self.state.step += 1
         seed = np.random.SeedSequence((self.settings.seed, self.state.step, self.processes.rank))
         torch.manual_seed(int(seed.generate_state(1, np.uint64)[0]) >> 1)
@@ -136,9 +152,13 @@ class Trainer:
         tokens = self._sum_tokens(mine)
         losses = [self._accumulate(batch, tokens) for batch in batches[:-1]]
         losses.append(self._accumulate(batches[-1], tokens, last=True))
-        rate = learning_rate(self.state.step, self.settings, self.recipe.model.model_dim, decays=self.state.decays)
+        rate = learning_rate(
+            self.state.step, self.settings, self.recipe.model.model_dim, decays=self.state.decays
+        )
         norm = self._step_optimizer(rate, losses)
-        return Update(self.state.step, losses, [batch.lines for batch in batches], mine, tokens, rate, norm)
+        return Update(
+            self.state.step, losses, [batch.lines for batch in batches], mine, tokens, rate, norm
+        )
 
     def _enter_step(self, step: int) -> None:
         self.model.train()
@@ -146,7 +166,8 @@ class Trainer:
             variant.enter_step(step)
 
     def validate(self) -> float:
-        """Compute the mean negative log-likelihood of a target piece of the validation text, in nats."""
+        """Compute the mean negative log-likelihood of a target piece of the validation text, in
+        nats."""
         self.model.eval()
         total, tokens = torch.zeros((), device=self.device), 0
         with torch.inference_mode(), self._autocast:
@@ -158,9 +179,12 @@ class Trainer:
         return float(total) / max(1, tokens)
 
     def _sum_tokens(self, mine: int) -> int:
-        """Sum the target pieces over all processes. The same message tells all of them to stop if one was told to."""
+        """Sum the target pieces over all processes. The same message tells all of them to stop if
+        one was told to."""
         stop = int(self.stop.is_set())
-        tokens, stops = (mine, stop) if self.processes.count == 1 else self.processes.sum(mine, stop)
+        tokens, stops = (
+            (mine, stop) if self.processes.count == 1 else self.processes.sum(mine, stop)
+        )
         self._stopping = stops > 0
         return tokens
 
@@ -173,22 +197,29 @@ class Trainer:
             total = self._translation_loss(losses["loss"]) + sum(
                 loss for name, loss in losses.items() if name not in ("loss", "nll")
             )
-            # gradients are averaged over the processes, and the loss is a mean over the pieces of all
+            # gradients are averaged over the processes, and the loss is a mean over the pieces of
+            # all
             self.scaler.scale(self.processes.count * total / tokens).backward()
         return losses
 
     def _translation_loss(self, loss: Tensor) -> Tensor:
-        # times 0 rather than left out, so that every process of a training has a gradient for every weight
+        # times 0 rather than left out, so that every process of a training has a gradient for every
+        # weight
         return 0 * loss if self.state.step <= self.settings.pretraining else loss
 
     def _step_optimizer(self, rate: float, losses: Sequence[dict[str, Tensor]]) -> Tensor:
         self.scaler.unscale_(self.optimizer)
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf)
+        norm = torch.nn.utils.clip_grad_norm_(
+            self.model.parameters(), self.settings.clip_norm or math.inf
+        )
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         if not self.scaler.is_enabled():
-            # the fused optimizer then leaves the weights alone; the error is raised when the numbers are read
-            finite = torch.stack([norm, *(batch["loss"].detach() for batch in losses)]).isfinite().all()
+            # the fused optimizer then leaves the weights alone; the error is raised when the
+            # numbers are read
+            finite = (
+                torch.stack([norm, *(batch["loss"].detach() for batch in losses)]).isfinite().all()
+            )
             local_part(self.optimizer).found_inf = (~finite).float()  # type: ignore[attr-defined]
         self.scaler.step(self.optimizer)
         self.scaler.update()
@@ -196,29 +227,42 @@ class Trainer:
         return norm
 
     def _validate_and_save(self) -> Iterator[ValidationRecord]:
-        if self.state.step % self.settings.validate_every == 0 or self.state.step == self.settings.max_steps:
-            # validate before saving: on resuming, log lines after the newest checkpoint are dropped, and a validation
-            # that was not logged is not repeated
+        if (
+            self.state.step % self.settings.validate_every == 0
+            or self.state.step == self.settings.max_steps
+        ):
+            # validate before saving: on resuming, log lines after the newest checkpoint are
+            # dropped, and a validation that was not logged is not repeated
             yield self._validated()
             self._save()
         elif self.state.step % self.settings.save_every == 0:
             self._save()
 
     def _validated(self) -> ValidationRecord:
-        # a loss or gradient that is not finite ends training before its weights are validated or stored
+        # a loss or gradient that is not finite ends training before its weights are validated or
+        # stored
         self._meter.read()
         loss = self.validate()
         bleu = self.score(self.model) if self.score else None
         value = -bleu if self.settings.best == "bleu" and bleu is not None else loss
-        better = math.isfinite(value) and (self.state.best_value is None or value < self.state.best_value)
-        # the first process decides: if the last bits of the loss differed, so could the learning rates
+        better = math.isfinite(value) and (
+            self.state.best_value is None or value < self.state.best_value
+        )
+        # the first process decides: if the last bits of the loss differed, so could the learning
+        # rates
         best = self.processes.sum(int(better and self.processes.rank == 0))[0] > 0
         if best:
-            self.state.best_value, self.state.best_step, self.state.waited = value, self.state.step, 0
+            self.state.best_value, self.state.best_step, self.state.waited = (
+                value,
+                self.state.step,
+                0,
+            )
         elif self.state.step > self.settings.pretraining:
             self.state.waited += 1
             self.state.decays += self.settings.schedule == "plateau"
-        return ValidationRecord(self.state.step, loss, perplexity(loss), bleu, best, self.state.decays)
+        return ValidationRecord(
+            self.state.step, loss, perplexity(loss), bleu, best, self.state.decays
+        )
 
     def _reason_to_stop(self) -> str | None:
         # first: after a request to stop in the last step, no test set is translated
@@ -254,7 +298,9 @@ def _reporting_full_memory(batch: Batch) -> Iterator[None]:
         sentences, source = batch.source.ids.shape
         target = batch.target_input.size(1)
         raise OutOfMemory(
-            f"out of memory with a batch of {sentences} sentences, {source} source and {target} target pieces",
-            do="Lower training.batch_tokens and raise training.accumulate by the same factor, or filter long lines "
+            f"out of memory with a batch of {sentences} sentences, {source} source and {target} "
+            "target pieces",
+            do="Lower training.batch_tokens and raise training.accumulate by the same factor, or "
+            "filter long lines "
             "(filters.max_pieces)",
         ) from error

@@ -1,4 +1,5 @@
-"""Validation by BLEU: translates the validation text, and scores it as the test sets will be scored."""
+"""Validation by BLEU: translates the validation text, and scores it as the test sets will be
+scored."""
 
 from __future__ import annotations
 
@@ -26,14 +27,20 @@ def validation_bleu(
     if tokenizer.recipe.already_cut and not on_tokens:
         text = [tokenizer.join(line) for line in text]
     tokenize = recipe.evaluation.tokenize
-    warn_of_unspaced(corpus.valid.target.name, text, ("bleu",), tokenize, option="`evaluation.tokenize`")
+    warn_of_unspaced(
+        corpus.valid.target.name, text, ("bleu",), tokenize, option="`evaluation.tokenize`"
+    )
     references = [text[example.line] for example in valid.split.rows(range(len(valid.split)))]
-    settings = recipe.decoding.model_copy(update={"beam_size": recipe.training.validation_beam_size})
+    settings = recipe.decoding.model_copy(
+        update={"beam_size": recipe.training.validation_beam_size}
+    )
     lowercase = recipe.evaluation.lowercase
 
     def score(model: Seq2Seq) -> float:
         hypotheses = translate_batches(model, valid.once(), settings, target)
         hypotheses = hypotheses if on_tokens else [tokenizer.join(line) for line in hypotheses]
-        return score_system(hypotheses, references, ("bleu",), tokenize=tokenize, lowercase=lowercase)["bleu"].value
+        return score_system(
+            hypotheses, references, ("bleu",), tokenize=tokenize, lowercase=lowercase
+        )["bleu"].value
 
     return score

@@ -1,7 +1,7 @@
 """Heat maps: the agreement of each head with parents, and the matrices of one sentence.
 
-In the maps of a sentence, rows are the pieces that attend, columns the pieces attended to. All panels share one colour
-scale, and their cells are squares.
+In the maps of a sentence, rows are the pieces that attend, columns the pieces attended to. All
+panels share one colour scale, and their cells are squares.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ COLOURS = (
     *("#fcfcfc", "#d9e7fa", "#b3d2f8", "#8cbef4", "#61aaeb", "#3c95da"),
     *("#2580c1", "#186ca4", "#0a5889", "#06456d", "#033352"),
 )
-"""From the lowest to the highest value: one hue whose lightness (CIELAB) falls from 99 to 20 in equal steps, so that
-equal differences look equal, also to colour-blind readers and in greyscale."""
+"""From the lowest to the highest value: one hue whose lightness (CIELAB) falls from 99 to 20 in
+equal steps, so that equal differences look equal, also to colour-blind readers and in greyscale."""
 
 LEAST_BIAS = -10.0
 """Lower end of the scale of biases: here a weight is already divided by 22,000."""
@@ -78,7 +78,11 @@ class _Sheet:
     def cell(self) -> float:
         """Width and height of a cell, in inches; panels of a grid have room for their titles."""
         columns = len(self.columns)
-        return max(0.085, 1.8 / columns) if len(self.panels) > 1 else max(0.16, min(0.36, 5.8 / columns))
+        return (
+            max(0.085, 1.8 / columns)
+            if len(self.panels) > 1
+            else max(0.16, min(0.36, 5.8 / columns))
+        )
 
     @property
     def font(self) -> float:
@@ -88,7 +92,10 @@ class _Sheet:
     @property
     def size(self) -> tuple[float, float]:
         """Width and height in inches, with room for labels and for the colour bar."""
-        left, below = (_LETTER * self.font / 72 * max(map(display_width, one)) for one in (self.rows, self.columns))
+        left, below = (
+            _LETTER * self.font / 72 * max(map(display_width, one))
+            for one in (self.rows, self.columns)
+        )
         width = 1.5 + left + self.across * (len(self.columns) * self.cell + 0.15)
         down = math.ceil(len(self.panels) / self.across)
         height = 0.85 + below + down * (len(self.rows) * self.cell + 0.3)
@@ -159,7 +166,9 @@ def _draw(sheet: _Sheet) -> Figure:
         below = [] if place + sheet.across < len(sheet.panels) else sheet.columns
         axes.set_yticks(range(len(left)), left, fontsize=sheet.font)
         upright = max(map(len, sheet.columns)) <= _SHORT
-        axes.set_xticks(range(len(below)), below, rotation=0 if upright else 90, fontsize=sheet.font)
+        axes.set_xticks(
+            range(len(below)), below, rotation=0 if upright else 90, fontsize=sheet.font
+        )
         if len(sheet.panels) > 1:
             axes.set_title(title, fontsize=7, pad=2.5)
     figure.suptitle(heading, x=0.1 / width, ha="left", fontsize=_POINTS, linespacing=1.35)
@@ -169,7 +178,9 @@ def _draw(sheet: _Sheet) -> Figure:
     cut = min(map(np.nanmin, sheet.panels.values())) < sheet.ends[0]
     # no higher than the panels, unless they are tiny
     shrink, extend = min(1.0, 2.5 / height), "min" if cut else "neither"
-    bar = figure.colorbar(figure.axes[0].images[0], ax=figure.axes, shrink=shrink, anchor=(0, 1), extend=extend)
+    bar = figure.colorbar(
+        figure.axes[0].images[0], ax=figure.axes, shrink=shrink, anchor=(0, 1), extend=extend
+    )
     bar.set_label(values, fontsize=_POINTS)
     bar.ax.tick_params(labelsize=7)
     return figure
@@ -207,7 +218,9 @@ def limits(heat_map: AttentionMap) -> tuple[float, float]:
 
 def is_legible(heat_map: AttentionMap) -> bool:
     """Tell whether a figure of reasonable size is large enough to read the pieces."""
-    return max(_sheet(heat_map).size) <= (_WIDEST_GRID if len(heat_map.panels) > 1 else _WIDEST_HEAD)
+    return max(_sheet(heat_map).size) <= (
+        _WIDEST_GRID if len(heat_map.panels) > 1 else _WIDEST_HEAD
+    )
 
 
 def check_legible(heat_map: AttentionMap) -> None:
@@ -215,14 +228,17 @@ def check_legible(heat_map: AttentionMap) -> None:
     if not is_legible(heat_map):
         pieces, panels = max(len(heat_map.rows), len(heat_map.columns)), len(heat_map.panels)
         raise UsageError(
-            f"{pieces} pieces are too many for " + (f"{panels} heat maps side by side" if panels > 1 else "a heat map"),
+            f"{pieces} pieces are too many for "
+            + (f"{panels} heat maps side by side" if panels > 1 else "a heat map"),
             where=f"--sentence {heat_map.sentence}",
-            do="Choose a shorter sentence" + ", or one head with `--head LAYER.HEAD`" * (panels > 1),
+            do="Choose a shorter sentence"
+            + ", or one head with `--head LAYER.HEAD`" * (panels > 1),
         )
 
 
 def spell(pieces: Sequence[str]) -> list[str]:
-    """Spell pieces for people: without the ▁ at the start of a word, with a dot for a piece inside a word.
+    """Spell pieces for people: without the ▁ at the start of a word, with a dot for a piece inside
+    a word.
 
     Languages without spaces, where few pieces start with ▁, keep their pieces as they are.
     """

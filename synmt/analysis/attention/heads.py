@@ -1,7 +1,8 @@
-"""Attention heads of a model, by kind of attention: their weights in a forward pass, and heat maps of one sentence.
+"""Attention heads of a model, by kind of attention: their weights in a forward pass, and heat maps
+of one sentence.
 
-Annotations of the source count as a kind of attention too: their weights say which pieces are probably the parent of a
-piece.
+Annotations of the source count as a kind of attention too: their weights say which pieces are
+probably the parent of a piece.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from synmt.model.seq2seq import Seq2Seq
 from synmt.syntax.parse import without_whitespace
 
 AttentionKind = Literal["source", "target", "cross", "parents"]
-"""Self-attention of a side, cross-attention from the target to the source, or annotations: probable parents."""
+"""Self-attention of a side, cross-attention from the target to the source, or annotations: probable
+parents."""
 
 
 MapContent = Literal["weights", "factor", "bias", "cross", "parents"]
@@ -55,10 +57,18 @@ class KindOfAttention:
 
 KINDS: dict[AttentionKind, KindOfAttention] = {
     "source": KindOfAttention(
-        "self-attention of the source", "source", "piece that attends", "piece attended to", "EOS and task tags"
+        "self-attention of the source",
+        "source",
+        "piece that attends",
+        "piece attended to",
+        "EOS and task tags",
     ),
     "target": KindOfAttention(
-        "self-attention of the target", "reference", "piece that attends", "piece attended to", "BOS"
+        "self-attention of the target",
+        "reference",
+        "piece that attends",
+        "piece attended to",
+        "BOS",
     ),
     "cross": KindOfAttention(
         "attention to the source",
@@ -89,12 +99,16 @@ def heads_of(model: Seq2Seq, kind: AttentionKind, head: str | None = None) -> li
                 "the source of this model has no annotations with probable parents",
                 where="--what parents",
                 allowed="Models with latent_tree or latent_graph have them",
-                do="Train one, for example `synmt train multi30k-sa`, or choose its run with `--run`",
+                do="Train one, for example `synmt train multi30k-sa`, or choose its run with "
+                "`--run`",
             )
     elif self_attention(model, "source"):
         return choose_heads(model, side_of(kind), head, owned=kind != "cross")
     else:
-        found, without_heads = [Head()], "an LSTM has a single attention to the source, without heads"
+        found, without_heads = (
+            [Head()],
+            "an LSTM has a single attention to the source, without heads",
+        )
     if head not in (None, "all"):
         raise UsageError(without_heads, where="--head", do="Leave out `--head`")
     return found
@@ -112,7 +126,9 @@ def weights_of(forward: ForwardPass, kind: AttentionKind, heads: Sequence[Head])
         return torch.stack([annotation_weights(head, forward) for head in heads], 1)
     layers = captured.cross
     if kind != "cross":
-        layers = {layer: weights for (side, layer), weights in captured.attention.items() if side == kind}
+        layers = {
+            layer: weights for (side, layer), weights in captured.attention.items() if side == kind
+        }
     if heads[0].is_lstm:
         [weights] = layers.values()
         return weights
@@ -124,7 +140,8 @@ def edits_of(
 ) -> dict[Head, Tensor]:
     """Return the factors on attention scores, or the biases added to them: (B, Tq, Tk) each.
 
-    Variants compute both, and the penalties of ALiBi are biases too. Heads whose edit changes nothing are left out.
+    Variants compute both, and the penalties of ALiBi are biases too. Heads whose edit changes
+    nothing are left out.
     """
     layers, neutral = (captured.factors, 1.0) if what == "factor" else (captured.biases, 0.0)
     edits = {}
@@ -140,7 +157,8 @@ class AttentionMap:
     """The matrices of one sentence.
 
     sentence: number of the line, from 1.
-    rows, columns: the pieces that attend, and the pieces attended to, as the vocabulary spells them.
+    rows, columns: the pieces that attend, and the pieces attended to, as the vocabulary spells
+    them.
     panels: (Tq, Tk) for each head.
     """
 
@@ -163,7 +181,9 @@ def read_map(
 ) -> AttentionMap:
     """Run the model over sentence `number` of a text."""
     one = _choose_sentence(text, number)
-    what = (*KINDS[kind].captured, "terms") if kind in ("source", "target") else KINDS[kind].captured
+    what = (
+        (*KINDS[kind].captured, "terms") if kind in ("source", "target") else KINDS[kind].captured
+    )
     [forward] = run_forward(translator, one.source, one.target, one.model_trees, what=what)
     if forward.sentences[0].dropped:
         raise UsageError(
@@ -181,12 +201,20 @@ def _choose_sentence(text: ParsedText, number: int) -> ParsedText:
     """Return one sentence as a text; refuses missing and empty ones."""
     where, count = f"--sentence {number}", len(text.source)
     if not 1 <= number <= count:
-        raise UsageError("the test set has no such sentence", where=where, allowed=f"Sentences 1 to {count:,}")
+        raise UsageError(
+            "the test set has no such sentence", where=where, allowed=f"Sentences 1 to {count:,}"
+        )
     this = slice(number - 1, number)
     trees = text.model_trees[this] if text.model_trees else None
-    one = ParsedText(text.side, text.source[this], text.target[this] if text.target else None, [], trees)
+    one = ParsedText(
+        text.side, text.source[this], text.target[this] if text.target else None, [], trees
+    )
     if not all(map(without_whitespace, [*one.source, *(one.target or [])])):
-        raise UsageError("the source or the target of this sentence is empty", where=where, do="Choose another one")
+        raise UsageError(
+            "the source or the target of this sentence is empty",
+            where=where,
+            do="Choose another one",
+        )
     return one
 
 
@@ -208,7 +236,11 @@ def _pieces(vocabulary: Vocabulary, text: str) -> list[str]:
 
 
 def _panels(
-    translator: Translator, forward: ForwardPass, heads: Sequence[Head], kind: AttentionKind, content: MapContent
+    translator: Translator,
+    forward: ForwardPass,
+    heads: Sequence[Head],
+    kind: AttentionKind,
+    content: MapContent,
 ) -> dict[Head, DoubleArray]:
     if content == "factor" or content == "bias":
         assert kind == "source" or kind == "target", kind
@@ -219,8 +251,14 @@ def _panels(
             for other in ("factor", "bias"):
                 having = edits_of(forward.captured, kind, other, heads_of(translator.model, kind))
                 allowed.append(f"{other}: {', '.join(head.label for head in having) or 'none'}")
-            what = f"{heads[0].name} of the {kind} has no" if len(heads) == 1 else f"no head of the {kind} has a"
-            raise UsageError(f"{what} {content} to show", where=f"--what {content}", allowed="; ".join(allowed))
+            what = (
+                f"{heads[0].name} of the {kind} has no"
+                if len(heads) == 1
+                else f"no head of the {kind} has a"
+            )
+            raise UsageError(
+                f"{what} {content} to show", where=f"--what {content}", allowed="; ".join(allowed)
+            )
         return {head: edit[0].cpu().double().numpy() for head, edit in edits.items()}
     weights = weights_of(forward, kind, heads)[0].cpu().double().numpy()  # (S, Tq, Tk)
     if kind == "parents":

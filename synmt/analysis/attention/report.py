@@ -79,8 +79,16 @@ def analyze_attention(options: AttentionOptions) -> Report:
     left_out = inputs.log_left_out(len(text.source), len(sentences), too_long)
     joined = join(list(sentences.values()), trees=kind != "cross")
     words = [len(one.parents) for one in sentences.values()]
-    of = f"{KINDS[kind].lines} of {the_test_set(outputs.test)}{f', with trees of {parser}' if parser else ''}"
-    facts = {"system": outputs.system, "test": outputs.test, "parser": parser or None, "left_out": left_out}
+    of = (
+        f"{KINDS[kind].lines} of "
+        f"{the_test_set(outputs.test)}{f', with trees of {parser}' if parser else ''}"
+    )
+    facts = {
+        "system": outputs.system,
+        "test": outputs.test,
+        "parser": parser or None,
+        "left_out": left_out,
+    }
     facts |= {"attention": kind, "of": KINDS[kind].lines, "sentences": len(sentences)}
     return Report(
         title=f"{outputs.system}: {KINDS[kind].name}",
@@ -96,14 +104,20 @@ def analyze_attention(options: AttentionOptions) -> Report:
     )
 
 
-def _choose_attention(translator: Translator, side: str, what: str) -> tuple[AttentionKind, MapContent]:
-    """Choose the kind of attention from `--side` and `--what`; an LSTM has none between the words of a side.
+def _choose_attention(
+    translator: Translator, side: str, what: str
+) -> tuple[AttentionKind, MapContent]:
+    """Choose the kind of attention from `--side` and `--what`; an LSTM has none between the words
+    of a side.
 
-    Instead, it has the probable parents in its annotations, if it has any, and attention to the source.
+    Instead, it has the probable parents in its annotations, if it has any, and attention to the
+    source.
     """
     if what == "parents":
         if side != "source":
-            raise UsageError("only the source has annotations", where="--what parents", do="Leave out `--side`")
+            raise UsageError(
+                "only the source has annotations", where="--what parents", do="Leave out `--side`"
+            )
         return "parents", "parents"
     if what == "cross":
         return "cross", "cross"
@@ -118,14 +132,19 @@ def _choose_attention(translator: Translator, side: str, what: str) -> tuple[Att
             do=f"`--what cross` shows its attention to the source{also}",
         )
     if side == "source" and latent:
-        shown = "these are the probable parents in its annotations; `--what cross` shows its attention to the source"
+        shown = (
+            "these are the probable parents in its annotations; `--what cross` shows its "
+            "attention to the source"
+        )
         _logger.info(f"an LSTM has no self-attention: {shown}")
         return "parents", "parents"
     _logger.info("an LSTM has no self-attention: this is its attention to the source")
     return "cross", "cross"
 
 
-def _read_text(options: AttentionOptions, outputs: Outputs, kind: AttentionKind, *, reads_trees: bool) -> ParsedText:
+def _read_text(
+    options: AttentionOptions, outputs: Outputs, kind: AttentionKind, *, reads_trees: bool
+) -> ParsedText:
     """Choose the lines of the test set, and read the trees of the source that the user gave.
 
     The model reads these trees, and its self-attention is compared with them.
@@ -145,9 +164,14 @@ def _read_text(options: AttentionOptions, outputs: Outputs, kind: AttentionKind,
 
 
 def _parse(
-    options: AttentionOptions, translator: Translator, run: Run, kind: AttentionKind, text: ParsedText
+    options: AttentionOptions,
+    translator: Translator,
+    run: Run,
+    kind: AttentionKind,
+    text: ParsedText,
 ) -> tuple[ParsedText, str]:
-    """Parse the side of self-attention, and name the parser; a model that reads its trees reads the same ones."""
+    """Parse the side of self-attention, and name the parser; a model that reads its trees reads the
+    same ones."""
     if kind == "cross":
         return text, ""
     if options.parses:
@@ -157,7 +181,9 @@ def _parse(
         name = inputs.name_parser(parser)
         _logger.info("compared with: %s parsed by %s", KINDS[kind].lines, name)
         named = options.parser is not None
-        text = inputs.parse_texts(translator, parser, text.side, text.source, text.target, named=named)
+        text = inputs.parse_texts(
+            translator, parser, text.side, text.source, text.target, named=named
+        )
     read = translator.reads_trees and text.model_trees is not None
     return text, name + inputs.as_read(translator.reading.control) * read
 
@@ -172,7 +198,8 @@ def _counts(joined: HeadStatistics, sentences: int, kind: AttentionKind) -> str:
 
 
 def _visible(joined: HeadStatistics) -> float:
-    """Compute the share of words with a visible parent among all that are neither punctuation nor roots."""
+    """Compute the share of words with a visible parent among all that are neither punctuation nor
+    roots."""
     return len(joined.parents) / (len(joined.parents) + len(joined.hidden))
 
 
@@ -189,17 +216,33 @@ def _relations(heads: Sequence[Head], joined: HeadStatistics, system: str) -> It
 
 
 def _map_figure(heat_map: AttentionMap, best: Head, system: str) -> Part:
-    """Show the heat maps of all heads; that of the best head alone if the sentence is too long for all."""
-    kind, title = KINDS[heat_map.kind], f"Sentence {heat_map.sentence} ({KINDS[heat_map.kind].lines})"
+    """Show the heat maps of all heads; that of the best head alone if the sentence is too long for
+    all."""
+    kind, title = (
+        KINDS[heat_map.kind],
+        f"Sentence {heat_map.sentence} ({KINDS[heat_map.kind].lines})",
+    )
     if not is_legible(heat_map) and len(heat_map.panels) > 1:
         head = best if best in heat_map.panels else next(iter(heat_map.panels))
         heat_map = replace(heat_map, panels={head: heat_map.panels[head]})
         title += f", {head.name} only, because the sentence is long"
     if not is_legible(heat_map):
-        return TextBlock(html=paragraph(f"{title} is too long for a heat map; choose another one with --sentence."))
+        return TextBlock(
+            html=paragraph(
+                f"{title} is too long for a heat map; choose another one with --sentence."
+            )
+        )
     one_scale = " All heads share one scale." * (len(heat_map.panels) > 1)
-    caption = f"{title}. Rows: {kind.rows}; columns: {kind.columns}. A dot marks a piece inside a word.{one_scale}"
-    return Figure(draw=partial(draw_maps, heat_map, system=system), caption=caption, title="Heat maps", shrinks=False)
+    caption = (
+        f"{title}. Rows: {kind.rows}; columns: {kind.columns}. A dot marks a piece inside a "
+        f"word.{one_scale}"
+    )
+    return Figure(
+        draw=partial(draw_maps, heat_map, system=system),
+        caption=caption,
+        title="Heat maps",
+        shrinks=False,
+    )
 
 
 def _facts(heads: Sequence[Head], joined: HeadStatistics) -> dict[str, Any]:

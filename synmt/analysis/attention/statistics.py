@@ -2,25 +2,28 @@
 
     p[s]        = weights[s] / Σ_t weights[s, t]
     entropy[s]  = -Σ_t p[s, t] · log2 p[s, t]
-    words[i, j] = mean of Σ_t weights[s, t] over the pieces s of word i; t runs over the pieces of word j
-    choice[i]   = argmax_j words[i, j]
+    words[i, j] = mean of Σ_t weights[s, t] over the pieces s of word i; t runs over the pieces of
+    word j choice[i]   = argmax_j words[i, j]
 
-A row of weights is a piece that attends, a column a piece attended to: on the source all pieces and EOS, on the target
-BOS and the pieces so far, in annotations all pieces. The entropy includes all of them. The choice is always a word,
-possibly the word itself; weight on BOS, EOS and task tags is reported separately, as weight on no word. Ties go to the
-first word.
+A row of weights is a piece that attends, a column a piece attended to: on the source all pieces and
+EOS, on the target BOS and the pieces so far, in annotations all pieces. The entropy includes all of
+them. The choice is always a word, possibly the word itself; weight on BOS, EOS and task tags is
+reported separately, as weight on no word. Ties go to the first word.
 
-A word counts if it is not punctuation, is not the root, and its parent is visible: on the target, to its left. A head
-agrees if its choice is the parent. Pieces are merged into words as in Clark et al. (2019, section 4.1), and EOS is left
-out as in Voita et al. (2019, section 5.2); unlike there, shares are of the words whose parent is visible.
+A word counts if it is not punctuation, is not the root, and its parent is visible: on the target,
+to its left. A head agrees if its choice is the parent. Pieces are merged into words as in Clark et
+al. (2019, section 4.1), and EOS is left out as in Voita et al. (2019, section 5.2); unlike there,
+shares are of the words whose parent is visible.
 
-Tables of attention heads over a whole text: entropy, agreement with parents, and baselines of a fixed offset.
+Tables of attention heads over a whole text: entropy, agreement with parents, and baselines of a
+fixed offset.
 
     agreement of a head = words whose choice is their parent / words
     agreement of offset k = words whose parent is k words away / words
 
-The best offset has the highest agreement over all words, or over the words of one relation; like the best head, it is
-selected on the evaluated words. The offset 0 never agrees: roots, which have no other parent, do not count.
+The best offset has the highest agreement over all words, or over the words of one relation; like
+the best head, it is selected on the evaluated words. The offset 0 never agrees: roots, which have
+no other parent, do not count.
 """
 
 from __future__ import annotations
@@ -83,15 +86,18 @@ class HeadStatistics:
 def measure_heads(
     translator: Translator, heads: Sequence[Head], kind: AttentionKind, text: ParsedText
 ) -> tuple[dict[int, HeadStatistics], int]:
-    """Run the model over a text and measure its heads, with progress; cross-attention needs no trees.
+    """Run the model over a text and measure its heads, with progress; cross-attention needs no
+    trees.
 
-    Returns the statistics of each line that is not empty, by its number from 0, and the number of lines with more
-    pieces than the model's maximum, which are left out.
+    Returns the statistics of each line that is not empty, by its number from 0, and the number of
+    lines with more pieces than the model's maximum, which are left out.
     """
     found = {}
     too_long = 0
     read = replace(text, target=None) if side_of(kind) == "source" else text
-    for forward in run_with_progress(translator, read, "reading attention", what=KINDS[kind].captured):
+    for forward in run_with_progress(
+        translator, read, "reading attention", what=KINDS[kind].captured
+    ):
         weights = weights_of(forward, kind, heads).cpu().numpy()  # (B, S, Tq, Tk)
         if any(head.predicts for head in heads):
             weights = of_predicting_steps(weights, heads)
@@ -104,16 +110,21 @@ def measure_heads(
                 # an LSTM does not attend to EOS
                 rows, keys = len(sentence.target), len(sentence.source) + (not heads[0].is_lstm)
                 if rows:
-                    found[sentence.index] = measure_cross_heads(inner[:, :rows, :keys], pieces=len(sentence.source))
+                    found[sentence.index] = measure_cross_heads(
+                        inner[:, :rows, :keys], pieces=len(sentence.source)
+                    )
             elif len(gold := text.gold[sentence.index]):
                 owners = position_owners(translator, text, sentence, has_ends=kind != "parents")
                 inner = inner[:, : len(owners), : len(owners)]  # without padding
-                found[sentence.index] = measure_self_heads(inner, owners, gold, causal=kind == "target")
+                found[sentence.index] = measure_self_heads(
+                    inner, owners, gold, causal=kind == "target"
+                )
     return dict(sorted(found.items())), too_long
 
 
 def of_predicting_steps(weights: npt.NDArray[Any], heads: Sequence[Head]) -> npt.NDArray[Any]:
-    """Give each piece the weights of the step before, which predicts it, where heads learn that: (B, S, T, T)."""
+    """Give each piece the weights of the step before, which predicts it, where heads learn that:
+    (B, S, T, T)."""
     predict = np.array([head.predicts for head in heads])  # (S,)
     before = np.roll(weights, 1, axis=2)  # (B, S, T, T)
     # nothing predicts BOS
@@ -134,7 +145,9 @@ def position_owners(
     return np.append(-1, owners) if text.side == "target" else np.append(owners, -1)  # (T + 1,)
 
 
-def measure_self_heads(weights: DoubleArray, owners: IntArray, gold: Parse, *, causal: bool) -> HeadStatistics:
+def measure_self_heads(
+    weights: DoubleArray, owners: IntArray, gold: Parse, *, causal: bool
+) -> HeadStatistics:
     """Compare heads with a tree: weights (S, T, T), the word of each position (T,).
 
     causal: whether a position sees only the positions up to itself, as on the target.
@@ -174,7 +187,8 @@ def measure_cross_heads(weights: DoubleArray, *, pieces: int) -> HeadStatistics:
 
 
 def entropies(weights: DoubleArray) -> DoubleArray:
-    """Compute the entropy of each row in bits, normalized to a sum of 1: (…, T) -> (…); NaN for a row of zeros."""
+    """Compute the entropy of each row in bits, normalized to a sum of 1: (…, T) -> (…); NaN for a
+    row of zeros."""
     sums = weights.sum(-1)  # (…)
     known = np.where(sums > 0, sums, np.nan)  # (…)
     # Σ w/s · ln(w/s) = Σ w · ln w / s - ln s
@@ -182,7 +196,8 @@ def entropies(weights: DoubleArray) -> DoubleArray:
 
 
 def word_level_weights(weights: DoubleArray, owners: IntArray, words: int) -> DoubleArray:
-    """Merge weights of pieces into weights of words: the mean over the pieces that attend, the sum over those attended.
+    """Merge weights of pieces into weights of words: the mean over the pieces that attend, the sum
+    over those attended.
 
     weights (S, T, T), the word of each position (T,), -1 for none -> (S, W, W)
     """
@@ -192,7 +207,8 @@ def word_level_weights(weights: DoubleArray, owners: IntArray, words: int) -> Do
 
 
 def counted_words(gold: Parse, owners: IntArray, *, causal: bool) -> tuple[IntArray, IntArray]:
-    """Find the words that count, (M,), and those that do not because their parent is not visible."""
+    """Find the words that count, (M,), and those that do not because their parent is not
+    visible."""
     places = np.arange(len(gold))
     has_pieces = np.isin(places, owners)  # (W,)
     candidates = not_punctuation(gold) & (gold.parents != places) & has_pieces  # (W,)
@@ -203,11 +219,18 @@ def counted_words(gold: Parse, owners: IntArray, *, causal: bool) -> tuple[IntAr
 def join(sentences: Sequence[HeadStatistics], *, trees: bool = True) -> HeadStatistics:
     """Concatenate the statistics of sentences; `trees`: whether their words have parents."""
     if not sentences:
-        raise SynmtError("there are no sentences to measure: all are empty, or longer than the model takes")
+        raise SynmtError(
+            "there are no sentences to measure: all are empty, or longer than the model takes"
+        )
     names = [field.name for field in fields(HeadStatistics)]
-    joined = HeadStatistics(*(np.concatenate([getattr(one, name) for one in sentences], axis=-1) for name in names))
+    joined = HeadStatistics(
+        *(np.concatenate([getattr(one, name) for one in sentences], axis=-1) for name in names)
+    )
     if trees and not len(joined.parents):
-        raise SynmtError("no word has a visible parent: all are punctuation, roots or to the left of their parents")
+        raise SynmtError(
+            "no word has a visible parent: all are punctuation, roots or to the left of their "
+            "parents"
+        )
     return joined
 
 
@@ -215,11 +238,15 @@ def best_head(joined: HeadStatistics) -> int:
     """Find the head with the highest agreement, or with the lowest entropy where no words count."""
     has_words = joined.parents.size > 0
     return int(
-        np.argmax(joined.agrees.mean(1)) if has_words else np.nan_to_num(joined.entropy, nan=np.inf).mean(1).argmin()
+        np.argmax(joined.agrees.mean(1))
+        if has_words
+        else np.nan_to_num(joined.entropy, nan=np.inf).mean(1).argmin()
     )
 
 
-def head_table(heads: Sequence[Head], joined: HeadStatistics, words: Sequence[int], *, ends: str) -> Table:
+def head_table(
+    heads: Sequence[Head], joined: HeadStatistics, words: Sequence[int], *, ends: str
+) -> Table:
     """Lay out the statistics of heads, then the baselines.
 
     words: how many words of each sentence count.
@@ -227,20 +254,32 @@ def head_table(heads: Sequence[Head], joined: HeadStatistics, words: Sequence[in
     """
     columns = [
         text_column("head", name="name"),
-        Column(title="bits", about="mean entropy of the weights of a piece; 0 = all weight on one piece"),
+        Column(
+            title="bits",
+            about="mean entropy of the weights of a piece; 0 = all weight on one piece",
+        ),
         share_column("of max", about="entropy relative to uniform attention (100% = uniform)"),
         share_column("parent", about="words whose highest weight on a word is on their parent"),
         share_column("95 % interval"),
         Column(title="weight", digits=3, about="mean weight of a word on its parent, 0 to 1"),
-        _offset("mostly at", "most frequent offset of the highest weight (-1: previous word), and its share"),
+        _offset(
+            "mostly at",
+            "most frequent offset of the highest weight (-1: previous word), and its share",
+        ),
         share_column("share"),
         Column(title="no word", digits=3, about=f"weight on {ends}, 0 to 1"),
     ]
     best_offset, _ = usual_offset(joined.parents)
-    offsets = {"previous word": -1, "next word": 1, "best offset": best_offset} if joined.parents.size else {}
+    offsets = (
+        {"previous word": -1, "next word": 1, "best offset": best_offset}
+        if joined.parents.size
+        else {}
+    )
     agreement = [[None, None]] * len(heads)
     if offsets:
-        flags = np.stack([*joined.agrees, *(joined.parents == offset for offset in offsets.values())])  # (S + 4, M)
+        flags = np.stack(
+            [*joined.agrees, *(joined.parents == offset for offset in offsets.values())]
+        )  # (S + 4, M)
         shares = proportions(flags.T, np.repeat(np.arange(len(words)), words), len(words))
         agreement = [[share.value, share.interval] for share in shares]
     names: list[str | Marked] = [head.name for head in heads]
@@ -248,7 +287,9 @@ def head_table(heads: Sequence[Head], joined: HeadStatistics, words: Sequence[in
     if offsets and len(heads) > 1:
         best = best_head(joined)
         names[best] = Marked(heads[best].name, "*")
-        notes.append("*: the best head, selected on these words; expect a lower agreement on others")
+        notes.append(
+            "*: the best head, selected on these words; expect a lower agreement on others"
+        )
     rows = []
     for number, head in enumerate(heads):
         bits, weight = joined.entropy[number], _mean(joined.parent_weights[number])
@@ -272,7 +313,10 @@ def relation_table(heads: Sequence[Head], joined: HeadStatistics) -> Table:
         count_column("words"),
         _offset("best offset", "the most frequent offset of the parent, and its share"),
         share_column("at it"),
-        text_column("best head", about="the head with the highest agreement; both are selected on these words"),
+        text_column(
+            "best head",
+            about="the head with the highest agreement; both are selected on these words",
+        ),
         share_column("agreement"),
     ]
     rows = []
@@ -280,7 +324,9 @@ def relation_table(heads: Sequence[Head], joined: HeadStatistics) -> Table:
     for name, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])):
         agreement = relation_agreement(joined, name)
         offset = usual_offset(joined.parents[joined.relations == name])
-        rows.append([name, count, *offset, heads[agreement.index(max(agreement))].label, max(agreement)])
+        rows.append(
+            [name, count, *offset, heads[agreement.index(max(agreement))].label, max(agreement)]
+        )
     return Table(title="Agreement with parents by relation", columns=columns, rows=rows)
 
 
@@ -299,7 +345,8 @@ def _mean(values: DoubleArray | BoolArray) -> float | None:
 
 
 def usual_offset(offsets: IntArray) -> tuple[int, float] | tuple[None, None]:
-    """Find the most frequent offset, (M,), and its share; of two with the same count, the shorter one."""
+    """Find the most frequent offset, (M,), and its share; of two with the same count, the shorter
+    one."""
     steps, counts = np.unique(offsets[offsets != NO_CHOICE], return_counts=True)
     if not len(steps):
         return None, None

@@ -1,10 +1,11 @@
 """The sentences that systems translate most differently, for a web page: one card each.
 
-Words that differ are marked by colour and underlined: solid if the reference has the word, dashed if it does not.
+Words that differ are marked by colour and underlined: solid if the reference has the word, dashed
+if it does not.
 
-Word alignments are SVG: the source between two translations, with a line for each attention weight. The
-line to the source word with the highest weight is solid, the others are dashed; thicker lines have higher weights.
-The colours are those of Okabe and Ito (2008), lighter on a dark screen.
+Word alignments are SVG: the source between two translations, with a line for each attention weight.
+The line to the source word with the highest weight is solid, the others are dashed; thicker lines
+have higher weights. The colours are those of Okabe and Ito (2008), lighter on a dark screen.
 """
 
 from __future__ import annotations
@@ -53,14 +54,19 @@ def _legend(compared: ComparedSystems, details: WordDetails) -> Iterator[str]:
 
 _ALIGNMENTS = (
     "Alignments show the source between the translations of two systems. Lines show the attention "
-    "of each translated word to the source words, averaged over the heads of the penultimate decoder layer: "
+    "of each translated word to the source words, averaged over the heads of the penultimate "
+    "decoder layer: "
     f"the highest weight is solid, others are dashed, and those below {MIN_WEIGHT:g} are left out."
 )
 
 
-def _card(one: ComparedSentence, words: SentenceWords, compared: ComparedSystems, details: WordDetails) -> str:
+def _card(
+    one: ComparedSentence, words: SentenceWords, compared: ComparedSystems, details: WordDetails
+) -> str:
     kinds = classify_all(one.translations, one.reference)
-    scores = ", ".join(f"{letter} {score:.1f}" for letter, score in zip(compared.letters, one.scores, strict=True))
+    scores = ", ".join(
+        f"{letter} {score:.1f}" for letter, score in zip(compared.letters, one.scores, strict=True)
+    )
     title = f"Line {one.line:,}: {compared.ranking.title} {scores} ({one.gain:+.1f})"
     items = _item("Source", escape(one.source), details.source) if one.source else ""
     items += _item("Reference", escape(one.reference), details.target)
@@ -69,7 +75,9 @@ def _card(one: ComparedSentence, words: SentenceWords, compared: ComparedSystems
     pictures = ""
     if words.tree is not None and len(words.tree):
         pictures = picture(draw_parse(words.tree), caption=f"Line {one.line:,}: tree of the source")
-    pictures += "".join(_alignments(one, words, [system.name for system in compared.systems], kinds))
+    pictures += "".join(
+        _alignments(one, words, [system.name for system in compared.systems], kinds)
+    )
     return f'<article class="pair">\n<h4>{escape(title)}</h4>\n<dl>{items}</dl>\n{pictures}</article>\n'
 
 
@@ -86,15 +94,22 @@ def _marked(line: str, kinds: list[WordKind]) -> str:
 
 
 def _alignments(
-    one: ComparedSentence, words: SentenceWords, names: Sequence[str], kinds: Sequence[list[WordKind]]
+    one: ComparedSentence,
+    words: SentenceWords,
+    names: Sequence[str],
+    kinds: Sequence[list[WordKind]],
 ) -> Iterator[str]:
     """Draw the source between the translations of every two systems that have alignments."""
     aligned = []
-    for name, line, of_words, attention in zip(names, one.translations, kinds, words.attentions, strict=False):
+    for name, line, of_words, attention in zip(
+        names, one.translations, kinds, words.attentions, strict=False
+    ):
         drawn = None
         if attention is not None and attention.size:
             texts = [line[start:end] for start, end in word_spans(line).tolist()]
-            drawn = AlignedTranslation(name, texts, [kind != "same" for kind in of_words], attention)
+            drawn = AlignedTranslation(
+                name, texts, [kind != "same" for kind in of_words], attention
+            )
         aligned.append(drawn)
     source = [one.source[start:end] for start, end in words.source_words.tolist()]
     caption = f"Line {one.line:,}: attention of the translations to the source"
@@ -158,21 +173,31 @@ class AlignedTranslation:
     weights: DoubleArray
 
 
-def draw_alignments(source: Sequence[str], above: AlignedTranslation | None, below: AlignedTranslation | None) -> str:
+def draw_alignments(
+    source: Sequence[str], above: AlignedTranslation | None, below: AlignedTranslation | None
+) -> str:
     """Draw a source between two translations, or next to a single one."""
     rows = [one.words if one else [] for one in (above, below)]
-    width = max(sum(map(_width, words)) + _GAP * (len(words) - 1) for words in (source, *rows)) + 2 * _MARGIN
+    width = (
+        max(sum(map(_width, words)) + _GAP * (len(words) - 1) for words in (source, *rows))
+        + 2 * _MARGIN
+    )
     middle = 42 + _ROW if above else 28
     height = middle + (_ROW + 32 if below else 14)
     places = _centres(source, width)
     parts = [
-        part for one, down in ((above, -1), (below, 1)) if one for part in _system(one, places, width, middle, down)
+        part
+        for one, down in ((above, -1), (below, 1))
+        if one
+        for part in _system(one, places, width, middle, down)
     ]
     parts += [svg_text(x, middle, word) for x, word in zip(places, source, strict=True)]
     return svg_document(parts, width, height, style=_ALIGNMENT_STYLE)
 
 
-def _system(one: AlignedTranslation, source: Sequence[float], width: float, middle: float, down: int) -> Iterator[str]:
+def _system(
+    one: AlignedTranslation, source: Sequence[float], width: float, middle: float, down: int
+) -> Iterator[str]:
     """Draw a translation above the source, with `down` -1, or below it, with 1."""
     if one is None:
         return
@@ -184,7 +209,10 @@ def _system(one: AlignedTranslation, source: Sequence[float], width: float, midd
         for place, weight in zip(source, weights, strict=True):
             if weight >= MIN_WEIGHT or weight == best > 0:
                 kind = ' class="best"' if weight == best else ""
-                strength = f'stroke-width="{0.7 + 3 * weight:.1f}" stroke-opacity="{0.3 + 0.7 * min(weight, 1):.2f}"'
+                strength = (
+                    f'stroke-width="{0.7 + 3 * weight:.1f}" '
+                    f'stroke-opacity="{0.3 + 0.7 * min(weight, 1):.2f}"'
+                )
                 ends = f'x1="{place:.1f}" y1="{near:.1f}" x2="{x:.1f}" y2="{far:.1f}"'
                 yield f"<line{kind} {ends} {strength}/>"
     for x, word, differs in zip(centres, one.words, one.differs, strict=True):

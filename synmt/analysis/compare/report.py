@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synmt.analysis.compare.sentences import ComparedSystems, bracketed, classify_all, rank_differences, ranking_metric
+from synmt.analysis.compare.sentences import (
+    ComparedSystems,
+    bracketed,
+    classify_all,
+    rank_differences,
+    ranking_metric,
+)
 from synmt.analysis.compare.words import WordDetails, find_words
 from synmt.analysis.inputs import save_plot, scoring_options
 from synmt.analysis.options import CompareOptions
@@ -45,7 +51,8 @@ def analyze_compare(options: CompareOptions) -> Report:
     metrics = make_metric(options.metric, settings), ranking_metric(options.metric, settings)
     scores, ranks = ([score_outputs(one, each) for each in outputs] for one in metrics)
     words = [one.as_read() for one in outputs]
-    # alignments are those of words: systems that tokenize the source in different ways are compared without them
+    # alignments are those of words: systems that tokenize the source in different ways are compared
+    # without them
     same = all(one.source == words[0].source for one in words)
     compared = rank_differences(words if same else outputs, scores, ranks, top=options.top)
     runs = [one.run for one in outputs]
@@ -66,7 +73,11 @@ def analyze_compare(options: CompareOptions) -> Report:
     boxes = Figure(draw=draw, caption=f"{compared.ranking.title} of single sentences. {_BOXES}")
     return Report(
         title=f"{names}, sentence by sentence" + (f", on {test}" if compared.test else ""),
-        parts=[systems_table(compared), boxes, *([sentences_table(compared, on_page)] if compared.sentences else [])],
+        parts=[
+            systems_table(compared),
+            boxes,
+            *([sentences_table(compared, on_page)] if compared.sentences else []),
+        ],
         notes=_notes(compared),
         facts=_facts(compared),
         late_facts=lambda: _late_facts(compared, details()),
@@ -76,8 +87,13 @@ def analyze_compare(options: CompareOptions) -> Report:
 
 
 def systems_table(compared: ComparedSystems) -> Table:
-    """Make a row for each system: score, difference from the first, and in how many sentences it is better."""
-    several = "; p corrected for the number of systems (Holm), the interval not" if len(compared.systems) > 2 else ""
+    """Make a row for each system: score, difference from the first, and in how many sentences it is
+    better."""
+    several = (
+        "; p corrected for the number of systems (Holm), the interval not"
+        if len(compared.systems) > 2
+        else ""
+    )
     difference = f"from {compared.systems[0].name}, by paired bootstrap (Koehn, 2004){several}"
     columns = [
         text_column("system"),
@@ -85,14 +101,18 @@ def systems_table(compared: ComparedSystems) -> Table:
         Column(title="difference", signed=True, about=difference),
         Column(title="95 % interval", signed=True, name="interval"),
         Column(title="p", kind="p", name="holm_p"),
-        count_column("better", name="wins", about=f"in how many sentences, by {compared.ranking.title}"),
+        count_column(
+            "better", name="wins", about=f"in how many sentences, by {compared.ranking.title}"
+        ),
         count_column("equal", name="ties"),
         count_column("worse", name="losses"),
     ]
     rows = []
     for letter, one in zip(compared.letters, compared.systems, strict=True):
         found, name = one.difference, f"{letter}: {one.name}"
-        against = [found.difference, found.interval, one.holm_p, *one.counts] if found else [None] * 6
+        against = (
+            [found.difference, found.interval, one.holm_p, *one.counts] if found else [None] * 6
+        )
         rows.append([name, one.score, *against])
     return Table(columns=columns, rows=rows)
 
@@ -114,9 +134,14 @@ def sentences_table(compared: ComparedSystems, on_page: Callable[[], TextBlock])
             rows.append([*first, "source", None, one.source])
         rows.append([*first, "reference", None, one.reference])
         kinds = classify_all(one.translations, one.reference)
-        for letter, score, line, own in zip(compared.letters, one.scores, one.translations, kinds, strict=True):
+        for letter, score, line, own in zip(
+            compared.letters, one.scores, one.translations, kinds, strict=True
+        ):
             rows.append([*first, letter, score, Written(line, bracketed(line, own))])
-    title = f"Sentences with the largest gains, then those with the largest losses, by {compared.ranking.title}"
+    title = (
+        "Sentences with the largest gains, then those with the largest losses, by "
+        f"{compared.ranking.title}"
+    )
     return Table(title=title, columns=columns, rows=rows, shared=2, on_page=on_page)
 
 
@@ -125,14 +150,20 @@ def _notes(compared: ComparedSystems) -> list[str]:
     same = compared.ranking.title == compared.metric.title
     ranked = [] if same else [f"{compared.metric.title} is uninformative for single sentences."]
     metrics = {f"{one.title}|{one.signature}": one for one in (compared.metric, compared.ranking)}
-    lower = [name + ("" if one.higher_is_better else "; lower is better") for name, one in metrics.items()]
+    lower = [
+        name + ("" if one.higher_is_better else "; lower is better")
+        for name, one in metrics.items()
+    ]
     return [*equal, *ranked, *lower]
 
 
 def _facts(compared: ComparedSystems) -> dict[str, Any]:
     """List what the tables do not have."""
     names = ("lowest", "lower_quartile", "median", "upper_quartile", "highest")
-    quantiles = {one.name: np.quantile(one.sentences, (0, 0.25, 0.5, 0.75, 1)).tolist() for one in compared.systems}
+    quantiles = {
+        one.name: np.quantile(one.sentences, (0, 0.25, 0.5, 0.75, 1)).tolist()
+        for one in compared.systems
+    }
     return {
         "test": compared.test or None,
         "metric": compared.metric.title,
@@ -140,7 +171,9 @@ def _facts(compared: ComparedSystems) -> dict[str, Any]:
         "higher_is_better": compared.metric.higher_is_better,
         "ranked_by": compared.ranking.title,
         "ranking_signature": compared.ranking.signature,
-        "sentence_scores": {name: dict(zip(names, values, strict=True)) for name, values in quantiles.items()},
+        "sentence_scores": {
+            name: dict(zip(names, values, strict=True)) for name, values in quantiles.items()
+        },
     }
 
 
@@ -153,7 +186,8 @@ def _late_facts(compared: ComparedSystems, details: WordDetails) -> dict[str, An
 _INCHES_OF_NAMES = 2.0
 
 _BOXES = (
-    "A box has the middle half of a system's sentences, with a line at the median and a diamond at the mean; "
+    "A box has the middle half of a system's sentences, with a line at the median and a diamond at "
+    "the mean; "
     "whiskers reach up to 1.5 widths of the box."
 )
 
@@ -200,9 +234,15 @@ def _read_outputs(options: CompareOptions) -> list[Outputs]:
     if files_only and options.test:
         raise UsageError("files belong to no test set", where="--test", do="Leave it out")
     if not files_only and (options.references or options.source):
-        raise UsageError("a run has its own source and references", do="Leave out `--references` and `--source`")
+        raise UsageError(
+            "a run has its own source and references", do="Leave out `--references` and `--source`"
+        )
     systems = read_translations(
-        options.compare, test=options.test, references=options.references, source=options.source, apart=True
+        options.compare,
+        test=options.test,
+        references=options.references,
+        source=options.source,
+        apart=True,
     )
     # one that is given twice counts once
     _check_count(len(systems))

@@ -1,9 +1,11 @@
-"""Sentence-level comparison of two systems: the sentences in which B gains most over A, and loses most.
+"""Sentence-level comparison of two systems: the sentences in which B gains most over A, and loses
+most.
 
-    gain[n] = score of B in sentence n - score of A in sentence n        the opposite for an error rate
+    gain[n] = score of B in sentence n - score of A in sentence n        the opposite for an error
+    rate
 
-Sentences are ranked by the metric itself, except that chrF replaces BLEU: most sentences have no 4-gram in common with
-their reference, so BLEU is uninformative for single sentences.
+Sentences are ranked by the metric itself, except that chrF replaces BLEU: most sentences have no
+4-gram in common with their reference, so BLEU is uninformative for single sentences.
 
 The words in which translations of a sentence differ, and which of them are in the reference.
 """
@@ -54,7 +56,8 @@ class ComparedSystem:
     sentences: (N,) sentence-level scores.
     difference: of the score from that of the first system, which has none.
     holm_p: its p-value, corrected for the number of systems.
-    gains: (N,) by how much each sentence is better than that of the first system; empty for the first.
+    gains: (N,) by how much each sentence is better than that of the first system; empty for the
+        first.
     """
 
     name: str
@@ -76,7 +79,8 @@ class ComparedSystems:
 
     test: name of the test set; empty for files.
     ranking: the metric for single sentences.
-    sentences: those with the largest gains of the systems after the first, then those with the largest losses.
+    sentences: those with the largest gains of the systems after the first, then those with the
+        largest losses.
     """
 
     systems: list[ComparedSystem]
@@ -95,7 +99,9 @@ class ComparedSystems:
         """Which words of the translations are marked."""
         if len(self.systems) == 2:
             return "words that the other translation does not have"
-        return "in A, words that no other translation has; in the others, words that A does not have"
+        return (
+            "in A, words that no other translation has; in the others, words that A does not have"
+        )
 
 
 def ranking_metric(name: str, options: MetricOptions) -> Metric:
@@ -108,14 +114,18 @@ def rank_differences(
 ) -> ComparedSystems:
     """Find the sentences that systems translate most differently from the first one.
 
-    scores, ranks: of each system by the metric for the test set, and by the metric for single sentences.
-    top: number of sentences, half of them gains; if there are fewer gains, there are more losses, and vice versa.
+    scores, ranks: of each system by the metric for the test set, and by the metric for single
+    sentences.
+    top: number of sentences, half of them gains; if there are fewer gains, there are more losses,
+        and vice versa.
     """
     first, ranking = outputs[0], ranks[0].metric
     points = np.array([ranking.segment_scores(one.statistics) for one in ranks])  # (M, N)
     gains = (points[1:] - points[0]) * (1 if ranking.higher_is_better else -1)  # (M-1, N)
     mean_gains = gains.mean(0)  # (N,)
-    differences = compare_on_resamples([[one.statistics] for one in scores], scores[0].metric.aggregate)
+    differences = compare_on_resamples(
+        [[one.statistics] for one in scores], scores[0].metric.aggregate
+    )
     p_values = holm([one.p_value for one in differences])
     compared = [(None, None, np.zeros(0)), *zip(differences, p_values, gains, strict=True)]
 
@@ -142,7 +152,8 @@ def rank_differences(
 
 
 def largest_gains_and_losses(gains: DoubleArray, top: int) -> list[int]:
-    """Choose the sentences with the largest gains, then those with the largest losses (N,); ties in order of lines."""
+    """Choose the sentences with the largest gains, then those with the largest losses (N,); ties in
+    order of lines."""
     better, worse = (
         [index for index in np.argsort(-signed, kind="stable").tolist() if signed[index] > 0]
         for signed in (gains, -gains)
@@ -152,7 +163,8 @@ def largest_gains_and_losses(gains: DoubleArray, top: int) -> list[int]:
 
 
 WordKind = Literal["same", "right", "other"]
-"""A word is the same in both translations, or it differs and is in the reference (`right`) or not (`other`).
+"""A word is the same in both translations, or it differs and is in the reference (`right`) or not
+(`other`).
 
 Each word of the reference makes at most one word `right`, so repeated words are `other`.
 """
@@ -162,35 +174,44 @@ _ALONE = ("CJK", "HIRAGANA", "KATAKANA")
 
 
 def word_spans(line: str) -> IntArray:
-    """Split a line at spaces, punctuation, and Chinese and Japanese characters: character spans (W, 2)."""
+    """Split a line at spaces, punctuation, and Chinese and Japanese characters: character spans (W,
+    2)."""
     places = groupby(enumerate(line), key=lambda one: _class(*one))
     spans = [[place for place, _ in letters] for kind, letters in places if kind is not None]
-    return np.array([(places[0], places[-1] + 1) for places in spans], dtype=np.int64).reshape(-1, 2)
+    return np.array([(places[0], places[-1] + 1) for places in spans], dtype=np.int64).reshape(
+        -1, 2
+    )
 
 
 def classify_words(line: str, other: str, reference: str) -> list[WordKind]:
     """Classify the W words of a translation, `line`, by another translation and the reference."""
     words, others = _words(line), _words(other)
-    found: list[WordKind] = ["right" if known else "other" for known in _known(words, _words(reference))]
+    found: list[WordKind] = [
+        "right" if known else "other" for known in _known(words, _words(reference))
+    ]
     for place in _in_order(words, others):
         found[place] = "same"
     return found
 
 
 def classify_all(lines: Sequence[str], reference: str) -> list[list[WordKind]]:
-    """Classify the words of several translations: those of the first by all others, and those of the others by it.
+    """Classify the words of several translations: those of the first by all others, and those of
+    the others by it.
 
     A word of the first translation is the same if any other has it.
     """
     first, *others = lines
     of_others = [classify_words(line, first, reference) for line in others]
     of_first = [classify_words(first, line, reference) for line in others]
-    merged: list[WordKind] = ["same" if "same" in kinds else kinds[0] for kinds in zip(*of_first, strict=True)]
+    merged: list[WordKind] = [
+        "same" if "same" in kinds else kinds[0] for kinds in zip(*of_first, strict=True)
+    ]
     return [merged, *of_others]
 
 
 def _known(words: list[str], reference: list[str]) -> list[bool]:
-    """Tell which words the reference has, counting repetitions; words in its order first, then from left to right."""
+    """Tell which words the reference has, counting repetitions; words in its order first, then from
+    left to right."""
     left, found = Counter(reference), [False] * len(words)
     for place in dict.fromkeys([*_in_order(words, reference), *range(len(words))]):
         found[place] = left[words[place]] > 0
@@ -200,12 +221,15 @@ def _known(words: list[str], reference: list[str]) -> list[bool]:
 
 def _in_order(words: list[str], others: list[str]) -> Iterator[int]:
     """Find the positions of the words that the other line has in the same order."""
-    for start, _, length in SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks():
+    for start, _, length in SequenceMatcher(
+        None, words, others, autojunk=False
+    ).get_matching_blocks():
         yield from range(start, start + length)
 
 
 def stretches(line: str, kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Split a line into neighbouring words of one kind, with the spaces between them, given the kind of each word.
+    """Split a line into neighbouring words of one kind, with the spaces between them, given the
+    kind of each word.
 
     Spaces between words of different kinds are `same`.
     """
@@ -221,7 +245,9 @@ def stretches(line: str, kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
 def bracketed(line: str, kinds: Sequence[WordKind]) -> str:
     """Put brackets around the words that differ."""
     differs = ["same" if kind == "same" else "other" for kind in kinds]
-    return "".join(text if kind == "same" else f"[{text}]" for text, kind in stretches(line, differs))
+    return "".join(
+        text if kind == "same" else f"[{text}]" for text, kind in stretches(line, differs)
+    )
 
 
 def _words(line: str) -> list[str]:
@@ -232,5 +258,7 @@ def _class(place: int, letter: str) -> int | None:
     """Group letters into words: None for a space, a unique number for a one-letter word, else 0."""
     if letter.isspace():
         return None
-    alone = unicodedata.category(letter)[0] in "PS" or unicodedata.name(letter, "").startswith(_ALONE)
+    alone = unicodedata.category(letter)[0] in "PS" or unicodedata.name(letter, "").startswith(
+        _ALONE
+    )
     return place + 1 if alone else 0

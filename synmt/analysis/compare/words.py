@@ -31,7 +31,8 @@ class SentenceWords:
 
     tree: of the source; None without a parser.
     source_words: (W, 2) character spans of the source words.
-    attentions: of each system, (V, W) attention of each translated word to the source words; None without a model.
+    attentions: of each system, (V, W) attention of each translated word to the source words; None
+        without a model.
     """
 
     tree: Parse | None
@@ -53,9 +54,14 @@ class WordDetails:
     parser: str = ""
 
     def as_json(self, line: int) -> dict[str, Any]:
-        """Convert the words, the tree and the alignments of a sentence to plain values; missing values are None."""
+        """Convert the words, the tree and the alignments of a sentence to plain values; missing
+        values are None."""
         words, tree = self.by_line[line], self.by_line[line].tree
-        parents = {"parents": tree.parents.tolist(), "relations": tree.relations, "tags": tree.tags} if tree else None
+        parents = (
+            {"parents": tree.parents.tolist(), "relations": tree.relations, "tags": tree.tags}
+            if tree
+            else None
+        )
         return {
             "source_words": words.source_words.tolist(),
             "tree": parents,
@@ -88,14 +94,18 @@ def find_words(
         recipe = recipe.model_copy(update={"text": TextRecipe()})
     parses, name = _parse(lines, translators, recipe, source, parser) if any(lines) else (None, "")
     trees = parses or [None] * len(lines)
-    spans = [tree.spans if tree else word_spans(line) for tree, line in zip(trees, lines, strict=True)]
+    spans = [
+        tree.spans if tree else word_spans(line) for tree, line in zip(trees, lines, strict=True)
+    ]
     attentions = [
         _align(translator, lines, [one.translations[place] for one in sentences], spans)
         for place, translator in enumerate(translators)
     ]
     words = map(SentenceWords, trees, spans, zip(*attentions, strict=True))
     by_line = {one.line: found for one, found in zip(sentences, words, strict=True)}
-    return WordDetails(by_line, *((recipe.source, recipe.target) if recipe else ("", "")), parser=name)
+    return WordDetails(
+        by_line, *((recipe.source, recipe.target) if recipe else ("", "")), parser=name
+    )
 
 
 def _load(run: Run) -> Translator | None:
@@ -115,9 +125,12 @@ def _parse(
 ) -> tuple[list[Parse] | None, str]:
     """Parse the sources and name the parser; without a parser for the language there are no trees.
 
-    The parser is `model`, else that of a model that reads trees, else the recipe's or the language's.
+    The parser is `model`, else that of a model that reads trees, else the recipe's or the
+    language's.
     """
-    readers = [one for one in translators if one and one.reads_trees and one.parser_identity is not None]
+    readers = [
+        one for one in translators if one and one.reads_trees and one.parser_identity is not None
+    ]
     try:
         if recipe is None:
             parser = StanzaParser(file_language(source), model=model or "auto", download=True)
@@ -134,11 +147,16 @@ def _parse(
 
 
 def _align(
-    translator: Translator | None, sources: list[str], targets: list[str], source_words: list[IntArray]
+    translator: Translator | None,
+    sources: list[str],
+    targets: list[str],
+    source_words: list[IntArray],
 ) -> list[DoubleArray | None]:
     if translator is not None:
         try:
-            return word_attention(translator, sources, targets, source_words, [word_spans(line) for line in targets])
+            return word_attention(
+                translator, sources, targets, source_words, [word_spans(line) for line in targets]
+            )
         except SynmtError as error:
             # for example, the model reads trees and its run does not record their parser
             _logger.info("no alignments of one system: %s", error)
@@ -152,7 +170,8 @@ def word_attention(
     source_words: Sequence[IntArray],
     target_words: Sequence[IntArray],
 ) -> list[DoubleArray | None]:
-    """Compute the attention of target words to source words with teacher forcing: (V, W) for each pair of lines.
+    """Compute the attention of target words to source words with teacher forcing: (V, W) for each
+    pair of lines.
 
     source_words, target_words: (W, 2), (V, 2) character spans of the words of each line.
     The model's own parser makes the trees that it reads. The result for an empty line is None.

@@ -1,16 +1,18 @@
 """The norm of the gate to syntactic annotations at each target word (Tran & Bisk, 2018).
 
-    norm of piece t = ‖z_t‖ / √D          z_t = σ(W_z h_t + b_z), (D,), at the step that predicts piece t
+    norm of piece t = ‖z_t‖ / √D          z_t = σ(W_z h_t + b_z), (D,), at the step that predicts
+    piece t
 
-The norm is 0 for a closed gate and 1 for an open one; the paper uses ‖z_t‖, which grows with the width D. The norm of a
-word is the mean over its pieces. EOS does not count.
+The norm is 0 for a closed gate and 1 for an open one; the paper uses ‖z_t‖, which grows with the
+width D. The norm of a word is the mean over its pieces. EOS does not count.
 
 How often each part of speech has the highest norm of a sentence is compared with chance.
 
     ratio = share of sentences in which a word with the tag has the highest norm / expected share
 
-By chance every word of a sentence is equally likely to have the highest norm, so the expected share of a tag in a
-sentence is its share of the words. Words with equal norms share the first place. Only words with a norm count.
+By chance every word of a sentence is equally likely to have the highest norm, so the expected share
+of a tag in a sentence is its share of the words. Words with equal norms share the first place. Only
+words with a norm count.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ MIN_WORDS = 10
 """Tags with fewer words are marked and have no interval."""
 
 PUNCTUATION = "PUNCT"
-"""Left out for the second ratio: if the full stop has the highest norm of every sentence, all other ratios are 0."""
+"""Left out for the second ratio: if the full stop has the highest norm of every sentence, all other
+ratios are 0."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,8 @@ def check_gates(translator: Translator, where: str) -> None:
         raise UsageError(
             "this model has no gates",
             where=where,
-            allowed="Models with `model.architecture: lstm` and latent_graph or latent_tree (`sets: 2`) have gates",
+            allowed="Models with `model.architecture: lstm` and latent_graph or latent_tree "
+            "(`sets: 2`) have gates",
             do="Train one, for example `synmt train multi30k-sa`, or choose its run with `--run`",
         )
 
@@ -81,10 +85,12 @@ def check_tags(parses: Sequence[Parse], parser: str) -> None:
 
 
 def read_gates(translator: Translator, text: ParsedText) -> tuple[list[GatedSentence], int]:
-    """Run the model with teacher forcing and read its gates, with progress; the trees are of the target.
+    """Run the model with teacher forcing and read its gates, with progress; the trees are of the
+    target.
 
-    Returns the sentences in the order of their lines, and the number of pairs left out because one side has more
-    pieces than the model's maximum. Pairs without words on one side are left out, too.
+    Returns the sentences in the order of their lines, and the number of pairs left out because one
+    side has more pieces than the model's maximum. Pairs without words on one side are left out,
+    too.
     """
     found = []
     too_long = 0
@@ -108,7 +114,8 @@ def gate_norms(gates: Tensor) -> Tensor:
 
 
 def word_norms(norms: DoubleArray, spans: IntArray, words: IntArray) -> DoubleArray:
-    """Average pieces (T,) with spans (T, 2) over each word of (W, 2): (W,), NaN for a word without pieces."""
+    """Average pieces (T,) with spans (T, 2) over each word of (W, 2): (W,), NaN for a word without
+    pieces."""
     owners = word_of(spans, words)  # (T,)
     owned = owners >= 0  # (T,)
     pieces = np.bincount(owners[owned], minlength=len(words))  # (W,)
@@ -125,7 +132,8 @@ class TagRow:
     norm, deviation: mean and standard deviation of the norms.
     highest: share of sentences in which a word with the tag has the highest norm, 0 to 1.
     expected: the expected share by chance.
-    interval: 95 % bootstrap interval of the ratio; None for few words, or if none ever has the highest norm.
+    interval: 95 % bootstrap interval of the ratio; None for few words, or if none ever has the
+        highest norm.
     unpunctuated: the ratio among words that are not punctuation; None for punctuation.
     """
 
@@ -152,7 +160,8 @@ class TagRow:
 
 @dataclass(frozen=True)
 class GatedWords:
-    """The M words with a norm: tag, norm, number of the sentence, share of its first place, and chance of that."""
+    """The M words with a norm: tag, norm, number of the sentence, share of its first place, and
+    chance of that."""
 
     tags: npt.NDArray[np.str_]
     norms: DoubleArray
@@ -162,7 +171,8 @@ class GatedWords:
 
 
 def gated_words(sentences: Iterable[GatedSentence], *, without: str = "") -> GatedWords:
-    """Collect the words with a norm, except those with the tag `without`; sentences without such words are skipped."""
+    """Collect the words with a norm, except those with the tag `without`; sentences without such
+    words are skipped."""
     # starts with empty arrays: np.concatenate needs at least one
     columns = [(np.zeros(0, str), np.zeros(0), np.zeros(0, int), np.zeros(0), np.zeros(0))]
     for one in sentences:
@@ -170,28 +180,36 @@ def gated_words(sentences: Iterable[GatedSentence], *, without: str = "") -> Gat
         real = ~np.isnan(one.norms) & (tags != without)  # (W,)
         norms, count = one.norms[real], int(real.sum())
         if count:
-            number, chance = np.full(count, len(columns) - 1), np.full(count, 1 / count)  # (W,) both
+            number, chance = (
+                np.full(count, len(columns) - 1),
+                np.full(count, 1 / count),
+            )  # (W,) both
             columns.append((tags[real], norms, number, highest_shares(norms), chance))
     return GatedWords(*map(np.concatenate, zip(*columns, strict=True)))
 
 
 def highest_shares(norms: DoubleArray) -> DoubleArray:
-    """Mark the word with the highest norm: (W,) -> (W,) of 0 and 1; words with equal norms share the 1."""
+    """Mark the word with the highest norm: (W,) -> (W,) of 0 and 1; words with equal norms share
+    the 1."""
     first = norms == norms.max()  # (W,)
     return first / first.sum()
 
 
 def tag_rows(words: GatedWords, unpunctuated: GatedWords) -> list[TagRow]:
-    """List the parts of speech by ratio, with those of few words last; the second ratio is of `unpunctuated`."""
+    """List the parts of speech by ratio, with those of few words last; the second ratio is of
+    `unpunctuated`."""
     if not len(words.tags):
         raise SynmtError(
-            "there are no gates of target words: all lines are empty, or longer than the model takes",
+            "there are no gates of target words: all lines are empty, or longer than the "
+            "model takes",
             do="Choose another test set with `--test`",
         )
     names, tags = np.unique(words.tags, return_inverse=True)  # (G,), (M,)
     tagged = tags[:, None] == np.arange(len(names))  # (M, G)
     highest, expected = (
-        sum_by_sentence(values[:, None] * tagged, words.sentences, words.sentences[-1] + 1)  # (N, G)
+        sum_by_sentence(
+            values[:, None] * tagged, words.sentences, words.sentences[-1] + 1
+        )  # (N, G)
         for values in (words.highest, words.chance)
     )
     intervals = ratio_intervals(highest, expected)
@@ -216,4 +234,8 @@ def tag_rows(words: GatedWords, unpunctuated: GatedWords) -> list[TagRow]:
 
 def _ratio(words: GatedWords, tag: str) -> float | None:
     tagged = words.tags == tag  # (M,)
-    return sum(words.highest[tagged].tolist()) / sum(words.chance[tagged].tolist()) if tagged.any() else None
+    return (
+        sum(words.highest[tagged].tolist()) / sum(words.chance[tagged].tolist())
+        if tagged.any()
+        else None
+    )

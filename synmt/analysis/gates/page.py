@@ -1,6 +1,7 @@
 """Target words coloured by gate norm, as HTML (Tran & Bisk, 2018, figure 4).
 
-The seven colours are of one hue and differ in lightness; they range from the lowest to the highest norm of a sentence.
+The seven colours are of one hue and differ in lightness; they range from the lowest to the highest
+norm of a sentence.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ TAGS = {
 }
 
 
-def words_as_html(sentences: Sequence[GatedSentence], languages: tuple[str, str], *, shown: int = SENTENCES) -> str:
+def words_as_html(
+    sentences: Sequence[GatedSentence], languages: tuple[str, str], *, shown: int = SENTENCES
+) -> str:
     """Write the first sentences; languages: the codes of source and target."""
     gated = [one for one in sentences if not np.isnan(one.norms).all()]
     first = gated[:shown]
@@ -58,7 +61,8 @@ def words_as_html(sentences: Sequence[GatedSentence], languages: tuple[str, str]
 
 
 def levels(norms: DoubleArray) -> list[int | None]:
-    """Assign norms (W,) to equal steps between the lowest and the highest of the sentence; None for no norm."""
+    """Assign norms (W,) to equal steps between the lowest and the highest of the sentence; None for
+    no norm."""
     low, high = np.nanmin(norms), np.nanmax(norms)
     scaled = (norms - low) / (high - low or 1) * len(LIGHT)  # (W,)
     return [None if np.isnan(one) else min(int(one), len(LIGHT) - 1) for one in scaled.tolist()]
@@ -80,7 +84,8 @@ def _sentence(one: GatedSentence, source: str, target: str) -> str:
         # dir: the Latin letters of the tag must not change the direction of an Arabic line
         text += (
             f'<span class="word {kind}" title="{escape(TAGS.get(tag, tag))}, {about}">'
-            f'{escape(one.target[start:stop])}<small dir="ltr" lang="en">{escape(below)}</small></span>'
+            f'{escape(one.target[start:stop])}<small dir="ltr" '
+            f'lang="en">{escape(below)}</small></span>'
         )
     return (
         f'<li><p class="line">line {one.line:,}, norms {low:.3f} to {high:.3f}</p>\n'
@@ -92,7 +97,10 @@ def _sentence(one: GatedSentence, source: str, target: str) -> str:
 def style() -> str:
     """Write the CSS of the words, for light and dark screens."""
     light, dark = (
-        "\n".join(f".n{step} {{ background: {back}; color: {text}; }}" for step, (back, text) in enumerate(pairs))
+        "\n".join(
+            f".n{step} {{ background: {back}; color: {text}; }}"
+            for step, (back, text) in enumerate(pairs)
+        )
         for pairs in (zip(LIGHT, LIGHT_TEXT, strict=True), zip(DARK, DARK_TEXT, strict=True))
     )
     return f"{_STYLE}{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n}}\n"

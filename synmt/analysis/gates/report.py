@@ -1,4 +1,5 @@
-"""Which target words use syntax? The norm of the gate to syntactic annotations, by part of speech."""
+"""Which target words use syntax? The norm of the gate to syntactic annotations, by part of
+speech."""
 
 from __future__ import annotations
 
@@ -69,7 +70,9 @@ def analyze_gates(options: GateOptions) -> Report:
     check_recorded(translator, run.folder)
     parser = find_parser(recipe, "target", options.parser, to="tag")
     tagger = name_parser(parser)
-    _logger.info("gates are read while the model is forced to produce the references; tags: %s", tagger)
+    _logger.info(
+        "gates are read while the model is forced to produce the references; tags: %s", tagger
+    )
     parses = parse_lines(parser, outputs.reference)
     check_tags(parses, tagger)
     text = ParsedText("target", outputs.source, outputs.reference, parses)
@@ -91,7 +94,13 @@ def analyze_gates(options: GateOptions) -> Report:
             Figure(draw=draw, caption=caption),
             TextBlock(title="Gates word by word", html=by_word, style=style()),
         ],
-        facts={"system": outputs.system, "test": outputs.test, "tagger": tagger, "left_out": left_out} | facts,
+        facts={
+            "system": outputs.system,
+            "test": outputs.test,
+            "tagger": tagger,
+            "left_out": left_out,
+        }
+        | facts,
         system=outputs.system,
         runs=(run.folder,),
     )
@@ -99,7 +108,8 @@ def analyze_gates(options: GateOptions) -> Report:
 
 def _notes(words: GatedWords, tagger: str, without: int) -> list[str]:
     notes = [
-        "a word of several pieces has their mean; the target is the reference, which the model is forced to produce",
+        "a word of several pieces has their mean; the target is the reference, which the model is "
+        "forced to produce",
         f"all words: norm {words.norms.mean():.3f} ± {words.norms.std():.3f}",
         f"tags: {tagger}",
     ]
@@ -108,7 +118,9 @@ def _notes(words: GatedWords, tagger: str, without: int) -> list[str]:
     return notes
 
 
-def gate_facts(words: GatedWords, rows: Sequence[TagRow], sentences: Sequence[GatedSentence]) -> dict[str, Any]:
+def gate_facts(
+    words: GatedWords, rows: Sequence[TagRow], sentences: Sequence[GatedSentence]
+) -> dict[str, Any]:
     """Return what the table does not have, and every word."""
     mean, deviation = float(words.norms.mean()), float(words.norms.std())
     return {
@@ -146,7 +158,10 @@ def gate_table(rows: Sequence[TagRow], notes: Sequence[str]) -> Table:
             about="sentences with the highest norm on this tag; chance: expected share",
         ),
         share_column("chance", name="expected"),
-        Column(title="ratio", about="highest / chance, with 95 % interval; no PUNCT: without punctuation"),
+        Column(
+            title="ratio",
+            about="highest / chance, with 95 % interval; no PUNCT: without punctuation",
+        ),
         Column(title="95 %", name="interval"),
         Column(title="no PUNCT", name="unpunctuated"),
     ]
@@ -172,19 +187,41 @@ def draw_gates(rows: Sequence[TagRow], *, system: str) -> Drawing:
     intervals = [row.interval or (row.ratio, row.ratio) for row in rows]
     # clip_on would cut a mark at 0 in half
     axes.hlines(places, *zip(*intervals, strict=True), color=ONE, linewidth=1.6)
-    axes.plot([row.ratio for row in rows], places, "o", color=ONE, markersize=5.5, clip_on=False, label="all words")
+    axes.plot(
+        [row.ratio for row in rows],
+        places,
+        "o",
+        color=ONE,
+        markersize=5.5,
+        clip_on=False,
+        label="all words",
+    )
     if any(row.tag == PUNCTUATION for row in rows):
         others = [math.nan if row.unpunctuated is None else row.unpunctuated for row in rows]
-        axes.plot(others, places, "D", color=OTHER, fillstyle="none", clip_on=False, label="without punctuation")
+        axes.plot(
+            others,
+            places,
+            "D",
+            color=OTHER,
+            fillstyle="none",
+            clip_on=False,
+            label="without punctuation",
+        )
         axes.legend(fontsize=8)
     axes.set_yticks(places, [row.tag + " *" * row.few for row in rows])
-    axes.set(xlim=(0, None), ylim=(len(rows) - 0.4, -0.6), ylabel="Part of speech of the target word")
+    axes.set(
+        xlim=(0, None), ylim=(len(rows) - 0.4, -0.6), ylabel="Part of speech of the target word"
+    )
     few = f"\n* fewer than {MIN_WORDS} words" * any(row.few for row in rows)
-    axes.set_xlabel(f"Highest gate of the sentence: times as often as by chance (95 % interval){few}")
+    axes.set_xlabel(
+        f"Highest gate of the sentence: times as often as by chance (95 % interval){few}"
+    )
     axes.set_title(fit_text(system, 4.2), loc="left", fontsize=9)
     right = axes.twinx()
     right.grid(visible=False)
-    right.set_yticks(places, [f"{100 * row.highest:.1f} ({100 * row.expected:.1f})" for row in rows], fontsize=8)
+    right.set_yticks(
+        places, [f"{100 * row.highest:.1f} ({100 * row.expected:.1f})" for row in rows], fontsize=8
+    )
     right.set(ylim=axes.get_ylim(), ylabel="% of sentences (by chance)")
     for one in (axes, right):
         one.tick_params(axis="y", length=0, pad=8)

@@ -1,4 +1,5 @@
-"""A figure of groups of sentences or words: results, differences with their intervals, and shares of the data.
+"""A figure of groups of sentences or words: results, differences with their intervals, and shares
+of the data.
 
 After figure 2 of Bugliarello & Okazaki (2020), which has differences and shares.
 """
@@ -21,7 +22,8 @@ _LONGEST = 32
 """Maximum number of letters of a group's name."""
 
 _BETWEEN, _SPREAD = 0.14, 0.64
-"""Distance between two marks of a group, and the most that all of them take, of the distance between two groups."""
+"""Distance between two marks of a group, and the most that all of them take, of the distance
+between two groups."""
 
 _HIGH, _LINE = 2.6, 0.19
 """Inches: the heights of a panel, and of a line of names."""
@@ -30,7 +32,8 @@ _HIGH, _LINE = 2.6, 0.19
 def draw_results(tables: Sequence[ResultTable], *, suffix: str = "") -> Figure:
     """Draw the panels of each table, one table below the other.
 
-    suffix: conditions to add to the axis labels, because a figure is seen without the heading of its table.
+    suffix: conditions to add to the axis labels, because a figure is seen without the heading of
+        its table.
     """
     from matplotlib.figure import Figure
 
@@ -40,7 +43,9 @@ def draw_results(tables: Sequence[ResultTable], *, suffix: str = "") -> Figure:
         for table, width in zip(tables, widths, strict=True)
     ]
     figure = Figure(figsize=(max(widths), sum(heights)), layout="constrained")
-    parts = figure.subfigures(len(tables), 1, squeeze=False, hspace=0.05, height_ratios=heights)[:, 0]
+    parts = figure.subfigures(len(tables), 1, squeeze=False, hspace=0.05, height_ratios=heights)[
+        :, 0
+    ]
     for part, table, own in zip(parts, tables, widths, strict=True):
         # next to a table with many groups, a few groups would be spread far apart
         beside = max(widths) - own
@@ -53,13 +58,20 @@ def figure_caption(table: ResultTable) -> str:
     """Describe the panels of a table."""
     base = table.names[0]
     bars = _describe_bars(table)
-    above = f"{table.measures[-1].title} of {'each system' if table.compared else base}{f' ({bars})' if bars else ''}"
+    above = (
+        f"{table.measures[-1].title} of "
+        f"{'each system' if table.compared else base}{f' ({bars})' if bars else ''}"
+    )
     differences = f"; in the middle, differences from {base} with 95 % intervals" * table.compared
     return f"{above}{differences}; below, each group's share and number of {table.sizes[0].title}."
 
 
 def _describe_bars(table: ResultTable) -> str:
-    return "95 % interval" if table.has_intervals else "bar: standard deviation of seeds" * table.seeded
+    return (
+        "95 % interval"
+        if table.has_intervals
+        else "bar: standard deviation of seeds" * table.seeded
+    )
 
 
 def _width(table: ResultTable) -> float:
@@ -69,7 +81,9 @@ def _width(table: ResultTable) -> float:
 
 def _draw_table(part: SubFigure, table: ResultTable, suffix: str) -> None:
     draws = [_draw_values, *[_draw_differences] * table.compared]
-    *panels, below = part.subplots(len(draws) + 1, 1, sharex=True, height_ratios=[2.4] * len(draws) + [1])
+    *panels, below = part.subplots(
+        len(draws) + 1, 1, sharex=True, height_ratios=[2.4] * len(draws) + [1]
+    )
     for axes, draw in zip(panels, draws, strict=True):
         draw(axes, table)
         axes.tick_params(axis="x", length=0, labelbottom=False)
@@ -81,20 +95,25 @@ def _draw_table(part: SubFigure, table: ResultTable, suffix: str) -> None:
 
 
 def _draw_values(axes: Axes, table: ResultTable) -> None:
-    """Draw the results of each system, with their intervals or one standard deviation over the seeds."""
+    """Draw the results of each system, with their intervals or one standard deviation over the
+    seeds."""
     # labels and relations have no order, so no line joins them
     joined, numbers = (
         bool(table.unit) and not table.has_intervals,
         "" if table.compared or table.has_intervals else ".1f",
     )
     for index, name in enumerate(table.names):
-        marks = [_Mark(place, one.value, one.interval or one.spread) for place, _, one in table.results(name)]
+        marks = [
+            _Mark(place, one.value, one.interval or one.spread)
+            for place, _, one in table.results(name)
+        ]
         _draw_marks(axes, table, index, marks, joined=joined, numbers=numbers)
     axes.set_ylabel(f"{_points(table)}\n{_describe_bars(table)}".strip())
 
 
 def _draw_differences(axes: Axes, table: ResultTable) -> None:
-    """Draw each system's differences from the baseline, with their intervals; small groups have a hollow mark only."""
+    """Draw each system's differences from the baseline, with their intervals; small groups have a
+    hollow mark only."""
     axes.axhline(0, color=INK, linewidth=0.8)
     base, *others = table.names
     for index, name in enumerate(others, start=1):
@@ -135,13 +154,22 @@ def _draw_marks(
     offset = min(_BETWEEN, _SPREAD / max(others, 1)) * (index - others / 2)
     known = [(mark.place + offset, mark.value, mark) for mark in marks if mark.value is not None]
     if joined:
-        axes.plot([x for x, _, _ in known], [y for _, y, _ in known], style["linestyle"], color=style["color"])
+        axes.plot(
+            [x for x, _, _ in known],
+            [y for _, y, _ in known],
+            style["linestyle"],
+            color=style["color"],
+        )
     for x, value, mark in known:
         # the interval of the resamples may not contain the value
-        low, high = (min(mark.ends.low, value), max(mark.ends.high, value)) if mark.ends else (value, value)
+        low, high = (
+            (min(mark.ends.low, value), max(mark.ends.high, value)) if mark.ends else (value, value)
+        )
         if mark.ends:
             bar = [value - low], [high - value]
-            axes.errorbar([x], [value], bar, ecolor=style["color"], fmt="none", elinewidth=1.2, capsize=2)
+            axes.errorbar(
+                [x], [value], bar, ecolor=style["color"], fmt="none", elinewidth=1.2, capsize=2
+            )
         filling = "white" if mark.hollow else style["color"]
         axes.plot([x], [value], markersize=4.5, markerfacecolor=filling, **style)
         if numbers:
@@ -165,7 +193,9 @@ def _name_groups(axes: Axes, table: ResultTable, suffix: str) -> None:
     names = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in groups]
     # about eleven characters of 9 points fit into an inch
     slanted = max((len(name) + 2 for name in names), default=0) * len(names) > 11 * _width(table)
-    axes.set_xticks(range(len(names)), names, rotation=30 if slanted else 0, ha="right" if slanted else "center")
+    axes.set_xticks(
+        range(len(names)), names, rotation=30 if slanted else 0, ha="right" if slanted else "center"
+    )
     # labels, which have exact matches next to the score, keep their own names
     by = table.by if table.measures[0].key == "accuracy" else table.by[:1].upper() + table.by[1:]
     axes.set_xlabel(f"{by} ({table.unit}{suffix})" if table.unit else by + suffix)
@@ -181,13 +211,16 @@ def _points(table: ResultTable) -> str:
 def _note(axes: Axes, x: float, y: float, text: str) -> None:
     from matplotlib.patheffects import withStroke
 
-    note = axes.annotate(text.replace("-", "−"), (x, y), xytext=(0, 5), textcoords="offset points", ha="center")
+    note = axes.annotate(
+        text.replace("-", "−"), (x, y), xytext=(0, 5), textcoords="offset points", ha="center"
+    )
     # a white outline keeps the numbers legible on top of a line
     note.set(color=INK, fontsize=8.5, path_effects=[withStroke(linewidth=2.5, foreground="white")])
 
 
 def names_height(names: Sequence[str], width: float) -> float:
-    """Return the height of the lines of names above a panel, in inches, apart from the first two."""
+    """Return the height of the lines of names above a panel, in inches, apart from the first
+    two."""
     labels, columns = fit_names(names, width - 0.8)
     # a legend fills its columns one after the other
     rows = -(-len(labels) // columns)
@@ -201,6 +234,9 @@ def _add_names(axes: Axes, names: Sequence[str], width: float) -> None:
 
     labels, columns = fit_names(names, width - 0.8)
     handles: list[Any] = [
-        Line2D([], [], markersize=4.5, label=name, **series_style(index)) for index, name in enumerate(labels)
+        Line2D([], [], markersize=4.5, label=name, **series_style(index))
+        for index, name in enumerate(labels)
     ]
-    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False)
+    axes.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False
+    )

@@ -1,9 +1,10 @@
-"""Which test sentences belong to which group, and groups by a number, such as the length, in buckets.
+"""Which test sentences belong to which group, and groups by a number, such as the length, in
+buckets.
 
     bucket(v) = number of buckets whose last value is below v
 
-A bucket contains its last value: 20 belongs to `11-20`. All groups are scored in the same way, whether they are made
-from lengths, trees or labels; they may overlap.
+A bucket contains its last value: 20 belongs to `11-20`. All groups are scored in the same way,
+whether they are made from lengths, trees or labels; they may overlap.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class PaperBuckets:
 PAPERS = {
     # figure 2 of Bugliarello & Okazaki (2020): 1-10, 11-20, … >50
     "pascal": PaperBuckets(TENS),
-    # Peng et al. (2022) write 0-10, 10-20, … >80: 80 is not in >80, so each bucket contains its last length
+    # Peng et al. (2022) write 0-10, 10-20, … >80: 80 is not in >80, so each bucket contains its
+    # last length
     "deps-san": PaperBuckets((10, 20, 30, 40, 50, 60, 70, 80)),
     # Liu & Sima'an (2022): (0, 10], (10, 20], … and sentences whose target length "exceeds 50"
     "ldd": PaperBuckets(TENS, side="target"),
@@ -49,7 +51,8 @@ PAPERS = {
 """Length buckets by the names that recipes have."""
 
 UNITS = ("words", "pieces", "characters")
-"""Units of length: words between spaces, pieces of the vocabulary, or characters (for text without spaces)."""
+"""Units of length: words between spaces, pieces of the vocabulary, or characters (for text without
+spaces)."""
 
 SIDE_NAMES = {"source": "source", "target": "reference"}
 """The sides of a test set as tables call them: its target is the reference."""
@@ -65,9 +68,11 @@ class Grouping:
     """Groups of sentences.
 
     by: what the groups are made from, such as `source length`.
-    unit: unit of the values in the group names, which are then in order; empty for labels and relations.
+    unit: unit of the values in the group names, which are then in order; empty for labels and
+        relations.
     names: names of the G groups, in display order.
-    members: (G, N) which sentences belong to each group; a sentence may be in several groups, or in none.
+    members: (G, N) which sentences belong to each group; a sentence may be in several groups, or in
+        none.
     sizes: (N,) the amount of text in each sentence, in units of `counted`.
     about: explanation of the groups for the legend; empty if the names explain themselves.
     exact: whether to report exact matches with the reference, as on test sets for one phenomenon.
@@ -93,19 +98,27 @@ def count_units(lines: Sequence[str], unit: str, vocabulary: Vocabulary | None =
     return np.array(counts, dtype=np.int64)
 
 
-def by_length(lengths: IntArray, *, side: Side = "source", unit: str = "words", edges: Edges | None = None) -> Grouping:
+def by_length(
+    lengths: IntArray, *, side: Side = "source", unit: str = "words", edges: Edges | None = None
+) -> Grouping:
     """Group sentences by their length, (N,) in `unit`.
 
     edges: by default those of PASCAL's figure 2, without buckets above the longest sentence.
     """
-    grouping = by_value(f"{SIDE_NAMES[side]} length", unit, lengths, TENS if edges is None else edges, sizes=lengths)
+    grouping = by_value(
+        f"{SIDE_NAMES[side]} length", unit, lengths, TENS if edges is None else edges, sizes=lengths
+    )
     groups = len(grouping.names)
     if edges is None:
         groups = 1 + max(np.flatnonzero(grouping.members.any(1)).tolist(), default=0)
-    return replace(grouping, names=grouping.names[:groups], members=grouping.members[:groups], counted=unit)
+    return replace(
+        grouping, names=grouping.names[:groups], members=grouping.members[:groups], counted=unit
+    )
 
 
-def by_value(by: str, unit: str, values: Values, edges: Edges, *, sizes: IntArray, about: str = "") -> Grouping:
+def by_value(
+    by: str, unit: str, values: Values, edges: Edges, *, sizes: IntArray, about: str = ""
+) -> Grouping:
     """Group sentences by a value of each, (N,), in buckets."""
     members = np.arange(len(edges) + 1)[:, None] == bucket_numbers(values, edges)  # (G, N)
     return Grouping(by, unit, bucket_names(values, edges), members, sizes, about=about)
@@ -117,25 +130,32 @@ def bucket_numbers(values: Values, edges: Edges) -> IntArray:
 
 
 def bucket_names(values: Values, edges: Edges) -> list[str]:
-    """Name the buckets: `1-10` and `>50` for whole numbers, otherwise `≤2.5`, `>2.5 to 3` and `>3`."""
+    """Name the buckets: `1-10` and `>50` for whole numbers, otherwise `≤2.5`, `>2.5 to 3` and
+    `>3`."""
     if not edges:
         return [ONE_BUCKET]
     ends = [f"{edge:g}" for edge in edges]
     if all(edge == int(edge) for edge in edges) and (values == np.round(values)).all():
-        # a value of 0, such as the length of an empty line, is in the first bucket, and its name shows that
+        # a value of 0, such as the length of an empty line, is in the first bucket, and its name
+        # shows that
         lowest = min(1, *values.astype(np.int64).tolist(), int(edges[0]))
         starts = [lowest, *(int(edge) + 1 for edge in edges)]
-        names = [end if str(start) == end else f"{start}-{end}" for start, end in zip(starts, ends, strict=False)]
+        names = [
+            end if str(start) == end else f"{start}-{end}"
+            for start, end in zip(starts, ends, strict=False)
+        ]
     else:
         names = [f"≤{ends[0]}", *(f">{low} to {high}" for low, high in pairwise(ends))]
     return [*names, f">{ends[-1]}"]
 
 
 def quarters(values: Values, *, decimals: int = 0) -> Edges:
-    """Find edges that put about a quarter of the sentences into each bucket; ties can make fewer than four buckets."""
+    """Find edges that put about a quarter of the sentences into each bucket; ties can make fewer
+    than four buckets."""
     scale = 10**decimals
     ends = np.quantile(values, _QUARTERS, method="inverted_cdf") * scale
-    # rounded up, an edge stays in its own bucket, so that no bucket is empty; the inner rounding removes float noise
+    # rounded up, an edge stays in its own bucket, so that no bucket is empty; the inner rounding
+    # removes float noise
     edges = np.unique(np.ceil(np.round(ends, 6))) / scale
     return tuple(edge for edge in edges.tolist() if edge < values.max())
 
@@ -157,7 +177,9 @@ def parse_buckets(text: str) -> Edges:
         raise UsageError(
             f"'{text}' does not name or list buckets",
             where="--buckets",
-            allowed=f"Buckets: {', '.join(PAPERS)}, or the last value of each bucket, increasing, with commas",
-            do=did_you_mean(text.strip().lower(), PAPERS) or "Write for example `--buckets 10,20,30`",
+            allowed=f"Buckets: {', '.join(PAPERS)}, or the last value of each bucket, increasing, "
+            "with commas",
+            do=did_you_mean(text.strip().lower(), PAPERS)
+            or "Write for example `--buckets 10,20,30`",
         )
     return tuple(edges)

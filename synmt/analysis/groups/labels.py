@@ -1,4 +1,5 @@
-"""Group sentences by labels: a tab-separated file with a column for each label and a row for each sentence."""
+"""Group sentences by labels: a tab-separated file with a column for each label and a row for each
+sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from synmt.files.reading import read_lines
 _logger = logging.getLogger(__name__)
 
 TOO_MANY_VALUES = 50
-"""A label with more values names sentences rather than groups; it is left out unless the user chooses it."""
+"""A label with more values names sentences rather than groups; it is left out unless the user
+chooses it."""
 
 _EMPTY = "(empty)"
 _LISTED_VALUES = 20
@@ -28,13 +30,20 @@ def read_labels(path: str | Path, sentences: int) -> dict[str, list[str]]:
     """Read tab-separated labels: a row of column names, then a row for each test sentence."""
     rows = [line.split("\t") for line in read_lines(path)]
     if not rows or rows == [[""]]:
-        raise SynmtError("no labels in the file", where=str(path), allowed="The first row names the columns")
+        raise SynmtError(
+            "no labels in the file", where=str(path), allowed="The first row names the columns"
+        )
     header = rows.pop(0)
     twice = [name for name, count in Counter(header).items() if count > 1]
     if twice:
-        raise SynmtError(f"two columns are named '{twice[0]}'", where=f"{path}, line 1", do="Rename one")
+        raise SynmtError(
+            f"two columns are named '{twice[0]}'", where=f"{path}, line 1", do="Rename one"
+        )
     uneven = [
-        SynmtError(f"{len(row)} columns, but the first row names {len(header)}", where=f"{path}, line {number}")
+        SynmtError(
+            f"{len(row)} columns, but the first row names {len(header)}",
+            where=f"{path}, line {number}",
+        )
         for number, row in enumerate(rows, start=2)
         if len(row) != len(header)
     ]
@@ -42,15 +51,19 @@ def read_labels(path: str | Path, sentences: int) -> dict[str, list[str]]:
         raise all_in_one(uneven[:3])
     if len(rows) != sentences:
         raise SynmtError(
-            f"{counted(len(rows), 'row')} of labels below the header, but there are {sentences:,} test sentences",
+            f"{counted(len(rows), 'row')} of labels below the header, but there are {sentences:,} "
+            "test sentences",
             where=str(path),
             do="Give one row for each sentence, in the same order",
         )
     return {name: [row[column] for row in rows] for column, name in enumerate(header)}
 
 
-def group_by_labels(labels: dict[str, list[str]], chosen: Sequence[str], sizes: IntArray) -> list[Grouping]:
-    """Group sentences by each of the chosen labels, or by all that have few enough values; sizes: (N,)."""
+def group_by_labels(
+    labels: dict[str, list[str]], chosen: Sequence[str], sizes: IntArray
+) -> list[Grouping]:
+    """Group sentences by each of the chosen labels, or by all that have few enough values; sizes:
+    (N,)."""
     groupings = []
     for name, values in (choose_labels(labels, chosen) if chosen else labels).items():
         grouping = by_label(name, values, sizes)
@@ -58,9 +71,16 @@ def group_by_labels(labels: dict[str, list[str]], chosen: Sequence[str], sizes: 
         if chosen or count <= TOO_MANY_VALUES:
             groupings.append(grouping)
         else:
-            _logger.info("label '%s' has %s values and is left out; choose it with --label %s", name, count, name)
+            _logger.info(
+                "label '%s' has %s values and is left out; choose it with --label %s",
+                name,
+                count,
+                name,
+            )
     if not groupings:
-        raise UsageError(f"every label has more than {TOO_MANY_VALUES} values", do="Choose one with `--label`")
+        raise UsageError(
+            f"every label has more than {TOO_MANY_VALUES} values", do="Choose one with `--label`"
+        )
     return groupings
 
 
@@ -89,7 +109,9 @@ def choose_sentences(labels: dict[str, list[str]], conditions: Sequence[str]) ->
 def _meets(labels: dict[str, list[str]], condition: str) -> BoolArray:
     left, equals, value = condition.partition("=")
     if not equals:
-        raise UsageError(f"'{condition}' is not a condition", allowed="Conditions: COLUMN=VALUE, COLUMN!=VALUE")
+        raise UsageError(
+            f"'{condition}' is not a condition", allowed="Conditions: COLUMN=VALUE, COLUMN!=VALUE"
+        )
     name = left.removesuffix("!")
     names, members = number_values(choose_labels(labels, [name])[name])
     if (value or _EMPTY) not in names:
@@ -103,10 +125,13 @@ def _meets(labels: dict[str, list[str]], condition: str) -> BoolArray:
 
 
 def number_values(values: Sequence[str]) -> tuple[list[str], IntArray]:
-    """Sort the values of a label, as numbers if all are numbers, and find the position of each sentence's: (N,)."""
+    """Sort the values of a label, as numbers if all are numbers, and find the position of each
+    sentence's: (N,)."""
     try:
         ordered = sorted(set(values), key=lambda value: (float(value), value))
     except ValueError:
         ordered = sorted(set(values))
     index = {value: position for position, value in enumerate(ordered)}
-    return [value or _EMPTY for value in ordered], np.array([index[value] for value in values], dtype=np.int64)
+    return [value or _EMPTY for value in ordered], np.array(
+        [index[value] for value in values], dtype=np.int64
+    )

@@ -42,7 +42,8 @@ _T = TypeVar("_T")
 
 
 def analyze_groups(options: GroupOptions) -> Report:
-    """Score every group of test sentences, by length, tree or label, and compare systems with a baseline."""
+    """Score every group of test sentences, by length, tree or label, and compare systems with a
+    baseline."""
     _check_options(options)
     sentences = _read_sentences(options)
     scoring = scoring_options(sentences.main, options.tokenize, options.lowercase, options.metric)
@@ -54,7 +55,9 @@ def analyze_groups(options: GroupOptions) -> Report:
         scores = collect(score, outputs.hypothesis, outputs.reference, lowercase=scoring.lowercase)
         return scores if sentences.chosen is None else scores.select(sentences.chosen)
 
-    systems = {system.name: [scores_of(seed) for seed in system.seeds] for system in sentences.systems}
+    systems = {
+        system.name: [scores_of(seed) for seed in system.seeds] for system in sentences.systems
+    }
     tables = [tabulate(grouping, systems) for grouping in groupings]
     heading = _heading(options, sentences)
     if options.plot:
@@ -86,7 +89,12 @@ def analyze_groups(options: GroupOptions) -> Report:
     }
     signature = f"{metric.title}|{metric.signature}"
     return Report(
-        title=heading, parts=parts, notes=[signature], facts=facts, system=sentences.title, runs=sentences.runs
+        title=heading,
+        parts=parts,
+        notes=[signature],
+        facts=facts,
+        system=sentences.title,
+        runs=sentences.runs,
     )
 
 
@@ -108,7 +116,8 @@ def _heading(options: GroupOptions, sentences: Sentences) -> str:
 class Sentences(Translations):
     """A translated test set, and which of its sentences to group.
 
-    labels: all label columns by name, with a value for each sentence of the test set; empty if no option needs them.
+    labels: all label columns by name, with a value for each sentence of the test set; empty if no
+        option needs them.
     chosen: (N,) which sentences meet the conditions of `--where`; None for all.
     """
 
@@ -120,7 +129,8 @@ class Sentences(Translations):
         return list(values if self.chosen is None else compress(values, self.chosen))
 
     def lines(self, side: Side, *, raw: bool = False) -> list[str]:
-        """Return the words, or the raw text, of one side of the whole test set; the target is the reference."""
+        """Return the words, or the raw text, of one side of the whole test set; the target is the
+        reference."""
         outputs = self.main if raw else self.main.as_read()
         if side == "target":
             return outputs.reference
@@ -141,13 +151,21 @@ def _read_sentences(options: GroupOptions) -> Sentences:
     path = options.labels or main.labels
     if path is None:
         of = f"the test set {main.test}" if main.test else main.system
-        raise UsageError(f"there are no labels of {of}", do="Add a file of labels to the command, such as `labels.tsv`")
+        raise UsageError(
+            f"there are no labels of {of}",
+            do="Add a file of labels to the command, such as `labels.tsv`",
+        )
     labels = read_labels(path, len(main.reference))
-    return replace(sentences, labels=labels, chosen=choose_sentences(labels, options.where) if options.where else None)
+    return replace(
+        sentences,
+        labels=labels,
+        chosen=choose_sentences(labels, options.where) if options.where else None,
+    )
 
 
 def _make_groupings(options: GroupOptions, sentences: Sentences) -> tuple[list[Grouping], str]:
-    """Make all groupings, and describe the trees, if any; slow parsing comes after everything that may fail."""
+    """Make all groupings, and describe the trees, if any; slow parsing comes after everything that
+    may fail."""
     labelled = _group_by_labels(options, sentences) if options.by_label else []
     if options.plot:
         _check_table_count(options, [one.by for one in labelled])
@@ -189,11 +207,16 @@ def _group_by_trees(options: GroupOptions, sentences: Sentences) -> tuple[list[G
     if options.parses:
         from synmt.syntax.conllu import read_parses
 
-        parses, trees = sentences.select(list(read_parses(options.parses, lines))), options.parses.name
+        parses, trees = (
+            sentences.select(list(read_parses(options.parses, lines))),
+            options.parses.name,
+        )
     else:
         numbers, run = sentences.select(range(1, len(lines) + 1)), sentences.main.run
         chosen = sentences.select(lines)
-        parses, trees = parse_side(options, Run(run) if run else None, chosen, side=side, numbers=numbers)
+        parses, trees = parse_side(
+            options, Run(run) if run else None, chosen, side=side, numbers=numbers
+        )
     return group_by_trees(options, parses, side=side), trees
 
 
@@ -207,7 +230,11 @@ def _group_by_labels(options: GroupOptions, sentences: Sentences) -> list[Groupi
 
 def _check_table_count(options: GroupOptions, labels: Sequence[str]) -> None:
     """Raise UsageError for more tables than a figure has room for."""
-    tables = [("length", options.by_length), ("depth", options.by_depth), ("relation", options.by_relation)]
+    tables = [
+        ("length", options.by_length),
+        ("depth", options.by_depth),
+        ("relation", options.by_relation),
+    ]
     tables += [("mean distance", options.by_distance), ("longest distance", options.by_distance)]
     names = [*(name for name, chosen in tables if chosen), *labels]
     if len(names) > MOST_TABLES:
@@ -220,7 +247,15 @@ def _check_table_count(options: GroupOptions, labels: Sequence[str]) -> None:
 
 def _check_options(options: GroupOptions) -> None:
     """Raise UsageError for options that do not fit together, before anything is read."""
-    if not any((options.by_length, options.by_depth, options.by_distance, options.by_relation, options.by_label)):
+    if not any(
+        (
+            options.by_length,
+            options.by_depth,
+            options.by_distance,
+            options.by_relation,
+            options.by_label,
+        )
+    ):
         raise UsageError("no groups are chosen", do="Choose at least one, such as `--by-length`")
     if options.labels is not None and options.labels.is_dir():
         do = "Give all systems to `--run`; `--baseline` takes one"
@@ -239,9 +274,13 @@ def _check_options(options: GroupOptions) -> None:
 
 def _check_buckets(options: GroupOptions, buckets: str) -> None:
     edges, of_paper = parse_buckets(buckets), paper_buckets(buckets) is not None
-    measures = [f"--by-{name}" for name in ("length", "depth", "distance") if getattr(options, f"by_{name}")]
+    measures = [
+        f"--by-{name}" for name in ("length", "depth", "distance") if getattr(options, f"by_{name}")
+    ]
     if of_paper and not options.by_length:
-        raise UsageError(f"{', '.join(PAPERS)} are buckets of lengths", where="--buckets", do="Add `--by-length`")
+        raise UsageError(
+            f"{', '.join(PAPERS)} are buckets of lengths", where="--buckets", do="Add `--by-length`"
+        )
     if not measures:
         do = "Add `--by-length`, `--by-depth` or `--by-distance`"
         raise UsageError("no analysis uses buckets", where="--buckets", do=do)
@@ -249,4 +288,8 @@ def _check_buckets(options: GroupOptions, buckets: str) -> None:
         what = f"the same numbers cannot be buckets of {' and '.join(measures)}"
         raise UsageError(what, where="--buckets", do="Choose one of them")
     if options.by_length and (edges[0] < 1 or any(edge != int(edge) for edge in edges)):
-        raise UsageError("lengths are whole numbers from 1 on", where="--buckets", do="Write for example `10,20,30`")
+        raise UsageError(
+            "lengths are whole numbers from 1 on",
+            where="--buckets",
+            do="Write for example `10,20,30`",
+        )

@@ -1,11 +1,12 @@
-"""Results of systems on groups of sentences or words: the records, their correction, and the table that shows them.
+"""Results of systems on groups of sentences or words: the records, their correction, and the table
+that shows them.
 
 A score for every group of test sentences, for one system or several.
 
     score(group) = aggregate( Σ statistics[n] for n in group )
 
-The score of a system with several seeds is their mean. A difference is tested on resamples of the group's sentences and
-of the seeds of both systems.
+The score of a system with several seeds is their mean. A difference is tested on resamples of the
+group's sentences and of the seeds of both systems.
 """
 
 from __future__ import annotations
@@ -25,7 +26,16 @@ from synmt.evaluation.metrics import Metric, Score, score_counted
 from synmt.evaluation.seeds import FEW_SEEDS, compare_on_resamples, spread
 from synmt.evaluation.significance import Comparison, holm
 from synmt.reporting.progress import progress
-from synmt.reporting.values import Column, Interval, Marked, Table, Value, count_column, share_column, text_column
+from synmt.reporting.values import (
+    Column,
+    Interval,
+    Marked,
+    Table,
+    Value,
+    count_column,
+    share_column,
+    text_column,
+)
 
 FEW_SENTENCES = 10
 """A smaller group gets no interval: its resamples are too similar to show any uncertainty."""
@@ -46,7 +56,8 @@ class GroupResult:
     seeds: the value of each seed.
     low, high: 95 % interval of the value; None if there is none.
     difference: from the baseline's value; None for the baseline itself.
-    comparison: the difference with its interval; None for the baseline, and for a group in few sentences.
+    comparison: the difference with its interval; None for the baseline, and for a group in few
+        sentences.
     holm_p: p-value of the comparison, corrected for all comparisons of the table by this measure.
     """
 
@@ -96,7 +107,8 @@ class GroupRow:
 
     sentences: how many are in the group, or have words of the group.
     share: their share of all sentences, 0 to 1.
-    text, text_share: number of words of the group, or of another unit of text, and their share of all.
+    text, text_share: number of words of the group, or of another unit of text, and their share of
+    all.
     systems: results by system, the baseline first, and by measure; none for an empty group.
     """
 
@@ -118,8 +130,10 @@ class ResultTable:
     """A row for each group, and a total.
 
     by: what the groups are made from, such as `source length`.
-    unit: of the values in the names of the groups, which are then in order; empty for labels and relations.
-    measures: columns whose keys are those of the results; the last one is compared with the baseline.
+    unit: of the values in the names of the groups, which are then in order; empty for labels and
+        relations.
+    measures: columns whose keys are those of the results; the last one is compared with the
+        baseline.
     sizes: columns whose keys are fields of rows.
     samples: number of resamples of the intervals.
     about, notes: lines for the legend, before and after those of the columns.
@@ -148,7 +162,9 @@ class ResultTable:
     @property
     def seeded(self) -> bool:
         """Tell whether some system has several seeds."""
-        return any(len(one.seeds) > 1 for system in self.total.systems.values() for one in system.values())
+        return any(
+            len(one.seeds) > 1 for system in self.total.systems.values() for one in system.values()
+        )
 
     @property
     def has_intervals(self) -> bool:
@@ -157,7 +173,8 @@ class ResultTable:
 
     @property
     def several(self) -> bool:
-        """Tell whether there are more systems than a run and a baseline, or several seeds of a system."""
+        """Tell whether there are more systems than a run and a baseline, or several seeds of a
+        system."""
         return len(self.names) > 2 or self.seeded
 
     @property
@@ -166,7 +183,8 @@ class ResultTable:
         return self.measures[-1].key
 
     def results(self, system: str) -> list[tuple[int, GroupRow, GroupResult]]:
-        """List the place, the row and the result of each group that has some, by the measure that is compared."""
+        """List the place, the row and the result of each group that has some, by the measure that
+        is compared."""
         rows = enumerate(self.rows)
         return [(place, row, row.systems[system][self.key]) for place, row in rows if row.systems]
 
@@ -201,7 +219,8 @@ def correct(rows: Sequence[GroupRow], key: str) -> list[GroupRow]:
 
 
 def results_table(table: ResultTable, title: str) -> Table:
-    """Show a table: a row for each group, or for each group and system where a row would be too long."""
+    """Show a table: a row for each group, or for each group and system where a row would be too
+    long."""
     by = text_column(f"{table.by} ({table.unit})" if table.unit else table.by, name="group")
     last = table.measures[-1]
     if table.compared and len(table.measures) == 1 and not table.several:
@@ -210,7 +229,9 @@ def results_table(table: ResultTable, title: str) -> Table:
         notes = [f"{last.title}: {last.about}"] if last.about else []
     else:
         measures = [
-            column for one in table.measures for column in (one, _interval_column(table, one, f"{one.key}_interval"))
+            column
+            for one in table.measures
+            for column in (one, _interval_column(table, one, f"{one.key}_interval"))
         ]
         about = "standard deviation over the seeds of a system; its values are means over them"
         deviation = Column(title="±", digits=last.digits, name="deviation", about=about)
@@ -235,7 +256,8 @@ def _comparison_columns(table: ResultTable) -> list[Column]:
     last = replace(table.measures[-1], signed=True)
     comparisons = counted(table.comparisons(table.key), "comparison")
     holm = (
-        f"two-sided, of the same resamples, corrected for the {comparisons} of the table (Holm, 1979); intervals "
+        f"two-sided, of the same resamples, corrected for the {comparisons} of the table (Holm, "
+        "1979); intervals "
         "are not corrected"
     )
     return [
@@ -253,12 +275,15 @@ def _remarks(table: ResultTable) -> Iterator[str]:
 
 
 def _system_rows(table: ResultTable) -> Iterator[list[Value]]:
-    """Yield the cells of each group and system; one system alone has intervals of its values instead of its name."""
+    """Yield the cells of each group and system; one system alone has intervals of its values
+    instead of its name."""
     alone = not table.compared
     for row in (*table.rows, table.total):
         for name, system in (row.systems or {"": {}}).items():
             found = [system.get(measure.key, _NONE) for measure in table.measures]
-            values = [cell for one in found for cell in (one.value, one.interval if alone else None)]
+            values = [
+                cell for one in found for cell in (one.value, one.interval if alone else None)
+            ]
             deviation = found[-1].deviation if len(found[-1].seeds) > 1 else None
             named = name if name and (table.compared or table.seeded) else None
             yield [*_sizes(table, row), named, *values, deviation, *_comparison(found[-1])]
@@ -281,29 +306,35 @@ def _comparison(one: GroupResult) -> list[Value]:
 
 
 SAMPLES_EACH = 40
-"""Resamples for each comparison of a large table: with m comparisons, a corrected p-value is at least m / resamples."""
+"""Resamples for each comparison of a large table: with m comparisons, a corrected p-value is at
+least m / resamples."""
 
 
 @dataclass(frozen=True)
 class SentenceScores:
-    """The statistics of each sentence for one system, and (N,) whether its translation equals the reference."""
+    """The statistics of each sentence for one system, and (N,) whether its translation equals the
+    reference."""
 
     score: Score
     exact: BoolArray
 
     def select(self, members: BoolArray) -> SentenceScores:
         """Keep some of the sentences: (N,)."""
-        return SentenceScores(score_counted(self.score.metric, self.score.statistics[members]), self.exact[members])
+        return SentenceScores(
+            score_counted(self.score.metric, self.score.statistics[members]), self.exact[members]
+        )
 
 
 Scores = Mapping[str, Sequence[SentenceScores]]
-"""For each system the scores of its seeds, all for the same sentences; the first system is the baseline."""
+"""For each system the scores of its seeds, all for the same sentences; the first system is the
+baseline."""
 
 
 def collect(
     score: Score, hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool = False
 ) -> SentenceScores:
-    """Find the exact matches among translations that have been scored; differences in spacing do not count."""
+    """Find the exact matches among translations that have been scored; differences in spacing do
+    not count."""
 
     def words(line: str) -> list[str]:
         return (line.lower() if lowercase else line).split()
@@ -320,7 +351,11 @@ def tabulate(grouping: Grouping, systems: Scores) -> ResultTable:
     samples = max(SAMPLES, SAMPLES_EACH * tested)
     rows = []
     # a single system is scored in a moment
-    with progress("comparing", len(groups), "groups") if tested else nullcontext(lambda _: None) as advance:
+    with (
+        progress("comparing", len(groups), "groups")
+        if tested
+        else nullcontext(lambda _: None) as advance
+    ):
         for name, members in groups:
             rows.append(_score_group(name, members, grouping, systems, samples))
             advance(1)
@@ -333,24 +368,36 @@ def tabulate(grouping: Grouping, systems: Scores) -> ResultTable:
     sizes = [
         count_column("sentences"),
         share_column("share", about="share of the sentences"),
-        share_column(f"share of {grouping.counted}", name="text_share", about="share of their text"),
+        share_column(
+            f"share of {grouping.counted}", name="text_share", about="share of their text"
+        ),
     ]
-    return ResultTable(grouping.by, grouping.unit, measures, sizes, rows, total, samples, grouping.about)
+    return ResultTable(
+        grouping.by, grouping.unit, measures, sizes, rows, total, samples, grouping.about
+    )
 
 
 def _metric_of(systems: Scores) -> Metric:
     return next(iter(systems.values()))[0].score.metric
 
 
-def _score_group(name: str, members: BoolArray, grouping: Grouping, systems: Scores, samples: int) -> GroupRow:
+def _score_group(
+    name: str, members: BoolArray, grouping: Grouping, systems: Scores, samples: int
+) -> GroupRow:
     count, sizes = int(members.sum()), grouping.sizes
     text = int(sizes[members].sum())
-    chosen = {system: [seed.select(members) for seed in seeds] for system, seeds in systems.items()} if count else {}
+    chosen = (
+        {system: [seed.select(members) for seed in seeds] for system, seeds in systems.items()}
+        if count
+        else {}
+    )
     results = {system: _average(seeds) for system, seeds in chosen.items()}
     comparisons: Sequence[Comparison | None] = [None] * (len(results) - 1)
     if len(results) > 1 and count >= FEW_SENTENCES:
         statistics = [[seed.score.statistics for seed in seeds] for seeds in chosen.values()]
-        comparisons = compare_on_resamples(statistics, _metric_of(systems).aggregate, samples=samples)
+        comparisons = compare_on_resamples(
+            statistics, _metric_of(systems).aggregate, samples=samples
+        )
     base, *others = results.values() or [{}]
     for one, comparison in zip(others, comparisons, strict=True):
         one["accuracy"] = one["accuracy"].above(base["accuracy"], None)
@@ -359,7 +406,10 @@ def _score_group(name: str, members: BoolArray, grouping: Grouping, systems: Sco
 
 
 def _average(seeds: Sequence[SentenceScores]) -> dict[str, GroupResult]:
-    scores, exact = [seed.score.value for seed in seeds], [float(seed.exact.mean()) for seed in seeds]
+    scores, exact = (
+        [seed.score.value for seed in seeds],
+        [float(seed.exact.mean()) for seed in seeds],
+    )
     return {
         "accuracy": GroupResult(float(np.mean(exact)), exact),
         "score": GroupResult(float(np.mean(scores)), scores),

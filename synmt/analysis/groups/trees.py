@@ -3,9 +3,10 @@
     depth      = max_i (arcs from the root down to i)
     distance_i = | place(i) - place(parent(i)) |
 
-Punctuation does not count: place numbers the other words, because a comma between two words does not make them harder
-to join. The distances are those of Liu (2008), whose mean over a sentence also leaves out the root. A word whose parent
-is punctuation, which is always a parser error, has no distance.
+Punctuation does not count: place numbers the other words, because a comma between two words does
+not make them harder to join. The distances are those of Liu (2008), whose mean over a sentence also
+leaves out the root. A word whose parent is punctuation, which is always a parser error, has no
+distance.
 """
 
 from __future__ import annotations
@@ -27,7 +28,13 @@ from synmt.analysis.groups.grouping import (
     quarters,
 )
 from synmt.analysis.groups.results import FEW_SENTENCES, NAMED_GROUPS
-from synmt.analysis.inputs import file_language, find_parser, name_language, name_parser, parse_lines
+from synmt.analysis.inputs import (
+    file_language,
+    find_parser,
+    name_language,
+    name_parser,
+    parse_lines,
+)
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import IntArray, Side
 from synmt.errors import SynmtError, UsageError, listed
@@ -46,15 +53,24 @@ _logger = logging.getLogger(__name__)
 def group_by_trees(options: GroupOptions, parses: Sequence[Parse], *, side: Side) -> list[Grouping]:
     """Make the groupings by trees that the options choose."""
     # the buckets of a paper are for lengths
-    edges = parse_buckets(options.buckets) if options.buckets and not paper_buckets(options.buckets) else None
+    edges = (
+        parse_buckets(options.buckets)
+        if options.buckets and not paper_buckets(options.buckets)
+        else None
+    )
     chosen = [DEPTH] * options.by_depth + [MEAN_DISTANCE, LONGEST_DISTANCE] * options.by_distance
     groupings = [by_measure(measure, parses, side=side, edges=edges) for measure in chosen]
-    return [*groupings, without_rare(by_relation(parses, side=side))] if options.by_relation else groupings
+    return (
+        [*groupings, without_rare(by_relation(parses, side=side))]
+        if options.by_relation
+        else groupings
+    )
 
 
 @dataclass(frozen=True)
 class TreeMeasure:
-    """A number that a tree has: its name, its unit, what it is, and the decimals of quarters of the data."""
+    """A number that a tree has: its name, its unit, what it is, and the decimals of quarters of the
+    data."""
 
     name: str
     unit: str
@@ -64,7 +80,11 @@ class TreeMeasure:
 
 
 def by_measure(
-    measure: TreeMeasure, parses: Sequence[Parse], *, side: Side = "source", edges: Edges | None = None
+    measure: TreeMeasure,
+    parses: Sequence[Parse],
+    *,
+    side: Side = "source",
+    edges: Edges | None = None,
 ) -> Grouping:
     """Group sentences by a number of their trees, by default in quarters of the data."""
     values = np.array([measure.measure(parse) for parse in parses])  # (N,)
@@ -81,15 +101,20 @@ def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
     members = {}
     for number, parse in enumerate(parses):
         for relation in {*parse.relations, *map(base_name, parse.relations)}:
-            members.setdefault(relation, np.zeros(len(parses), dtype=np.bool_))[number] = True  # (N,)
+            members.setdefault(relation, np.zeros(len(parses), dtype=np.bool_))[number] = (
+                True  # (N,)
+            )
     members.pop("root", None)
     names = sorted(members, key=lambda name: (-int(members[name].sum()), name))
     matrix = np.array([members[name] for name in names]).reshape(len(names), len(parses))  # (G, N)
     about = (
-        "relation: sentences that contain it or one of its subtypes (nsubj:pass is also nsubj); groups overlap; one "
+        "relation: sentences that contain it or one of its subtypes (nsubj:pass is also nsubj); "
+        "groups overlap; one "
         "that most sentences have says little about the relation: --words relation counts its words"
     )
-    return Grouping(f"{SIDE_NAMES[side]} relation", "", names, matrix, _lengths(parses), about=about)
+    return Grouping(
+        f"{SIDE_NAMES[side]} relation", "", names, matrix, _lengths(parses), about=about
+    )
 
 
 def depth(parse: Parse) -> int:
@@ -120,7 +145,8 @@ def distances(parse: Parse) -> IntArray:
 
 
 def word_distances(parse: Parse) -> IntArray:
-    """Measure the distance of each word to its parent: (W,), 0 for the root, punctuation and words below it."""
+    """Measure the distance of each word to its parent: (W,), 0 for the root, punctuation and words
+    below it."""
     words = not_punctuation(parse)  # (W,)
     places = np.cumsum(words)  # (W,)
     arcs = words & words[parse.parents]  # (W,)
@@ -129,20 +155,30 @@ def word_distances(parse: Parse) -> IntArray:
 
 _DISTANCE = "distance: words from a word to its parent, without the root and without punctuation"
 DEPTH = TreeMeasure(
-    "tree depth", "arcs", depth, "depth: number of arcs from the root to the deepest word, without punctuation"
+    "tree depth",
+    "arcs",
+    depth,
+    "depth: number of arcs from the root to the deepest word, without punctuation",
 )
-MEAN_DISTANCE = TreeMeasure("mean distance to the parent", "words", mean_distance, _DISTANCE, decimals=1)
-LONGEST_DISTANCE = TreeMeasure("longest distance to the parent", "words", longest_distance, _DISTANCE)
+MEAN_DISTANCE = TreeMeasure(
+    "mean distance to the parent", "words", mean_distance, _DISTANCE, decimals=1
+)
+LONGEST_DISTANCE = TreeMeasure(
+    "longest distance to the parent", "words", longest_distance, _DISTANCE
+)
 
 
 def without_rare(grouping: Grouping, fewest: int = FEW_SENTENCES) -> Grouping:
-    """Leave out groups of fewer sentences and log their names; if all groups are that rare, keep all."""
+    """Leave out groups of fewer sentences and log their names; if all groups are that rare, keep
+    all."""
     frequent = grouping.members.sum(1) >= fewest  # (G,)
     if frequent.all() or not frequent.any():
         return grouping
     names = [name for name, keep in zip(grouping.names, frequent, strict=True) if keep]
     rare = [name for name in grouping.names if name not in names]
-    _logger.info("relations in fewer than %d sentences are left out: %s", fewest, listed(rare, NAMED_GROUPS))
+    _logger.info(
+        "relations in fewer than %d sentences are left out: %s", fewest, listed(rare, NAMED_GROUPS)
+    )
     return replace(grouping, names=names, members=grouping.members[frequent])
 
 
@@ -170,8 +206,11 @@ def parse_side(
     return parse_lines(parser, lines, numbers), trees
 
 
-def find_side_parser(options: GroupOptions | WordOptions, run: Run | None, side: Side, instead: str) -> StanzaParser:
-    """Find the parser with the model that the user named, else that of the run, of its recipe, or of a file's language.
+def find_side_parser(
+    options: GroupOptions | WordOptions, run: Run | None, side: Side, instead: str
+) -> StanzaParser:
+    """Find the parser with the model that the user named, else that of the run, of its recipe, or
+    of a file's language.
 
     instead: what users may do without a parser.
     """
@@ -181,7 +220,13 @@ def find_side_parser(options: GroupOptions | WordOptions, run: Run | None, side:
     identity = run.info().get("parser") if run else None
     if options.parser is None and side == "source" and identity is not None:
         return recorded_parser(identity, "auto", arcs=False)
-    language = "" if run else file_language(options.source) if side == "source" else name_language(options.references)
+    language = (
+        ""
+        if run
+        else file_language(options.source)
+        if side == "source"
+        else name_language(options.references)
+    )
     if language is None:
         do = f"End the name of the references in it, such as `test.de`, or {instead}"
         raise UsageError("the language of the target is unknown", do=do)
@@ -205,7 +250,8 @@ def _describe_reading(run: Run, *, other_model: bool) -> str:
     if run.info().get("parser") is None:
         what = "gold trees" if recipe.parser.control == "gold" else "trees from files"
         _logger.info(
-            "the model was trained on %s, but these trees are the parser's; to use the model's, give them by "
+            "the model was trained on %s, but these trees are the parser's; to use the model's, "
+            "give them by "
             "`--parses FILE.conllu`",
             what,
         )

@@ -1,11 +1,13 @@
-"""Translations of a text by a model with rewired trees, controls, flat trees, and trees of other parsers.
+"""Translations of a text by a model with rewired trees, controls, flat trees, and trees of other
+parsers.
 
-    UAS(trees) = words of the original trees that have the same parent in `trees` / words of the original trees
+    UAS(trees) = words of the original trees that have the same parent in `trees` / words of the
+    original trees
 
-The original trees are those that the model reads when it translates: from the parser of its training or from a file,
-with the control of its recipe. The other trees are made from them by `synmt.syntax.controls`, as `parser.control` and
-`parser.rewire` do for training, or come from another parser. Words are matched by their position in the line;
-punctuation counts.
+The original trees are those that the model reads when it translates: from the parser of its
+training or from a file, with the control of its recipe. The other trees are made from them by
+`synmt.syntax.controls`, as `parser.control` and `parser.rewire` do for training, or come from
+another parser. Words are matched by their position in the line; punctuation counts.
 """
 
 from __future__ import annotations
@@ -71,7 +73,8 @@ class ModelTrees:
 
 
 def check_translator(translator: Translator, where: str, *, has_trees: bool = False) -> None:
-    """Refuse a model that reads no trees, or brackets, or whose parser is unknown unless there is a file of trees."""
+    """Refuse a model that reads no trees, or brackets, or whose parser is unknown unless there is a
+    file of trees."""
     if not translator.reads_trees:
         raise UsageError(
             "the model reads no trees, so other trees change nothing",
@@ -102,7 +105,9 @@ def parse_shares(text: str) -> list[float]:
     return shares
 
 
-def find_model_trees(translator: Translator, lines: Sequence[str], parses: Sequence[Parse]) -> ModelTrees:
+def find_model_trees(
+    translator: Translator, lines: Sequence[str], parses: Sequence[Parse]
+) -> ModelTrees:
     """Convert parses of lines to the trees that the model reads."""
     control, keys = translator.reading.control, [b""] * len(lines)
     trees, before_control = list(parses), list(parses)
@@ -116,13 +121,19 @@ def find_model_trees(translator: Translator, lines: Sequence[str], parses: Seque
 
 
 def make_conditions(
-    own: ModelTrees, shares: Sequence[float], *, seed: int, others: Sequence[tuple[str, list[Parse]]] = ()
+    own: ModelTrees,
+    shares: Sequence[float],
+    *,
+    seed: int,
+    others: Sequence[tuple[str, list[Parse]]] = (),
 ) -> Iterator[Condition]:
-    """Make rewired trees for each share, controls, flat trees, and conditions for `others`, trees with their names.
+    """Make rewired trees for each share, controls, flat trees, and conditions for `others`, trees
+    with their names.
 
-    If the original trees have arc probabilities, all arcs of the other trees are certain, so that shares differ only in
-    parents; the share 0 then measures the effect of certainty alone. Otherwise the share 0 is left out, since its trees
-    are the original trees, and so is the control of the recipe.
+    If the original trees have arc probabilities, all arcs of the other trees are certain, so that
+    shares differ only in parents; the share 0 then measures the effect of certainty alone.
+    Otherwise the share 0 is left out, since its trees are the original trees, and so is the control
+    of the recipe.
     """
     controls = []
     for share in shares:
@@ -144,7 +155,8 @@ def make_conditions(
 
 
 def attachment_score(own: Sequence[Parse], others: Sequence[Parse]) -> float:
-    """Compute the UAS of other trees of the same lines against the original trees, 0 to 1; 1 for no words."""
+    """Compute the UAS of other trees of the same lines against the original trees, 0 to 1; 1 for no
+    words."""
     same = words = 0
     for tree, other in zip(own, others, strict=True):
         same += len(_arcs(tree) & _arcs(other))
@@ -158,7 +170,8 @@ def _arcs(parse: Parse) -> set[tuple[int, ...]]:
 
 
 def _same_trees(one: Control, other: Control) -> bool:
-    """Tell whether two controls make the same trees; left and right chains do not depend on the seed."""
+    """Tell whether two controls make the same trees; left and right chains do not depend on the
+    seed."""
     seeds = one.seed == other.seed or one.kind in ("left", "right")
     return one.kind == other.kind and one.rewire == other.rewire and seeds
 
@@ -205,7 +218,9 @@ def measure(
         found = []
         for window in plain.translate_words(windows(own.lines, plain.window), one.trees):
             for words in window:
-                translation = words if metric.on_tokens else joined(words, plain.tokenizers["target"])
+                translation = (
+                    words if metric.on_tokens else joined(words, plain.tokenizers["target"])
+                )
                 found.append(translation.text)
                 advance(1)
         scored = score(metric, found, outputs.reference, outputs.source)
@@ -214,5 +229,9 @@ def measure(
             yield Outcome(one, 1.0, scored.value, None, 0.0, found)
             continue
         compared = paired_bootstrap(base, scored.statistics, metric.aggregate)
-        changed = sum(other != text for other, text in zip(found, texts, strict=True)) / max(len(texts), 1)
-        yield Outcome(one, attachment_score(own.trees, one.trees), scored.value, compared, changed, found)
+        changed = sum(other != text for other, text in zip(found, texts, strict=True)) / max(
+            len(texts), 1
+        )
+        yield Outcome(
+            one, attachment_score(own.trees, one.trees), scored.value, compared, changed, found
+        )

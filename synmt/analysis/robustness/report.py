@@ -8,7 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_test, save_plot, scoring_options
+from synmt.analysis.inputs import (
+    find_parser,
+    name_parser,
+    parse_lines,
+    read_test,
+    save_plot,
+    scoring_options,
+)
 from synmt.analysis.options import RobustnessOptions
 from synmt.analysis.robustness.conditions import (
     ModelTrees,
@@ -26,7 +33,15 @@ from synmt.evaluation.significance import Comparison, holm
 from synmt.parsing.parser import StanzaParser
 from synmt.reporting.figures import INK, ONE, OTHER, check_plot, fit_text
 from synmt.reporting.progress import progress
-from synmt.reporting.values import Column, Figure, Report, Table, TextBlock, share_column, text_column
+from synmt.reporting.values import (
+    Column,
+    Figure,
+    Report,
+    Table,
+    TextBlock,
+    share_column,
+    text_column,
+)
 from synmt.run import find_run
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse
@@ -38,40 +53,56 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _MARKERS = "s^vDPX<>h*"
-"""Shapes of the conditions that are not rewired trees: ten points cannot be distinguished by colour."""
+"""Shapes of the conditions that are not rewired trees: ten points cannot be distinguished by
+colour."""
 
 
 def analyze_robustness(options: RobustnessOptions) -> Report:
-    """Translate the test set of a run with damaged trees, with other parsers' trees and without a parser."""
+    """Translate the test set of a run with damaged trees, with other parsers' trees and without a
+    parser."""
     if options.plot:
         check_plot(options.plot)
     shares = parse_shares(options.shares)
     run = find_run(options.run)
     outputs = read_test(run.folder, options.test)
-    metric = make_metric(options.metric, scoring_options(outputs, options.tokenize, options.lowercase, options.metric))
+    metric = make_metric(
+        options.metric,
+        scoring_options(outputs, options.tokenize, options.lowercase, options.metric),
+    )
     translator = Translator.load(run)
     check_translator(translator, str(run.folder), has_trees=options.parses is not None)
     # a missing parser should be reported before the test set is parsed
-    other = find_parser(run.recipe(), "source", options.parser, to="parse") if options.parser else None
+    other = (
+        find_parser(run.recipe(), "source", options.parser, to="parse") if options.parser else None
+    )
     if other and translator.reading.of_parser:
         other = other.with_features(translator.reading.of_parser)
     own, parser = _read_own_trees(translator, outputs, options.parses)
     others = _other_trees(translator, own, parser, other)
     conditions = list(make_conditions(own, shares, seed=options.seed, others=others))
     if own.with_arcs:
-        _logger.info("the model reads arc probabilities: original trees have the parser's, all other arcs are certain")
+        _logger.info(
+            "the model reads arc probabilities: original trees have the parser's, all other arcs "
+            "are certain"
+        )
     with progress("translating", len(outputs.source) * (len(conditions) + 1), "lines") as advance:
         outcomes = list(measure(translator, own, conditions, metric, outputs, advance))
-    differing = sum(one != stored for one, stored in zip(outcomes[0].translations, outputs.hypothesis, strict=True))
+    differing = sum(
+        one != stored
+        for one, stored in zip(outcomes[0].translations, outputs.hypothesis, strict=True)
+    )
     if differing:
         count = f"{differing:,} of {len(outputs.hypothesis):,}"
-        _logger.warning("%s translations with the original trees differ from those stored in the run", count)
+        _logger.warning(
+            "%s translations with the original trees differ from those stored in the run", count
+        )
     system = f"{outputs.system} on {the_test_set(outputs.test)}"
     draw = partial(draw_robustness, outcomes, metric, system=system)
     if options.plot:
         save_plot(options.plot, draw)
     caption = (
-        f"{metric.title} by share of words with a different parent. Bars: 95 % intervals of the difference from the "
+        f"{metric.title} by share of words with a different parent. Bars: 95 % intervals of the "
+        "difference from the "
         "original trees, whose score is the dashed line"
     )
     introduction = "The more the score falls, the more the model relies on its trees."
@@ -90,7 +121,9 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
     )
 
 
-def _facts(outputs: Outputs, metric: Metric, own: ModelTrees, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _facts(
+    outputs: Outputs, metric: Metric, own: ModelTrees, outcomes: Sequence[Outcome]
+) -> dict[str, Any]:
     """Return what the table does not have."""
     conditions = []
     for one in outcomes:
@@ -110,7 +143,9 @@ def _facts(outputs: Outputs, metric: Metric, own: ModelTrees, outcomes: Sequence
     }
 
 
-def _read_own_trees(translator: Translator, outputs: Outputs, parses: Path | None) -> tuple[ModelTrees, str]:
+def _read_own_trees(
+    translator: Translator, outputs: Outputs, parses: Path | None
+) -> tuple[ModelTrees, str]:
     """Parse the test set, or read its trees from a file, and name the parser or the file."""
     lines = outputs.as_read().source
     if parses is None:
@@ -125,12 +160,15 @@ def _read_own_trees(translator: Translator, outputs: Outputs, parses: Path | Non
 def _other_trees(
     translator: Translator, own: ModelTrees, name: str, parser: StanzaParser | None
 ) -> list[tuple[str, list[Parse]]]:
-    """Name the trees without the control of the recipe, and the trees of another parser, if there are any."""
+    """Name the trees without the control of the recipe, and the trees of another parser, if there
+    are any."""
     others = [] if own.control.idle else [(f"{name}, unchanged", own.before_control)]
     if parser is not None:
         parses = parse_lines(parser.with_arcs() if own.with_arcs else parser, own.lines)
         # a control would replace the trees of every parser by the same random trees
-        others.append((name_parser(parser), find_model_trees(translator, own.lines, parses).before_control))
+        others.append(
+            (name_parser(parser), find_model_trees(translator, own.lines, parses).before_control)
+        )
     return others
 
 
@@ -138,17 +176,30 @@ def _table(outcomes: Sequence[Outcome], metric: Metric, own: ModelTrees, parser:
     """Lay out the scores, and their differences from the score with the original trees."""
     columns = [
         text_column("trees", name="name"),
-        share_column("UAS", name="uas", about="words with the same parent as in the original trees"),
-        Column(title=metric.title, name="score", about="" if metric.higher_is_better else "lower is better"),
-        Column(title="difference", signed=True, about="from the score with the original trees, by paired bootstrap"),
+        share_column(
+            "UAS", name="uas", about="words with the same parent as in the original trees"
+        ),
+        Column(
+            title=metric.title,
+            name="score",
+            about="" if metric.higher_is_better else "lower is better",
+        ),
+        Column(
+            title="difference",
+            signed=True,
+            about="from the score with the original trees, by paired bootstrap",
+        ),
         Column(title="95 % interval", signed=True),
         Column(
             title="p (Holm)",
             kind="p",
             name="holm_p",
-            about="two-sided, corrected for the comparisons of the table (Holm, 1979); intervals are not corrected",
+            about="two-sided, corrected for the comparisons of the table (Holm, 1979); intervals "
+            "are not corrected",
         ),
-        share_column("changed", about="translations that differ from those with the original trees"),
+        share_column(
+            "changed", about="translations that differ from those with the original trees"
+        ),
     ]
     holm_p = iter(holm([one.against_own.p_value for one in outcomes if one.against_own]))
     rows = []
@@ -165,15 +216,22 @@ def _notes(own: ModelTrees, parser: str) -> list[str]:
         first = f"own: the original trees, which the model reads, by {parser}"
     else:
         made = f"{own.control.name} trees made from those of {parser}"
-        first = f"own: the original trees, which the model reads ({made}); '{parser}, unchanged': those of the parser"
+        first = (
+            f"own: the original trees, which the model reads ({made}); '{parser}, unchanged': "
+            "those of the parser"
+        )
     notes = [
         first,
-        "rewired: this percentage of words, sampled at random without the root, has a different parent",
+        "rewired: this percentage of words, sampled at random without the root, has a "
+        "different parent",
         "left, right: the parent is always the next, the previous word",
         "random: a random tree; shuffled: the same tree over shuffled words",
         "flat: the parent is always the first word, as in lines that cannot be parsed",
     ]
-    certain = "arcs: original trees and those of other parsers have probabilities; all other arcs are certain"
+    certain = (
+        "arcs: original trees and those of other parsers have probabilities; all other arcs "
+        "are certain"
+    )
     return [*notes, certain] if own.with_arcs else notes
 
 
@@ -191,7 +249,8 @@ def draw_robustness(outcomes: Sequence[Outcome], metric: Metric, *, system: str)
     rewired = [one for one in conditions if one.condition.kind == "rewired"]
     others = [one for one in conditions if one.condition.kind != "rewired"]
     if rewired:
-        # the curve starts at the original trees, unless these differ from share 0 in arc probabilities
+        # the curve starts at the original trees, unless these differ from share 0 in arc
+        # probabilities
         first = [] if rewired[0].condition.share == 0 else [own]
         _draw(axes, [*first, *rewired], "o-", "rewired")
     for place, one in enumerate(others):

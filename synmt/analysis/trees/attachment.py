@@ -1,12 +1,13 @@
-"""Trees against gold trees, without punctuation: attachment accuracy, and the grammar of parts of speech.
+"""Trees against gold trees, without punctuation: attachment accuracy, and the grammar of parts of
+speech.
 
     DA = words with the gold parent / words
     UA = words connected to their gold parent by an arc in either direction / words
     share of VERB → NOUN = nouns whose parent is a verb / words whose parent is a verb
 
-Words that are punctuation in the gold tree do not count. The root counts: it is correct if it is the root of both
-trees. Tran & Bisk (2018, section 6) also report left-branching and right-branching chains as baselines. The tags of
-the grammar are those of the gold trees.
+Words that are punctuation in the gold tree do not count. The root counts: it is correct if it is
+the root of both trees. Tran & Bisk (2018, section 6) also report left-branching and right-branching
+chains as baselines. The tags of the grammar are those of the gold trees.
 """
 
 from __future__ import annotations
@@ -60,18 +61,29 @@ class Attachment:
     def _shares(self) -> list[Proportion]:
         if not self.words:
             return [Proportion(0.0, 0.0, 0.0)] * 2
-        return proportions(np.stack((self.directed, self.undirected), axis=1), self.sentence, self.sentences)
+        return proportions(
+            np.stack((self.directed, self.undirected), axis=1), self.sentence, self.sentences
+        )
 
     def by_relation(self) -> dict[str, tuple[int, float, float]]:
         """Return the number of words, DA and UA of each gold relation, the most frequent first."""
         names, members, counts = np.unique(self.relations, return_inverse=True, return_counts=True)
-        correct = [np.bincount(members, flags, len(names)) / counts for flags in (self.directed, self.undirected)]
-        rows = zip(names.tolist(), counts.tolist(), *(shares.tolist() for shares in correct), strict=True)
-        return {name: (words, da, ua) for name, words, da, ua in sorted(rows, key=lambda row: (-row[1], row[0]))}
+        correct = [
+            np.bincount(members, flags, len(names)) / counts
+            for flags in (self.directed, self.undirected)
+        ]
+        rows = zip(
+            names.tolist(), counts.tolist(), *(shares.tolist() for shares in correct), strict=True
+        )
+        return {
+            name: (words, da, ua)
+            for name, words, da, ua in sorted(rows, key=lambda row: (-row[1], row[0]))
+        }
 
 
 def compare_trees(trees: Sequence[IntArray], gold: Sequence[Parse]) -> Attachment:
-    """Compare a parent for each word, (W,) for each sentence, with gold trees; -1 means no parent."""
+    """Compare a parent for each word, (W,) for each sentence, with gold trees; -1 means no
+    parent."""
     compared = [_compare_tree(parents, parse) for parents, parse in zip(trees, gold, strict=True)]
     directed, undirected, relations = zip(*compared, strict=True) if compared else ((), (), ())
     counts = [len(flags) for flags in directed]
@@ -88,7 +100,9 @@ def _compare_tree(parents: IntArray, gold: Parse) -> tuple[BoolArray, BoolArray,
     counts = not_punctuation(gold)  # (W,)
     directed = parents == gold.parents  # (W,)
     # a root is its own parent: it has no arc that could be reversed
-    reversed_ = (parents[gold.parents] == np.arange(len(gold))) & (gold.parents != np.arange(len(gold)))  # (W,)
+    reversed_ = (parents[gold.parents] == np.arange(len(gold))) & (
+        gold.parents != np.arange(len(gold))
+    )  # (W,)
     relations = [gold.relations[word] for word in np.flatnonzero(counts).tolist()]
     return directed[counts], (directed | reversed_)[counts], relations
 
@@ -113,7 +127,9 @@ def branching(gold: Parse, to: Literal["left", "right"]) -> IntArray:
     """
     chain = np.flatnonzero(not_punctuation(gold))
     parents = np.full(len(gold), -1)  # (W,)
-    parents[chain] = np.append(chain[1:], chain[-1:]) if to == "left" else np.append(chain[:1], chain[:-1])
+    parents[chain] = (
+        np.append(chain[1:], chain[-1:]) if to == "left" else np.append(chain[:1], chain[:-1])
+    )
     return parents
 
 
@@ -128,14 +144,17 @@ Rule = tuple[str, str]
 
 
 def count_rules(trees: Sequence[IntArray], gold: Sequence[Parse]) -> Counter[Rule]:
-    """Count the rules of trees, a parent for each word, (W,), of the sentences of gold trees; -1 means no parent.
+    """Count the rules of trees, a parent for each word, (W,), of the sentences of gold trees; -1
+    means no parent.
 
     Roots, punctuation and words without a parent do not count, nor do sentences without tags.
     """
     counts = Counter()
     for parents, parse in zip(trees, gold, strict=True):
         if parse.tags:
-            has_parent = (parents != -1) & (parents != np.arange(len(parse))) & not_punctuation(parse)  # (W,)
+            has_parent = (
+                (parents != -1) & (parents != np.arange(len(parse))) & not_punctuation(parse)
+            )  # (W,)
             words = np.flatnonzero(has_parent).tolist()
             counts.update((parse.tags[parents[word]], parse.tags[word]) for word in words)
     return counts

@@ -1,11 +1,13 @@
-"""Dependency trees induced from attention: weights of pieces collapsed to words, then the maximum spanning tree.
+"""Dependency trees induced from attention: weights of pieces collapsed to words, then the maximum
+spanning tree.
 
     collapsed[i, j] = Σ weights[s, t] over the pieces s of word i and t of word j, i ≠ j
     collapsed[i, i] = Σ weights[s, s]        tree = maximum spanning tree of `collapsed`
 
-A row of weights is a piece that attends, a column a possible parent, the diagonal the root. Weights between different
-pieces of one word are dropped. The released code of Tran & Bisk (2018), from which the collapsing is taken, instead
-uses them to choose the root, and it sums unbounded scores where weights are summed here.
+A row of weights is a piece that attends, a column a possible parent, the diagonal the root. Weights
+between different pieces of one word are dropped. The released code of Tran & Bisk (2018), from
+which the collapsing is taken, instead uses them to choose the root, and it sums unbounded scores
+where weights are summed here.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ class HeadTrees:
     """The trees of one head, or of annotations, sentence by sentence.
 
     trees: (W,) parents; the root is its own parent.
-    choices: (W,) the word with the highest weight for each word, itself for a root; -1 for a word without weight.
+    choices: (W,) the word with the highest weight for each word, itself for a root; -1 for a word
+        without weight.
     """
 
     head: Head
@@ -41,7 +44,8 @@ class HeadTrees:
 class InducedTrees:
     """All trees induced from a model.
 
-    lines: numbers of the lines with trees, in order; the other lines are too long for the model or empty.
+    lines: numbers of the lines with trees, in order; the other lines are too long for the model or
+        empty.
     too_long: number of lines with more pieces than the model's maximum.
     by_head: for each head, the trees of `lines`.
     """
@@ -78,7 +82,8 @@ def induce_trees(translator: Translator, heads: Sequence[Head], text: ParsedText
 
 
 def tree_weights(head: Head, side: Side, forward: ForwardPass) -> Tensor:
-    """Return the weights of possible parents in a forward pass: (B, T, T), without BOS on the target."""
+    """Return the weights of possible parents in a forward pass: (B, T, T), without BOS on the
+    target."""
     if not head.layer:
         return annotation_weights(head, forward)
     weights = forward.captured.attention[side, head.layer][:, head.number - 1]  # (B, T, T)
@@ -99,8 +104,9 @@ def piece_owners(translator: Translator, text: ParsedText, sentence: SentencePas
 def collapse(weights: DoubleArray, owners: IntArray, words: int) -> DoubleArray:
     """Sum the weights of pieces over words: weights (T, T), the word of each piece (T,) -> (W, W).
 
-    On the diagonal, the weight of being the root, only the diagonal of the pieces counts. A word without pieces has
-    weights of 0, so any word may become its parent; a piece of no word, -1, is ignored.
+    On the diagonal, the weight of being the root, only the diagonal of the pieces counts. A word
+    without pieces has weights of 0, so any word may become its parent; a piece of no word, -1, is
+    ignored.
     """
     belongs = (owners[:, None] == np.arange(words)).astype(np.float64)  # (T, W)
     collapsed = belongs.T @ weights @ belongs  # (W, W)

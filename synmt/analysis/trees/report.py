@@ -1,4 +1,5 @@
-"""Which trees has a model learned? Induce them from its weights and compare them with gold or parsed trees."""
+"""Which trees has a model learned? Induce them from its weights and compare them with gold or
+parsed trees."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ _logger = logging.getLogger(__name__)
 
 
 def analyze_trees(options: TreeOptions) -> Report:
-    """Compare the trees that a model has learned with gold or parsed trees, as in Tran & Bisk (2018)."""
+    """Compare the trees that a model has learned with gold or parsed trees, as in Tran & Bisk
+    (2018)."""
     _check_options(options)
     run = find_run(options.run)
     translator = Translator.load(run)
@@ -51,7 +53,11 @@ def analyze_trees(options: TreeOptions) -> Report:
     ]
     system = run.folder.resolve().name
     if drawings:
-        default = run.folder / "analysis" / f"trees-{'target-' * (side == 'target')}{best.head.file_name}.svg"
+        default = (
+            run.folder
+            / "analysis"
+            / f"trees-{'target-' * (side == 'target')}{best.head.file_name}.svg"
+        )
         _save(draw_svg(drawings, f"{system}, {best.head.name}", gold.kind), options.plot, default)
     return Report(
         title=f"{system}: trees of the {side}; {gold}",
@@ -66,49 +72,70 @@ def _check_options(options: TreeOptions) -> None:
     inputs.check_name(options.side, SIDES, "side")
     plot = options.plot
     if options.test and options.gold and options.side == "source":
-        raise UsageError("`--gold` has its own sentences, and no test set", do="Leave out `--test` or `--gold`")
+        raise UsageError(
+            "`--gold` has its own sentences, and no test set", do="Leave out `--test` or `--gold`"
+        )
     if plot and not options.draw:
-        raise UsageError("`--plot` needs a number of sentences", where=str(plot), do="Add `--draw N`")
+        raise UsageError(
+            "`--plot` needs a number of sentences", where=str(plot), do="Add `--draw N`"
+        )
     if plot:
         check_svg(plot, "trees")
     if options.parser and options.gold:
-        raise UsageError("`--gold` has its own trees, and no parser", do="Leave out `--parser` or `--gold`")
+        raise UsageError(
+            "`--gold` has its own trees, and no parser", do="Leave out `--parser` or `--gold`"
+        )
 
 
-def _read_text(translator: Translator, run: Run, side: Side, options: TreeOptions) -> tuple[ParsedText, GoldTrees]:
-    """Read the text for the model and the trees to compare with, from a treebank or from a parsed test set."""
+def _read_text(
+    translator: Translator, run: Run, side: Side, options: TreeOptions
+) -> tuple[ParsedText, GoldTrees]:
+    """Read the text for the model and the trees to compare with, from a treebank or from a parsed
+    test set."""
     gold = options.gold
     if side == "target":
         inputs.check_recorded(translator, run.folder)
     elif gold is None:
-        inputs.check_recorded(translator, run.folder, do="Give text and trees with `--gold FILE.conllu`")
+        inputs.check_recorded(
+            translator, run.folder, do="Give text and trees with `--gold FILE.conllu`"
+        )
     if gold and side == "source":
         return _read_treebank(translator, gold)
     outputs = inputs.read_test(run.folder, options.test).as_read()
     if gold:
         parses = list(read_parses(gold, outputs.reference))
-        return ParsedText("target", outputs.source, outputs.reference, parses), GoldTrees(outputs.test, gold.name)
+        return ParsedText("target", outputs.source, outputs.reference, parses), GoldTrees(
+            outputs.test, gold.name
+        )
     return _parse_test(translator, run, side, outputs, options.parser)
 
 
 def _read_treebank(translator: Translator, path: Path) -> tuple[ParsedText, GoldTrees]:
-    """Read source sentences and their trees; a model without a recorded parser reads the gold trees itself."""
+    """Read source sentences and their trees; a model without a recorded parser reads the gold trees
+    itself."""
     blocks = list(read_conllu(path))
     if not any(len(parse) for _, parse in blocks):
-        raise SynmtError("no sentence has words", where=str(path), do="Give a treebank in CoNLL-U format")
+        raise SynmtError(
+            "no sentence has words", where=str(path), do="Give a treebank in CoNLL-U format"
+        )
     lines, parses = _as_read(translator.tokenizers["source"], blocks)
     reads_gold = translator.reads_trees and translator.parser_identity is None
     text = ParsedText("source", lines, None, parses, parses if reads_gold else None)
     return text, GoldTrees(treebank=path.name, note=_reading_note(translator, text))
 
 
-def _as_read(tokenizer: WordTokenizer, blocks: Sequence[tuple[str, Parse]]) -> tuple[list[str], list[Parse]]:
+def _as_read(
+    tokenizer: WordTokenizer, blocks: Sequence[tuple[str, Parse]]
+) -> tuple[list[str], list[Parse]]:
     """Tokenize the lines of a treebank as the model reads them, and find its words there."""
     lines = tokenizer.tokenize_lines([text for text, _ in blocks])
     if not tokenizer.recipe.changes:
         return lines, [parse for _, parse in blocks]
     return lines, [
-        replace(parse, spans=locate_words([text[start:end] for start, end in parse.spans.tolist()], line))
+        replace(
+            parse,
+            spans=locate_words([text[start:end] for start, end in parse.spans.tolist()], line),
+        )
         for line, (text, parse) in zip(lines, blocks, strict=True)
     ]
 
@@ -120,9 +147,15 @@ def _parse_test(
     try:
         parser = inputs.parser_of(translator, run.recipe(), side, model)
     except SynmtError as error:
-        raise error.with_(where="", do=f"{error.do}, or give trees with `--gold FILE.conllu`") from None
-    text = inputs.parse_texts(translator, parser, side, outputs.source, target, named=model is not None)
-    return text, GoldTrees(outputs.test, parser=inputs.name_parser(parser), note=_reading_note(translator, text))
+        raise error.with_(
+            where="", do=f"{error.do}, or give trees with `--gold FILE.conllu`"
+        ) from None
+    text = inputs.parse_texts(
+        translator, parser, side, outputs.source, target, named=model is not None
+    )
+    return text, GoldTrees(
+        outputs.test, parser=inputs.name_parser(parser), note=_reading_note(translator, text)
+    )
 
 
 def _reading_note(translator: Translator, text: ParsedText) -> str:
@@ -149,6 +182,8 @@ def _drawn(drawings: Sequence[TreeDrawing], heading: str, kind: str) -> Iterator
     for one in drawings:
         assert one.parents is not None
         drawn = picture(draw_svg([one], heading, kind), caption=one.title)
-        yield TextBlock(lines=[f"{one.title}, {heading}", *draw_tree(one.parents, one.gold)], html=drawn)
+        yield TextBlock(
+            lines=[f"{one.title}, {heading}", *draw_tree(one.parents, one.gold)], html=drawn
+        )
     if drawings:
         yield TextBlock(lines=[LEGEND.format(kind)], html="")

@@ -1,4 +1,5 @@
-"""Attachment accuracy of all trees induced from a model, and of branching baselines, as tables and plain values."""
+"""Attachment accuracy of all trees induced from a model, and of branching baselines, as tables and
+plain values."""
 
 from __future__ import annotations
 
@@ -22,7 +23,15 @@ from synmt.analysis.trees.induced import InducedTrees
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError
 from synmt.evaluation.outputs import the_test_set
-from synmt.reporting.values import Marked, Part, Table, TextBlock, count_column, share_column, text_column
+from synmt.reporting.values import (
+    Marked,
+    Part,
+    Table,
+    TextBlock,
+    count_column,
+    share_column,
+    text_column,
+)
 from synmt.syntax.parse import Parse
 
 _MOST_RULES = 24
@@ -50,7 +59,11 @@ class GoldTrees:
         return "gold" if self.treebank else "parser's"
 
     def __str__(self) -> str:
-        name = f"gold, {self.treebank}" if self.treebank else f"{the_test_set(self.test)}, parsed by {self.parser}"
+        name = (
+            f"gold, {self.treebank}"
+            if self.treebank
+            else f"{the_test_set(self.test)}, parsed by {self.parser}"
+        )
         return name + self.note
 
 
@@ -102,10 +115,13 @@ class TreeResults:
 
 
 def compare_induced(trees: InducedTrees, text: ParsedText, gold: GoldTrees) -> TreeResults:
-    """Compare the trees induced from a model, and the branching baselines, with the gold trees of the text."""
+    """Compare the trees induced from a model, and the branching baselines, with the gold trees of
+    the text."""
     parses = [text.gold[index] for index in trees.lines]
     if not parses:
-        raise SynmtError("there are no sentences to compare: all are empty, or longer than the model takes")
+        raise SynmtError(
+            "there are no sentences to compare: all are empty, or longer than the model takes"
+        )
     induced = [
         _compare(one.head.name, one.trees, parses, one.head, compare_trees(one.choices, parses))
         for one in trees.by_head
@@ -132,7 +148,8 @@ def _compare(
 
 
 def result_parts(results: TreeResults) -> list[Part]:
-    """Make tables of the accuracy of all trees, and of the best ones by relation and by part of speech."""
+    """Make tables of the accuracy of all trees, and of the best ones by relation and by part of
+    speech."""
     counts = f"{results.words:,} words without punctuation in {results.sentences:,} sentences"
     tables = [_accuracy_table(results), _relation_table(results), _rule_table(results)]
     return [TextBlock(lines=[counts]), *(table for table in tables if table.rows)]
@@ -155,7 +172,9 @@ def _accuracy_table(results: TreeResults) -> Table:
         rows[results.best][0] = Marked(results.induced[results.best].name, "*")
     columns = [
         text_column("trees"),
-        share_column("DA", about="directed attachment accuracy, the share of words with the right parent"),
+        share_column(
+            "DA", about="directed attachment accuracy, the share of words with the right parent"
+        ),
         share_column("95 % of DA"),
         share_column("UA", about="undirected attachment accuracy, which counts reversed arcs too"),
         share_column("95 % of UA"),
@@ -170,7 +189,11 @@ def _relation_table(results: TreeResults) -> Table:
         [name, words, *(relations[name][1] for relations in by_relation)]
         for name, (words, *_) in by_relation[0].items()
     ]
-    columns = [text_column("relation"), count_column("words"), *(share_column(row.name) for row in results.compared)]
+    columns = [
+        text_column("relation"),
+        count_column("words"),
+        *(share_column(row.name) for row in results.compared),
+    ]
     return Table(title="Directed attachment accuracy by relation", columns=columns, rows=rows)
 
 

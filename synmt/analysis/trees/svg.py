@@ -1,7 +1,7 @@
 """Trees as SVG: the model's arcs above the words, gold arcs with relations below; or a single tree.
 
-Correct arcs are solid and wrong arcs dashed, so the picture can be read without colour. The colours are those of Okabe
-and Ito (2008), lighter on a dark screen.
+Correct arcs are solid and wrong arcs dashed, so the picture can be read without colour. The colours
+are those of Okabe and Ito (2008), lighter on a dark screen.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from synmt.syntax.parse import Parse
 _WORD, _LABEL = 8.6, 7.0
 """Estimated width of a letter at font sizes of 15 and 11 pixels, rounded up."""
 _GAP, _SLOT, _LEVEL, _MARGIN, _BEND = 14, 8, 19, 18, 6
-"""Pixels between words, arcs at one word, and levels of arcs; around the picture; radius of a bend."""
+"""Pixels between words, arcs at one word, and levels of arcs; around the picture; radius of a
+bend."""
 _KEY = (
-    "above: the model's tree, dashed: not in the {0} tree, thin: punctuation, which does not count; below: the {0} tree"
+    "above: the model's tree, dashed: not in the {0} tree, thin: punctuation, which does not "
+    "count; below: the {0} tree"
 )
 
 _STYLE = """
@@ -45,7 +47,8 @@ path { fill: none }
 
 @dataclass(frozen=True, eq=False)
 class TreeDrawing:
-    """A sentence to draw: its title, the model's parents (W,) and the gold tree; None draws the gold tree alone."""
+    """A sentence to draw: its title, the model's parents (W,) and the gold tree; None draws the
+    gold tree alone."""
 
     title: str
     parents: IntArray | None
@@ -89,7 +92,8 @@ class _Arc:
 
 @dataclass(frozen=True)
 class _Half:
-    """The arcs above the words, with `down` -1, or below them, with 1; with the style and perhaps a label of each."""
+    """The arcs above the words, with `down` -1, or below them, with 1; with the style and perhaps a
+    label of each."""
 
     down: int
     arcs: list[_Arc]
@@ -103,7 +107,10 @@ def _sentence(drawn: TreeDrawing, top: float) -> tuple[list[str], float, float]:
     plain = ["gold"] * len(gold)
     halves = [_Half(-1, gold, plain, drawn.gold.relations)]
     if drawn.parents is not None:
-        right, counts = drawn.parents == drawn.gold.parents, not_punctuation(drawn.gold)  # (W,) both
+        right, counts = (
+            drawn.parents == drawn.gold.parents,
+            not_punctuation(drawn.gold),
+        )  # (W,) both
         styles = np.where(counts, np.where(right, "right", "wrong"), "gold").tolist()
         halves = [_Half(-1, _arcs(drawn.parents.tolist()), styles, [""] * len(gold))]
         halves.append(_Half(1, gold, plain, drawn.gold.relations))
@@ -113,29 +120,48 @@ def _sentence(drawn: TreeDrawing, top: float) -> tuple[list[str], float, float]:
     elements = [svg_text(_MARGIN, top + 8, drawn.title, "title")] if drawn.title else []
     for half in halves:
         elements += _draw_half(half, centres, y)
-    elements += [svg_text(centre, y, word, "word") for centre, word in zip(centres, words, strict=True)]
+    elements += [
+        svg_text(centre, y, word, "word") for centre, word in zip(centres, words, strict=True)
+    ]
     last = centres[-1] + _WORD * display_width(words[-1]) / 2 if words else 0.0
     width = 2 * _MARGIN + max(last, _WORD * display_width(drawn.title))
     return elements, width, 24 + sum(heights) + (22 if len(halves) == 1 else 40)
 
 
 def _arcs(parents: Sequence[int]) -> list[_Arc]:
-    """Give each word the arc from its parent: short arcs inside long ones, the root's outermost, without crossings."""
+    """Give each word the arc from its parent: short arcs inside long ones, the root's outermost,
+    without crossings."""
     ends = [(min(pair), max(pair)) for pair in enumerate(parents)]
     levels = {}
     for child, (first, last) in sorted(enumerate(ends), key=lambda one: one[1][1] - one[1][0]):
         if first != last:
-            inside = [level for other, level in levels.items() if ends[other][0] < last and first < ends[other][1]]
+            inside = [
+                level
+                for other, level in levels.items()
+                if ends[other][0] < last and first < ends[other][1]
+            ]
             levels[child] = max(inside, default=0) + 1
     highest = max(levels.values(), default=0) + 1
     offsets = {}
     for word in range(len(parents)):
-        # from left to right: arcs to the left, the short ones first, the root's, arcs to the right, the long ones first
-        sides = {child: sum(ends[child]) - 2 * word for child in range(len(parents)) if word in ends[child]}
-        ordered = sorted(sides, key=lambda child: ((sides[child] > 0) - (sides[child] < 0), -sides[child]))
-        offsets |= {(child, word): (place - (len(ordered) - 1) / 2) * _SLOT for place, child in enumerate(ordered)}
+        # from left to right: arcs to the left, the short ones first, the root's, arcs to the right,
+        # the long ones first
+        sides = {
+            child: sum(ends[child]) - 2 * word
+            for child in range(len(parents))
+            if word in ends[child]
+        }
+        ordered = sorted(
+            sides, key=lambda child: ((sides[child] > 0) - (sides[child] < 0), -sides[child])
+        )
+        offsets |= {
+            (child, word): (place - (len(ordered) - 1) / 2) * _SLOT
+            for place, child in enumerate(ordered)
+        }
     return [
-        _Arc(child, parent, levels.get(child, highest), offsets[child, parent], offsets[child, child])
+        _Arc(
+            child, parent, levels.get(child, highest), offsets[child, parent], offsets[child, child]
+        )
         for child, parent in enumerate(parents)
     ]
 
@@ -155,22 +181,31 @@ def _centres(words: Sequence[str], halves: Sequence[_Half]) -> list[float]:
     centres = []
     for word, half_width in enumerate(room):
         beside = centres[-1] + room[word - 1] + half_width + _GAP if word else _MARGIN + half_width
-        centres.append(max(beside, *(centres[first] + distance for first, distance in apart[word]), 0))
+        centres.append(
+            max(beside, *(centres[first] + distance for first, distance in apart[word]), 0)
+        )
     return centres
 
 
 def _draw_half(half: _Half, centres: Sequence[float], y: float) -> Iterator[str]:
-    """Yield arcs, each with an arrow at the child, then labels on top of them; a root's arc is a vertical line."""
+    """Yield arcs, each with an arrow at the child, then labels on top of them; a root's arc is a
+    vertical line."""
     down, near = half.down, y + (9 if half.down > 0 else -18)
     labels = []
     for arc, style, label in zip(half.arcs, half.styles, half.labels, strict=True):
         start, end = centres[arc.parent] + arc.start, centres[arc.child] + arc.end
         far, root = near + down * arc.level * _LEVEL, arc.child == arc.parent
-        arrow = f"M{end - 3:.1f} {near + down * 6:.1f}L{end:.1f} {near:.1f}L{end + 3:.1f} {near + down * 6:.1f}"
+        arrow = (
+            f"M{end - 3:.1f} {near + down * 6:.1f}L{end:.1f} {near:.1f}L{end + 3:.1f} "
+            f"{near + down * 6:.1f}"
+        )
         line = f"M{end:.1f} {near:.1f}V{far:.1f}"
         if not root:
             bend, turn = _BEND if end > start else -_BEND, far - down * _BEND
-            line = f"M{start:.1f} {near:.1f}V{turn:.1f}Q{start:.1f} {far:.1f} {start + bend:.1f} {far:.1f}"
+            line = (
+                f"M{start:.1f} {near:.1f}V{turn:.1f}Q{start:.1f} {far:.1f} {start + bend:.1f} "
+                f"{far:.1f}"
+            )
             line += f"H{end - bend:.1f}Q{end:.1f} {far:.1f} {end:.1f} {turn:.1f}V{near:.1f}"
         yield f'<path class="{style}" d="{line}{arrow}"/>'
         # a label is on the inner side of its arc; the root's label is at the end of the line

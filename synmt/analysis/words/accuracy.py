@@ -1,11 +1,14 @@
-"""Precision, recall and F1 of groups of words, for any number of systems, with intervals and differences.
+"""Precision, recall and F1 of groups of words, for any number of systems, with intervals and
+differences.
 
     precision = matches / words of the translation        recall = matches / words of the reference
-    F1 = 2 · precision · recall / (precision + recall) = 2 · matches / (words of the translation + of the reference)
+    F1 = 2 · precision · recall / (precision + recall) = 2 · matches / (words of the translation +
+    of the reference)
 
-A word that matches belongs to the group of its word in the reference; any other word of a translation to its own.
-Intervals come from resamples of the sentences, the same ones for all systems. The value of a system with several seeds
-is the mean over them, and its resamples have resampled seeds too (see synmt.evaluation.seeds).
+A word that matches belongs to the group of its word in the reference; any other word of a
+translation to its own. Intervals come from resamples of the sentences, the same ones for all
+systems. The value of a system with several seeds is the mean over them, and its resamples have
+resampled seeds too (see synmt.evaluation.seeds).
 """
 
 from __future__ import annotations
@@ -27,16 +30,21 @@ from synmt.reporting.values import Column, count_column, share_column
 _SAMPLES_EACH = 100
 """Resamples for each comparison: the smallest p-value is then 0.01 after Holm's correction."""
 
-RECALL = Column(title="recall", digits=1, about="share of the reference's words that the translation has")
+RECALL = Column(
+    title="recall", digits=1, about="share of the reference's words that the translation has"
+)
 MEASURES = (
-    Column(title="precision", digits=1, about="share of the translated words that the reference has"),
+    Column(
+        title="precision", digits=1, about="share of the translated words that the reference has"
+    ),
     RECALL,
     Column(title="F1", digits=1, about="harmonic mean of precision and recall", name="f1"),
 )
 SOURCE_RECALL = Column(
     title="recall",
     digits=1,
-    about="share of the source words whose aligned words of the reference are all in the translation; "
+    about="share of the source words whose aligned words of the reference are all in the "
+    "translation; "
     "words without an alignment do not count",
 )
 
@@ -46,7 +54,8 @@ class WordGroups:
     """Groups of words, G of them; the group of a word is its number, or -1 if it is in none.
 
     by: what the groups are made from, such as `frequency`.
-    unit: unit of the values in the names, which are then in order; empty for names such as those of relations.
+    unit: unit of the values in the names, which are then in order; empty for names such as those of
+        relations.
     names: names of the groups, in display order.
     words: (M,) groups of the words that can be found: of the reference, or of the source.
     translated: (M',) groups of the words of each translation; empty if they are not known.
@@ -65,7 +74,8 @@ class WordGroups:
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """Counts for each sentence and group of one translation, (N, G+1) each; the last column is all words.
+    """Counts for each sentence and group of one translation, (N, G+1) each; the last column is all
+    words.
 
     words: that can be found, in the reference or in the source.
     matches: those of them that were.
@@ -77,12 +87,15 @@ class WordCounts:
     translated: DoubleArray | None = None
 
     def accuracy(self, measure: str, times: DoubleArray) -> DoubleArray:
-        """Compute a measure in percent with each sentence a number of times; NaN without words: (R, N) -> (R, G+1)."""
+        """Compute a measure in percent with each sentence a number of times; NaN without words: (R,
+        N) -> (R, G+1)."""
         above, below = times @ self.matches, times @ self.words
         if measure != "recall":
             assert self.translated is not None
             translated = times @ self.translated
-            above, below = (above, translated) if measure == "precision" else (2 * above, below + translated)
+            above, below = (
+                (above, translated) if measure == "precision" else (2 * above, below + translated)
+            )
         return np.divide(100 * above, below, out=np.full_like(below, np.nan), where=below > 0)
 
 
@@ -90,13 +103,17 @@ Counts = Mapping[str, Sequence[WordCounts]]
 """The counts of each system and seed; the first system is the baseline of the others."""
 
 
-def count_words(texts: WordTexts, groups: WordGroups, pairs: IntArray) -> dict[str, list[WordCounts]]:
+def count_words(
+    texts: WordTexts, groups: WordGroups, pairs: IntArray
+) -> dict[str, list[WordCounts]]:
     """Count words by group, for each system and seed.
 
     pairs: (A, 2) aligned words of source and references, for groups of source words.
     """
     if groups.side == "source":
-        return texts.by_system(count_source(groups, texts, one, pairs) for one in texts.translations)
+        return texts.by_system(
+            count_source(groups, texts, one, pairs) for one in texts.translations
+        )
     pairs_of = zip(texts.translations, groups.translated or repeat(None), strict=False)
     return texts.by_system(count_target(groups, texts.reference, one, own) for one, own in pairs_of)
 
@@ -104,7 +121,8 @@ def count_words(texts: WordTexts, groups: WordGroups, pairs: IntArray) -> dict[s
 def count_target(
     groups: WordGroups, reference: TokenizedText, one: TranslatedText, translated: IntArray | None
 ) -> WordCounts:
-    """Count target words by group; without groups of translated words, (M',), only the words found."""
+    """Count target words by group; without groups of translated words, (M',), only the words
+    found."""
     found, names = found_words(one.matches, len(reference)), len(groups.names)
     words = count_groups(groups.words, reference, names)
     matches = count_groups(groups.words, reference, names, only=found)
@@ -115,8 +133,11 @@ def count_target(
     return WordCounts(words, matches, count_groups(translated, one.words, names))
 
 
-def count_source(groups: WordGroups, texts: WordTexts, one: TranslatedText, pairs: IntArray) -> WordCounts:
-    """Count source words, and those that have all their words of the reference in a translation, by group.
+def count_source(
+    groups: WordGroups, texts: WordTexts, one: TranslatedText, pairs: IntArray
+) -> WordCounts:
+    """Count source words, and those that have all their words of the reference in a translation, by
+    group.
 
     Words without an alignment do not count.
     """
@@ -129,7 +150,9 @@ def count_source(groups: WordGroups, texts: WordTexts, one: TranslatedText, pair
     return WordCounts(words, count_groups(groups.words, source, names, only=aligned & ~missed))
 
 
-def count_groups(groups: IntArray, text: TokenizedText, names: int, *, only: BoolArray | None = None) -> DoubleArray:
+def count_groups(
+    groups: IntArray, text: TokenizedText, names: int, *, only: BoolArray | None = None
+) -> DoubleArray:
     """Count the words of each sentence and group, and of each sentence: (M,) -> (N, G+1).
 
     only: (M,) which words count; None for all.
@@ -144,9 +167,14 @@ def count_groups(groups: IntArray, text: TokenizedText, names: int, *, only: Boo
 
 
 def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Sequence[str] = ()) -> ResultTable:
-    """Compute a table from counts; groups without an order, such as relations, are sorted by their number of words."""
+    """Compute a table from counts; groups without an order, such as relations, are sorted by their
+    number of words."""
     [first, *_], *_ = counts.values()
-    measures = MEASURES if first.translated is not None else (SOURCE_RECALL if groups.side == "source" else RECALL,)
+    measures = (
+        MEASURES
+        if first.translated is not None
+        else (SOURCE_RECALL if groups.side == "source" else RECALL,)
+    )
     totals, present = first.words.sum(0), (first.words > 0).sum(0)  # (G+1,) both
     known = {measure.key: _results(counts, measure.key) for measure in measures}
     rows = [
@@ -156,7 +184,10 @@ def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Sequence[str] =
             float(present[group] / len(first.words)),
             int(totals[group]),
             float(totals[group] / max(totals[-1], 1)),
-            {system: {key: found[system][group] for key, found in known.items()} for system in counts},
+            {
+                system: {key: found[system][group] for key, found in known.items()}
+                for system in counts
+            },
         )
         for group, name in enumerate([*groups.names, "all"])
     ]
@@ -167,7 +198,9 @@ def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Sequence[str] =
     if not groups.unit:
         rows.sort(key=lambda row: (-row.text, row.group))
     sizes = count_column("words", name="text"), share_column("share", name="text_share")
-    table = ResultTable(groups.by, groups.unit, measures, sizes, rows, total, SAMPLES, groups.about, notes)
+    table = ResultTable(
+        groups.by, groups.unit, measures, sizes, rows, total, SAMPLES, groups.about, notes
+    )
     return replace(table, samples=_samples(table.comparisons(table.key)))
 
 
@@ -176,20 +209,28 @@ def _samples(comparisons: int) -> int:
 
 
 def _results(counts: Counts, measure: str) -> dict[str, list[GroupResult]]:
-    """Compute one measure for every system and group, with intervals for the groups in enough sentences."""
+    """Compute one measure for every system and group, with intervals for the groups in enough
+    sentences."""
     [first, *_], *_ = counts.values()
     once = np.ones((1, len(first.words)))  # (1, N)
     values = {
-        name: np.array([one.accuracy(measure, once)[0] for one in seeds]) for name, seeds in counts.items()
+        name: np.array([one.accuracy(measure, once)[0] for one in seeds])
+        for name, seeds in counts.items()
     }  # (S, G+1) each
-    enough = {name: _in_enough_sentences(seeds, measure) for name, seeds in counts.items()}  # (G+1,) each
+    enough = {
+        name: _in_enough_sentences(seeds, measure) for name, seeds in counts.items()
+    }  # (G+1,) each
     base, *others = counts
-    samples = _resampled(counts, measure, _samples(sum(int((enough[base] & enough[one]).sum()) for one in others)))
+    samples = _resampled(
+        counts, measure, _samples(sum(int((enough[base] & enough[one]).sum()) for one in others))
+    )
     found = {}
     for name in counts:
         found[name] = []
         for group, own in enumerate(values[name].T):
-            mean, *seeds = (None if np.isnan(value) else value for value in (float(own.mean()), *own.tolist()))
+            mean, *seeds = (
+                None if np.isnan(value) else value for value in (float(own.mean()), *own.tolist())
+            )
             result, comparison = GroupResult(mean, seeds), None
             if enough[name][group]:
                 drawn = samples[name][:, :, group]  # (R, S)
@@ -198,12 +239,15 @@ def _results(counts: Counts, measure: str) -> dict[str, list[GroupResult]]:
                 if name != base and enough[base][group]:
                     difference = float(own.mean() - values[base][:, group].mean())
                     comparison = _compare(samples[base][:, :, group], drawn, difference)
-            found[name].append(result if name == base else result.above(found[base][group], comparison))
+            found[name].append(
+                result if name == base else result.above(found[base][group], comparison)
+            )
     return found
 
 
 def _in_enough_sentences(seeds: Sequence[WordCounts], measure: str) -> BoolArray:
-    """Find the groups with enough sentences for an interval, with words that a measure divides by: (G+1,)."""
+    """Find the groups with enough sentences for an interval, with words that a measure divides by:
+    (G+1,)."""
     below = [seeds[0].words]
     if measure == "precision":
         below += [one.translated for one in seeds if one.translated is not None]
@@ -221,6 +265,7 @@ def _resampled(counts: Counts, measure: str, samples: int) -> dict[str, DoubleAr
 
 
 def _compare(base: DoubleArray, system: DoubleArray, observed: float) -> Comparison:
-    """Compare two systems by a group: (R, n_a), (R, n_b); a resample without any word of the group does not count."""
+    """Compare two systems by a group: (R, n_a), (R, n_b); a resample without any word of the group
+    does not count."""
     known = ~(np.isnan(base).any(1) | np.isnan(system).any(1))  # (R,)
     return seeded_bootstrap(base[known], system[known], observed)

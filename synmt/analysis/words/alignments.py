@@ -1,4 +1,5 @@
-"""Which words of the reference translate a source word? Alignments from a file, or from the attention of runs."""
+"""Which words of the reference translate a source word? Alignments from a file, or from the
+attention of runs."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
 
     Attention is the mean over the systems, so that their order does not matter.
 
-    Returns (A, 2) aligned words, numbered through the whole text (see join_alignments), and a line for the legend.
+    Returns (A, 2) aligned words, numbered through the whole text (see join_alignments), and a line
+    for the legend.
     """
     source, reference = texts.source, texts.reference
     if options.alignments is not None:
@@ -48,11 +50,16 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
                 where="--alignments",
                 do="Give tokenized text, and add `--tokenize none`",
             )
-        found, made_by = read_alignments(options.alignments, source, reference), options.alignments.name
+        found, made_by = (
+            read_alignments(options.alignments, source, reference),
+            options.alignments.name,
+        )
     elif texts.runs:
         found, systems = _by_attention(texts)
         mean = "mean " * (len(systems) > 1)
-        made_by = f"the {mean}attention of {listed(systems)} to the source, with the reference given"
+        made_by = (
+            f"the {mean}attention of {listed(systems)} to the source, with the reference given"
+        )
     else:
         raise UsageError(
             "source words need alignments with the references, and there is no run that makes them",
@@ -63,8 +70,11 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
     return pairs, f"alignments: {made_by}; {share:.0%} of the source words are aligned"
 
 
-def join_alignments(alignments: Iterable[Sequence[Pair]], source: TokenizedText, reference: TokenizedText) -> IntArray:
-    """Number the words of aligned pairs through the whole text: for each sentence its pairs -> (A, 2)."""
+def join_alignments(
+    alignments: Iterable[Sequence[Pair]], source: TokenizedText, reference: TokenizedText
+) -> IntArray:
+    """Number the words of aligned pairs through the whole text: for each sentence its pairs -> (A,
+    2)."""
     starts = zip(source.starts.tolist(), reference.starts.tolist(), strict=True)
     pairs = [
         (start + one, other_start + other)
@@ -75,7 +85,8 @@ def join_alignments(alignments: Iterable[Sequence[Pair]], source: TokenizedText,
 
 
 def rarely_aligned(groups: WordGroups, pairs: IntArray) -> list[str]:
-    """Name the groups of source words less than half of which are aligned, in a line for the legend."""
+    """Name the groups of source words less than half of which are aligned, in a line for the
+    legend."""
     aligned = np.zeros(len(groups.words), dtype=np.bool_)  # (M,)
     aligned[pairs[:, 0]] = True
     shares = []
@@ -86,11 +97,15 @@ def rarely_aligned(groups: WordGroups, pairs: IntArray) -> list[str]:
     if not shares:
         return []
     few = [f"{name} ({int(100 * share)}%)" for share, name in sorted(shares)]
-    return [f"less than half of the words are aligned in {listed(few, NAMED_GROUPS)}: their recall says little"]
+    return [
+        f"less than half of the words are aligned in {listed(few, NAMED_GROUPS)}: their recall "
+        "says little"
+    ]
 
 
 def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:
-    """Align the references by the mean attention of the systems, each with one of its seeds, and name the systems.
+    """Align the references by the mean attention of the systems, each with one of its seeds, and
+    name the systems.
 
     A system whose model cannot read the text is left out, unless there is no other.
     """
@@ -113,13 +128,15 @@ def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:
 def by_aligned_words(
     options: WordOptions, texts: WordTexts, groups: Sequence[WordGroups], pairs: IntArray
 ) -> list[WordGroups]:
-    """Group target words as the source words that they are aligned with; words without an alignment are in no group.
+    """Group target words as the source words that they are aligned with; words without an alignment
+    are in no group.
 
     groups: of the source words.
     pairs: (A, 2) aligned words of source and references, numbered through the whole text.
 
-    Words of a translation are aligned by the attention of its run, or of the first run if it is a file. A file of
-    alignments says nothing about translations, so that the groups have no translated words, and recall only.
+    Words of a translation are aligned by the attention of its run, or of the first run if it is a
+    file. A file of alignments says nothing about translations, so that the groups have no
+    translated words, and recall only.
     """
 
     def align(one: TranslatedText) -> IntArray:
@@ -147,22 +164,27 @@ def by_aligned_words(
 
 
 def carry_over(numbers: IntArray, pairs: IntArray, words: int) -> IntArray:
-    """Copy to each target word the group of its first source word: (M,) -> (words,), -1 for none."""
+    """Copy to each target word the group of its first source word: (M,) -> (words,), -1 for
+    none."""
     found = np.full(words, -1, dtype=np.int64)
     source, target = pairs[::-1].T
     found[target] = numbers[source]
     return found
 
 
-def read_alignments(path: Path, source: TokenizedText, reference: TokenizedText) -> list[list[Pair]]:
-    """Read word alignments as Pharaoh wrote them: for each sentence `0-0 1-2`, the source word first, from 0.
+def read_alignments(
+    path: Path, source: TokenizedText, reference: TokenizedText
+) -> list[list[Pair]]:
+    """Read word alignments as Pharaoh wrote them: for each sentence `0-0 1-2`, the source word
+    first, from 0.
 
     Raises SynmtError if a line is not of this form, or names words that the sentence does not have.
     """
     lines = list(read_lines(path))
     if len(lines) != len(source.lines):
         raise SynmtError(
-            f"{len(lines):,} lines of alignments, but there are {len(source.lines):,} sentences", where=str(path)
+            f"{len(lines):,} lines of alignments, but there are {len(source.lines):,} sentences",
+            where=str(path),
         )
     texts = zip(lines, source.lines, reference.lines, strict=True)
     return [
@@ -176,7 +198,9 @@ def _read_pairs(line: str, lengths: tuple[int, int], where: str) -> list[Pair]:
     for text in line.split():
         found = _PAIR.fullmatch(text)
         if not found:
-            raise SynmtError(f"'{text}' is not an aligned pair", where=where, allowed="Pairs: 0-0 1-2, from 0")
+            raise SynmtError(
+                f"'{text}' is not an aligned pair", where=where, allowed="Pairs: 0-0 1-2, from 0"
+            )
         pair = int(found[1]), int(found[2])
         if pair[0] >= lengths[0] or pair[1] >= lengths[1]:
             raise SynmtError(
@@ -196,7 +220,8 @@ def attention(
     *,
     raw: bool = False,
 ) -> list[DoubleArray | None]:
-    """Compute the attention of target words to source words, of a model that has to write the target.
+    """Compute the attention of target words to source words, of a model that has to write the
+    target.
 
     lines: source and target, as the model reads and writes them, or raw text.
     """
@@ -204,16 +229,22 @@ def attention(
         translator = Translator.load(find_run(run))
         if raw:
             tokenizers = translator.tokenizers
-            lines = tokenizers["source"].tokenize_lines(lines[0]), tokenizers["target"].tokenize_lines(lines[1])
+            lines = (
+                tokenizers["source"].tokenize_lines(lines[0]),
+                tokenizers["target"].tokenize_lines(lines[1]),
+            )
         places = (
             [locate_words(words, line) for words, line in zip(text.lines, some, strict=True)]
             for text, some in zip((source, target), lines, strict=True)
         )
         return word_attention(translator, *lines, *places)
     except SynmtError as error:
-        raise error.with_(do=f"{error.do or 'Use another run'}, or give a file: `--alignments FILE`") from None
+        raise error.with_(
+            do=f"{error.do or 'Use another run'}, or give a file: `--alignments FILE`"
+        ) from None
 
 
 def most_attended(weights: Iterable[DoubleArray | None]) -> list[list[Pair]]:
-    """Align each target word with the source word that it attends to most; lines without attention have no pairs."""
+    """Align each target word with the source word that it attends to most; lines without attention
+    have no pairs."""
     return [[] if one is None else best_pairs(one) for one in weights]

@@ -41,17 +41,25 @@ def by_frequency(options: WordOptions, texts: WordTexts, side: Side) -> WordGrou
     """
     counts, name = _count_training_text(options, texts, side)
     if counts is not None:
-        return group_by_frequency(counts, texts, side, f"frequency: how often the training text has the word ({name})")
+        return group_by_frequency(
+            counts, texts, side, f"frequency: how often the training text has the word ({name})"
+        )
     test_set = "the references have" if side == "target" else "the source of the test set has"
     if texts.run_folders:
         _logger.warning(
-            "%s: the training text is not there, so words are grouped by how often %s them. Give the text with "
+            "%s: the training text is not there, so words are grouped by how often %s them. Give "
+            "the text with "
             "`--training-text FILE`",
             texts.run_folders[0],
             test_set,
         )
-    about = f"frequency: how often {test_set} the word; for that in the training text: --training-text FILE"
-    return group_by_frequency(Counter(texts.text(side)), texts, side, about, where=" in the test set")
+    about = (
+        f"frequency: how often {test_set} the word; for that in the training text: "
+        "--training-text FILE"
+    )
+    return group_by_frequency(
+        Counter(texts.text(side)), texts, side, about, where=" in the test set"
+    )
 
 
 def group_by_frequency(
@@ -64,14 +72,18 @@ def group_by_frequency(
     """
 
     def numbers(words: Iterable[str]) -> IntArray:
-        return bucket_numbers(np.array([counts[word] for word in words], dtype=np.int64), FREQUENCIES)
+        return bucket_numbers(
+            np.array([counts[word] for word in words], dtype=np.int64), FREQUENCIES
+        )
 
     names, by = bucket_names(np.array([0]), FREQUENCIES), f"frequency of the {side} word{where}"
     translated = [numbers(one.words) for one in texts.translations] if side == "target" else []
     return WordGroups(by, "times", names, numbers(texts.text(side)), translated, about, side)
 
 
-def _count_training_text(options: WordOptions, texts: WordTexts, side: Side) -> tuple[Counter[str] | None, str]:
+def _count_training_text(
+    options: WordOptions, texts: WordTexts, side: Side
+) -> tuple[Counter[str] | None, str]:
     if options.training_text is not None:
         return count_file(options.training_text, texts.scoring), options.training_text.name
     for run in map(Run, texts.run_folders):
@@ -86,12 +98,15 @@ def count_file(path: Path, options: MetricOptions) -> Counter[str]:
 
 
 def count_prepared(run: Run, folder: Path, side: Side, options: MetricOptions) -> Counter[str]:
-    """Count the words of one side of the prepared training text of a run, without those that its vocabulary lacks.
+    """Count the words of one side of the prepared training text of a run, without those that its
+    vocabulary lacks.
 
     If the run tokenizes text and is scored on text, they are joined as in its translations.
     """
     tokenizer = (
-        RAW if options.on_tokens else load_tokenizers(run.recipe(), run.folder, run.info().get("text", {}))[side]
+        RAW
+        if options.on_tokens
+        else load_tokenizers(run.recipe(), run.folder, run.info().get("text", {}))[side]
     )
     corpus = PreparedCorpus.open(folder)
     vocabulary = corpus.vocabularies[0 if side == "source" else 1]
@@ -107,7 +122,8 @@ def count_prepared(run: Run, folder: Path, side: Side, options: MetricOptions) -
 
 
 def prepared_text(run: Run) -> Path | None:
-    """Find the prepared training text of a run, in `data/` here or next to the folder of the run; None if it is gone.
+    """Find the prepared training text of a run, in `data/` here or next to the folder of the run;
+    None if it is gone.
 
     A run that trains on trees as text has no such text.
     """
@@ -115,7 +131,10 @@ def prepared_text(run: Run) -> Path | None:
     if not name or run.recipe().tasks.trees != "none":
         return None
     places = (Path("data"), run.folder.resolve().parent.parent / "data")
-    return next((place / "prepared" / name for place in places if is_complete(place / "prepared" / name)), None)
+    return next(
+        (place / "prepared" / name for place in places if is_complete(place / "prepared" / name)),
+        None,
+    )
 
 
 def _count(lines: Iterator[str], options: MetricOptions, total: int | None) -> Counter[str]:

@@ -1,4 +1,5 @@
-"""What kind of word is it? Its tag, its relation, its distance to the parent, its depth: labels from trees.
+"""What kind of word is it? Its tag, its relation, its distance to the parent, its depth: labels
+from trees.
 
     distance_i = | place(i) - place(parent(i)) |          depth_i = arcs from the root down to i
 
@@ -88,7 +89,9 @@ def _depths(parse: Parse) -> Labels:
 def _bucketed(parse: Parse, values: IntArray, edges: Edges, names: Sequence[str]) -> list[str]:
     numbers: list[int] = bucket_numbers(values, edges).tolist()
     words = not_punctuation(parse)
-    return [names[number] if word else PUNCTUATION for number, word in zip(numbers, words, strict=True)]
+    return [
+        names[number] if word else PUNCTUATION for number, word in zip(numbers, words, strict=True)
+    ]
 
 
 TREE_LABELS = {
@@ -115,7 +118,8 @@ TREE_LABELS = {
 def by_trees(
     options: WordOptions, texts: WordTexts, kinds: Sequence[TreeLabel], side: Side
 ) -> tuple[list[WordGroups], str]:
-    """Group the words of one side by labels that trees give them; returns the groups, and a line about the trees."""
+    """Group the words of one side by labels that trees give them; returns the groups, and a line
+    about the trees."""
     opened = [Run(folder) for folder in texts.run_folders]
     # the first run that has recorded its parser, else the first one
     run = next((run for run in opened if run.info().get("parser")), opened[0] if opened else None)
@@ -125,7 +129,9 @@ def by_trees(
     parses, translations, translated = given or [], [], []
     trees = options.parses.name if options.parses else ""
     if side == "target":
-        parser = find_side_parser(options, run, side, "choose `--words frequency`, which needs no trees")
+        parser = find_side_parser(
+            options, run, side, "choose `--words frequency`, which needs no trees"
+        )
         trees = f"{trees} for the references, " * bool(trees) + name_parser(parser)
         parses = parse_lines(parser, lines) if given is None else given
         translations = [(one.words, one.outputs.as_read().hypothesis) for one in texts.translations]
@@ -138,11 +144,17 @@ def by_trees(
             tree_labels(kind, words, hypothesis, own)
             for (words, hypothesis), own in zip(translations, translated, strict=True)
         ]
-        groups.append(group_words(kind, tree_labels(kind, texts.text(side), lines, parses), of_translations, side))
+        groups.append(
+            group_words(
+                kind, tree_labels(kind, texts.text(side), lines, parses), of_translations, side
+            )
+        )
     return groups, f"trees: {trees}"
 
 
-def tree_labels(kind: TreeLabel, text: TokenizedText, lines: Sequence[str], parses: Sequence[Parse]) -> Labels:
+def tree_labels(
+    kind: TreeLabel, text: TokenizedText, lines: Sequence[str], parses: Sequence[Parse]
+) -> Labels:
     """Label the words of a text by the trees of its lines.
 
     lines: the lines that were parsed, whose spaces may differ from those of the text.
@@ -155,7 +167,9 @@ def tree_labels(kind: TreeLabel, text: TokenizedText, lines: Sequence[str], pars
     return found
 
 
-def group_words(kind: TreeLabel, words: Labels, translated: Sequence[Labels], side: Side) -> WordGroups:
+def group_words(
+    kind: TreeLabel, words: Labels, translated: Sequence[Labels], side: Side
+) -> WordGroups:
     """Group words by their labels; words without a label are in no group.
 
     words: labels of the words that can be found.
@@ -174,4 +188,12 @@ def group_words(kind: TreeLabel, words: Labels, translated: Sequence[Labels], si
         return np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
 
     own = list(map(number_all, translated))
-    return WordGroups(f"{kind.name} of the {side} word", kind.unit, names, number_all(words), own, kind.about, side)
+    return WordGroups(
+        f"{kind.name} of the {side} word",
+        kind.unit,
+        names,
+        number_all(words),
+        own,
+        kind.about,
+        side,
+    )

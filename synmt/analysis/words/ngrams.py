@@ -1,9 +1,11 @@
-"""N-grams that one system gets right and another gets wrong, as in compare-mt (Neubig et al., 2019).
+"""N-grams that one system gets right and another gets wrong, as in compare-mt (Neubig et al.,
+2019).
 
     score(g) = (a + 1) / (a + b + 2)
 
-a and b count how often n-gram g of a translation is in the reference of its sentence, at most as often as there, for
-a system and for the one to compare with. With several seeds they are means over the seeds.
+a and b count how often n-gram g of a translation is in the reference of its sentence, at most as
+often as there, for a system and for the one to compare with. With several seeds they are means over
+the seeds.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ LONGEST = 4
 """The number of words of the longest n-grams."""
 
 _LEGEND = (
-    f"n-grams of 1 to {LONGEST} words. Numbers: how often the n-grams of the translations are in the reference of "
-    "their sentence (mean over seeds), and how often the references have them. Score: (a + 1) / (a + b + 2), where a "
+    f"n-grams of 1 to {LONGEST} words. Numbers: how often the n-grams of the translations are in "
+    "the reference of "
+    "their sentence (mean over seeds), and how often the references have them. Score: (a + 1) / (a "
+    "+ b + 2), where a "
     "and b are these numbers for the system and for the one it is compared with, as in compare-mt."
 )
 
@@ -40,18 +44,28 @@ class Ngram:
     reference: int
 
     def rank(self) -> tuple[float, float, int, str]:
-        """Order n-grams: of equal scores, the one with more occurrences comes first, then the longer one."""
-        return -abs(self.score - 0.5), -self.system - self.baseline, -len(self.text.split(" ")), self.text
+        """Order n-grams: of equal scores, the one with more occurrences comes first, then the
+        longer one."""
+        return (
+            -abs(self.score - 0.5),
+            -self.system - self.baseline,
+            -len(self.text.split(" ")),
+            self.text,
+        )
 
 
-def ngram_tables(systems: Mapping[str, Sequence[Lines]], reference: Lines, *, top: int, where: str) -> list[Table]:
+def ngram_tables(
+    systems: Mapping[str, Sequence[Lines]], reference: Lines, *, top: int, where: str
+) -> list[Table]:
     """Compare each system with the first one by the translations of each seed.
 
     top: the number of n-grams to find of each kind.
     where: names the test set in headings.
     """
     expected = count_ngrams(reference)
-    (baseline, base), *others = ((name, count_right(seeds, reference)) for name, seeds in systems.items())
+    (baseline, base), *others = (
+        (name, count_right(seeds, reference)) for name, seeds in systems.items()
+    )
     tables = []
     for name, right in others:
         more, less = compare_ngrams(right, base, expected, top=top)
@@ -80,14 +94,17 @@ def count_ngrams(lines: Lines) -> Counter[tuple[str, ...]]:
 
 
 def count_right(seeds: Sequence[Lines], reference: Lines) -> dict[tuple[str, ...], float]:
-    """Count how often each n-gram of a system's translations is right, on average over its seeds."""
+    """Count how often each n-gram of a system's translations is right, on average over its
+    seeds."""
     expected = [_ngrams(words) for words in reference]
     found = Counter()
     for hypothesis in seeds:
         for words, others in zip(hypothesis, expected, strict=True):
             found.update(_ngrams(words) & others)
     # a single seed has whole numbers
-    return {ngram: count / len(seeds) if len(seeds) > 1 else count for ngram, count in found.items()}
+    return {
+        ngram: count / len(seeds) if len(seeds) > 1 else count for ngram, count in found.items()
+    }
 
 
 def compare_ngrams(
@@ -97,7 +114,8 @@ def compare_ngrams(
     *,
     top: int,
 ) -> tuple[list[Ngram], list[Ngram]]:
-    """Find the n-grams that a system gets right more often than another, and less often, at most `top` of each."""
+    """Find the n-grams that a system gets right more often than another, and less often, at most
+    `top` of each."""
     scored = []
     for ngram in {**system, **baseline}:
         a, b = system.get(ngram, 0), baseline.get(ngram, 0)
@@ -110,5 +128,9 @@ def compare_ngrams(
 
 
 def _ngrams(words: Sequence[str]) -> Counter[tuple[str, ...]]:
-    tuples = (words[start : start + n] for n in range(1, LONGEST + 1) for start in range(len(words) - n + 1))
+    tuples = (
+        words[start : start + n]
+        for n in range(1, LONGEST + 1)
+        for start in range(len(words) - n + 1)
+    )
     return Counter(map(tuple, tuples))

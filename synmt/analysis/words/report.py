@@ -34,11 +34,13 @@ KINDS = (FREQUENCY, *TREE_LABELS)
 
 ALL = "all"
 ALIGNED = "source-"
-"""Before the name of a tree's label: target words by the label of the source word that they are aligned with."""
+"""Before the name of a tree's label: target words by the label of the source word that they are
+aligned with."""
 
 
 def analyze_words(options: WordOptions) -> Report:
-    """Find how often systems translate the words of a group right, and the n-grams that tell them apart."""
+    """Find how often systems translate the words of a group right, and the n-grams that tell them
+    apart."""
     kinds = _check_options(options)
     systems = read_systems(options)
     scoring = scoring_options(systems[0].seeds[0], options.tokenize, options.lowercase)
@@ -46,7 +48,9 @@ def analyze_words(options: WordOptions) -> Report:
     if options.ngrams and len(systems) < 2:
         what = "--ngrams compares systems, but only one was given"
         raise UsageError(what, do="Add `--baseline`")
-    tables = [_tabulate(texts, *one) for one in _group_words(options, texts, kinds)] if kinds else []
+    tables = (
+        [_tabulate(texts, *one) for one in _group_words(options, texts, kinds)] if kinds else []
+    )
     test = texts.first.test
     where = f" of {the_test_set(test)}" if test else ""
     heading = _heading(texts.names, where)
@@ -81,7 +85,9 @@ def _check_options(options: WordOptions) -> list[str]:
     names = (*KINDS, *(ALIGNED + name for name in TREE_LABELS), ALL)
     if wrong := [kind for kind in kinds if kind not in names]:
         allowed, do = f"Words are grouped by {', '.join(names)}", did_you_mean(wrong[0], names)
-        raise UsageError(f"there are no groups of words by '{wrong[0]}'", where="--words", allowed=allowed, do=do)
+        raise UsageError(
+            f"there are no groups of words by '{wrong[0]}'", where="--words", allowed=allowed, do=do
+        )
     if options.side is not None:
         check_name(options.side, SIDES, "side")
     if options.plot:
@@ -92,10 +98,14 @@ def _check_options(options: WordOptions) -> list[str]:
             raise UsageError("--plot does not apply to --ngrams", do="Add `--words`")
     kinds = list(dict.fromkeys(one for kind in kinds for one in (KINDS if kind == ALL else [kind])))
     if options.training_text and FREQUENCY not in kinds:
-        raise UsageError("no group is made by frequency", where="--training-text", do="Add `--words frequency`")
+        raise UsageError(
+            "no group is made by frequency", where="--training-text", do="Add `--words frequency`"
+        )
     if options.alignments and not _needs_alignments(kinds, options.side):
         do = "Leave it out, or choose source words by `--side source`"
-        raise UsageError("target words need no alignments with the source", where="--alignments", do=do)
+        raise UsageError(
+            "target words need no alignments with the source", where="--alignments", do=do
+        )
     return kinds
 
 
@@ -109,7 +119,8 @@ def _needs_alignments(kinds: Sequence[str], side: Side | None) -> bool:
 def _group_words(
     options: WordOptions, texts: WordTexts, kinds: Sequence[str]
 ) -> Iterator[tuple[WordGroups, IntArray, list[str]]]:
-    """Yield the groups of each kind, with alignments of the source, and remarks on these and on trees."""
+    """Yield the groups of each kind, with alignments of the source, and remarks on these and on
+    trees."""
     pairs, aligned = np.zeros((0, 2), dtype=np.int64), ""
     if _needs_alignments(kinds, options.side):
         pairs, aligned = find_alignments(options, texts)
@@ -122,14 +133,18 @@ def _group_words(
         groups, trees = by_trees(options, texts, own, side)
         for one in groups:
             yield one, pairs, [aligned] * (side == "source") + [trees]
-    carried = [TREE_LABELS[kind.removeprefix(ALIGNED)] for kind in kinds if kind.startswith(ALIGNED)]
+    carried = [
+        TREE_LABELS[kind.removeprefix(ALIGNED)] for kind in kinds if kind.startswith(ALIGNED)
+    ]
     if carried:
         groups, trees = by_trees(options, texts, carried, "source")
         for one in by_aligned_words(options, texts, groups, pairs):
             yield one, pairs, [aligned, trees]
 
 
-def _tabulate(texts: WordTexts, groups: WordGroups, pairs: IntArray, remarks: Sequence[str]) -> ResultTable:
+def _tabulate(
+    texts: WordTexts, groups: WordGroups, pairs: IntArray, remarks: Sequence[str]
+) -> ResultTable:
     rarely = rarely_aligned(groups, pairs) if groups.side == "source" else []
     tokenize, lower = texts.scoring.tokenize, ", in lower case" * texts.scoring.lowercase
     how = "between spaces" if tokenize == "none" else f"tokenized as by BLEU ({tokenize})"
@@ -143,7 +158,9 @@ def _shown(table: ResultTable) -> ResultTable:
     if table.unit or not frequent:
         return table
     hidden = [row.group for row in table.rows if row.few]
-    notes = [f"left out, in fewer than {FEW_SENTENCES} sentences: {listed(hidden, NAMED_GROUPS)}"] * bool(hidden)
+    notes = [
+        f"left out, in fewer than {FEW_SENTENCES} sentences: {listed(hidden, NAMED_GROUPS)}"
+    ] * bool(hidden)
     return replace(table, rows=frequent, notes=[*table.notes, *notes])
 
 
@@ -155,8 +172,14 @@ def _parts(whole: ResultTable, heading: str) -> list[Part]:
         for one in table.measures[-2::-1]
         if table.compared
     ]
-    if any(one.low is None and not row.few for name in table.names for _, row, one in table.results(name)):
-        note = f"no interval: a system has words of the group in fewer than {FEW_SENTENCES} sentences"
+    if any(
+        one.low is None and not row.few
+        for name in table.names
+        for _, row, one in table.results(name)
+    ):
+        note = (
+            f"no interval: a system has words of the group in fewer than {FEW_SENTENCES} sentences"
+        )
         table = replace(table, notes=[*table.notes, note])
     caption = f"{heading}. {figure_caption(table)}"
     figure = Figure(draw=partial(draw_results, [table]), caption=caption)

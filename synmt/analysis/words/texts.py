@@ -1,7 +1,9 @@
-"""The words of a test set, and which of a translation are right, as compare-mt counts them (Neubig et al., 2019).
+"""The words of a test set, and which of a translation are right, as compare-mt counts them (Neubig
+et al., 2019).
 
-The first copy of a word in a translation matches the first copy in the reference of the sentence, the second copy the
-second, and so on; copies beyond those of the reference match nothing. Positions do not matter, as in BLEU.
+The first copy of a word in a translation matches the first copy in the reference of the sentence,
+the second copy the second, and so on; copies beyond those of the reference match nothing. Positions
+do not matter, as in BLEU.
 
 Lines are tokenized as BLEU does. Words are numbered through the whole text: M words of N sentences.
 """
@@ -98,7 +100,8 @@ class WordTexts(Translations):
         """The words of the source; raises UsageError if it is unknown."""
         if not self.first.source:
             raise UsageError(
-                "source words need the source text", do="Give it as `--source`, or use `--side target` for target words"
+                "source words need the source text",
+                do="Give it as `--source`, or use `--side target` for target words",
             )
         return tokenize(self.first.source, self.scoring)
 
@@ -128,13 +131,17 @@ class WordTexts(Translations):
 def tokenize(lines: Sequence[str], options: MetricOptions) -> TokenizedText:
     """Cut lines into words, in lower case if the options ignore case."""
     words = tokenize_words(lines, options.tokenize)
-    return TokenizedText([[word.lower() for word in line] for line in words] if options.lowercase else words)
+    return TokenizedText(
+        [[word.lower() for word in line] for line in words] if options.lowercase else words
+    )
 
 
 def match_words(hypothesis: TokenizedText, reference: TokenizedText) -> IntArray:
     """Find the word of the reference that each word of a translation matches: (M,), -1 for none."""
     found = []
-    for words, start, others in zip(hypothesis.lines, reference.starts.tolist(), reference.lines, strict=True):
+    for words, start, others in zip(
+        hypothesis.lines, reference.starts.tolist(), reference.lines, strict=True
+    ):
         places: defaultdict[str, list[int]] = defaultdict(list)
         for place, word in enumerate(others, start):
             places[word].append(place)
@@ -144,7 +151,8 @@ def match_words(hypothesis: TokenizedText, reference: TokenizedText) -> IntArray
 
 
 def found_words(matches: IntArray, words: int) -> BoolArray:
-    """Find the words of the reference that some word of the translation matches: (M,) -> (words,)."""
+    """Find the words of the reference that some word of the translation matches: (M,) ->
+    (words,)."""
     found = np.zeros(words, dtype=np.bool_)
     found[matches[matches >= 0]] = True
     return found

@@ -1,10 +1,12 @@
 """How often a model prefers a right translation to wrong ones (Sennrich, 2017).
 
-    a contrast is won if log P(correct | source) > log P(incorrect | source) for every incorrect translation
+    a contrast is won if log P(correct | source) > log P(incorrect | source) for every incorrect
+    translation
 
-The log-probability is the sum over all pieces and EOS. Ties count as lost. Accuracies have Wilson's interval (1927).
-Two models are compared by the contrasts that only one of them wins, with McNemar's exact test; the interval of the
-difference comes from resamples of the sources, each with all its contrasts.
+The log-probability is the sum over all pieces and EOS. Ties count as lost. Accuracies have Wilson's
+interval (1927). Two models are compared by the contrasts that only one of them wins, with McNemar's
+exact test; the interval of the difference comes from resamples of the sources, each with all its
+contrasts.
 """
 
 from __future__ import annotations
@@ -20,7 +22,14 @@ from synmt.arrays import BoolArray, DoubleArray, IntArray
 from synmt.decode.pairs import PairScore, score_alternatives
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
-from synmt.evaluation.bootstrap import SAMPLES, SEED, WithInterval, ratio_intervals, sum_by_sentence, wilson
+from synmt.evaluation.bootstrap import (
+    SAMPLES,
+    SEED,
+    WithInterval,
+    ratio_intervals,
+    sum_by_sentence,
+    wilson,
+)
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet
 from synmt.evaluation.significance import Comparison
 from synmt.reporting.progress import progress
@@ -59,7 +68,9 @@ class Decision:
     @property
     def won_by_piece(self) -> bool:
         """Tell whether the right translation has the highest mean log-probability per piece."""
-        return all(self.log_probability / self.pieces > other / pieces for other, pieces in self.incorrect)
+        return all(
+            self.log_probability / self.pieces > other / pieces for other, pieces in self.incorrect
+        )
 
     def as_json(self, model: str) -> dict[str, Any]:
         """Return plain values, with the name of the model."""
@@ -87,7 +98,8 @@ class Accuracy(WithInterval):
 
 @dataclass(frozen=True)
 class ContrastRow:
-    """One group of contrasts: the accuracy of each model, and the difference of each further model from the first."""
+    """One group of contrasts: the accuracy of each model, and the difference of each further model
+    from the first."""
 
     group: str
     pairs: int
@@ -110,12 +122,18 @@ def decide(
     name: of the model, for the progress.
     """
     sources, contrasts, first = contrast_set.sources, contrast_set.contrasts, {}
-    rows = [one.source if trees else first.setdefault(sources[one.source], one.source) for one in contrasts]
-    # with trees: all sources, also those without contrasts, so that they stay aligned with the trees
+    rows = [
+        one.source if trees else first.setdefault(sources[one.source], one.source)
+        for one in contrasts
+    ]
+    # with trees: all sources, also those without contrasts, so that they stay aligned with the
+    # trees
     targets: dict[int, dict[str, None]] = {row: {} for row in range(len(sources))} if trees else {}
     for row, one in zip(rows, contrasts, strict=True):
         targets.setdefault(row, {}).update(dict.fromkeys((one.correct, *one.incorrect)))
-    found = score_alternatives(translator, ((sources[row], tuple(texts)) for row, texts in targets.items()), trees)
+    found = score_alternatives(
+        translator, ((sources[row], tuple(texts)) for row, texts in targets.items()), trees
+    )
     scores = {}
     with progress(f"scoring by {name}", len(targets), "sources") as advance:
         for (row, texts), of_source in zip(targets.items(), found, strict=True):
@@ -162,23 +180,36 @@ def tabulate(
     models: for each model its decisions.
     """
     # won, tied, won by piece
-    flags = [np.array([(one.won, one.tied, one.won_by_piece) for one in decisions]) for decisions in models]  # (N, 3)
+    flags = [
+        np.array([(one.won, one.tied, one.won_by_piece) for one in decisions])
+        for decisions in models
+    ]  # (N, 3)
     sources = np.array([one.source for one in contrasts])  # (N,)
     tables = {}
     for by, groups in [(None, ["all"]), *groupings(contrasts).items()]:
         if len(groups) > MOST_GROUPS:
             continue
         # (N, G)
-        members = np.array([[by is None or one.groups.get(by) == group for group in groups] for one in contrasts])
-        tables[by] = [ContrastRow(group, int(members[:, g].sum()), [], []) for g, group in enumerate(groups)]
+        members = np.array(
+            [[by is None or one.groups.get(by) == group for group in groups] for one in contrasts]
+        )
+        tables[by] = [
+            ContrastRow(group, int(members[:, g].sum()), [], []) for g, group in enumerate(groups)
+        ]
         for model in flags:
             gains = model[:, 0].astype(float) - flags[0][:, 0]  # (N,)
-            ends = _intervals(gains, sources, members, samples=samples, seed=seed) if model is not flags[0] else []
+            ends = (
+                _intervals(gains, sources, members, samples=samples, seed=seed)
+                if model is not flags[0]
+                else []
+            )
             for g, row in enumerate(tables[by]):
                 inside = members[:, g]
                 won, ties, by_piece = model[inside].sum(0).tolist()
                 share = wilson(won, row.pairs)
-                row.results.append(Accuracy(won, ties, share.value, share.low, share.high, by_piece / row.pairs))
+                row.results.append(
+                    Accuracy(won, ties, share.value, share.low, share.high, by_piece / row.pairs)
+                )
                 if ends:
                     row.comparisons.append(_compare(flags[0][inside, 0], model[inside, 0], ends[g]))
     return tables

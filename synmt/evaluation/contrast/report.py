@@ -49,13 +49,16 @@ class ContrastOptions(ModelOptions):
 def judge_models(options: ContrastOptions) -> Report:
     """Judge models by contrastive sets; warn of what is left out or scored in part.
 
-    The facts of the report are, beside the numbers of the tables, the `pairs` with the decision of each model.
+    The facts of the report are, beside the numbers of the tables, the `pairs` with the decision of
+    each model.
     """
     contrast_set = read_contrasts(options.contrast)
     contrasts, same = contrast_set.contrasts, contrast_set.identical
     if same:
         pairs = counted(len(same), "pair is", "pairs are")
-        _logger.warning(f"{pairs} left out, since both translations are the same; the first: {same[0]}")
+        _logger.warning(
+            f"{pairs} left out, since both translations are the same; the first: {same[0]}"
+        )
     decisions = [_judge(model, contrast_set, options) for model in options.models]
     tables = tabulate(contrasts, decisions, samples=options.samples, seed=options.seed)
     # two folders may have the same name
@@ -74,7 +77,10 @@ def judge_models(options: ContrastOptions) -> Report:
     groups = {by: [asdict(row) for row in rows] for by, rows in tables.items()}
     return Report(
         title="contrastive pairs",
-        parts=[_table(by or "", [*rows, total], models, options) for by, rows in (tables or {"": []}).items()],
+        parts=[
+            _table(by or "", [*rows, total], models, options)
+            for by, rows in (tables or {"": []}).items()
+        ],
         notes=list(_notes(contrast_set, models, total)),
         facts={
             "models": models,
@@ -91,7 +97,10 @@ def _judge(model: Path, contrast_set: ContrastSet, options: ContrastOptions) -> 
     recipe = find_run(model).recipe()
     if contrast_set.languages not in (None, (recipe.source, recipe.target)):
         languages = "-".join(contrast_set.languages)
-        _logger.warning(f"{model} translates {recipe.source}-{recipe.target}, but the contrastive set is {languages}")
+        _logger.warning(
+            f"{model} translates {recipe.source}-{recipe.target}, but the contrastive set is "
+            f"{languages}"
+        )
     translator = load_translator(model, options)
     if options.parses is not None and not translator.reads_trees:
         _logger.info(f"{model} reads no trees: --parses makes no difference")
@@ -103,15 +112,22 @@ def _judge(model: Path, contrast_set: ContrastSet, options: ContrastOptions) -> 
     )
     if truncated := sum(one.truncated for one in decisions):
         pairs = counted(truncated, "pair is", "pairs are")
-        _logger.warning(f"{model}: {pairs} too long for the model (filters.max_pieces), and scored in part")
+        _logger.warning(
+            f"{model}: {pairs} too long for the model (filters.max_pieces), and scored in part"
+        )
     if unknown := sum(one.unknown for one in decisions):
         pairs = counted(unknown, "pair has", "pairs have")
-        _logger.warning(f"{model}: {pairs} pieces that are not in its vocabulary, scored as unknown")
+        _logger.warning(
+            f"{model}: {pairs} pieces that are not in its vocabulary, scored as unknown"
+        )
     return decisions
 
 
-def _find_trees(translator: Translator, contrast_set: ContrastSet, parses: Path | None) -> list[Parse] | None:
-    """Find the trees that a model reads: from a file, or those of the set; None if its own parser makes them."""
+def _find_trees(
+    translator: Translator, contrast_set: ContrastSet, parses: Path | None
+) -> list[Parse] | None:
+    """Find the trees that a model reads: from a file, or those of the set; None if its own parser
+    makes them."""
     if not translator.reads_trees:
         return None
     lines = translator.tokenizers["source"].tokenize_lines(contrast_set.sources)
@@ -124,14 +140,22 @@ def _find_trees(translator: Translator, contrast_set: ContrastSet, parses: Path 
     for tree, source, line in zip(contrast_set.trees, contrast_set.sources, lines, strict=True):
         where = f"the tree of '{source}'"
         # a tree is placed in the words that the run makes of its source
-        found.append(tree if line == source else parse_in(format_conllu(tree, source, 1), line, where=where))
+        found.append(
+            tree if line == source else parse_in(format_conllu(tree, source, 1), line, where=where)
+        )
     return found
 
 
-def _table(by: str, rows: Sequence[ContrastRow], models: Sequence[str], options: ContrastOptions) -> Table:
-    """Show the accuracy in each group; with several models, it by piece would make the table too wide."""
+def _table(
+    by: str, rows: Sequence[ContrastRow], models: Sequence[str], options: ContrastOptions
+) -> Table:
+    """Show the accuracy in each group; with several models, it by piece would make the table too
+    wide."""
     first, *others = models
-    about = "pairs whose right translation has the higher log-probability, and their 95 % interval (Wilson)"
+    about = (
+        "pairs whose right translation has the higher log-probability, and their 95 % interval "
+        "(Wilson)"
+    )
     share = partial(Column, kind="share", digits=1)
     columns = [
         text_column(by),
@@ -141,7 +165,10 @@ def _table(by: str, rows: Sequence[ContrastRow], models: Sequence[str], options:
     columns.append(share(title="95 %", name=f"{first}, interval"))
     if not others:
         columns.append(share(title="by piece"))
-    about = f"from {first}, with its interval over {options.samples:,} resamples of the sources, seed {options.seed}"
+    about = (
+        f"from {first}, with its interval over {options.samples:,} resamples of the sources, "
+        f"seed {options.seed}"
+    )
     for name in others:
         columns += [
             share(title=name),

@@ -1,21 +1,25 @@
-"""Contrastive sets: sources with a right translation and wrong ones, in folders, tables, JSON, or generated.
+"""Contrastive sets: sources with a right translation and wrong ones, in folders, tables, JSON, or
+generated.
 
-FOLDER/src.en, correct.de, incorrect.de    line by line, .gz too; or a folder of such folders, one for each phenomenon
-FILE.tsv                                   with a header: source, correct, incorrect, and any columns to group by
-FILE.json                                  LingEval97 (Sennrich, 2017) or ContraPro (Müller et al., 2018)
-controlled                                 agreement, case and particles in the controlled corpus's test set
+FOLDER/src.en, correct.de, incorrect.de    line by line, .gz too; or a folder of such folders, one
+for each phenomenon FILE.tsv                                   with a header: source, correct,
+incorrect, and any columns to group by FILE.json                                  LingEval97
+(Sennrich, 2017) or ContraPro (Müller et al., 2018) controlled
+agreement, case and particles in the controlled corpus's test set
 
 LingEval97 is a list of
 
-    {"source": …, "reference": …, "errors": [{"type": …, "contrastive": …, "distance": …, "frequency": …}, …]}
+    {"source": …, "reference": …, "errors": [{"type": …, "contrastive": …, "distance": …,
+    "frequency": …}, …]}
 
 where each error is a contrast. ContraPro is a list of
 
-    {"src segment": …, "ref segment": …, "src pronoun": …, "ref pronoun": …, "ante distance": …, "intrasegmental": …,
+    {"src segment": …, "ref segment": …, "src pronoun": …, "ref pronoun": …, "ante distance": …,
+    "intrasegmental": …,
      "errors": [{"contrastive": …}, …]}
 
-where all errors are one contrast: the reference must be more probable than all of them. Keys other than texts and
-errors are optional, and unknown keys are ignored.
+where all errors are one contrast: the reference must be more probable than all of them. Keys other
+than texts and errors are optional, and unknown keys are ignored.
 """
 
 from __future__ import annotations
@@ -63,7 +67,8 @@ class ContrastSet:
 
     trees: gold trees of the sources, if the set has them.
     languages: (source, target), if the names of the files have them.
-    identical: places of contrasts that are left out, as their right and wrong translation are the same.
+    identical: places of contrasts that are left out, as their right and wrong translation are the
+        same.
     """
 
     sources: list[str]
@@ -75,7 +80,8 @@ class ContrastSet:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A source, its right translation, and its contrasts: the wrong translations, and the value of each grouping."""
+    """A source, its right translation, and its contrasts: the wrong translations, and the value of
+    each grouping."""
 
     source: str
     correct: str
@@ -101,12 +107,18 @@ def read_contrasts(names: Sequence[str]) -> ContrastSet:
                     identical.append(entry.where)
                     continue
                 labels = {"set": name} if len(names) > 1 else {}
-                labels |= {by: _label(by, value) for by, value in groups.items() if value not in (None, "")}
-                contrasts.append(Contrast(len(entries), entry.correct, incorrect, labels, entry.where))
+                labels |= {
+                    by: _label(by, value) for by, value in groups.items() if value not in (None, "")
+                }
+                contrasts.append(
+                    Contrast(len(entries), entry.correct, incorrect, labels, entry.where)
+                )
             entries.append(entry)
         if len(contrasts) == before:
             same_in_all = "the right and the wrong translation are the same in every pair"
-            raise SynmtError(same_in_all if len(identical) > same else "the contrastive set is empty", where=name)
+            raise SynmtError(
+                same_in_all if len(identical) > same else "the contrastive set is empty", where=name
+            )
     trees = [entry.tree for entry in entries if entry.tree]
     languages = {entry.languages for entry in entries if entry.languages}
     return ContrastSet(
@@ -119,7 +131,8 @@ def read_contrasts(names: Sequence[str]) -> ContrastSet:
 
 
 def _label(by: str, value: object) -> str:
-    """Name the group of a value: long distances are one group, frequencies are grouped by their number of digits."""
+    """Name the group of a value: long distances are one group, frequencies are grouped by their
+    number of digits."""
     # JSON can contain half of a surrogate pair, which cannot be printed
     text = str(value).encode(errors="replace").decode()
     if not text.isdecimal() or len(text) > _MOST_DIGITS:
@@ -142,7 +155,8 @@ def _read(name: str) -> Iterator[_Entry]:
         raise UsageError(
             "no such contrastive set",
             where=name,
-            allowed="A folder with src.en, correct.de and incorrect.de, or with such folders; a .tsv or .json file; "
+            allowed="A folder with src.en, correct.de and incorrect.de, or with such folders; a "
+            ".tsv or .json file; "
             f"or the word {CONTROLLED}",
         )
     return _read_json(path) if ".json" in path.suffixes else _read_table(path)
@@ -157,13 +171,16 @@ def _controlled() -> Iterator[_Entry]:
         contrasts = []
         for pair in contrastive_pairs([example]):
             of_pair = {by: _controlled_label(by, value) for by, value in pair.groups.items()}
-            contrasts.append(((pair.incorrect,), {"phenomenon": pair.phenomenon, **of_pair, **of_sentence}))
+            contrasts.append(
+                ((pair.incorrect,), {"phenomenon": pair.phenomenon, **of_pair, **of_sentence})
+            )
         where = f"{CONTROLLED}: sentence {number}"
         yield _Entry(example.source, example.target, contrasts, where, example.parse, ("en", "de"))
 
 
 def _controlled_label(by: str, value: str | int) -> str:
-    """Name the group of a value; long distances are rare in the controlled corpus, and share groups."""
+    """Name the group of a value; long distances are rare in the controlled corpus, and share
+    groups."""
     if isinstance(value, str) or not by.endswith("distance") or value < 3:
         return str(value)
     return ">10" if value > 10 else "6 to 10" if value > 5 else "3 to 5"
@@ -174,7 +191,8 @@ def _read_folders(path: Path) -> Iterator[_Entry]:
     folders = [one for one in folders if _find_texts(one, "src")]
     if not folders:
         raise SynmtError(
-            "the folder has no contrastive set: neither src.en, correct.de and incorrect.de, nor folders with these",
+            "the folder has no contrastive set: neither src.en, correct.de and incorrect.de, nor "
+            "folders with these",
             where=str(path),
         )
     for folder in folders:
@@ -188,13 +206,19 @@ def _read_folders(path: Path) -> Iterator[_Entry]:
                 )
         groups = {"phenomenon": folder.resolve().name}
         languages = tuple(file.name.split(".")[1] for file in files[:2])
-        for number, (source, correct, incorrect) in enumerate(zip(first, *others, strict=True), start=1):
+        for number, (source, correct, incorrect) in enumerate(
+            zip(first, *others, strict=True), start=1
+        ):
             contrasts, where = [((incorrect,), groups)], f"{files[2]}: line {number}"
             yield _Entry(source, correct, contrasts, where, languages=languages)
 
 
 def _find_texts(folder: Path, kind: str) -> list[Path]:
-    return sorted(path for path in folder.glob(f"{kind}.*") if len(path.name.removesuffix(".gz").split(".")) == 2)
+    return sorted(
+        path
+        for path in folder.glob(f"{kind}.*")
+        if len(path.name.removesuffix(".gz").split(".")) == 2
+    )
 
 
 def _find_text(folder: Path, kind: str) -> Path:
@@ -215,16 +239,21 @@ def _read_table(path: Path) -> Iterator[_Entry]:
     missing = [name for name in _REQUIRED if name not in names]
     if missing or len(set(names)) < len(names):
         raise SynmtError(
-            f"the header has no column {missing[0]}" if missing else "two columns have the same name",
+            f"the header has no column {missing[0]}"
+            if missing
+            else "two columns have the same name",
             where=str(path),
-            allowed="Columns, separated by tabs: source, correct, incorrect, and others to group by, each name once",
+            allowed="Columns, separated by tabs: source, correct, incorrect, and others to group "
+            "by, each name once",
         )
     # the phenomenon is the first grouping
     order = sorted(range(len(names)), key=lambda place: names[place] != "phenomenon")
     for number, line in enumerate(lines, start=2):
         cells, where = line.split("\t"), f"{path}: line {number}"
         if len(cells) != len(names):
-            raise SynmtError(f"{counted(len(cells), 'cell')}, but {len(names)} columns", where=where)
+            raise SynmtError(
+                f"{counted(len(cells), 'cell')}, but {len(names)} columns", where=where
+            )
         groups = {names[place]: cells[place] for place in order}
         source, correct, incorrect = (groups.pop(name) for name in _REQUIRED)
         yield _Entry(source, correct, [((incorrect,), groups)], where)
@@ -242,10 +271,16 @@ def _read_json(path: Path) -> Iterator[_Entry]:
             where = f"{path}: entry {number}"
             yield _json_entry(entry, where)
     except (SynmtError, ValueError, RecursionError) as error:
-        what = "the JSON is nested too deeply" if isinstance(error, RecursionError) else f"not JSON ({error})"
+        what = (
+            "the JSON is nested too deeply"
+            if isinstance(error, RecursionError)
+            else f"not JSON ({error})"
+        )
         problem = error if isinstance(error, SynmtError) else SynmtError(what)
         allowed = "The JSON of LingEval97 (source, reference, errors) or ContraPro (src segment, …)"
-        raise problem.with_(where=problem.where or where, allowed=problem.allowed or allowed) from None
+        raise problem.with_(
+            where=problem.where or where, allowed=problem.allowed or allowed
+        ) from None
 
 
 def _json_entry(entry: Any, where: str) -> _Entry:
@@ -259,7 +294,12 @@ def _json_entry(entry: Any, where: str) -> _Entry:
         return _Entry(_text(entry, "src segment"), _text(entry, "ref segment"), contrasts, where)
     names = {"phenomenon": "type", "distance": "distance", "frequency": "frequency"}
     groups = [{by: error.get(name) for by, name in names.items()} for error in errors]
-    return _Entry(_text(entry, "source"), _text(entry, "reference"), list(zip(wrong, groups, strict=True)), where)
+    return _Entry(
+        _text(entry, "source"),
+        _text(entry, "reference"),
+        list(zip(wrong, groups, strict=True)),
+        where,
+    )
 
 
 def _pronoun_groups(entry: dict[str, Any]) -> dict[str, Any]:

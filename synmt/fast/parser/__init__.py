@@ -1,1 +1,2 @@
-"""Stanza's models, called on lines of like length without Stanza's documents: what a tree does not need is left out."""
+"""Stanza's models, called on lines of like length without Stanza's documents: what a tree does not
+need is left out."""

@@ -1,7 +1,9 @@
-"""Lines to trees by Stanza's models without its documents, for models that read words and their characters.
+"""Lines to trees by Stanza's models without its documents, for models that read words and their
+characters.
 
-What Stanza computes and no tree needs is left out: features, lemmas, relations of arcs that are not in the tree, and
-everything about a word that was computed for an earlier line. All other models go through pipeline.py.
+What Stanza computes and no tree needs is left out: features, lemmas, relations of arcs that are not
+in the tree, and everything about a word that was computed for an earlier line. All other models go
+through pipeline.py.
 """
 
 from __future__ import annotations
@@ -42,7 +44,10 @@ class DirectParser:
     def supports(pipeline: Any) -> bool:
         """Return whether every model of a pipeline is one that can be called directly."""
         processors = pipeline.processors
-        if set(processors) != {"tokenize", "pos", "lemma", "depparse"} or not processors["lemma"].use_identity:
+        if (
+            set(processors) != {"tokenize", "pos", "lemma", "depparse"}
+            or not processors["lemma"].use_identity
+        ):
             return False
         models = [getattr(processors[name].trainer, "model", None) for name in ("pos", "depparse")]
         return (
@@ -52,7 +57,8 @@ class DirectParser:
         )
 
     def reads(self, lines: Sequence[str]) -> bool:
-        """Return whether all lines are short enough: Stanza's tokenizer reads longer ones in several parts."""
+        """Return whether all lines are short enough: Stanza's tokenizer reads longer ones in
+        several parts."""
         return max(map(len, lines)) <= MAX_CHARACTERS
 
     def forget(self) -> None:
@@ -60,23 +66,35 @@ class DirectParser:
         self.tagger.vectors.forget()
         self.parser.vectors.forget()
 
-    def parse(self, lines: Sequence[str], *, arcs: bool, pretokenized: bool) -> list[tuple[Parse, str]]:
+    def parse(
+        self, lines: Sequence[str], *, arcs: bool, pretokenized: bool
+    ) -> list[tuple[Parse, str]]:
         """Parse lines of at most 900 characters: tree and failure ("" if none) of each."""
         import torch
 
         with isolated(), torch.no_grad():
             return self._parse(lines, arcs, pretokenized)
 
-    def _parse(self, lines: Sequence[str], arcs: bool, pretokenized: bool) -> list[tuple[Parse, str]]:
-        found = given_tokens(lines) if pretokenized else self.tokenizer(list(map(evenly_spaced, lines)))
+    def _parse(
+        self, lines: Sequence[str], arcs: bool, pretokenized: bool
+    ) -> list[tuple[Parse, str]]:
+        found = (
+            given_tokens(lines) if pretokenized else self.tokenizer(list(map(evenly_spaced, lines)))
+        )
         parts = [(index, part) for index, tokens in enumerate(found) for part in tokens.split()]
         # a stable sort from long to short, which packed sequences need
         parts.sort(key=lambda part: -len(part[1].words))
         of_line: list[list[tuple[int, Analysis]]] = [[] for _ in lines]
-        for (index, tokens), analysis in zip(parts, self._analyses([part for _, part in parts], arcs), strict=True):
+        for (index, tokens), analysis in zip(
+            parts, self._analyses([part for _, part in parts], arcs), strict=True
+        ):
             of_line[index].append((tokens.spans[0][0], analysis))
-        ordered = ([analysis for _, analysis in sorted(each, key=lambda pair: pair[0])] for each in of_line)
-        return [join_analyses(line, analyses) for line, analyses in zip(lines, ordered, strict=True)]
+        ordered = (
+            [analysis for _, analysis in sorted(each, key=lambda pair: pair[0])] for each in of_line
+        )
+        return [
+            join_analyses(line, analyses) for line, analyses in zip(lines, ordered, strict=True)
+        ]
 
     def _analyses(self, parts: list[Tokens], arcs: bool) -> list[Analysis]:
         """Analyse sentences from long to short."""
@@ -93,7 +111,10 @@ class DirectParser:
             Analysis(
                 spans=part.spans,
                 parents=[head - 1 if head else word for word, head in enumerate(tree)],
-                relations=[relations[label] if head else "root" for label, head in zip(own, tree, strict=True)],
+                relations=[
+                    relations[label] if head else "root"
+                    for label, head in zip(own, tree, strict=True)
+                ],
                 tags=[names[tag] or "_" for tag in numbers[number, : len(tree)].tolist()],
                 arcs=self._arcs(table, scores, number) if arcs else None,
             )
@@ -103,7 +124,8 @@ class DirectParser:
     def _trees(
         self, table: npt.NDArray[Any], scores: ParserScores, packing: Packing
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """Find the best tree of each sentence, and its relations: the lists do not have the root."""
+        """Find the best tree of each sentence, and its relations: the lists do not have the
+        root."""
         heads, is_tree = greedy_trees(table, packing.real)  # (B, W), (B,)
         for number in np.flatnonzero(~is_tree).tolist():
             length = packing.lengths[number]
@@ -114,14 +136,23 @@ class DirectParser:
             packing.numbers[sentence, place], packing.numbers[sentence, heads[sentence, place]]
         )
         trees = [row[1:length].tolist() for row, length in zip(heads, packing.lengths, strict=True)]
-        found = [row[1:length].tolist() for row, length in zip(labels, packing.lengths, strict=True)]
+        found = [
+            row[1:length].tolist() for row, length in zip(labels, packing.lengths, strict=True)
+        ]
         if self.repairs:
             for number in range(len(trees)):
-                trees[number], found[number] = self._repaired(table, scores, number, trees[number], found[number])
+                trees[number], found[number] = self._repaired(
+                    table, scores, number, trees[number], found[number]
+                )
         return trees, found
 
     def _repaired(
-        self, table: npt.NDArray[Any], scores: ParserScores, number: int, tree: list[int], labels: list[int]
+        self,
+        table: npt.NDArray[Any],
+        scores: ParserScores,
+        number: int,
+        tree: list[int],
+        labels: list[int],
     ) -> tuple[list[int], list[int]]:
         """Change a tree in which a word has two subjects or two objects as Stanza does."""
         from stanza.models.depparse import head_constraints
@@ -140,4 +171,6 @@ class DirectParser:
 
     def _arcs(self, table: npt.NDArray[Any], scores: ParserScores, number: int) -> Arcs:
         length = scores.packing.lengths[number]
-        return joint_probabilities(table[number, :length, :length], scores.labels(number), self.relations)
+        return joint_probabilities(
+            table[number, :length, :length], scores.labels(number), self.relations
+        )

@@ -1,4 +1,5 @@
-"""Stanza's graph parser: the scores of all arcs, the scores of relations where they are needed, and the best tree."""
+"""Stanza's graph parser: the scores of all arcs, the scores of relations where they are needed, and
+the best tree."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class DirectGraphParser:
 
     @staticmethod
     def supports(model: Any) -> bool:
-        """Return whether a model is one graph parser that reads words, their characters, and universal tags."""
+        """Return whether a model is one graph parser that reads words, their characters, and
+        universal tags."""
         from stanza.models.depparse.model import GraphParser
 
         if type(model) is not GraphParser:
@@ -53,20 +55,26 @@ class DirectGraphParser:
         )
 
     def read(self, sentences: Sequence[Sequence[str]], tags: Any, packing: Packing) -> ParserScores:
-        """Run the network on sentences from long to short; tags are packed (N,) numbers of the tagger.
+        """Run the network on sentences from long to short; tags are packed (N,) numbers of the
+        tagger.
 
-        packing: that of the sentences with the root before their first word; it comes first in packed order, too.
+        packing: that of the sentences with the root before their first word; it comes first in
+            packed order, too.
         """
         import torch
         from stanza.models.common.vocab import ROOT_ID
 
         model, roots = self.model, len(sentences)
-        words = [WordVectors.ROOT] * roots + packing.pack([["", *sentence] for sentence in sentences])[roots:]
+        words = [WordVectors.ROOT] * roots + packing.pack(
+            [["", *sentence] for sentence in sentences]
+        )[roots:]
         rows = torch.from_numpy(self.vectors.rows(words))  # (N,)
         vectors = self.vectors.table[rows.to(tags.device)]  # (N, D)
         numbers = torch.cat([tags.new_full((roots,), ROOT_ID), self._tag_numbers[tags]])  # (N,)
         vectors[:, self.word_size : self.word_size + self.tag_size] = model.upos_emb(numbers)
-        states = packing.run(model.parserlstm, vectors, (model.parserlstm_h_init, model.parserlstm_c_init))  # (N, D)
+        states = packing.run(
+            model.parserlstm, vectors, (model.parserlstm_h_init, model.parserlstm_c_init)
+        )  # (N, D)
         return ParserScores(model, states, packing)
 
 
@@ -81,15 +89,21 @@ class ParserScores:
         self._sides: dict[str, tuple[Any, Any]] = {}
 
     def arcs(self) -> FloatTable:
-        """Compute log p(parent | word) of all arcs: (B, W, W); -inf in the padding and from a word to itself."""
+        """Compute log p(parent | word) of all arcs: (B, W, W); -inf in the padding and from a word
+        to itself."""
         import torch
 
-        model, real = self.model, torch.from_numpy(self.packing.real).to(self.states.device)  # (B, W)
+        model, real = (
+            self.model,
+            torch.from_numpy(self.packing.real).to(self.states.device),
+        )  # (B, W)
         scores = self._pairs("unlabeled")  # (B, W, W)
         place = torch.arange(real.shape[1], device=real.device)  # (W,)
         offset = place - place[:, None]  # (W, W)
         if model.args["linearization"]:
-            scores += torch.nn.functional.logsigmoid(self._pairs("linearization") * torch.sign(offset))
+            scores += torch.nn.functional.logsigmoid(
+                self._pairs("linearization") * torch.sign(offset)
+            )
         if model.args["distance"]:
             distance = 1 + torch.nn.functional.softplus(self._pairs("distance"))  # (B, W, W)
             scores += -torch.log((offset.abs() - distance) ** 2 / 2 + 1)
@@ -103,22 +117,34 @@ class ParserScores:
         import torch
 
         left, right = self._biaffine("deprel")  # (N, D), (N, D)
-        left, right = (side[torch.from_numpy(each).to(side.device)] for side, each in ((left, words), (right, parents)))
+        left, right = (
+            side[torch.from_numpy(each).to(side.device)]
+            for side, each in ((left, words), (right, parents))
+        )
         parts = zip(left.split(_PART), right.split(_PART), strict=True)
-        best = [torch.bmm(parent[:, None], self._labelled(word))[:, 0] for word, parent in parts]  # each (m, L)
+        best = [
+            torch.bmm(parent[:, None], self._labelled(word))[:, 0] for word, parent in parts
+        ]  # each (m, L)
         return (torch.cat(best) + self.model.deprel.scorer.W_bilin.bias).argmax(1).cpu().numpy()
 
     def labels(self, sentence: int) -> FloatTable:
         """Compute log p(relation | word, parent) of all arcs in a sentence: (W, W, L)."""
         import torch
 
-        words = torch.from_numpy(self.packing.numbers[sentence, : self.packing.lengths[sentence]])  # (W,)
-        left, right = (side[words.to(side.device)] for side in self._biaffine("deprel"))  # (W, D), (W, D)
+        words = torch.from_numpy(
+            self.packing.numbers[sentence, : self.packing.lengths[sentence]]
+        )  # (W,)
+        left, right = (
+            side[words.to(side.device)] for side in self._biaffine("deprel")
+        )  # (W, D), (W, D)
         scores = torch.matmul(right, self._labelled(left))  # (W, W, L)
-        return torch.log_softmax(scores + self.model.deprel.scorer.W_bilin.bias, dim=2).cpu().numpy()
+        return (
+            torch.log_softmax(scores + self.model.deprel.scorer.W_bilin.bias, dim=2).cpu().numpy()
+        )
 
     def _pairs(self, name: str) -> Any:
-        """Score all pairs of words with one of the biaffine scorers that give one number: (B, W, W)."""
+        """Score all pairs of words with one of the biaffine scorers that give one number: (B, W,
+        W)."""
         import torch
 
         words, parents = self._biaffine(name)  # (N, D), (N, D)

@@ -28,7 +28,9 @@ class DirectTokenizer:
         self.model, self.vocab = processor.trainer.model.eval(), processor.vocab
         self.longest_word = processor.config.get("max_seqlen", processor.MAX_SEQ_LENGTH_DEFAULT)
         names = processor.config["feat_funcs"]
-        self._features = [PER_CHAR_FEAT_FUNCS[name] for name in names if name in PER_CHAR_FEAT_FUNCS]
+        self._features = [
+            PER_CHAR_FEAT_FUNCS[name] for name in names if name in PER_CHAR_FEAT_FUNCS
+        ]
         # Stanza's order: the features of a character, then those of its place
         self._places = [name in names for name in ("end_of_para", "start_of_para")]
         self._number_of = {"": 0}
@@ -43,7 +45,13 @@ class DirectTokenizer:
 
         config = processor.config
         known = {*PER_CHAR_FEAT_FUNCS, *POSITION_FEAT_FUNCS}
-        special = ("use_dictionary", "skip_newline", "postprocessor", "speaker_delim", "pretokenized")
+        special = (
+            "use_dictionary",
+            "skip_newline",
+            "postprocessor",
+            "speaker_delim",
+            "pretokenized",
+        )
         return (
             type(getattr(processor.trainer, "model", None)) is Tokenizer
             and processor.trainer.model.charmodel is None
@@ -63,7 +71,8 @@ class DirectTokenizer:
         return found
 
     def _ends(self, texts: list[str]) -> list[npt.NDArray[Any]]:
-        """Find out which characters end a word: texts from long to short -> for each one its labels, 0 or more."""
+        """Find out which characters end a word: texts from long to short -> for each one its
+        labels, 0 or more."""
         import torch
 
         # Stanza's sentences end in one character of padding, which its model reads
@@ -71,7 +80,9 @@ class DirectTokenizer:
         numbers = np.zeros((len(texts), lengths[0]), dtype=np.int64)  # (B, T)
         for row, text in zip(numbers, texts, strict=True):
             row[: len(text)] = self._numbers(text)
-        features = np.zeros((*numbers.shape, len(self._features) + sum(self._places)), dtype=np.float32)  # (B, T, F)
+        features = np.zeros(
+            (*numbers.shape, len(self._features) + sum(self._places)), dtype=np.float32
+        )  # (B, T, F)
         features[..., : len(self._features)] = np.array(self._rows, dtype=np.float32)[numbers]
         if self._places[0]:
             features[np.arange(len(texts)), np.array(lengths) - 2, len(self._features)] = 1
@@ -91,7 +102,8 @@ class DirectTokenizer:
         return [self._number_of[character] for character in text]
 
     def _tokens(self, text: str, line: str, labels: npt.NDArray[Any]) -> Tokens:
-        """Split a text at the characters that end a word; find each word in the line, which may have more spaces."""
+        """Split a text at the characters that end a word; find each word in the line, which may
+        have more spaces."""
         from stanza.models.tokenization.utils import update_pred_regex
 
         if _ADDRESS.search(text):
@@ -103,7 +115,9 @@ class DirectTokenizer:
             word = text[start : last + 1].lstrip(" ")
             if word:
                 first = last + 1 - len(word)
-                spans.append((first, last + 1) if places is None else (places[first], places[last] + 1))
+                spans.append(
+                    (first, last + 1) if places is None else (places[first], places[last] + 1)
+                )
                 words.append(self._normalized(word))
             start = last + 1
         return Tokens(words, spans)
@@ -115,5 +129,10 @@ class DirectTokenizer:
 
 
 def _places(line: str) -> list[int]:
-    """Find the places in a line of the characters that stay when each run of spaces becomes its first space."""
-    return [place for place, character in enumerate(line) if character != " " or place == 0 or line[place - 1] != " "]
+    """Find the places in a line of the characters that stay when each run of spaces becomes its
+    first space."""
+    return [
+        place
+        for place, character in enumerate(line)
+        if character != " " or place == 0 or line[place - 1] != " "
+    ]

@@ -1,7 +1,8 @@
-"""Words: their vectors, each computed once for all lines of a call; sentences packed for LSTMs; Stanza's tagger.
+"""Words: their vectors, each computed once for all lines of a call; sentences packed for LSTMs;
+Stanza's tagger.
 
-Sentences are packed from long to short: first words first, then second words, without padding. The tagger gives
-universal tags only, since the parser reads no others.
+Sentences are packed from long to short: first words first, then second words, without padding. The
+tagger gives universal tags only, since the parser reads no others.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ class Packing:
 
     def pack(self, sentences: Sequence[Sequence[Any]]) -> list[Any]:
         """List the words of sentences in packed order."""
-        return [sentences[sentence][place] for sentence, place in zip(*(p.tolist() for p in self.places), strict=True)]
+        return [
+            sentences[sentence][place]
+            for sentence, place in zip(*(p.tolist() for p in self.places), strict=True)
+        ]
 
     def run(self, network: Any, vectors: Any, initial: tuple[Any, Any]) -> Any:
         """Run one of Stanza's LSTMs on packed vectors: (N, D) -> (N, D).
@@ -81,7 +85,8 @@ class WordVectors:
         self.forget()
 
     def forget(self) -> None:
-        """Drop all vectors, so that those of the next call do not depend on what was read before."""
+        """Drop all vectors, so that those of the next call do not depend on what was read
+        before."""
         self._row_of: dict[str, int] = {}
         self._table: Any = None
 
@@ -135,7 +140,9 @@ class WordVectors:
         for row, length, numbers in zip(characters, lengths, spelled, strict=True):
             row[:length] = numbers
         device = self.model.trans_char.weight.device
-        read = self.model.charmodel(torch.from_numpy(characters).to(device), None, order, [len(words)], lengths)
+        read = self.model.charmodel(
+            torch.from_numpy(characters).to(device), None, order, [len(words)], lengths
+        )
         return self.model.trans_char(read.data)
 
 
@@ -168,7 +175,9 @@ class DirectTagger:
         self.model = model.eval()
         self.vectors = WordVectors(model, ["word"])
         # Stanza's documents write "no tag" as _
-        self.names: list[str] = [model.vocab["upos"].id2unit(number) for number in range(len(model.vocab["upos"]))]
+        self.names: list[str] = [
+            model.vocab["upos"].id2unit(number) for number in range(len(model.vocab["upos"]))
+        ]
 
     @staticmethod
     def supports(model: Any) -> bool:
@@ -185,6 +194,8 @@ class DirectTagger:
         rows = torch.from_numpy(self.vectors.rows(packing.pack(sentences)))  # (N,)
         vectors = self.vectors.table
         read = packing.run(
-            model.taggerlstm, vectors[rows.to(vectors.device)], (model.taggerlstm_h_init, model.taggerlstm_c_init)
+            model.taggerlstm,
+            vectors[rows.to(vectors.device)],
+            (model.taggerlstm_h_init, model.taggerlstm_c_init),
         )  # (N, D)
         return model.upos_clf(torch.relu(model.upos_hid(read))).argmax(1)

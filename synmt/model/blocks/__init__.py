@@ -1,1 +1,2 @@
-"""Parts that several variants share: biaffine scores, probabilities of trees, vectors of pairs and paths, factors."""
+"""Parts that several variants share: biaffine scores, probabilities of trees, vectors of pairs and
+paths, factors."""

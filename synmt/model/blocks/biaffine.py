@@ -1,8 +1,10 @@
-"""Biaffine attention to dependency parents (after Dozat & Manning, 2017), and its loss on a gold tree.
+"""Biaffine attention to dependency parents (after Dozat & Manning, 2017), and its loss on a gold
+tree.
 
     S_tj = (q_t U) · k_j / √d + k_j · u        loss = - Σ_t log softmax(S_t)[parent of t]
 
-The first term is an edited q and the second a bias for each key, so the fused kernel can compute the attention.
+The first term is an edited q and the second a bias for each key, so the fused kernel can compute
+the attention.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class Biaffine(nn.Module):
 
 
 def parent_loss(scores: Tensor, parents: Tensor, supervised: Tensor) -> Tensor:
-    """Sum -log softmax(scores) at the parents over the batch, in nats, and average over the heads: ().
+    """Sum -log softmax(scores) at the parents over the batch, in nats, and average over the heads:
+    ().
 
     scores: (B, H, T, T), -inf where a query may not attend.
     parents: (B, T), position of the parent; any number where `supervised` is False.

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 
 class BothDirections(nn.Module):
-    """One layer of a GRU that reads forwards and one that reads backwards, step by step side by side.
+    """One layer of a GRU that reads forwards and one that reads backwards, step by step side by
+    side.
 
         r, z = σ(W x_t + U h_{t-1} + b)        n = tanh(W_n x_t + r ⊙ (U_n h_{t-1} + b_n))
         h_t = (1 - z) ⊙ n + z ⊙ h_{t-1}
@@ -29,7 +30,8 @@ class BothDirections(nn.Module):
             nn.init.uniform_(weight, -1 / math.sqrt(hidden_dim), 1 / math.sqrt(hidden_dim))
 
     def forward(self, step: Tensor, state: Tensor) -> Tensor:
-        """Compute the next states from W x + b and the states: (2, N, 3h), (2, N, h) -> (2, N, h)."""
+        """Compute the next states from W x + b and the states: (2, N, 3h), (2, N, h) -> (2, N,
+        h)."""
         recurrent = torch.bmm(state, self.recurrent).to(state.dtype)  # (2, N, 3h)
         parts = 2 * state.size(-1), state.size(-1)
         (gates, new), (from_gates, from_new) = step.split(parts, -1), recurrent.split(parts, -1)
@@ -51,12 +53,16 @@ class BothDirections(nn.Module):
         return torch.stack([self.multiply(*part) for part in parts]).to(self.bias.dtype)
 
     def project_pairs(self, states: Tensor, of_symbols: Tensor) -> Tensor:
-        """Compute W x + b of x = [a; b], each row of which is a state of the first and one of the second direction.
+        """Compute W x + b of x = [a; b], each row of which is a state of the first and one of the
+        second direction.
 
         Each state is multiplied once: (2, N, h), (2, R) -> (R, 6h).
         """
         # oneDNN multiplies by a slice of columns a hundred times as slowly
         weights = (half.contiguous() for half in self.input.weight.chunk(2, 1))
-        halves = [self.multiply(*part) for part in zip(states, weights, (self.input.bias, None), strict=True)]
+        halves = [
+            self.multiply(*part)
+            for part in zip(states, weights, (self.input.bias, None), strict=True)
+        ]
         rows = torch.stack((of_symbols[0], of_symbols[1] + states.size(1)), 1)  # (R, 2)
         return F.embedding_bag(rows, torch.cat(halves).to(self.bias.dtype), mode="sum")

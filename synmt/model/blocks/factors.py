@@ -1,4 +1,5 @@
-"""Factors: embeddings of what is known of the word of each piece, which join the embedding of the piece."""
+"""Factors: embeddings of what is known of the word of each piece, which join the embedding of the
+piece."""
 
 from __future__ import annotations
 
@@ -15,18 +16,27 @@ from synmt.syntax.signals import Signal, relation_signal
 _FIXED = {"relation": KNOWN, "tag": UNIVERSAL_TAGS, "subword": PLACES, "case": CASES}
 
 
-def factor_signals(names: Iterable[FeatureName], *, most: int, relations: tuple[str, ...] = ()) -> tuple[Signal, ...]:
+def factor_signals(
+    names: Iterable[FeatureName], *, most: int, relations: tuple[str, ...] = ()
+) -> tuple[Signal, ...]:
     """List the signals of features, in their order.
 
     most: how many values of a learned feature have numbers, the most frequent ones.
-    relations: those that have numbers; an empty list means those of Universal Dependencies and of Stanford together.
+    relations: those that have numbers; an empty list means those of Universal Dependencies and of
+        Stanford together.
     """
     own = {"relation": relation_signal(relations)} if relations else {}
     return tuple(own.get(name) or feature_signal(name, most=most) for name in names)
 
 
 def factor_table(
-    name: FeatureName, width: int, place: Place, *, most: int, relations: tuple[str, ...] = (), std: float | None = None
+    name: FeatureName,
+    width: int,
+    place: Place,
+    *,
+    most: int,
+    relations: tuple[str, ...] = (),
+    std: float | None = None,
 ) -> nn.Embedding:
     """Make the table of a feature: a row for specials, one for each value, one for all others.
 

@@ -1,27 +1,33 @@
-"""Probabilities of arcs in a random dependency tree (Koo et al., 2007), accurate where a matrix inverse is not.
+"""Probabilities of arcs in a random dependency tree (Koo et al., 2007), accurate where a matrix
+inverse is not.
 
-    Z = Σ_trees exp(roots_r + Σ_m≠r scores_m,parent(m))        P(p is the parent of m) = ∂ log Z / ∂ scores_mp
+    Z = Σ_trees exp(roots_r + Σ_m≠r scores_m,parent(m))        P(p is the parent of m) = ∂ log Z / ∂
+    scores_mp
 
-The arcs may cross, and r is the only root. Koo et al. compute Z as the determinant of a Laplacian. If two words prefer
-each other by 40 nats, all digits are lost: 1 - 1 / (1 + e⁻⁴⁰) is 0 in float64. The elimination of Grassmann, Taksar &
-Heyman (1985) never subtracts. In a Markov chain, A = exp(scores) are the rates of steps from child to parent, and R =
-exp(roots) those of leaving the chain. The words k = T-1, …, 1 are removed one by one, and steps to k go on to where k
+The arcs may cross, and r is the only root. Koo et al. compute Z as the determinant of a Laplacian.
+If two words prefer each other by 40 nats, all digits are lost: 1 - 1 / (1 + e⁻⁴⁰) is 0 in float64.
+The elimination of Grassmann, Taksar & Heyman (1985) never subtracts. In a Markov chain, A =
+exp(scores) are the rates of steps from child to parent, and R = exp(roots) those of leaving the
+chain. The words k = T-1, …, 1 are removed one by one, and steps to k go on to where k
 goes:
 
     s_k = Σ_j<k A_kj      A_ij += A_ik A_kj / s_k      R_i += A_ik R_k / s_k      (i, j < k)
     log Z = log R_0 + Σ_k≥1 log s_k
 
-R is not in s_k because there is only one root: leaving is infinitely slow. The same steps in reverse differentiate
-log Z. They do subtract, but only expected numbers of arcs, which are at most T: the rounding error is T² · 10⁻¹⁶ in the
-worst case; the largest error that we measured is 10⁻¹⁵, for scores of ±50 and 200 words.
+R is not in s_k because there is only one root: leaving is infinitely slow. The same steps in
+reverse differentiate log Z. They do subtract, but only expected numbers of arcs, which are at most
+T: the rounding error is T² · 10⁻¹⁶ in the worst case; the largest error that we measured is 10⁻¹⁵,
+for scores of ±50 and 200 words.
 
-The Hessian of log Z is symmetric, so the gradient of the probabilities P is their change along the incoming gradient g:
-Im P(θ + i ε g) / ε, with ε so small that the error, of order ε², vanishes (Squire & Trapp, 1998).
+The Hessian of log Z is symmetric, so the gradient of the probabilities P is their change along the
+incoming gradient g: Im P(θ + i ε g) / ε, with ε so small that the error, of order ε², vanishes
+(Squire & Trapp, 1998).
 
-A and R are divided by the largest rate of each child, then R by its largest rate. Quotients below e⁻²³⁰ are replaced by
-e⁻²³⁰, so that nothing overflows and -inf is a valid potential; the gradient of P with respect to such a potential is 0.
-Potentials between -57 and 57 are never affected. Beyond that range P is finite and its rows sum to 1, but it can be
-the probability under other potentials, if only a replaced arc leads out of a cycle.
+A and R are divided by the largest rate of each child, then R by its largest rate. Quotients below
+e⁻²³⁰ are replaced by e⁻²³⁰, so that nothing overflows and -inf is a valid potential; the gradient
+of P with respect to such a potential is 0. Potentials between -57 and 57 are never affected. Beyond
+that range P is finite and its rows sum to 1, but it can be the probability under other potentials,
+if only a replaced arc leads out of a cycle.
 """
 
 from __future__ import annotations
@@ -39,19 +45,25 @@ _EPSILON = 1e-30
 _SCHEMA = "(Tensor potentials, Tensor words, Tensor parents) -> Tensor"
 
 
-def tree_marginals(scores: Tensor, roots: Tensor, mask: Tensor, may_be_parent: Tensor | None = None) -> Tensor:
-    """Compute P: (..., T, T), [m, p] for p as the parent of m, [m, m] for m as the root; at least float32.
+def tree_marginals(
+    scores: Tensor, roots: Tensor, mask: Tensor, may_be_parent: Tensor | None = None
+) -> Tensor:
+    """Compute P: (..., T, T), [m, p] for p as the parent of m, [m, m] for m as the root; at least
+    float32.
 
-    Rows of words sum to 1; rows and columns of padding are 0. A NaN makes its sentence NaN. There are no second
-    derivatives.
+    Rows of words sum to 1; rows and columns of padding are 0. A NaN makes its sentence NaN. There
+    are no second derivatives.
 
-    scores: (..., T, T), [m, p] the log-potential that p is the parent of m; the diagonal is ignored.
+    scores: (..., T, T), [m, p] the log-potential that p is the parent of m; the diagonal is
+        ignored.
     roots: (..., T), log-potential of each word as the root.
     mask: (..., T), True at words, wherever they are; all leading dimensions are broadcast.
-    may_be_parent: (..., T), False at words that can be neither parent nor root. If that excludes all words, none is
-        excluded.
+    may_be_parent: (..., T), False at words that can be neither parent nor root. If that excludes
+        all words, none is excluded.
     """
-    potentials, words, parents = _join(scores, roots, mask, may_be_parent)  # (..., T, T), (..., T), (..., T)
+    potentials, words, parents = _join(
+        scores, roots, mask, may_be_parent
+    )  # (..., T, T), (..., T), (..., T)
     marginals = _marginals(*_flat(potentials, words, parents)) if potentials.numel() else potentials
     return marginals.view(potentials.shape).to(
         scores.device, torch.promote_types(scores.dtype, torch.float32)
@@ -59,22 +71,37 @@ def tree_marginals(scores: Tensor, roots: Tensor, mask: Tensor, may_be_parent: T
 
 
 def possible_parents(words: Tensor, allowed: Tensor) -> Tensor:
-    """Find the words that may be parents, which are all words if none is allowed: (..., T), (..., T) -> (..., T)."""
+    """Find the words that may be parents, which are all words if none is allowed: (..., T), (...,
+    T) -> (..., T)."""
     parents = words & allowed  # (..., T)
     return parents | (words & ~parents.any(-1, keepdim=True))
 
 
-def _join(scores: Tensor, roots: Tensor, mask: Tensor, may_be_parent: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Write the roots on the diagonal of the scores, in float64, and find the words and those that may be parents."""
+def _join(
+    scores: Tensor, roots: Tensor, mask: Tensor, may_be_parent: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Write the roots on the diagonal of the scores, in float64, and find the words and those that
+    may be parents."""
     parents = mask if may_be_parent is None else possible_parents(mask, may_be_parent)  # (..., T)
     shape = torch.broadcast_shapes(scores.shape[:-1], roots.shape, parents.shape)
-    assert scores.shape[-2:] == (*roots.shape[-1:], *mask.shape[-1:]), (scores.shape, roots.shape, mask.shape)
+    assert scores.shape[-2:] == (*roots.shape[-1:], *mask.shape[-1:]), (
+        scores.shape,
+        roots.shape,
+        mask.shape,
+    )
     # Apple's GPUs have no float64
     mask, parents, scores, roots = (
         one.cpu() if one.device.type == "mps" else one for one in (mask, parents, scores, roots)
     )
-    scores, roots = scores.double().expand(*shape, -1), roots.double().expand(shape)  # (..., T, T), (..., T)
-    return scores.diagonal_scatter(roots, dim1=-2, dim2=-1), mask.expand(shape), parents.expand(shape)
+    scores, roots = (
+        scores.double().expand(*shape, -1),
+        roots.double().expand(shape),
+    )  # (..., T, T), (..., T)
+    return (
+        scores.diagonal_scatter(roots, dim1=-2, dim2=-1),
+        mask.expand(shape),
+        parents.expand(shape),
+    )
 
 
 def _flat(potentials: Tensor, words: Tensor, parents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -92,9 +119,12 @@ def _marginals(potentials: Tensor, words: Tensor, parents: Tensor) -> Tensor:
     return _reorder(marginals.clamp(min=0.0), chain.order)
 
 
-@torch.library.custom_op("synmt::tree_marginals_change", mutates_args=(), schema="(Tensor along, " + _SCHEMA[1:])
+@torch.library.custom_op(
+    "synmt::tree_marginals_change", mutates_args=(), schema="(Tensor along, " + _SCHEMA[1:]
+)
 def _marginals_change(along: Tensor, potentials: Tensor, words: Tensor, parents: Tensor) -> Tensor:
-    """Compute the change of P along a direction of the potentials: four of (N, T, T), (N, T) -> (N, T, T)."""
+    """Compute the change of P along a direction of the potentials: four of (N, T, T), (N, T) -> (N,
+    T, T)."""
     chain = _chain(potentials, words, parents)
     along = _reorder(along, chain.order).masked_fill(chain.logs.isneginf(), 0.0)  # (N, T, T)
     largest = along.abs().amax((1, 2), keepdim=True)  # (N, 1, 1)
@@ -110,9 +140,12 @@ def _save(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> No
 
 
 _marginals.register_fake(lambda potentials, words, parents: potentials.new_empty(potentials.shape))
-_marginals_change.register_fake(lambda along, potentials, words, parents: potentials.new_empty(potentials.shape))
+_marginals_change.register_fake(
+    lambda along, potentials, words, parents: potentials.new_empty(potentials.shape)
+)
 _marginals.register_autograd(
-    lambda ctx, gradient: (_marginals_change(gradient, *ctx.saved_tensors), None, None), setup_context=_save
+    lambda ctx, gradient: (_marginals_change(gradient, *ctx.saved_tensors), None, None),
+    setup_context=_save,
 )
 
 
@@ -150,7 +183,8 @@ def _chain(potentials: Tensor, words: Tensor, parents: Tensor) -> _Chain:
 
 
 def _parent_first(parents: Tensor) -> Tensor:
-    """Swap the first word with a possible parent: (N, T) -> (N, T). The last word left needs a rate of leaving."""
+    """Swap the first word with a possible parent: (N, T) -> (N, T). The last word left needs a rate
+    of leaving."""
     first = parents.byte().argmax(-1, keepdim=True)  # (N, 1)
     order = torch.arange(parents.size(1), device=parents.device).repeat(len(parents), 1)  # (N, T)
     order.scatter_(1, first, 0)
@@ -175,7 +209,8 @@ def _roots_first(matrices: Tensor) -> Tensor:
 
 
 def _probabilities(rates: Tensor) -> Tensor:
-    """Compute P as the rates times the gradient of log Z with respect to them: (N, T, 1 + T) -> (N, T, T)."""
+    """Compute P as the rates times the gradient of log Z with respect to them: (N, T, 1 + T) -> (N,
+    T, T)."""
     eliminated = rates.clone()  # (N, T, 1 + T)
     sums = _eliminate(eliminated)  # (N, T)
     probabilities = rates * _gradient(eliminated, sums)  # (N, T, 1 + T)
@@ -183,9 +218,11 @@ def _probabilities(rates: Tensor) -> Tensor:
 
 
 def _eliminate(rates: Tensor) -> Tensor:
-    """Remove the words from the last to the second, in place: (N, T, 1 + T) -> s, (N, T), with s_0 = 1.
+    """Remove the words from the last to the second, in place: (N, T, 1 + T) -> s, (N, T), with s_0
+    = 1.
 
-    Row k becomes R_k / s_k and A_kj / s_k for j < k; column k and R_0 keep the values of their last use.
+    Row k becomes R_k / s_k and A_kj / s_k for j < k; column k and R_0 keep the values of their last
+    use.
     """
     sums = torch.ones_like(rates[..., 0])  # (N, T)
     for k in range(rates.size(1) - 1, 0, -1):
@@ -198,13 +235,17 @@ def _eliminate(rates: Tensor) -> Tensor:
 def _gradient(eliminated: Tensor, sums: Tensor) -> Tensor:
     """Differentiate log Z with respect to the rates: (N, T, 1 + T), (N, T) -> (N, T, 1 + T).
 
-    The words return from the second to the last; gradients of rates between words before k do not change.
+    The words return from the second to the last; gradients of rates between words before k do not
+    change.
     """
     gradient = torch.zeros_like(eliminated)  # (N, T, 1 + T)
     gradient[:, 0, 0] = eliminated[:, 0, 0].reciprocal()
     for k in range(1, eliminated.size(1)):
         before = gradient[:, :k, : k + 1]  # (N, k, 1 + k)
-        inward, onward = eliminated[:, :k, k + 1, None], eliminated[:, k, None, : k + 1]  # (N, k, 1), (N, 1, 1 + k)
+        inward, onward = (
+            eliminated[:, :k, k + 1, None],
+            eliminated[:, k, None, : k + 1],
+        )  # (N, k, 1), (N, 1, 1 + k)
         gradient_inward = (before * onward).sum(-1, keepdim=True)  # (N, k, 1)
         gradient_onward = (before * inward).sum(-2)  # (N, 1 + k)
         # s_k is a factor of Z and a divisor of every step from k

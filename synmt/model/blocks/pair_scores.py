@@ -1,8 +1,10 @@
-"""Scores of attention in which each pair adds its own vectors to its query and to its key (Cai & Lam, 2020).
+"""Scores of attention in which each pair adds its own vectors to its query and to its key (Cai &
+Lam, 2020).
 
-Where pairs share few vectors, `Pairs` computes one product for each vector. Here a table has too many for that: it
-would take more room than a vector for each pair. So the vectors are looked up for some queries at a time, and their
-gradients are sums of rows with weights: nothing of size (B, Tq, Tk, d) is made, forward or backward.
+Where pairs share few vectors, `Pairs` computes one product for each vector. Here a table has too
+many for that: it would take more room than a vector for each pair. So the vectors are looked up for
+some queries at a time, and their gradients are sums of rows with weights: nothing of size (B, Tq,
+Tk, d) is made, forward or backward.
 """
 
 from __future__ import annotations
@@ -15,12 +17,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 ROOM = 1 << 19
-"""How many numbers of looked-up vectors there are at a time, if those of one query are not more: two megabytes, which
-stay in the cache of a core; on other devices 16 times as many."""
+"""How many numbers of looked-up vectors there are at a time, if those of one query are not more:
+two megabytes, which stay in the cache of a core; on other devices 16 times as many."""
 
 
 def pair_scores(q: Tensor, k: Tensor, table: Tensor, index: Tensor) -> Tensor:
-    """Compute (q_i + a_ij) · (k_j + b_ij) - q_i · k_j: (B, H, Tq, d), (B, H, Tk, d) -> (B, H, Tq, Tk).
+    """Compute (q_i + a_ij) · (k_j + b_ij) - q_i · k_j: (B, H, Tq, d), (B, H, Tk, d) -> (B, H, Tq,
+    Tk).
 
     table: (N, 2, H, d), the vectors a and b of each row.
     index: (B, Tq, Tk), the row of each pair.
@@ -29,16 +32,22 @@ def pair_scores(q: Tensor, k: Tensor, table: Tensor, index: Tensor) -> Tensor:
     return _pair_scores(q.to(exact), k.to(exact), table.to(exact), index)
 
 
-# torch.compile does not look inside an operator; otherwise it would unroll the loop over the queries
+# torch.compile does not look inside an operator; otherwise it would unroll the loop over the
+# queries
 @torch.library.custom_op("synmt::pair_scores", mutates_args=())
 def _pair_scores(q: Tensor, k: Tensor, table: Tensor, index: Tensor) -> Tensor:
-    queries, keys = q.transpose(1, 2)[:, :, None], k.transpose(1, 2)[:, None]  # (B, Tq, 1, H, d), (B, 1, Tk, H, d)
+    queries, keys = (
+        q.transpose(1, 2)[:, :, None],
+        k.transpose(1, 2)[:, None],
+    )  # (B, Tq, 1, H, d), (B, 1, Tk, H, d)
     scores = q.new_empty(*index.shape, q.size(1))  # (B, Tq, Tk, H)
     room = table.new_empty(0)
     for some, these in _parts(index, table[0].numel()):
         rows = index[some, these]  # (B', Tq', Tk)
         # into the same memory each time: new memory takes longer than what is done with it
-        torch.index_select(table.flatten(1), 0, rows.flatten(), out=room.resize_(rows.numel(), table[0].numel()))
+        torch.index_select(
+            table.flatten(1), 0, rows.flatten(), out=room.resize_(rows.numel(), table[0].numel())
+        )
         a, b = room.view(*rows.shape, *table.shape[1:]).unbind(3)  # (B', Tq', Tk, H, d) each
         b.mul_(queries[some, these]).addcmul_(a, keys[some])
         torch.sum(b, -1, out=scores[some, these])
@@ -46,11 +55,17 @@ def _pair_scores(q: Tensor, k: Tensor, table: Tensor, index: Tensor) -> Tensor:
 
 
 @torch.library.custom_op("synmt::pair_scores_gradients", mutates_args=())
-def _gradients(slope: Tensor, q: Tensor, k: Tensor, table: Tensor, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _gradients(
+    slope: Tensor, q: Tensor, k: Tensor, table: Tensor, index: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     heads = torch.arange(q.size(1), device=q.device)[:, None]  # (H, 1)
     of_a, of_b = (2 * index + part for part in range(2))  # (B, Tq, Tk) rows of (2N, H, d)
-    to_q = _sums(table, of_b[:, :, None] * len(heads) + heads, slope.transpose(1, 2))  # (B, Tq, H, d)
-    to_k = _sums(table, of_a.mT[:, :, None] * len(heads) + heads, slope.permute(0, 3, 1, 2))  # (B, Tk, H, d)
+    to_q = _sums(
+        table, of_b[:, :, None] * len(heads) + heads, slope.transpose(1, 2)
+    )  # (B, Tq, H, d)
+    to_k = _sums(
+        table, of_a.mT[:, :, None] * len(heads) + heads, slope.permute(0, 3, 1, 2)
+    )  # (B, Tk, H, d)
     return to_q.transpose(1, 2), to_k.transpose(1, 2), _to_table(slope, q, k, table, index)
 
 
@@ -58,14 +73,18 @@ def _sums(vectors: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
     """Sum vectors with weights: (…, d), (B, T, H, K), (B, T, H, K) -> (B, T, H, d)."""
     vectors, lists = vectors.reshape(-1, vectors.size(-1)), rows.flatten(0, 2)
     weights = weights.reshape(lists.shape)
-    return F.embedding_bag(lists, vectors, per_sample_weights=weights, mode="sum").view(*rows.shape[:3], -1)
+    return F.embedding_bag(lists, vectors, per_sample_weights=weights, mode="sum").view(
+        *rows.shape[:3], -1
+    )
 
 
 def _to_table(slope: Tensor, q: Tensor, k: Tensor, table: Tensor, index: Tensor) -> Tensor:
     """Sum over the pairs of each row: (N, 2, H, d); a is multiplied by k + b, and b by q + a."""
     (_, heads, length, size), keys = q.shape, k.size(2)
     rows, pairs = index.flatten().sort()  # (P,), (P,)
-    first = torch.searchsorted(rows, torch.arange(len(table), device=rows.device))  # (N,) where its pairs begin
+    first = torch.searchsorted(
+        rows, torch.arange(len(table), device=rows.device)
+    )  # (N,) where its pairs begin
     slopes = slope.transpose(0, 1).reshape(heads, -1)[:, pairs]  # (H, P)
     of_heads = torch.arange(heads, device=rows.device)[:, None]  # (H, 1)
 
@@ -73,20 +92,26 @@ def _to_table(slope: Tensor, q: Tensor, k: Tensor, table: Tensor, index: Tensor)
         lists = of_heads * (len(vectors) // heads) + place  # (H, P)
         starts = of_heads * len(pairs) + first  # (H, N)
         total = F.embedding_bag(
-            lists.flatten(), vectors, starts.flatten(), per_sample_weights=slopes.flatten(), mode="sum"
+            lists.flatten(),
+            vectors,
+            starts.flatten(),
+            per_sample_weights=slopes.flatten(),
+            mode="sum",
         )
         return total.view(heads, len(table), -1).transpose(0, 1)  # (N, H, …)
 
     of_key = pairs // (length * keys) * keys + pairs % keys  # (P,)
     by_k, by_q = (
-        sums(vectors.transpose(0, 1).reshape(-1, size), place) for vectors, place in ((k, of_key), (q, pairs // keys))
+        sums(vectors.transpose(0, 1).reshape(-1, size), place)
+        for vectors, place in ((k, of_key), (q, pairs // keys))
     )
     total = sums(slope.new_ones(heads, 1), torch.zeros_like(pairs))  # (N, H, 1)
     return torch.stack((by_k + total * table[:, 1], by_q + total * table[:, 0]), 1)
 
 
 def _parts(index: Tensor, width: int) -> Iterator[tuple[slice, slice]]:
-    """Yield some sentences and some of their queries at a time; several sentences only with all of their queries."""
+    """Yield some sentences and some of their queries at a time; several sentences only with all of
+    their queries."""
     batch, length, keys = index.shape
     room = ROOM * (1 if index.device.type == "cpu" else 16)
     most = max(1, room // max(1, keys * width))
@@ -100,7 +125,9 @@ def _save(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
     ctx.save_for_backward(*inputs)
 
 
-_pair_scores.register_fake(lambda q, k, table, index: q.new_empty(*index.shape, q.size(1)).permute(0, 3, 1, 2))
+_pair_scores.register_fake(
+    lambda q, k, table, index: q.new_empty(*index.shape, q.size(1)).permute(0, 3, 1, 2)
+)
 _gradients.register_fake(
     lambda slope, q, k, table, index: (
         torch.empty_like(q.transpose(1, 2).contiguous()).transpose(1, 2),
@@ -108,4 +135,6 @@ _gradients.register_fake(
         torch.empty_like(table),
     )
 )
-_pair_scores.register_autograd(lambda ctx, slope: (*_gradients(slope, *ctx.saved_tensors), None), setup_context=_save)
+_pair_scores.register_autograd(
+    lambda ctx, slope: (*_gradients(slope, *ctx.saved_tensors), None), setup_context=_save
+)

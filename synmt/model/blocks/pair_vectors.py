@@ -12,7 +12,8 @@ from synmt.model.variant import Place, Syntax, Variant
 
 
 class PairVectors(nn.Module):
-    """Add a vector for the kind of each pair to its key and its value (Shaw et al., 2018, equations 3 and 4).
+    """Add a vector for the kind of each pair to its key and its value (Shaw et al., 2018, equations
+    3 and 4).
 
         S_ij = q_i · (k_j + a^K[kind_ij]) / √d        O_i = Σ_j softmax(S_i)_j (v_j + a^V[kind_ij])
 
@@ -29,7 +30,9 @@ class PairVectors(nn.Module):
     def edit(self, terms: Terms, kinds: Tensor) -> Terms:
         """Set the bias and the relative values by the kinds (B, Tq, Tk)."""
         bias = Pairs(self.keys(), kinds).scores(terms.q)  # (B, H, Tq, Tk)
-        return terms.edit(bias=bias, relative=None if self.value is None else Pairs(self.value, kinds))
+        return terms.edit(
+            bias=bias, relative=None if self.value is None else Pairs(self.value, kinds)
+        )
 
     def keys(self) -> Tensor:
         """Return the vectors for the keys: (kinds, d)."""
@@ -50,7 +53,8 @@ class NormedPairVectors(PairVectors):
 
 
 class ClippedPairs(Variant):
-    """A variant with a vector for each number from -reach to reach that a pair of words can have."""
+    """A variant with a vector for each number from -reach to reach that a pair of words can
+    have."""
 
     sides = ("source",)
     default_layers = "all"
@@ -66,5 +70,6 @@ class ClippedPairs(Variant):
         return self.vectors.edit(terms, self.rows(syntax))
 
     def rows(self, syntax: Syntax) -> Tensor:
-        """Find the row of the tables for each pair: (B, T, T), 0 to 2 · reach, or 2 · reach + 1 without words."""
+        """Find the row of the tables for each pair: (B, T, T), 0 to 2 · reach, or 2 · reach + 1
+        without words."""
         raise NotImplementedError

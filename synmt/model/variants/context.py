@@ -1,21 +1,24 @@
-"""Context-aware self-attention (Yang et al., 2019), as the Deps-SAN paper reproduces it (Peng et al., 2022).
+"""Context-aware self-attention (Yang et al., 2019), as the Deps-SAN paper reproduces it (Peng et
+al., 2022).
 
     q̂_t = (1 - λ_t) q_t + λ_t (c_t U)        λ_t = sigmoid(q_t · v_own + (c_t U) · v_context)
 
-and k̂_t likewise, with its own U and vectors; q̂ and k̂ replace q and k. The gate λ is one number for each position and
-head. With x_1, …, x_l the inputs of the layers up to this one, the context c_t is
+and k̂_t likewise, with its own U and vectors; q̂ and k̂ replace q and k. The gate λ is one number
+for each position and head. With x_1, …, x_l the inputs of the layers up to this one, the context
+c_t is
 
     global         mean(x_l)                          the mean over the sentence
     deep           [x_1t; …; x_(l-1)t]                the lower layers, at the same position
     deep_global    [mean(x_1); …; mean(x_l)]
 
-Everything has the size of a head: a head reads its own d-wide slice of every layer, and U and the vectors are shared by
-the heads. The equation has no biases; the code of the reproduction has one in U and one in each gate. In layer 1 `deep`
-has no lower layer: attention stays plain.
+Everything has the size of a head: a head reads its own d-wide slice of every layer, and U and the
+vectors are shared by the heads. The equation has no biases; the code of the reproduction has one in
+U and one in each gate. In layer 1 `deep` has no lower layer: attention stays plain.
 
-Left out: the authors' own code mixes before the heads are split, with one gate for all heads. The released code of the
-reproduction includes padding in its means, and splits the joined layers into as many chunks as there are heads, so
-that a head reads one or two layers only; here the mean is over the sentence, and every head reads every layer.
+Left out: the authors' own code mixes before the heads are split, with one gate for all heads. The
+released code of the reproduction includes padding in its means, and splits the joined layers into
+as many chunks as there are heads, so that a head reads one or two layers only; here the mean is
+over the sentence, and every head reads every layer.
 """
 
 from __future__ import annotations
@@ -38,7 +41,9 @@ class Context(Variant):
     sides = ("source",)
     default_layers = "all"
 
-    def __init__(self, place: Place, *, kind: Literal["global", "deep", "deep_global"] = "deep_global") -> None:
+    def __init__(
+        self, place: Place, *, kind: Literal["global", "deep", "deep_global"] = "deep_global"
+    ) -> None:
         super().__init__(place)
         self.kind = kind
         layers = {"global": 1, "deep": place.layer - 1, "deep_global": place.layer}[kind]
@@ -54,7 +59,11 @@ class Context(Variant):
         return terms.edit(q=query(terms.q, context), k=key(terms.k, context))
 
     def _context(self, terms: Terms, syntax: Syntax) -> Tensor:
-        inputs = {"global": syntax.states[-1:], "deep": syntax.states[:-1], "deep_global": syntax.states}[self.kind]
+        inputs = {
+            "global": syntax.states[-1:],
+            "deep": syntax.states[:-1],
+            "deep_global": syntax.states,
+        }[self.kind]
         if self.kind != "deep":
             inputs = [mean_of_sentence(x, terms.mask) for x in inputs]  # n of (B, 1, D)
         return torch.cat([self._own_heads(x) for x in inputs], -1)  # (B, H, 1 or T, n d)
@@ -66,7 +75,8 @@ class Context(Variant):
 
 
 class Mixture(nn.Module):
-    """Mix the context from some layers into queries, or into keys, with the same weights for every head."""
+    """Mix the context from some layers into queries, or into keys, with the same weights for every
+    head."""
 
     def __init__(self, layers: int, head_dim: int) -> None:
         super().__init__()

@@ -1,29 +1,32 @@
 """Labelled dependency distributions (Liu & Sima'an, 2022).
 
-    N^l = softmax(S ∘ LDD^l) V        S_ij = q_i · k_j / √d        LDD^l_ij = Σ_{r in group l} p(j, r | i)
+    N^l = softmax(S ∘ LDD^l) V        S_ij = q_i · k_j / √d        LDD^l_ij = Σ_{r in group l} p(j,
+    r | i)
 
-p(j, r | i) is the parser's probability that word j is the parent of word i, with relation r. Head l of the layer
-reads group l of the relations, so 16 groups need 16 heads. There are no parameters. The kinds replace LDD by another
-matrix P, or use it differently:
+p(j, r | i) is the parser's probability that word j is the parent of word i, with relation r. Head l
+of the layer reads group l of the relations, so 16 groups need 16 heads. There are no parameters.
+The kinds replace LDD by another matrix P, or use it differently:
 
     kind   P_ij in head l                                      use
     ldd    Σ_{r in group l} p(j, r | i)                        factor
-    lda    the same                                            the weights: N^l = P V, without Q and K
-    ldp    1 if the tree's arc from i to j is in group l       factor
+    lda    the same                                            the weights: N^l = P V, without Q and
+    K ldp    1 if the tree's arc from i to j is in group l       factor
     udp    1 if the tree has an arc from i to j                factor
     udd    Σ_r p(j, r | i), over all relations                 factor
     uldd   1 / (W · number of groups), W words                 factor
     uudd   1 / W                                               factor
 
-The paper leaves some points open; this is our reading. A root is its own parent, so its probability is on the diagonal.
-Pieces copy the values of their words (the paper has whole words). The row of EOS, and of a piece without a word, is 1,
-so its scores do not change; its column is 0 in the rows of words. Relations in no group are left out, so rows need not
-sum to 1. A score that P makes 0 stays 0 and is not masked: in a row without probabilities a head attends to all keys
-equally. Padding is masked as always.
+The paper leaves some points open; this is our reading. A root is its own parent, so its probability
+is on the diagonal. Pieces copy the values of their words (the paper has whole words). The row of
+EOS, and of a piece without a word, is 1, so its scores do not change; its column is 0 in the rows
+of words. Relations in no group are left out, so rows need not sum to 1. A score that P makes 0
+stays 0 and is not masked: in a row without probabilities a head attends to all keys equally.
+Padding is masked as always.
 
-In section 3.1 the weights of LDA are the distribution; in table 1 it replaces S, before the softmax. The first reading
-is the default, `softmax` selects the second. By default the output of a row without probabilities is 0, and EOS, whose
-row of ones would add up all values, attends to all pieces equally.
+In section 3.1 the weights of LDA are the distribution; in table 1 it replaces S, before the
+softmax. The first reading is the default, `softmax` selects the second. By default the output of a
+row without probabilities is 0, and EOS, whose row of ones would add up all values, attends to all
+pieces equally.
 """
 
 from __future__ import annotations
@@ -75,11 +78,11 @@ class DependencyDistribution(Variant):
     """Scale the scores of each head by the probability of an arc with a relation of its group.
 
     kind: matrix P and its use; `synmt --docs dependency-distribution` has a table.
-    groups: groups of relations, one for each head: `universal`, the paper's 16 groups for Universal Dependencies,
-        `stanford`, the paper's own, or lists of names. A name includes its subtypes, and `rest` means all relations
-        that no group names. Only for labelled kinds.
-    split: whether probabilities are divided by the number of pieces of the parent, so that these share the probability
-        of one word.
+    groups: groups of relations, one for each head: `universal`, the paper's 16 groups for Universal
+        Dependencies, `stanford`, the paper's own, or lists of names. A name includes its subtypes,
+        and `rest` means all relations that no group names. Only for labelled kinds.
+    split: whether probabilities are divided by the number of pieces of the parent, so that these
+        share the probability of one word.
     softmax: whether the softmax is applied to the weights of `lda` (the paper's table 1).
     """
 
@@ -108,18 +111,25 @@ class DependencyDistribution(Variant):
         return (table, WORD) if kind == "lda" and not softmax else (table,)
 
     @classmethod
-    def check(cls, place: Place, *, kind: str, groups: str | Groups, softmax: bool, **options: Any) -> None:
+    def check(
+        cls, place: Place, *, kind: str, groups: str | Groups, softmax: bool, **options: Any
+    ) -> None:
         """Refuse options of another kind, and groups that do not fit the heads."""
         if softmax and kind != "lda":
             raise UsageError(
-                f"`softmax` of dependency_distribution is for kind lda; {kind} has one anyway", do="Leave out `softmax`"
+                f"`softmax` of dependency_distribution is for kind lda; {kind} has one anyway",
+                do="Leave out `softmax`",
             )
         if kind in UNLABELLED and groups != "universal":
-            raise UsageError(f"dependency_distribution of kind {kind} sums over all relations", do="Leave out `groups`")
+            raise UsageError(
+                f"dependency_distribution of kind {kind} sums over all relations",
+                do="Leave out `groups`",
+            )
         used = _groups_of(kind, groups)
         if used is not None and len(used) != place.heads:
             raise UsageError(
-                f"dependency_distribution has {len(used)} groups, one for each head, but owns {place.heads} heads of "
+                f"dependency_distribution has {len(used)} groups, one for each head, but owns "
+                f"{place.heads} heads of "
                 f"layer {place.layer}",
                 do=f"Use {len(used)} heads (`heads: {len(used)}`) of a layer with as many or more "
                 f"(`model.encoder_heads: [{len(used)}, …]`), or name {place.heads} groups "
@@ -140,38 +150,52 @@ class DependencyDistribution(Variant):
             return terms.edit(q=nothing, k=nothing, bias=table)
         weights = even_rows(table, syntax.signals["word"] < 0)  # (B, H, T, T)
         # the weights are the distribution itself: nothing is added for the distance of positions
-        return terms.edit(q=nothing, k=nothing, bias=weights, position=None, normalize=identity_weights)
+        return terms.edit(
+            q=nothing, k=nothing, bias=weights, position=None, normalize=identity_weights
+        )
 
     @classmethod
     def relation_warnings(
         cls, occurrences: Mapping[str, int], *, kind: str, groups: str | Groups, **options: Any
     ) -> list[str]:
-        """Name relations of the training text that no scheme has, and relations of custom groups that do not occur."""
+        """Name relations of the training text that no scheme has, and relations of custom groups
+        that do not occur."""
         used = _groups_of(kind, groups)
         if used is None:
             return []
         # with custom groups, the other relations of the schemes are left out on purpose
         left_out = GROUPS[groups][1] if isinstance(groups, str) else KNOWN
         known = [name for group in (*used, left_out) for name in group]
-        unknown = {} if REST in known else {name: occurrences[name] for name in unknown_relations(occurrences, known)}
+        unknown = (
+            {}
+            if REST in known
+            else {name: occurrences[name] for name in unknown_relations(occurrences, known)}
+        )
         warnings = []
         if unknown:
             relations = "relation is" if len(unknown) == 1 else f"{len(unknown)} relations are"
             warnings.append(
-                f"dependency_distribution leaves out {sum(unknown.values()):,} of {sum(occurrences.values()):,} arcs, "
+                f"dependency_distribution leaves out {sum(unknown.values()):,} of "
+                f"{sum(occurrences.values()):,} arcs, "
                 f"whose {relations} in no group: {most_frequent(unknown)}"
             )
         present = {REST, *occurrences, *map(base_name, occurrences)}
-        absent = [] if isinstance(groups, str) else [name for group in groups for name in group if name not in present]
+        absent = (
+            []
+            if isinstance(groups, str)
+            else [name for group in groups for name in group if name not in present]
+        )
         if absent:
             warnings.append(
-                f"no arc of the training text has {', '.join(absent)}, named in dependency_distribution.groups"
+                f"no arc of the training text has {', '.join(absent)}, named in "
+                "dependency_distribution.groups"
             )
         return warnings
 
 
 def even_rows(table: Tensor, special: Tensor) -> Tensor:
-    """Divide the rows of specials, which are ones, by their sums: (B, H, T, T), (B, T) -> (B, H, T, T)."""
+    """Divide the rows of specials, which are ones, by their sums: (B, H, T, T), (B, T) -> (B, H, T,
+    T)."""
     # rows of padding sum to 0
     sums = table.sum(-1, keepdim=True).clamp(min=1)  # (B, H, T, 1)
     return torch.where(special[:, None, :, None], table / sums, table)
@@ -196,6 +220,7 @@ def _groups_of(kind: str, groups: str | Groups) -> Groups | None:
         fault = f"group {groups.index(()) + 1} names no relation" if groups else "`groups` is empty"
         raise UsageError(
             f"{fault}, and each is read by a head of dependency_distribution",
-            allowed="Groups: universal, stanford, or lists of relations (groups: [[nsubj, csubj], [obj]])",
+            allowed="Groups: universal, stanford, or lists of relations (groups: [[nsubj, csubj], "
+            "[obj]])",
         )
     return groups

@@ -2,23 +2,26 @@
 
     S_ij = (q_i · k_j / √d) · D_ij        D_ij = N(distance_ij; 0, variance)
 
-distance_ij counts the edges between the words of pieces i and j in the tree; it is 0 between the pieces of one word.
-The distance of EOS to every word is one more than the largest distance between two words. The density is not
-normalized: its peak is 0.399 for variance 1, and the rows of D do not sum to 1. A score that D makes 0 stays 0; it is
-not masked. Two options guard against wrong parses and overfitting:
+distance_ij counts the edges between the words of pieces i and j in the tree; it is 0 between the
+pieces of one word. The distance of EOS to every word is one more than the largest distance between
+two words. The density is not
+normalized: its peak is 0.399 for variance 1, and the rows of D do not sum to 1. A score that D
+makes 0 stays 0; it is not masked. Two options guard against wrong parses and overfitting:
 
     RS-Sparsing, in training:        D_ij = N(fill; 0, variance)   with probability `resample`
     Wink-Sparsing, always:           S_ij = -∞                     where distance_ij > window
 
 With both, Wink uses the distance in the tree, so no row is ever empty.
 
-UDISCAL (Slobodkin, Choshen & Abend, 2022) has the same Gaussian. With `combine: weights` it scales the weights instead
-of the scores, as that paper's code can: N(S_i)_j · D_ij, where N is the softmax and the rows do not sum to 1.
+UDISCAL (Slobodkin, Choshen & Abend, 2022) has the same Gaussian. With `combine: weights` it scales
+the weights instead of the scores, as that paper's code can: N(S_i)_j · D_ij, where N is the softmax
+and the rows do not sum to 1.
 
-The released code differs. RS fills in the largest distance of the batch, not 6. Wink is on in training only, affects
-only keys to the left of the query, and masks nothing: a clipped score becomes about 0, which still gets weight. EOS has
-a large distance to itself too, so it attends to all pieces equally; and this distance depends on the whole batch, so
-the result for a sentence depends on its neighbours.
+The released code differs. RS fills in the largest distance of the batch, not 6. Wink is on in
+training only, affects only keys to the left of the query, and masks nothing: a clipped score
+becomes about 0, which still gets weight. EOS has a large distance to itself too, so it attends to
+all pieces equally; and this distance depends on the whole batch, so the result for a sentence
+depends on its neighbours.
 """
 
 from __future__ import annotations
@@ -40,13 +43,15 @@ from synmt.syntax.signals import DISTANCE
 class DepsSan(Variant):
     """Scale each score by the closeness of the two words in the tree.
 
-    variance: variance of the Gaussian, in squared edges (paper: 1; its table compares 1, 2, 4, 8, 16, 32).
-    resample: probability that an entry's distance becomes `fill` in a training step, sampled for each layer, sentence
-        and entry, and shared by the heads (paper's RS-Sparsing: 0.1).
+    variance: variance of the Gaussian, in squared edges (paper: 1; its table compares 1, 2, 4, 8,
+        16, 32).
+    resample: probability that an entry's distance becomes `fill` in a training step, sampled for
+        each layer, sentence and entry, and shared by the heads (paper's RS-Sparsing: 0.1).
     fill: distance that `resample` inserts, in edges (paper: 6).
-    window: largest distance that a query attends to, in edges (paper's Wink-Sparsing: 6); none means no limit.
-    combine: use of the closeness: `multiply` the scores (paper), `add` to them, or multiply the `weights`, after the
-        softmax (UDISCAL).
+    window: largest distance that a query attends to, in edges (paper's Wink-Sparsing: 6); none
+        means no limit.
+    combine: use of the closeness: `multiply` the scores (paper), `add` to them, or multiply the
+        `weights`, after the softmax (UDISCAL).
     """
 
     reads = (DISTANCE,)
@@ -71,10 +76,13 @@ class DepsSan(Variant):
     def check(cls, place: Place, *, resample: float, fill: float, **options: Any) -> None:
         """Refuse a distance that nothing is replaced by."""
         if fill != option_defaults(cls)["fill"] and not resample:
-            raise UsageError("deps_san replaces no distance by `fill`", do="Set `resample`, or leave out `fill`")
+            raise UsageError(
+                "deps_san replaces no distance by `fill`", do="Set `resample`, or leave out `fill`"
+            )
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
-        """Set the factor, the bias, or a factor of the weights to D, (B, 1, T, T); mask keys outside the window."""
+        """Set the factor, the bias, or a factor of the weights to D, (B, 1, T, T); mask keys
+        outside the window."""
         distance = syntax.signals["distance"][:, None]  # (B, 1, T, T)
         if self.window is not None:
             terms = terms.edit(mask=within(distance, self.window, terms.mask))  # (B, 1, T, T)
@@ -83,7 +91,11 @@ class DepsSan(Variant):
         closeness = density(distance, self.variance)  # (B, 1, T, T)
         if self.combine == "weights":
             return terms.edit(normalize=lambda scores: softmax(scores) * closeness)
-        return terms.edit(factor=closeness) if self.combine == "multiply" else terms.edit(bias=closeness)
+        return (
+            terms.edit(factor=closeness)
+            if self.combine == "multiply"
+            else terms.edit(bias=closeness)
+        )
 
 
 def density(distance: Tensor, variance: float) -> Tensor:
@@ -99,6 +111,7 @@ def resampled(distance: Tensor, rate: float, fill: float) -> Tensor:
 
 def within(distance: Tensor, window: float, mask: Tensor | None) -> Tensor:
     """Narrow a mask to the window: (B, 1, T, T), broadcasts to (B, 1, T, T) -> (B, 1, T, T)."""
-    # rows of padding have distance 0 to all keys: they still attend to real keys, and so stay finite
+    # rows of padding have distance 0 to all keys: they still attend to real keys, and so stay
+    # finite
     near = distance <= window  # (B, 1, T, T)
     return near if mask is None else near & mask

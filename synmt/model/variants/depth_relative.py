@@ -4,12 +4,14 @@
 
     r_ij = clip(depth_j - depth_i, -reach, reach)
 
-depth_i counts the steps from the word of piece i to the root. This is the form of Shaw et al. (2018), with the
-difference of depths in the place of the distance in the sentence. Words of equal depth have r = 0, wherever they are: r
-is not a distance in the tree. A pair with a piece that has no word, such as EOS, has a vector of its own.
+depth_i counts the steps from the word of piece i to the root. This is the form of Shaw et al.
+(2018), with the difference of depths in the place of the distance in the sentence. Words of equal
+depth have r = 0, wherever they are: r is not a distance in the tree. A pair with a piece that has
+no word, such as EOS, has a vector of its own.
 
-We have read the abstract only. The sign, the clipping, and what happens to positions in the sentence are our reading:
-the absolute positions of the Transformer stay, and other heads can have `relative`.
+We have read the abstract only. The sign, the clipping, and what happens to positions in the
+sentence are our reading: the absolute positions of the Transformer stay, and other heads can have
+`relative`.
 """
 
 from __future__ import annotations
@@ -37,7 +39,10 @@ class DepthRelative(ClippedPairs):
 
 
 def depth_differences(depths: Tensor, reach: int) -> Tensor:
-    """Find the row of the tables for each pair: (B, T) -> (B, T, T), 0 to 2 · reach, or 2 · reach + 1 without words."""
+    """Find the row of the tables for each pair: (B, T) -> (B, T, T), 0 to 2 · reach, or 2 · reach +
+    1 without words."""
     differences = (depths[:, None] - depths[..., None]).clamp(-reach, reach) + reach  # (B, T, T)
     special = depths < 0  # (B, T)
-    return torch.where(special[:, None] | special[..., None], 2 * reach + 1, differences)  # (B, T, T)
+    return torch.where(
+        special[:, None] | special[..., None], 2 * reach + 1, differences
+    )  # (B, T, T)

@@ -1,16 +1,20 @@
-"""A graph convolutional network over the encoder's states (Bastings, Titov, Aziz, Marcheggiani & Sima'an, 2017).
+"""A graph convolutional network over the encoder's states (Bastings, Titov, Aziz, Marcheggiani &
+Sima'an, 2017).
 
-    h_i = relu( g°_i (W° s_i + b°) + Σ_{j = p(i)} g↑_ij (W↑ s_j + b↑[r_i]) + Σ_{j: p(j) = i} g↓_ij (W↓ s_j + b↓[r_j]) )
-    g°_i = σ(w° · s_i + β°)        g↑_ij = σ(w↑ · s_j + β↑[r_i])        g↓_ij = σ(w↓ · s_j + β↓[r_j])
+    h_i = relu( g°_i (W° s_i + b°) + Σ_{j = p(i)} g↑_ij (W↑ s_j + b↑[r_i]) + Σ_{j: p(j) = i} g↓_ij
+    (W↓ s_j + b↓[r_j]) ) g°_i = σ(w° · s_i + β°)        g↑_ij = σ(w↑ · s_j + β↑[r_i])        g↓_ij =
+    σ(w↓ · s_j + β↓[r_j])
 
-s are the states of the encoder, p(i) is the parent and r_i the relation of i. The next layer reads h_i, or h_i + s_i
-with `residual`; the decoder reads the output of the last one. An LSTM's decoder still starts with the encoder's final
-state; in the released code it starts with the mean of the new states.
+s are the states of the encoder, p(i) is the parent and r_i the relation of i. The next layer reads
+h_i, or h_i + s_i with `residual`; the decoder reads the output of the last one. An LSTM's decoder
+still starts with the encoder's final state; in the released code it starts with the mean of the new
+states.
 
-The paper has words. Here a message between two words goes to every piece of the one, and is the mean over the pieces
-of the other. The root has no parent and gets no message from above: in the released code its parent is a symbol before
-the sentence, which also collects a message from every padding position, so that a sentence depends on its batch. EOS
-and pieces without a word keep their loop only.
+The paper has words. Here a message between two words goes to every piece of the one, and is the
+mean over the pieces of the other. The root has no parent and gets no message from above: in the
+released code its parent is a symbol before the sentence, which also collects a message from every
+padding position, so that a sentence depends on its batch. EOS and pieces without a word keep their
+loop only.
 """
 
 from __future__ import annotations
@@ -31,7 +35,8 @@ from synmt.syntax.signals import Signal, relation_signal
 
 
 def graph(parse: Parse, word_of: IntArray) -> FloatArray:
-    """Find what every piece receives from every other one: (2, T, T), from the parent and from the dependents.
+    """Find what every piece receives from every other one: (2, T, T), from the parent and from the
+    dependents.
 
     An entry is 1 divided by the number of pieces of the word that sends; rows receive.
     """
@@ -49,12 +54,15 @@ GRAPH = Signal("graph", needs="parents", compute=graph, pad=0.0)
 
 
 class Gcn(Variant):
-    """Let the states of neighbours in the tree send messages to each other before the decoder reads them.
+    """Let the states of neighbours in the tree send messages to each other before the decoder reads
+    them.
 
-    depth: number of layers of the graph network: after two, a state has seen words two edges away (paper: 1 and 2).
-    residual: whether the input of each layer is added to its output (released code: with two layers).
-    edge_dropout: probability that a message is dropped in training, for each layer, direction and pair of pieces
-        (released code: 0.2).
+    depth: number of layers of the graph network: after two, a state has seen words two edges away
+        (paper: 1 and 2).
+    residual: whether the input of each layer is added to its output (released code: with two
+        layers).
+    edge_dropout: probability that a message is dropped in training, for each layer, direction and
+        pair of pieces (released code: 0.2).
     dropout: dropout on the output of the last layer (released code: 0.2).
     """
 
@@ -77,7 +85,10 @@ class Gcn(Variant):
 
     def annotate(self, memory: Memory, syntax: Syntax) -> Memory:
         """Replace the states: (B, T, D) -> same."""
-        arcs, relations = syntax.signals["graph"], syntax.signals["relation"]  # (B, 2, T, T), (B, T)
+        arcs, relations = (
+            syntax.signals["graph"],
+            syntax.signals["relation"],
+        )  # (B, 2, T, T), (B, T)
         states = memory.states  # (B, T, D)
         for layer in self.layers:
             output = layer(states, self.edge_dropout(arcs), relations)  # (B, T, D)
@@ -86,19 +97,25 @@ class Gcn(Variant):
 
     @classmethod
     def relation_warnings(cls, occurrences: Mapping[str, int], /, **options: Any) -> list[str]:
-        """Name the relations of the training text that share their biases because they are not known."""
+        """Name the relations of the training text that share their biases because they are not
+        known."""
         return unknown_warning("gcn", occurrences, KNOWN, "share one bias")
 
 
 class GraphLayer(nn.Module):
-    """One layer; all weights begin with N(0, 0.01²) and β° with 1, as in the released code (in an LSTM as its own)."""
+    """One layer; all weights begin with N(0, 0.01²) and β° with 1, as in the released code (in an
+    LSTM as its own)."""
 
     def __init__(self, model_dim: int) -> None:
         super().__init__()
         self.loop, self.loop_gate = nn.Linear(model_dim, model_dim), nn.Linear(model_dim, 1)
         # W↑ and W↓, w↑ and w↓, and for every relation b↑ and b↓, β↑ and β↓
-        self.arcs, self.arc_gates = (nn.Linear(model_dim, 2 * size, bias=False) for size in (model_dim, 1))
-        self.biases, self.gate_biases = (nn.Embedding(len(KNOWN) + 2, 2 * size) for size in (model_dim, 1))
+        self.arcs, self.arc_gates = (
+            nn.Linear(model_dim, 2 * size, bias=False) for size in (model_dim, 1)
+        )
+        self.biases, self.gate_biases = (
+            nn.Embedding(len(KNOWN) + 2, 2 * size) for size in (model_dim, 1)
+        )
         for weight in self.parameters():
             nn.init.normal_(weight, std=0.01)
         nn.init.ones_(self.loop_gate.bias)
@@ -109,9 +126,15 @@ class GraphLayer(nn.Module):
         up_bias, down_bias = self.biases(relations).to(up.dtype).chunk(2, -1)  # (B, T, D) each
         up_gate, down_gate = self.arc_gates(states).chunk(2, -1)  # (B, T, 1) each
         up_gate_bias, down_gate_bias = self.gate_biases(relations).chunk(2, -1)  # (B, T, 1) each
-        # the relation between i and j is that of the dependent: of i, which receives, or of j, which sends
+        # the relation between i and j is that of the dependent: of i, which receives, or of j,
+        # which sends
         upward = arcs[:, 0] * (up_gate.mT + up_gate_bias).sigmoid()  # (B, T, T)
         downward = arcs[:, 1] * (down_gate + down_gate_bias).sigmoid().mT  # (B, T, T)
         upward, downward = upward.to(up.dtype), downward.to(up.dtype)  # (B, T, T), (B, T, T)
         own = self.loop_gate(states).sigmoid() * self.loop(states)  # (B, T, D)
-        return F.relu(own + upward @ up + upward.sum(-1, keepdim=True) * up_bias + downward @ (down + down_bias))
+        return F.relu(
+            own
+            + upward @ up
+            + upward.sum(-1, keepdim=True) * up_bias
+            + downward @ (down + down_bias)
+        )

@@ -6,10 +6,10 @@
            l             if the word of j is the parent of that of i, with relation number l
            relations + l if the word of j is a child of that of i, with relation number l
 
-Without labels, l is 1 for every arc, and there is one relation. The papers refine parses, and nothing in them is about
-translation. The layer norm is that of their equation; the code that we found computes it, but adds the vectors without
-it, and does not divide their products with q by √d. All pieces of a word have its arcs (in the papers an arc points at
-one piece). EOS has none.
+Without labels, l is 1 for every arc, and there is one relation. The papers refine parses, and
+nothing in them is about translation. The layer norm is that of their equation; the code that we
+found computes it, but adds the vectors without it, and does not divide their products with q by √d.
+All pieces of a word have its arcs (in the papers an arc points at one piece). EOS has none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from synmt.syntax.signals import Signal
 class GraphRelations(Variant):
     """Let scores and values depend on the arc between two words, its direction and its relation.
 
-    labelled: whether each relation has vectors of its own; if not, all arcs of one direction share one.
+    labelled: whether each relation has vectors of its own; if not, all arcs of one direction share
+        one.
     norm: whether layer norm is applied to the vectors for the keys (paper: true).
     values: whether vectors are added to the values too, not only to the scores (paper: true).
     """
@@ -36,11 +37,15 @@ class GraphRelations(Variant):
     sides = ("source",)
     default_layers = "all"
 
-    def __init__(self, place: Place, *, labelled: bool = True, norm: bool = True, values: bool = True) -> None:
+    def __init__(
+        self, place: Place, *, labelled: bool = True, norm: bool = True, values: bool = True
+    ) -> None:
         super().__init__(place)
         self.signal = _signal(labelled).name
         vectors = NormedPairVectors if norm else PairVectors
-        self.vectors = vectors(edge_kinds(KNOWN if labelled else None), place.head_dim, values=values)
+        self.vectors = vectors(
+            edge_kinds(KNOWN if labelled else None), place.head_dim, values=values
+        )
 
     @classmethod
     def reads_for(cls, *, labelled: bool, **options: Any) -> tuple[Signal, ...]:
@@ -52,9 +57,16 @@ class GraphRelations(Variant):
         return self.vectors.edit(terms, syntax.signals[self.signal])
 
     @classmethod
-    def relation_warnings(cls, occurrences: Mapping[str, int], *, labelled: bool, **options: Any) -> list[str]:
-        """Name the relations of the training text that share their vectors because no scheme has them."""
-        return unknown_warning("graph_relations", occurrences, KNOWN, "share their vectors") if labelled else []
+    def relation_warnings(
+        cls, occurrences: Mapping[str, int], *, labelled: bool, **options: Any
+    ) -> list[str]:
+        """Name the relations of the training text that share their vectors because no scheme has
+        them."""
+        return (
+            unknown_warning("graph_relations", occurrences, KNOWN, "share their vectors")
+            if labelled
+            else []
+        )
 
 
 def _signal(labelled: bool) -> Signal:

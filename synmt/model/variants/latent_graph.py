@@ -1,23 +1,24 @@
 """Latent graphs as annotations of the source (Hashimoto & Tsuruoka, 2017).
 
     p(j | i) = softmax_j( s_i · W s_j )  over j ≠ i and the root        s̄_i = Σ_j p(j | i) s_j
-    m_i = tanh( V [s_i; s̄_i; p(label | i)] + b )                       p(label | i) = softmax( U [s_i; s̄_i] + c )
+    m_i = tanh( V [s_i; s̄_i; p(label | i)] + b )                       p(label | i) = softmax( U
+    [s_i; s̄_i] + c )
 
-s are the states of the encoder. The root has a learned vector r in the place of a state: the LSTM does not encode EOS,
-which is the root in the paper. Every piece has a distribution over parents, which need not form a tree. The decoder
-reads the annotations m_i with an attention of their own.
+s are the states of the encoder. The root has a learned vector r in the place of a state: the LSTM
+does not encode EOS, which is the root in the paper. Every piece has a distribution over parents,
+which need not form a tree. The decoder reads the annotations m_i with an attention of their own.
 
-With `supervised`, p(j | i) and p(label | i) also learn from the parser's trees, where every piece of a word hangs on
-the first piece of the parent:
+With `supervised`, p(j | i) and p(label | i) also learn from the parser's trees, where every piece
+of a word hangs on the first piece of the parent:
 
     loss = - λ Σ_i ( log p(parent of i | i) + log p(relation of i | i) )
 
-The sum is over the pieces of words; λ is the recipe's `loss_weight`. To pretrain as in the paper, give `loss_steps` to
-the variant and `pretraining` to the training. Translating needs no parser.
+The sum is over the pieces of words; λ is the recipe's `loss_weight`. To pretrain as in the paper,
+give `loss_steps` to the variant and `pretraining` to the training. Translating needs no parser.
 
-The paper has three encoders on top of each other, for tags, for parents and for translation; here one has all tasks,
-and there are no tags. The labels are the relations of Universal Dependencies and Stanford and one for all others, also
-where nothing supervises them.
+The paper has three encoders on top of each other, for tags, for parents and for translation; here
+one has all tasks, and there are no tags. The labels are the relations of Universal Dependencies and
+Stanford and one for all others, also where nothing supervises them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ LABELS = len(KNOWN) + 1
 
 
 class LatentGraph(Variant):
-    """Annotate each source state with the states of its likely parents, in graphs learned from translation.
+    """Annotate each source state with the states of its likely parents, in graphs learned from
+    translation.
 
     supervised: whether it also learns from the trees of a parser, in training only.
     """
@@ -74,12 +76,15 @@ class LatentGraph(Variant):
         labels = _exact(self.label(both)).log_softmax(-1)  # (B, T, L)
         if self.learns and all(signal.name in syntax.signals for signal in self.learns):
             self.supervise(syntax, self._loss(scores, labels, syntax))
-        composed = self.compose(torch.cat((both, labels.exp().to(both.dtype)), -1)).tanh()  # (B, T, D)
+        composed = self.compose(
+            torch.cat((both, labels.exp().to(both.dtype)), -1)
+        ).tanh()  # (B, T, D)
         weights = parents[..., :-1] + torch.diag_embed(parents[..., -1])  # (B, T, T)
         return memory.edit(annotations=composed, weights=weights * memory.mask[..., None])
 
     def _scores(self, states: Tensor, places: Tensor, mask: Tensor) -> Tensor:
-        """Compute s · W s', -inf where there is no parent: (B, T, D), (B, T + 1, D), (B, T) -> (B, T, T + 1)."""
+        """Compute s · W s', -inf where there is no parent: (B, T, D), (B, T + 1, D), (B, T) -> (B,
+        T, T + 1)."""
         scores = _exact(self.query(states) @ places.mT)  # (B, T, T + 1)
         own = torch.eye(mask.size(1), dtype=torch.bool, device=mask.device)  # (T, T)
         # the last place is the root
@@ -87,7 +92,9 @@ class LatentGraph(Variant):
         return scores.masked_fill(hidden, -torch.inf)
 
     def _loss(self, scores: Tensor, labels: Tensor, syntax: Syntax) -> Tensor:
-        first, words, relations = (syntax.signals[signal.name] for signal in self.learns)  # (B, T) each
+        first, words, relations = (
+            syntax.signals[signal.name] for signal in self.learns
+        )  # (B, T) each
         inside = words >= 0  # (B, T)
         # the first piece of the parent is in the word itself only where the word is the root
         is_root = words.gather(1, first) == words  # (B, T)
@@ -98,9 +105,15 @@ class LatentGraph(Variant):
         return loss - chosen[..., 0].masked_fill(~inside, 0.0).sum()
 
     @classmethod
-    def relation_warnings(cls, occurrences: Mapping[str, int], /, *, supervised: bool, **options: Any) -> list[str]:
+    def relation_warnings(
+        cls, occurrences: Mapping[str, int], /, *, supervised: bool, **options: Any
+    ) -> list[str]:
         """Name the relations of the training text that share a label because they are not known."""
-        return unknown_warning("latent_graph", occurrences, KNOWN, "share one label") if supervised else []
+        return (
+            unknown_warning("latent_graph", occurrences, KNOWN, "share one label")
+            if supervised
+            else []
+        )
 
 
 def _exact(x: Tensor) -> Tensor:

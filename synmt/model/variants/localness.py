@@ -1,22 +1,24 @@
-"""Localness of self-attention (Yang et al., 2018), as Peng et al. (2022) compare it with Deps-SAN. It reads no parse.
+"""Localness of self-attention (Yang et al., 2018), as Peng et al. (2022) compare it with Deps-SAN.
+It reads no parse.
 
     S_ij = q_i · k_j / √d + G_ij          G_ij = -(j - P_i)² / (2 σ_i²)          σ_i = D_i / 2
 
     P_i = I · sigmoid(U_p tanh(W_p q_i))
 
-Every query i of every head predicts a centre P_i and prefers keys in a window of D_i pieces around it; I is the length
-of the sentence with EOS. The window is one of
+Every query i of every head predicts a centre P_i and prefers keys in a window of D_i pieces around
+it; I is the length of the sentence with EOS. The window is one of
 
     fixed:      D = size
     layer:      D = I · sigmoid(U_d tanh(W_d k̄))         k̄: mean of the keys of the sentence
     query:      D_i = I · sigmoid(U_d tanh(W_p q_i))
 
-q_i and k_j are the projections of one head; W_p, W_d (d x d) and U_p, U_d (d -> 1), with biases, are shared by the
-heads of a layer. Positions count from 0.
+q_i and k_j are the projections of one head; W_p, W_d (d x d) and U_p, U_d (d -> 1), with biases,
+are shared by the heads of a layer. Positions count from 0.
 
-Peng et al.'s released code predicts from q_i / √d and includes padding in j and in the mean, but not in P_i, so the
-result for a sentence depends on its neighbours in the batch. Yang et al.'s code predicts from the whole query, before
-it is split into heads, uses I - 1 for the centre, and adds 0.1 to the window.
+Peng et al.'s released code predicts from q_i / √d and includes padding in j and in the mean, but
+not in P_i, so the result for a sentence depends on its neighbours in the batch. Yang et al.'s code
+predicts from the whole query, before it is split into heads, uses I - 1 for the centre, and adds
+0.1 to the window.
 """
 
 from __future__ import annotations
@@ -33,14 +35,15 @@ from synmt.model.variant import Place, Syntax, Variant
 from synmt.model.variant_options import option_defaults
 
 SMALLEST = 0.1
-"""Smallest window, in pieces: G divides by the square of the window, which a saturated sigmoid would make 0."""
+"""Smallest window, in pieces: G divides by the square of the window, which a saturated sigmoid
+would make 0."""
 
 
 class Localness(Variant):
     """Prefer the keys around a centre that each query predicts.
 
-    window: size of the window: `fixed`, or predicted, one for each sentence and head (`layer`) or one for each query
-        (`query`).
+    window: size of the window: `fixed`, or predicted, one for each sentence and head (`layer`) or
+        one for each query (`query`).
     size: size of the `fixed` window, in pieces (paper: 10).
     """
 
@@ -67,7 +70,10 @@ class Localness(Variant):
     def check(cls, place: Place, *, window: str, size: float, **options: Any) -> None:
         """Refuse the size of a window that is predicted."""
         if window != "fixed" and size != option_defaults(cls)["size"]:
-            raise UsageError(f"localness predicts the window `{window}`", do="Leave out `size`, or set `window: fixed`")
+            raise UsageError(
+                f"localness predicts the window `{window}`",
+                do="Leave out `size`, or set `window: fixed`",
+            )
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Set the bias to G: (B, H, T, T)."""
@@ -89,7 +95,8 @@ class Localness(Variant):
 
 
 def locality(centres: Tensor, windows: Tensor) -> Tensor:
-    """Compute G, where keys and queries are the same pieces: (B, H, T), (B, H, T or 1) -> (B, H, T, T)."""
+    """Compute G, where keys and queries are the same pieces: (B, H, T), (B, H, T or 1) -> (B, H, T,
+    T)."""
     keys = torch.arange(centres.size(-1), device=centres.device, dtype=centres.dtype)  # (T,)
     deviation = windows[..., None] / 2  # (B, H, T or 1, 1)
     return -((keys - centres[..., None]) / deviation).square() / 2  # (B, H, T, T)

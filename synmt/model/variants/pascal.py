@@ -2,12 +2,13 @@
 
     S_tj = (q_t · k_j / √d) · D_tj        D_tj = N(j; p_t, variance)
 
-p_t is the middle position of the pieces of the parent of piece t, so it can be halfway between two pieces. The density
-is not normalized: its peak is 0.399 for variance 1, and the rows of D do not sum to 1. A score that D makes 0 stays 0;
-it is not masked. Parent ignoring (section 2.3) replaces random rows of D by ones, in training only.
+p_t is the middle position of the pieces of the parent of piece t, so it can be halfway between two
+pieces. The density is not normalized: its peak is 0.399 for variance 1, and the rows of D do not
+sum to 1. A score that D makes 0 stays 0; it is not masked. Parent ignoring (section 2.3) replaces
+random rows of D by ones, in training only.
 
-The released code multiplies the scores of the wrong sentences unless all heads are PASCAL heads, and misplaces D in
-padded rows; here every sentence has its own D.
+The released code multiplies the scores of the wrong sentences unless all heads are PASCAL heads,
+and misplaces D in padded rows; here every sentence has its own D.
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ from synmt.syntax.signals import PARENT_MIDDLE
 class Pascal(Variant):
     """Scale each score by the key's closeness to the query's dependency parent.
 
-    variance: variance of the Gaussian, in squared piece positions (paper: 1; table 3b: 1, 4, 9, 16, 25).
-    ignore: probability that a row of a head ignores its parent in a training step (paper: 0 to 0.4).
+    variance: variance of the Gaussian, in squared piece positions (paper: 1; table 3b: 1, 4, 9, 16,
+        25).
+    ignore: probability that a row of a head ignores its parent in a training step (paper: 0 to
+        0.4).
     combine: use of the closeness: `multiply` the scores (paper) or `add` to them (appendix B).
-    shape: shape of the closeness: `gaussian`, or `parent_only`, 1 at less than one step from the middle of the parent
-        and 0 elsewhere.
+    shape: shape of the closeness: `gaussian`, or `parent_only`, 1 at less than one step from the
+        middle of the parent and 0 elsewhere.
     """
 
     reads = (PARENT_MIDDLE,)
@@ -66,8 +69,14 @@ class Pascal(Variant):
             closeness = parent_only(parents)[:, None]  # (B, 1, T, T)
         neutral = 1.0 if self.combine == "multiply" else 0.0
         if self.training and self.ignore:
-            closeness = ignore_rows(closeness, terms.q.size(1), self.ignore, neutral)  # (B, H, T, T)
-        return terms.edit(factor=closeness) if self.combine == "multiply" else terms.edit(bias=closeness)
+            closeness = ignore_rows(
+                closeness, terms.q.size(1), self.ignore, neutral
+            )  # (B, H, T, T)
+        return (
+            terms.edit(factor=closeness)
+            if self.combine == "multiply"
+            else terms.edit(bias=closeness)
+        )
 
 
 def gaussian(parents: Tensor, variance: float) -> Tensor:
@@ -77,12 +86,14 @@ def gaussian(parents: Tensor, variance: float) -> Tensor:
 
 
 def parent_only(parents: Tensor) -> Tensor:
-    """Mark the one or two pieces at the middle of the parent with 1, others with 0: (B, T) -> (B, T, T)."""
+    """Mark the one or two pieces at the middle of the parent with 1, others with 0: (B, T) -> (B,
+    T, T)."""
     return (_distance_to_parent(parents) < 1).float()
 
 
 def ignore_rows(closeness: Tensor, heads: int, rate: float, neutral: float) -> Tensor:
-    """Make rows neutral at random, independently for each sentence, head and row: (B, 1, T, T) -> (B, H, T, T)."""
+    """Make rows neutral at random, independently for each sentence, head and row: (B, 1, T, T) ->
+    (B, H, T, T)."""
     batch, _, length, _ = closeness.shape
     ignored = torch.rand(batch, heads, length, 1, device=closeness.device) < rate  # (B, H, T, 1)
     return torch.where(ignored, neutral, closeness)

@@ -2,13 +2,15 @@
 
     S_ij = q_i · (k_j + a^K[j - i]) / √d        O_i = Σ_j softmax(S_i)_j (v_j + a^V[j - i])
 
-a^K and a^V are tables of 2 · reach + 1 learned vectors of head size, two tables for each layer; the distance j - i is
-clipped to -reach, …, reach. The heads of a layer share the tables, as in the authors' released code (the paper's base
-model has a table for each head). Absolute positions stay, as in the reproduction in the Deps-SAN paper (Peng et al.,
-2022); Shaw et al. remove them and report that keeping them makes no difference.
+a^K and a^V are tables of 2 · reach + 1 learned vectors of head size, two tables for each layer; the
+distance j - i is clipped to -reach, …, reach. The heads of a layer share the tables, as in the
+authors' released code (the paper's base model has a table for each head). Absolute positions stay,
+as in the reproduction in the Deps-SAN paper (Peng et al., 2022); Shaw et al. remove them and report
+that keeping them makes no difference.
 
-The paper edits both sides: name the variant twice in a recipe, with `side: source` and with `side: target`. The 74.88 M
-parameters of the Deps-SAN paper are those of `shared: true` on both sides.
+The paper edits both sides: name the variant twice in a recipe, with `side: source` and with
+`side: target`. The 74.88 M parameters of the Deps-SAN paper are those of `shared: true` on both
+sides.
 """
 
 from __future__ import annotations
@@ -28,18 +30,27 @@ from synmt.model.variant import Place, Syntax, Variant
 class Relative(Variant):
     """Let scores and values depend on the distance between two pieces.
 
-    reach: largest distance with its own vector, in pieces; larger ones share that vector (paper: 16, big: 8).
-    values: whether vectors are added to the values too, not only to the scores (paper: true; compared in its table 3).
-    shared: whether scores and values share one table, as in OpenNMT and in Deps-SAN's reproduction (paper: false).
+    reach: largest distance with its own vector, in pieces; larger ones share that vector (paper:
+        16, big: 8).
+    values: whether vectors are added to the values too, not only to the scores (paper: true;
+        compared in its table 3).
+    shared: whether scores and values share one table, as in OpenNMT and in Deps-SAN's reproduction
+        (paper: false).
     """
 
     default_layers = "all"
 
-    def __init__(self, place: Place, *, reach: PositiveInt = 16, values: bool = True, shared: bool = False) -> None:
+    def __init__(
+        self, place: Place, *, reach: PositiveInt = 16, values: bool = True, shared: bool = False
+    ) -> None:
         super().__init__(place)
         self.reach, self.values = reach, values
         self.key = nn.Parameter(torch.empty(2 * reach + 1, place.head_dim))
-        self.value = nn.Parameter(torch.empty(2 * reach + 1, place.head_dim)) if values and not shared else None
+        self.value = (
+            nn.Parameter(torch.empty(2 * reach + 1, place.head_dim))
+            if values and not shared
+            else None
+        )
         for table in self.parameters():
             nn.init.xavier_uniform_(table)
 
@@ -48,19 +59,25 @@ class Relative(Variant):
         """Refuse a shared table where only one is used."""
         if shared and not values:
             raise UsageError(
-                "relative has no table to share: `values` is false", do="Leave out `shared`, or set `values: true`"
+                "relative has no table to share: `values` is false",
+                do="Leave out `shared`, or set `values: true`",
             )
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Set the bias (B, H, Tq, Tk) and, with `values`, the relative values."""
-        distances = clipped_distances(terms.q.size(2), terms.k.size(2), self.reach, terms.q.device)  # (Tq, Tk)
+        distances = clipped_distances(
+            terms.q.size(2), terms.k.size(2), self.reach, terms.q.device
+        )  # (Tq, Tk)
         bias = Pairs(self.key, distances).scores(terms.q)  # (B, H, Tq, Tk)
         if not self.values:
             return terms.edit(bias=bias)
-        return terms.edit(bias=bias, relative=Pairs(self.key if self.value is None else self.value, distances))
+        return terms.edit(
+            bias=bias, relative=Pairs(self.key if self.value is None else self.value, distances)
+        )
 
 
 def clipped_distances(queries: int, keys: int, reach: int, device: torch.device) -> Tensor:
-    """Find the row of the table for each pair, 0 to 2 · reach; the queries are the last of the keys: (Tq, Tk)."""
+    """Find the row of the table for each pair, 0 to 2 · reach; the queries are the last of the
+    keys: (Tq, Tk)."""
     positions = torch.arange(keys, device=device)  # (Tk,)
     return (positions - positions[keys - queries :, None]).clamp(-reach, reach) + reach  # (Tq, Tk)

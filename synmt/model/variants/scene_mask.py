@@ -2,10 +2,11 @@
 
     S_ij = q_i · k_j / √d   where the words of i and j share a scene        S_ij = -∞   elsewhere
 
-A scene is a group of words that tells one event; in the paper it comes from a UCCA parse, here from the trees that are
-given with the text. The mask of one head is applied before the softmax, and EOS sees itself only, as in the released
-code. A word in several scenes sees all of them. A word in no scene sees the whole sentence, and words in scenes do not
-see it. There are no parameters. Left out: the same mask in the decoder's attention to the source.
+A scene is a group of words that tells one event; in the paper it comes from a UCCA parse, here from
+the trees that are given with the text. The mask of one head is applied before the softmax, and EOS
+sees itself only, as in the released code. A word in several scenes sees all of them. A word in no
+scene sees the whole sentence, and words in scenes do not see it. There are no parameters. Left out:
+the same mask in the decoder's attention to the source.
 """
 
 from __future__ import annotations

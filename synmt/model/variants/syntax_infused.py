@@ -1,13 +1,16 @@
-"""Syntax-infused Transformer (Sundararaman et al., 2019): features of words join the embeddings of their pieces.
+"""Syntax-infused Transformer (Sundararaman et al., 2019): features of words join the embeddings of
+their pieces.
 
     x_t = W [L_1(feature_1 of t) ; … ; L_K(feature_K of t) ; √D · E(piece_t)] + b
 
-The features are tag, relation, case and the place of the piece in its word, each D / K wide, so that W projects 2D
-components to D. Positions are added afterwards. This follows a re-implementation by others: in its list, a fine tag
-takes the place of the relation, and whether the paper has relations was not checked. The authors' code was not found.
+The features are tag, relation, case and the place of the piece in its word, each D / K wide, so
+that W projects 2D components to D. Positions are added afterwards. This follows a re-implementation
+by others: in its list, a fine tag takes the place of the relation, and whether the paper has
+relations was not checked. The authors' code was not found.
 
-It is `tag_embedding` with `combine: concatenate`, except for the order of the parts and for the initial values: here,
-all components that W reads have a variance of about 1. Neither the paper's nor the re-implementation's were checked.
+It is `tag_embedding` with `combine: concatenate`, except for the order of the parts and for the
+initial values: here, all components that W reads have a variance of about 1. Neither the paper's
+nor the re-implementation's were checked.
 """
 
 from __future__ import annotations
@@ -33,10 +36,11 @@ FEATURES: tuple[FeatureName, ...] = ("tag", "relation", "case", "subword")
 class SyntaxInfused(Variant):
     """Join features of words and the embedding of each piece, and project them to its width.
 
-    features: features of each word: some of relation, tag, fine_tag, lemma, morphology, subword and case.
+    features: features of each word: some of relation, tag, fine_tag, lemma, morphology, subword and
+        case.
     size: width of each feature; 0 divides the width of an embedding among them.
-    most: maximum number of lemmas, fine tags and morphologies with an embedding, the most frequent ones of the training
-        text.
+    most: maximum number of lemmas, fine tags and morphologies with an embedding, the most frequent
+        ones of the training text.
     """
 
     sides = ("source",)
@@ -53,23 +57,32 @@ class SyntaxInfused(Variant):
         whole = place.embedding_dim or place.model_dim
         width = size or whole // len(features)
         self.signals = [signal.name for signal in factor_signals(features, most=most)]
-        self.tables = nn.ModuleList(factor_table(name, width, place, most=most, std=1.0) for name in features)
+        self.tables = nn.ModuleList(
+            factor_table(name, width, place, most=most, std=1.0) for name in features
+        )
         self.projection = xavier(nn.Linear(width * len(features) + whole, whole))
 
     @classmethod
-    def reads_for(cls, *, features: tuple[FeatureName, ...], most: int, **options: Any) -> tuple[Signal, ...]:
+    def reads_for(
+        cls, *, features: tuple[FeatureName, ...], most: int, **options: Any
+    ) -> tuple[Signal, ...]:
         """List the signals that number the values of the features."""
         return factor_signals(features, most=most)
 
     @classmethod
-    def check(cls, place: Place, *, features: tuple[FeatureName, ...], size: int, **options: Any) -> None:
+    def check(
+        cls, place: Place, *, features: tuple[FeatureName, ...], size: int, **options: Any
+    ) -> None:
         """Refuse no features, one that is named twice, and more than components."""
         whole = place.embedding_dim or place.model_dim
         if not features or len(set(features)) < len(features):
             fault = "names one twice" if features else "is empty"
             raise UsageError(f"`features` of syntax_infused {fault}", allowed="Each feature once")
         if not size and whole < len(features):
-            raise UsageError(f"an embedding of {whole} components cannot be divided among {len(features)} features")
+            raise UsageError(
+                f"an embedding of {whole} components cannot be divided among {len(features)} "
+                "features"
+            )
 
     def embed(self, x: Tensor, syntax: Syntax) -> Tensor:
         """Project the embeddings of features and of the piece to its width: (B, T, D) -> same."""
@@ -81,7 +94,8 @@ class SyntaxInfused(Variant):
     def relation_warnings(
         cls, occurrences: Mapping[str, int], /, *, features: tuple[FeatureName, ...], **options: Any
     ) -> list[str]:
-        """Name the relations of the training text that share one embedding because no scheme has them."""
+        """Name the relations of the training text that share one embedding because no scheme has
+        them."""
         if "relation" not in features:
             return []
         return unknown_warning("syntax_infused", occurrences, KNOWN, "share one embedding")

@@ -2,20 +2,21 @@
 
     x_t = [E(piece_t) ; L_1(feature_1 of t) ; … ; L_K(feature_K of t)]
 
-Their features are lemma, subword tag, morphology, part of speech and relation, and the width of E(piece) is what the
-others leave of the whole. Bugliarello & Okazaki (2020) have the relation only:
+Their features are lemma, subword tag, morphology, part of speech and relation, and the width of
+E(piece) is what the others leave of the whole. Bugliarello & Okazaki (2020) have the relation only:
 
     x_t = [√D · E(piece_t)_{1 … D - size} ; L(relation_t)]
 
-The last components of the piece's embedding are replaced, without scaling: this is `combine: replace`.
-`concatenate` keeps all components and projects the whole to D again, W [√D · E(piece_t) ; L_1 ; … ; L_K]; `sum` adds
-the features, √D · E(piece_t) + Σ_k U_k L_k, where U_k widens an embedding that is narrower than D. Positions are added
-afterwards. Every piece of a word has the features of its word, except for subword tags, which differ; EOS and pieces
-without a word have a row of their own in each table, and all values that are not in its list share another.
+The last components of the piece's embedding are replaced, without scaling: this is
+`combine: replace`. `concatenate` keeps all components and projects the whole to D again, W [√D ·
+E(piece_t) ; L_1 ; … ; L_K]; `sum` adds the features, √D · E(piece_t) + Σ_k U_k L_k, where U_k
+widens an embedding that is narrower than D. Positions are added afterwards. Every piece of a word
+has the features of its word, except for subword tags, which differ; EOS and pieces without a word
+have a row of their own in each table, and all values that are not in its list share another.
 
-Sennrich & Haddow's tables have the values of the training text. Here, those of lemmas, fine tags and morphology are
-learned from it, and the other lists are fixed. The released code of the re-implementation misplaces the relations in
-padded rows; here every piece has its own.
+Sennrich & Haddow's tables have the values of the training text. Here, those of lemmas, fine tags
+and morphology are learned from it, and the other lists are fixed. The released code of the
+re-implementation misplaces the relations in padded rows; here every piece has its own.
 """
 
 from __future__ import annotations
@@ -44,13 +45,14 @@ class TagEmbedding(Variant):
     """Embed features of words, in addition to pieces.
 
     size: number of components for the relation, where `features` is empty (paper: 10).
-    relations: names of the relations; an empty list means those of Universal Dependencies and of Stanford together.
-    features: width of each feature by its name (relation, tag, fine_tag, lemma, morphology, subword or case), in their
-        order; where it is empty, the relation is the only feature.
-    combine: how features enter the embedding of a piece: `replace` its last components, `concatenate` and project, or
-        `sum`.
-    most: maximum number of lemmas, fine tags and morphologies with an embedding, the most frequent ones of the training
-        text.
+    relations: names of the relations; an empty list means those of Universal Dependencies and of
+        Stanford together.
+    features: width of each feature by its name (relation, tag, fine_tag, lemma, morphology, subword
+        or case), in their order; where it is empty, the relation is the only feature.
+    combine: how features enter the embedding of a piece: `replace` its last components,
+        `concatenate` and project, or `sum`.
+    most: maximum number of lemmas, fine tags and morphologies with an embedding, the most frequent
+        ones of the training text.
     """
 
     sides = ("source",)
@@ -85,7 +87,9 @@ class TagEmbedding(Variant):
             self.projection = xavier(nn.Linear(whole + sum(self.widths.values()), whole))
         if self.combine == "sum":
             narrow = {name: width for name, width in self.widths.items() if width != whole}
-            self.widening = nn.ModuleDict({name: _widening(width, whole) for name, width in narrow.items()})
+            self.widening = nn.ModuleDict(
+                {name: _widening(width, whole) for name, width in narrow.items()}
+            )
 
     @classmethod
     def reads_for(
@@ -96,9 +100,17 @@ class TagEmbedding(Variant):
 
     @classmethod
     def check(
-        cls, place: Place, *, size: int, relations: tuple[str, ...], features: Widths, combine: str, **options: Any
+        cls,
+        place: Place,
+        *,
+        size: int,
+        relations: tuple[str, ...],
+        features: Widths,
+        combine: str,
+        **options: Any,
     ) -> None:
-        """Refuse features that are wider than an embedding, and options of a relation that is not embedded."""
+        """Refuse features that are wider than an embedding, and options of a relation that is not
+        embedded."""
         widths, width = _widths(size, features), place.embedding_dim or place.model_dim
         check_relations("tag_embedding", widths, relations)
         if features and size != option_defaults(cls)["size"]:
@@ -114,26 +126,41 @@ class TagEmbedding(Variant):
 
     def embed(self, x: Tensor, syntax: Syntax) -> Tensor:
         """Join the embeddings of pieces and of features: (B, T, D) -> same."""
-        features = {name: self._table(name)(syntax.signals[self.signals[name]]).to(x.dtype) for name in self.widths}
+        features = {
+            name: self._table(name)(syntax.signals[self.signals[name]]).to(x.dtype)
+            for name in self.widths
+        }
         if self.combine == "sum":
             for name, feature in features.items():
-                x = x + (self.widening[name](feature) if name in self.widening else feature)  # (B, T, D)
+                x = x + (
+                    self.widening[name](feature) if name in self.widening else feature
+                )  # (B, T, D)
             return x
         if self.combine == "concatenate":
             return self.projection(torch.cat((x, *features.values()), -1))  # (B, T, D)
-        return torch.cat((x[..., : -sum(self.widths.values())], *features.values()), -1)  # (B, T, D)
+        return torch.cat(
+            (x[..., : -sum(self.widths.values())], *features.values()), -1
+        )  # (B, T, D)
 
     def _table(self, name: FeatureName) -> nn.Module:
         return self.table if name == "relation" else self.tables[name]
 
     @classmethod
     def relation_warnings(
-        cls, occurrences: Mapping[str, int], *, relations: tuple[str, ...], features: Widths, **options: Any
+        cls,
+        occurrences: Mapping[str, int],
+        *,
+        relations: tuple[str, ...],
+        features: Widths,
+        **options: Any,
     ) -> list[str]:
-        """Name the relations of the training text that share one embedding because they are not in the list."""
+        """Name the relations of the training text that share one embedding because they are not in
+        the list."""
         if features and "relation" not in features:
             return []
-        return unknown_warning("tag_embedding", occurrences, relations or KNOWN, "share one embedding")
+        return unknown_warning(
+            "tag_embedding", occurrences, relations or KNOWN, "share one embedding"
+        )
 
 
 def _widening(width: int, whole: int) -> nn.Linear:

@@ -1,12 +1,15 @@
-"""Heads whose weights are marginals of dependency trees: structured attention (Kim et al., 2017) in a Transformer.
+"""Heads whose weights are marginals of dependency trees: structured attention (Kim et al., 2017) in
+a Transformer.
 
-    S_tj = q_t · k_j / √d        O_t = Σ_j P_tj v_j        P_tj = P(parent of t is j)        P_tt = P(t is the root)
+    S_tj = q_t · k_j / √d        O_t = Σ_j P_tj v_j        P_tj = P(parent of t is j)        P_tt =
+    P(t is the root)
 
-The marginals P of all trees with one root (matrix-tree theorem, Koo et al., 2007) replace the softmax. S_tj is the
-score of j as the parent of t; S_tt, which a tree does not use otherwise, is the score of t as the root. So the head has
-only the ordinary weights. Kim et al. use projective trees and separate scores for pairs; Tran & Bisk (2018) use these
-trees to annotate the states of an LSTM (latent_tree). No published system has them in the heads of a Transformer. EOS
-is not a word of the tree and attends to itself.
+The marginals P of all trees with one root (matrix-tree theorem, Koo et al., 2007) replace the
+softmax. S_tj is the score of j as the parent of t; S_tt, which a tree does not use otherwise, is
+the score of t as the root. So the head has only the ordinary weights. Kim et al. use projective
+trees and separate scores for pairs; Tran & Bisk (2018) use these trees to annotate the states of an
+LSTM (latent_tree). No published system has them in the heads of a Transformer. EOS is not a word of
+the tree and attends to itself.
 """
 
 from __future__ import annotations
@@ -24,8 +27,8 @@ from synmt.model.variant import Place, Syntax, Variant
 class TreeAttention(Variant):
     """Let heads attend to parents in trees that are learned from translation alone.
 
-    hard: whether a head attends to the most probable parent only; the gradient is that of the marginals
-        (straight-through).
+    hard: whether a head attends to the most probable parent only; the gradient is that of the
+        marginals (straight-through).
     punctuation: whether punctuation may be a parent.
     """
 
@@ -47,7 +50,9 @@ class TreeAttention(Variant):
 
         def normalize(scores: Tensor) -> Tensor:
             roots = scores.diagonal(dim1=-2, dim2=-1)  # (B, H, T)
-            weights = tree_marginals(scores, roots, words[:, None], allowed[:, None])  # (B, H, T, T)
+            weights = tree_marginals(
+                scores, roots, words[:, None], allowed[:, None]
+            )  # (B, H, T, T)
             if self.hard:
                 weights = straight_through(weights)  # (B, H, T, T)
             return weights + torch.diag_embed(~words[:, None]).to(weights.dtype)  # (B, H, T, T)

@@ -3,15 +3,17 @@
     i, f_l, f_r, o = σ(U [h_l; h_r] + b)        u = tanh(U_u [h_l; h_r] + b_u)
     c = i ⊙ u + f_l ⊙ c_l + f_r ⊙ c_r           h = o ⊙ tanh(c)
 
-A node of the binary tree joins the nodes l and r. The decoder attends to the states of the pieces and to the h of all
-nodes with one softmax. An LSTM's decoder starts from one more cell with separate weights: its left part is the final
-state of the encoder's layer, its right part the root of the tree. All forget biases begin at 1.
+A node of the binary tree joins the nodes l and r. The decoder attends to the states of the pieces
+and to the h of all nodes with one softmax. An LSTM's decoder starts from one more cell with
+separate weights: its left part is the final state of the encoder's layer, its right part the root
+of the tree. All forget biases begin at 1.
 
-Here the leaves are pieces, with h = c = their state, and the pieces of a word are joined from left to right before the
-words are. States come from synmt's encoder: a bidirectional LSTM, where the paper has a unidirectional one, or a
-Transformer, whose decoder reads the longer memory as it is. The LSTM's attention is the one of synmt (s · W h; the
-paper: s · h). Nodes of one height are computed together. Left out: the paper's output layer (BlackOut), and the scores
-of its search for the length of a translation.
+Here the leaves are pieces, with h = c = their state, and the pieces of a word are joined from left
+to right before the words are. States come from synmt's encoder: a bidirectional LSTM, where the
+paper has a unidirectional one, or a Transformer, whose decoder reads the longer memory as it is.
+The LSTM's attention is the one of synmt (s · W h; the
+paper: s · h). Nodes of one height are computed together. Left out: the paper's output layer
+(BlackOut), and the scores of its search for the length of a translation.
 """
 
 from __future__ import annotations
@@ -51,13 +53,19 @@ class TreeLstm(Variant):
         phrases = join_nodes(self.cell, leaves, merges)  # (B, P, 2D)
         counts = (merges[..., 2] >= 0).sum((1, 2))  # (B,)
         real = torch.arange(phrases.size(1), device=counts.device) < counts[:, None]  # (B, P)
-        states = torch.cat((memory.states, phrases.chunk(2, -1)[0].to(memory.states.dtype)), 1)  # (B, T + P, D)
+        states = torch.cat(
+            (memory.states, phrases.chunk(2, -1)[0].to(memory.states.dtype)), 1
+        )  # (B, T + P, D)
         memory = memory.edit(states=states, mask=torch.cat((memory.mask, real), 1), pieces=pieces)
         if self.start is None or memory.ends is None or not phrases.size(1):
             return memory
-        roots = phrases[torch.arange(len(counts), device=counts.device), (counts - 1).clamp(min=0)]  # (B, 2D)
+        roots = phrases[
+            torch.arange(len(counts), device=counts.device), (counts - 1).clamp(min=0)
+        ]  # (B, 2D)
         last = torch.cat(memory.ends, -1).to(exact)  # (L, B, 2D)
-        joined = torch.where(counts[:, None] > 0, self.start(last, roots.expand_as(last)), last)  # (L, B, 2D)
+        joined = torch.where(
+            counts[:, None] > 0, self.start(last, roots.expand_as(last)), last
+        )  # (L, B, 2D)
         h, c = joined.chunk(2, -1)  # (L, B, D), (L, B, D)
         return memory.edit(ends=(h.to(memory.ends[0].dtype), c.to(memory.ends[1].dtype)))
 
@@ -86,7 +94,8 @@ class TreeCell(nn.Module):
 
 
 def join_nodes(cell: TreeCell, leaves: Tensor, merges: Tensor) -> Tensor:
-    """Compute the nodes of binary trees, height by height: leaves (B, T, 2D), merges (B, L, N, 3) -> (B, P, 2D).
+    """Compute the nodes of binary trees, height by height: leaves (B, T, 2D), merges (B, L, N, 3)
+    -> (B, P, 2D).
 
     P is at least the number of nodes of every tree; places without a node are 0.
     """
@@ -103,5 +112,6 @@ def join_nodes(cell: TreeCell, leaves: Tensor, merges: Tensor) -> Tensor:
 
 
 def _place(part: Tensor, pieces: int) -> Tensor:
-    """Find the place of a piece, or of a node written -2 - n: any shape -> same; padding reads the first piece."""
+    """Find the place of a piece, or of a node written -2 - n: any shape -> same; padding reads the
+    first piece."""
     return torch.where(part < -1, pieces - 2 - part, part.clamp(min=0))

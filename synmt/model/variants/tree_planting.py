@@ -1,16 +1,19 @@
-"""Tree-planting (Yoshida, Someya & Oseki, 2024): a head learns to weigh words by their distance in the tree.
+"""Tree-planting (Yoshida, Someya & Oseki, 2024): a head learns to weigh words by their distance in
+the tree.
 
     t_ij = exp(-d_ij) / Σ_k exp(-d_ik)        loss = λ Σ_i KL( t_i || a_i )
 
-d_ij counts the steps in the tree between words i and j. a_i are the weights of word i: those of the pieces of each j
-are summed, the rows of the pieces of i averaged, and the row is divided by its sum over the allowed j. Several heads
-have the mean of their losses. λ is the recipe's `loss_weight`. The head itself stays as it is, so a trained model
-computes the same without the variant, and translating needs no parser.
+d_ij counts the steps in the tree between words i and j. a_i are the weights of word i: those of the
+pieces of each j are summed, the rows of the pieces of i averaged, and the row is divided by its sum
+over the allowed j. Several heads have the mean of their losses. λ is the recipe's `loss_weight`.
+The head itself stays as it is, so a trained model computes the same without the variant, and
+translating needs no parser.
 
-The paper has a language model. As there, in the decoder the weights of word i are those of the step that predicts it,
-and the allowed j are the words before it and the beginning of the sentence (BOS), which hangs below the root: it is one
-step from the root. The end of the sentence (EOS), also below the root, is predicted from all words. In the encoder,
-which is our addition, the weights are those of the word's own pieces, and all other words are allowed, without EOS.
+The paper has a language model. As there, in the decoder the weights of word i are those of the step
+that predicts it, and the allowed j are the words before it and the beginning of the sentence (BOS),
+which hangs below the root: it is one step from the root. The end of the sentence (EOS), also below
+the root, is predicted from all words. In the encoder, which is our addition, the weights are those
+of the word's own pieces, and all other words are allowed, without EOS.
 """
 
 from __future__ import annotations
@@ -28,13 +31,16 @@ from synmt.syntax.trees import tree_distances
 
 
 def node_distances(parse: Parse, word_of: IntArray) -> IntArray:
-    """Count the steps between words, by their indices: (T, T); row and column W are for BOS and EOS, below the root.
+    """Count the steps between words, by their indices: (T, T); row and column W are for BOS and
+    EOS, below the root.
 
     Between BOS and EOS there are two steps. Rows and columns after W are 0.
     """
     words = len(parse)
     roots = np.flatnonzero(parse.parents == np.arange(words))  # (1,), or (0,) without words
-    steps = tree_distances(np.append(parse.parents, [*roots, 0][0]).astype(np.int64))  # (W + 1, W + 1)
+    steps = tree_distances(
+        np.append(parse.parents, [*roots, 0][0]).astype(np.int64)
+    )  # (W + 1, W + 1)
     steps[words, words] = 2
     table = np.zeros((len(word_of), len(word_of)), dtype=np.int64)  # (T, T)
     table[: words + 1, : words + 1] = steps
@@ -42,7 +48,8 @@ def node_distances(parse: Parse, word_of: IntArray) -> IntArray:
 
 
 def next_words(parse: Parse, word_of: IntArray) -> IntArray:
-    """Return the word of the piece after each piece: (T,); the number of words after the last, -1 for specials."""
+    """Return the word of the piece after each piece: (T,); the number of words after the last, -1
+    for specials."""
     return np.append(word_of[1:], len(parse)).astype(np.int64)
 
 
@@ -51,7 +58,8 @@ NEXT_WORD = Signal("next_word", needs="words", compute=next_words, pad=-1)
 
 
 class TreePlanting(Variant):
-    """Let heads learn to attend to each word by its distance in the tree, as an auxiliary loss of plain heads."""
+    """Let heads learn to attend to each word by its distance in the tree, as an auxiliary loss of
+    plain heads."""
 
     learns = (NODE_DISTANCE, NEXT_WORD, WORD)
     default_layers = (6,)
@@ -71,8 +79,12 @@ class TreePlanting(Variant):
 
     def _loss(self, weights: Tensor, syntax: Syntax) -> Tensor:
         words, following = syntax.signals["word"], syntax.signals["next_word"]  # (B, T), (B, T)
-        special = following.amax(1, keepdim=True)  # (B, 1) the number of words, which is the node of BOS and EOS
-        nodes = torch.arange(words.size(1), device=words.device)  # (N,), as many as there are pieces: enough
+        special = following.amax(
+            1, keepdim=True
+        )  # (B, 1) the number of words, which is the node of BOS and EOS
+        nodes = torch.arange(
+            words.size(1), device=words.device
+        )  # (N,), as many as there are pieces: enough
         if self.place.side == "source":
             rows = keys = words  # (B, T)
             inside = nodes < special  # (B, N)
@@ -81,7 +93,9 @@ class TreePlanting(Variant):
             rows, keys = following, torch.cat((special, words[:, 1:]), 1)  # (B, T), (B, T)
             before = (nodes < nodes[:, None]) | (nodes == special)[:, None]  # (B, N, N)
             allowed = before & (nodes <= special)[:, :, None]  # (B, N, N)
-        return tree_divergence(by_word(weights, rows, keys), syntax.signals["node_distance"], allowed)
+        return tree_divergence(
+            by_word(weights, rows, keys), syntax.signals["node_distance"], allowed
+        )
 
 
 def by_word(weights: Tensor, rows: Tensor, keys: Tensor) -> Tensor:
@@ -90,7 +104,9 @@ def by_word(weights: Tensor, rows: Tensor, keys: Tensor) -> Tensor:
     rows, keys: (B, T), the word whose row and whose column a piece belongs to; -1 for none.
     """
     nodes = torch.arange(rows.size(1), device=rows.device)[:, None]  # (N, 1)
-    of_row, of_key = ((part[:, None] == nodes).to(weights.dtype) for part in (rows, keys))  # (B, N, T) each
+    of_row, of_key = (
+        (part[:, None] == nodes).to(weights.dtype) for part in (rows, keys)
+    )  # (B, N, T) each
     mean = of_row / of_row.sum(-1, keepdim=True).clamp(min=1)  # (B, N, T)
     # half precision would round small weights to 0
     with torch.autocast(weights.device.type, enabled=False):
@@ -107,9 +123,14 @@ def tree_divergence(weights: Tensor, steps: Tensor, allowed: Tensor) -> Tensor:
     empty = ~allowed.any(-1, keepdim=True)  # (B, N, 1)
     closeness = -steps.to(weights.dtype)  # (B, N, N)
     log_t = closeness.masked_fill(~(allowed | empty), -torch.inf).log_softmax(-1)  # (B, N, N)
-    t, log_t = log_t.exp().masked_fill(~allowed, 0.0), log_t.masked_fill(~allowed, 0.0)  # (B, N, N) each
+    t, log_t = (
+        log_t.exp().masked_fill(~allowed, 0.0),
+        log_t.masked_fill(~allowed, 0.0),
+    )  # (B, N, N) each
     seen = weights.masked_fill(~allowed[:, None], 0.0)  # (B, H, N, N)
     # a softmax may round a weight to 0
     least = torch.finfo(weights.dtype).tiny
-    log_a = seen.clamp(min=least).log() - seen.sum(-1, keepdim=True).clamp(min=least).log()  # (B, H, N, N)
+    log_a = (
+        seen.clamp(min=least).log() - seen.sum(-1, keepdim=True).clamp(min=least).log()
+    )  # (B, H, N, N)
     return (t[:, None] * (log_t[:, None] - log_a)).sum() / weights.size(1)

@@ -1,17 +1,19 @@
 """Tree regularization: TreeReg (Nandi, Manning & Murty, 2024, arXiv 2411.18885).
 
-    score(k) = ⊥(h_k, h_{a-1}) + ⊥(h_b, h_k) + ⊥(h_{k+1}, h_k)        ⊥(x, y) = ‖x - (x·ŷ) ŷ‖        ŷ = y / ‖y‖
+    score(k) = ⊥(h_k, h_{a-1}) + ⊥(h_b, h_k) + ⊥(h_{k+1}, h_k)        ⊥(x, y) = ‖x - (x·ŷ) ŷ‖
+    ŷ = y / ‖y‖
 
     loss = mean over nodes of -log softmax_k score(k) at the true split
 
-A node of the binary tree covers the pieces a, …, b; a split after piece k makes the pieces a, …, k its left part. h are
-the first dimensions of a layer's output. ⊥ is 0 where y is before the first word. The released code also adds
-⊥(h_{b+1}, h_b), which is the same for every k and so changes no probability. Splits are at the ends of words; a node of
-two words has one split and teaches nothing.
+A node of the binary tree covers the pieces a, …, b; a split after piece k makes the pieces a, …, k
+its left part. h are the first dimensions of a layer's output. ⊥ is 0 where y is before the first
+word. The released code also adds ⊥(h_{b+1}, h_b), which is the same for every k and so changes no
+probability. Splits are at the ends of words; a node of two words has one split and teaches nothing.
 
-Each sentence counts as often as it has pieces, so that, divided by the number of target pieces as the main loss is, the
-loss is a mean over sentences. The paper trains language models, which see the left context only, as the
-layers of a decoder do. There are no parameters, and translation needs no trees.
+Each sentence counts as often as it has pieces, so that, divided by the number of target pieces as
+the main loss is, the loss is a mean over sentences. The paper trains language models, which see the
+left context only, as the layers of a decoder do. There are no parameters, and translation needs no
+trees.
 """
 
 from __future__ import annotations
@@ -46,11 +48,14 @@ class TreeRegularization(Variant):
             # bfloat16 has no digits left where two states almost agree
             with torch.autocast(x.device.type, enabled=False):
                 exact = torch.promote_types(x.dtype, torch.float32)
-                self.supervise(syntax, split_loss(x[..., : self.width].to(exact), syntax.signals["splits"]))
+                self.supervise(
+                    syntax, split_loss(x[..., : self.width].to(exact), syntax.signals["splits"])
+                )
 
 
 def split_loss(states: Tensor, splits: Tensor) -> Tensor:
-    """Compute the loss from states (B, T, d) and the rows of the nodes (B, N, T): the sum over sentences."""
+    """Compute the loss from states (B, T, d) and the rows of the nodes (B, N, T): the sum over
+    sentences."""
     gold, text = splits == GOLD, (splits != 0).any(1)  # (B, N, T), (B, T)
     scores = split_scores(residues(states), splits)  # (B, N, T)
     # not -inf: rows of padding have no split at all, and their gradient must stay finite
@@ -62,7 +67,8 @@ def split_loss(states: Tensor, splits: Tensor) -> Tensor:
 
 
 def residues(states: Tensor) -> Tensor:
-    """Compute ⊥(h_x, h_y), the length of what is left of h_x without its part along h_y: (B, T, d) -> (B, T, T)."""
+    """Compute ⊥(h_x, h_y), the length of what is left of h_x without its part along h_y: (B, T, d)
+    -> (B, T, T)."""
     products = states @ states.mT  # (B, T, T)
     squares = products.diagonal(dim1=1, dim2=2)  # (B, T)
     along = products.square() / squares[:, None].clamp(min=1e-12)  # (B, T, T)
@@ -77,7 +83,9 @@ def split_scores(residue: Tensor, splits: Tensor) -> Tensor:
     first = torch.where(inside, places, length).amin(-1)  # (B, N)
     last = torch.where(inside, places, 0).amax(-1)  # (B, N)
     start = torch.where((splits != 0).any(1), places, length).amin(-1)  # (B,)
-    left = _rows(residue.mT, first - 1) * (first > start[:, None])[..., None]  # (B, N, T) ⊥(h_k, h_{a-1})
+    left = (
+        _rows(residue.mT, first - 1) * (first > start[:, None])[..., None]
+    )  # (B, N, T) ⊥(h_k, h_{a-1})
     right = _rows(residue, last)  # (B, N, T) ⊥(h_b, h_k)
     after = residue.diagonal(offset=-1, dim1=1, dim2=2)  # (B, T - 1) ⊥(h_{k+1}, h_k)
     return left + right + torch.nn.functional.pad(after, (0, 1))[:, None]
@@ -85,5 +93,7 @@ def split_scores(residue: Tensor, splits: Tensor) -> Tensor:
 
 def _rows(table: Tensor, numbers: Tensor) -> Tensor:
     """Select rows of a table (B, T, T) by their numbers (B, N): (B, N, T)."""
-    numbers = numbers.clamp(0, table.size(1) - 1)[..., None].expand(-1, -1, table.size(2))  # (B, N, T)
+    numbers = numbers.clamp(0, table.size(1) - 1)[..., None].expand(
+        -1, -1, table.size(2)
+    )  # (B, N, T)
     return table.gather(1, numbers)

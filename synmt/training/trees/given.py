@@ -42,5 +42,6 @@ def _check_arcs(path: Path, variants: Collection[str]) -> None:
         raise UsageError(
             f"{', '.join(variants)} reads probabilities of arcs, and these trees have none",
             where=str(path),
-            do="Parse the text again with `synmt parse --arcs`, or give every arc probability 1 by parser.control=gold",
+            do="Parse the text again with `synmt parse --arcs`, or give every arc probability 1 by "
+            "parser.control=gold",
         )

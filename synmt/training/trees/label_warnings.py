@@ -11,9 +11,12 @@ from synmt.training.trees.requirements import TreeRequirements
 
 
 def relation_warnings(
-    requirements: Mapping[Side, TreeRequirements], prepared: PreparedCorpus, trees: Mapping[Side, str]
+    requirements: Mapping[Side, TreeRequirements],
+    prepared: PreparedCorpus,
+    trees: Mapping[Side, str],
 ) -> list[str]:
-    """List what is unexpected in the relations and tags of the training text, according to the variants.
+    """List what is unexpected in the relations and tags of the training text, according to the
+    variants.
 
     trees: by side, the name of the annotation.
     """
@@ -22,7 +25,9 @@ def relation_warnings(
         facts = prepared.annotations()[name]
         for variant in requirements[side].variants:
             needs = {signal.needs for signal in variant.signals}
-            counts = facts["arc_relations" if facts["arcs"] and "arcs" in needs else "relations"]["train"]
+            counts = facts["arc_relations" if facts["arcs"] and "arcs" in needs else "relations"][
+                "train"
+            ]
             warnings += variant.kind.relation_warnings(counts, **variant.options)
             if "tags" in needs:
                 warnings += _tag_warnings(variant.kind.recipe_name(), facts["tags"])

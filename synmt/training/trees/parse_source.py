@@ -37,11 +37,17 @@ class ParseSource:
 
     @property
     def identity(self) -> Mapping[str, Any] | None:
-        """Description of the parser, the same with and without arcs and features; None for given files."""
-        return None if self.parser is None else {k: v for k, v in self.parser.identity.items() if k not in ADDED}
+        """Description of the parser, the same with and without arcs and features; None for given
+        files."""
+        return (
+            None
+            if self.parser is None
+            else {k: v for k, v in self.parser.identity.items() if k not in ADDED}
+        )
 
     def description(self, *, arcs: bool = False) -> dict[str, Any]:
-        """Describe the annotation: where its trees come from, and what it stores; in values for JSON."""
+        """Describe the annotation: where its trees come from, and what it stores; in values for
+        JSON."""
         stored = {"features": list(self.features)} if self.features else {}
         return {**self._origin, **({"arcs": True} if arcs and self.parser else {}), **stored}
 
@@ -51,7 +57,9 @@ class ParseSource:
         if self.identity is None:
             constituents = {"constituents": True} if self.constituents else {}
             return describe_files(self.given) | whole | constituents
-        return {key: value for key, value in self.identity.items() if key not in NOT_IN_TREES} | whole
+        return {
+            key: value for key, value in self.identity.items() if key not in NOT_IN_TREES
+        } | whole
 
     def name(self, *, arcs: bool = False) -> str:
         """Name the annotation."""
@@ -59,13 +67,16 @@ class ParseSource:
 
     @property
     def trees(self) -> str:
-        """Name the trees: two annotations of the same trees that store more or less of them have one such name."""
+        """Name the trees: two annotations of the same trees that store more or less of them have
+        one such name."""
         return annotation_name(self.side, self._origin)
 
     def annotation_in(self, prepared: Path) -> str | None:
         """Find the annotation of a prepared corpus; one with probabilities also serves without."""
         names = [self.name(arcs=arcs) for arcs in ([True] if self.arcs else [False, True])]
-        return next((name for name in names if (prepared / name / "annotation.json").is_file()), None)
+        return next(
+            (name for name in names if (prepared / name / "annotation.json").is_file()), None
+        )
 
 
 def check_source_trees(recipe: Recipe) -> None:
@@ -73,17 +84,23 @@ def check_source_trees(recipe: Recipe) -> None:
     if recipe.tasks.trees != "none":
         contains = "task tags" if recipe.tasks.mixed == "none" else "trees"
         raise UsageError(
-            f"--trees cannot be combined with tasks.{recipe.tasks.key}: the source text contains {contains}",
+            f"--trees cannot be combined with tasks.{recipe.tasks.key}: the source text contains "
+            f"{contains}",
             do="Leave out --trees",
         )
 
 
-def find_parse_source(recipe: Recipe, corpus: Corpus, side: Side, requirements: TreeRequirements) -> ParseSource:
-    """Find where the trees of a side come from; loads the parser, so that missing models are reported now."""
+def find_parse_source(
+    recipe: Recipe, corpus: Corpus, side: Side, requirements: TreeRequirements
+) -> ParseSource:
+    """Find where the trees of a side come from; loads the parser, so that missing models are
+    reported now."""
     arcs, whole = bool(requirements.arcs), recipe.vocabulary.dropout > 0
     if given := all_given_trees(recipe, corpus, side, requirements):
         files = {name: given[name] for name in ("train", "valid")}
-        return ParseSource(side, arcs, files, None, whole, bool(requirements.constituents), requirements.features)
+        return ParseSource(
+            side, arcs, files, None, whole, bool(requirements.constituents), requirements.features
+        )
     parser = make_parser(recipe, side, arcs=arcs)
     if requirements.of_parser:
         parser = parser.with_features(requirements.of_parser)

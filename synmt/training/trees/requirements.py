@@ -33,10 +33,13 @@ class TreeRequirements:
 
     to_run, to_learn: whether they are needed whenever the model runs, or in training only.
     arcs: names of the variants that need probabilities of arcs.
-    dependencies, constituents: names of the variants that need them; constituents that are built from dependencies are
+    dependencies, constituents: names of the variants that need them; constituents that are built
+    from dependencies are
         among the dependencies only.
-    as_text: whether the trees are the text itself (`tasks.mixed_only`), so that no variant reads them.
-    features: what they need to know of words besides tag and relation, some of feature_signals.STORED.
+    as_text: whether the trees are the text itself (`tasks.mixed_only`), so that no variant reads
+        them.
+    features: what they need to know of words besides tag and relation, some of
+        feature_signals.STORED.
     variants: those of the side, once for each layer.
     """
 
@@ -74,18 +77,25 @@ def tree_requirements(recipe: Recipe, code: Path | None = None) -> dict[Side, Tr
     }
     readers = _names(variant for side in SIDES for variant in variants[side] if variant.signals)
     if recipe.tasks.trees != "none" and readers:
-        what = "tags into the source and parses into the target" if recipe.tasks.mixed == "none" else "trees as sources"
+        what = (
+            "tags into the source and parses into the target"
+            if recipe.tasks.mixed == "none"
+            else "trees as sources"
+        )
         raise UsageError(
             f"tasks.{recipe.tasks.key} puts {what}, so {readers[0]} finds no trees",
             where="syntax.variants",
             do=f"Use either tasks.{recipe.tasks.key} or this variant",
         )
     if recipe.tasks.mixed_only:
-        requirements["source"] = TreeRequirements(True, True, dependencies=("tasks.mixed_only",), as_text=True)
+        requirements["source"] = TreeRequirements(
+            True, True, dependencies=("tasks.mixed_only",), as_text=True
+        )
     for side in SIDES:
         if recipe.parser_of(side).constituents == "given" and not requirements[side].constituents:
             raise UsageError(
-                f"{parser_section(side)}.constituents is given, but nothing in this recipe reads constituents of the "
+                f"{parser_section(side)}.constituents is given, but nothing in this recipe reads "
+                "constituents of the "
                 f"{side}",
                 do="Leave it out, or add a variant that reads constituents",
             )
@@ -93,9 +103,15 @@ def tree_requirements(recipe: Recipe, code: Path | None = None) -> dict[Side, Tr
     return requirements
 
 
-def sides_with_trees(requirements: Mapping[Side, TreeRequirements], *, source_trees: bool = False) -> list[Side]:
+def sides_with_trees(
+    requirements: Mapping[Side, TreeRequirements], *, source_trees: bool = False
+) -> list[Side]:
     """List the sides whose training text needs trees; `source_trees` adds the source."""
-    return [side for side, needs in requirements.items() if needs.parses or (source_trees and side == "source")]
+    return [
+        side
+        for side, needs in requirements.items()
+        if needs.parses or (source_trees and side == "source")
+    ]
 
 
 def _signals(variants: Iterable[PlacedVariant]) -> list[Signal]:
@@ -117,7 +133,9 @@ def _requirements(variants: list[PlacedVariant], parser: ParserRecipe) -> TreeRe
 
 
 def _needing(what: str, variants: Iterable[PlacedVariant]) -> tuple[str, ...]:
-    return _names(variant for variant in variants if any(signal.needs == what for signal in variant.signals))
+    return _names(
+        variant for variant in variants if any(signal.needs == what for signal in variant.signals)
+    )
 
 
 def _names(variants: Iterable[PlacedVariant]) -> tuple[str, ...]:
@@ -133,13 +151,16 @@ def _check_control(recipe: Recipe, side: Side, signals: Sequence[Signal]) -> Non
         return
     if not any(signal.needs == "labels" for signal in signals):
         raise UsageError(
-            f"{section}.control and {section}.rewire change trees of the {side}, but nothing in this recipe reads them",
+            f"{section}.control and {section}.rewire change trees of the {side}, but nothing in "
+            "this recipe reads them",
             do="Leave them out, or add a variant that reads parents or relations",
         )
     if as_they_are:
         raise UsageError(
-            f"{section}.rewire changes parents in the {side}, but this recipe reads relations only, which it keeps",
-            do=f"Leave it out, or set {section}.control=shuffled, which moves relations with their arcs",
+            f"{section}.rewire changes parents in the {side}, but this recipe reads relations "
+            "only, which it keeps",
+            do=f"Leave it out, or set {section}.control=shuffled, which moves relations with "
+            "their arcs",
         )
 
 
@@ -155,9 +176,11 @@ def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
     if recipe.parser_of(side).constituents == "given":
         if brackets is None and path is None:
             raise UsageError(
-                f"{parser_section(side)}.constituents is given, but this text comes without brackets",
+                f"{parser_section(side)}.constituents is given, but this text comes without "
+                "brackets",
                 where=str(getattr(files, side)),
-                do=f"Put them next to it as <name>.{recipe.language_of(side)}.brackets, or into a CoNLL-U file",
+                do=f"Put them next to it as <name>.{recipe.language_of(side)}.brackets, or into a "
+                "CoNLL-U file",
             )
         return brackets or path
     gold = recipe.parser_of(side).control == "gold"
@@ -167,16 +190,24 @@ def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
             where=str(getattr(files, side)),
         )
     # trees next to a known corpus or in a folder are its gold trees
-    named = {tree for item in recipe.corpus.items for tree in (item.source_parses, item.target_parses)}
+    named = {
+        tree for item in recipe.corpus.items for tree in (item.source_parses, item.target_parses)
+    }
     return path if gold or path in named else None
 
 
-def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, requirements: TreeRequirements) -> dict[str, Path]:
-    """Find the files of trees for every split that needs trees; empty if the recipe's parser makes them.
+def all_given_trees(
+    recipe: Recipe, corpus: Corpus, side: Side, requirements: TreeRequirements
+) -> dict[str, Path]:
+    """Find the files of trees for every split that needs trees; empty if the recipe's parser makes
+    them.
 
-    Either all splits come with trees or none: a model must not read trees of one origin and learn from another.
+    Either all splits come with trees or none: a model must not read trees of one origin and learn
+    from another.
     """
-    splits = corpus.splits() if requirements.to_run else {"train": corpus.train, "valid": corpus.valid}
+    splits = (
+        corpus.splits() if requirements.to_run else {"train": corpus.train, "valid": corpus.valid}
+    )
     paths = {name: given_trees(recipe, files, side) for name, files in splits.items()}
     found = {name: path for name, path in paths.items() if path is not None}
     missing = ", ".join(name for name in paths if name not in found)
@@ -184,11 +215,14 @@ def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, requirements: Tr
         raise UsageError(
             f"there are trees for {', '.join(found)}, but not for {missing}",
             where=f"{side}_parses",
-            do="Give trees for every text under corpus, or for none: then the recipe's parser makes all of them",
+            do="Give trees for every text under corpus, or for none: then the recipe's parser "
+            "makes all of them",
         )
     for path in found.values():
         if is_brackets(path) and requirements.dependencies:
-            raise without_dependencies(f"what {', '.join(requirements.dependencies)} reads", str(path))
+            raise without_dependencies(
+                f"what {', '.join(requirements.dependencies)} reads", str(path)
+            )
         check_given(path, arcs=requirements.arcs, features=requirements.features)
     if SCENES in requirements.features and not found:
         raise no_parser_makes_scenes(f"{side}_parses")
@@ -196,7 +230,8 @@ def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, requirements: Tr
 
 
 def lacks_parser(recipe: Recipe, side: Side) -> bool:
-    """Tell whether an official model has to be downloaded; raises SynmtError for a parser that cannot be had."""
+    """Tell whether an official model has to be downloaded; raises SynmtError for a parser that
+    cannot be had."""
     settings = recipe.parser_of(side)
     if settings.model == "official" and not is_complete(recipe.language_of(side), settings.package):
         return True
@@ -204,7 +239,9 @@ def lacks_parser(recipe: Recipe, side: Side) -> bool:
     return False
 
 
-def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False, download: bool = False) -> StanzaParser:
+def make_parser(
+    recipe: Recipe, side: Side, *, arcs: bool = False, download: bool = False
+) -> StanzaParser:
     """Make the parser of one side; it loads its model when it first parses."""
     try:
         return _parser(recipe, side, recipe.parser_of(side).model, arcs=arcs, download=download)
@@ -237,4 +274,7 @@ def _parser(recipe: Recipe, side: Side, model: str, *, arcs: bool, download: boo
 def trees_path(data: Path, corpus: Corpus, text: Path, parser: StanzaParser) -> Path:
     """Name the file for the trees of a text, the same for the same text and parser."""
     key = fingerprint(stored_sha256(text), parser.fingerprint)
-    return own_folder(data / "parses") / f"{corpus.name}-{text.name.removesuffix('.gz')}-{key}.conllu.gz"
+    return (
+        own_folder(data / "parses")
+        / f"{corpus.name}-{text.name.removesuffix('.gz')}-{key}.conllu.gz"
+    )
