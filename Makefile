@@ -44,10 +44,10 @@ unit: $(VENV)/.dev
 	$(PYTEST) -m unit
 
 gpu: $(VENV)/.dev
-	SYNMT_TEST_GPU=1 $(BIN)/python -m pytest -rs tests/test_gpu.py
+	SYNMT_TEST_GPU=1 $(BIN)/python -m pytest -rs tests/model/test_gpu.py
 
 example: $(VENV)/.dev
-	$(BIN)/python -m pytest -o faulthandler_timeout=0 -m whole_suite tests/test_variant_page.py
+	$(BIN)/python -m pytest -o faulthandler_timeout=0 -m whole_suite tests/docs/test_variant_page.py
 
 laws: $(VENV)/.dev
 	$(BIN)/python -m pytest -o faulthandler_timeout=0 -m whole_suite tests/test_laws.py

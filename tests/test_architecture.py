@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from each import of_each
+from places import ROOT
 
 from synmt.parsing.stanza_internals import SUPPORTED
 
-ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "synmt"
 
 ORDER = (

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from places import ROOT
 from small import random_batch, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 
@@ -22,7 +23,6 @@ from synmt.training.loss import Objective
 
 pytest.importorskip("synmt.fast")
 
-ROOT = Path(__file__).parents[1]
 MODELS = {
     "post": ({"name": "pascal"}, {}),
     "pre": ({"name": "relative"}, {"norm": "pre", "embeddings": "separate"}),

@@ -8,11 +8,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from places import TESTS
 from tiny import synmt
 
 pytestmark = pytest.mark.journey
 
-OLD = Path(__file__).parent / "format1"
+OLD = TESTS / "format1"
 
 
 @pytest.fixture

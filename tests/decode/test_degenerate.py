@@ -46,10 +46,7 @@ def test_a_phrase_four_times_in_a_row_is_a_loop_at_any_place(size, before):
 def test_one_and_several_are_said_as_a_person_says_them(show_remarks, caplog):
     assert too_long("line 3", 40, 1, "not scored").endswith("so the last one is not scored")
     assert too_long("line 3", 40, 2, "not scored").endswith(
-        "has 42 pieces; the model takes 40 "
-        "(filters.max_pieces), "
-        # fmt: skip
-        "so the last 2 are not scored"
+        "has 42 pieces; the model takes 40 (filters.max_pieces), so the last 2 are not scored"
     )
     for lines, said in (
         ([5], "1 empty, of 1 line (line 5)"),

@@ -2,10 +2,10 @@
 references."""
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
+from places import TESTS
 from test_groups import random_parses
 from test_word_accuracy import texts_of
 
@@ -24,7 +24,7 @@ from synmt.files.reading import read_lines
 from synmt.run import Run
 from synmt.syntax.parse import Parse, flat_parse
 
-OLD = Path(__file__).parent / "format1"
+OLD = TESTS / "format1"
 LINE = "We don't eat, bananas !"
 # eat is the root, and bananas hangs below the comma, which a parser should not do
 WORDS = ["We", "do", "n't", "eat", ",", "bananas", "!"]

@@ -16,6 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from places import ROOT
 
 from synmt.cli import main
 from synmt.controlled import corpus as controlled
@@ -174,4 +175,4 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 def environment(**more: str) -> dict[str, str]:
     """Let a process that a test starts find the package."""
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), **more}
+    return {**os.environ, "PYTHONPATH": str(ROOT), **more}

@@ -6,7 +6,6 @@ import math
 import re
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 import torch
 import typer
 from enumerating import all_trees
+from places import ROOT
 from small import MONKEY, MONKEY_WORD_OF
 
 import synmt.model.variants
@@ -47,7 +47,6 @@ from synmt.training.trees.requirements import tree_requirements
 
 pytestmark = pytest.mark.journey
 
-ROOT = Path(__file__).parents[1]
 TEXTS = {
     path: path.read_text(encoding="utf-8")
     for path in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]

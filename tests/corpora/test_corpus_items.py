@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from corpus_server import serving
+from places import TESTS
 from public_archives import plain, sgml, table, tgz
 from sacrebleu.dataset import DATASETS
 from sentences import lines
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.journey
 COMMENTARY = "Statmt-news_commentary-16-deu-eng"
 CRAWL = "Statmt-commoncrawl_wmt13-1-deu-eng"
 NEWSTEST = "Statmt-newstest_ende-2016-eng-deu"
-INDEX = Path(__file__).with_name("mtdata-index.jsonl")
+INDEX = TESTS / "mtdata-index.jsonl"
 WMT17 = "data.statmt.org/wmt17/translation-task/test.tgz"
 
 

@@ -16,6 +16,8 @@ from tiny import synmt
 
 pytest.importorskip("synmt.cluster")
 
+from places import ROOT
+
 from synmt.cluster import slurm
 from synmt.cluster.slurm import _dask_jobqueue, check_job
 from synmt.errors import UsageError
@@ -23,7 +25,7 @@ from synmt.parallel.engine import in_shards, using_cluster
 
 pytestmark = pytest.mark.journey
 
-PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
+PAGE = ROOT / "docs" / "scale.md"
 SCRIPTS = re.findall(r"```sh\n(#!/bin/bash\n.*?)```", PAGE.read_text(), re.DOTALL)
 SIZE = {"cores": 1, "processes": 1, "memory": "2GB", "walltime": "00:10:00"}
 JOB = {f"jobqueue.slurm.{name}": value for name, value in SIZE.items()}

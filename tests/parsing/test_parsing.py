@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from places import ROOT
 
 from synmt.errors import SynmtError, UsageError
 from synmt.parsing.bulk import parse_file, parse_stream, usual_processes
@@ -24,8 +25,6 @@ from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import flat_parse
 
 pytestmark = pytest.mark.journey
-
-ROOT = Path(__file__).parents[1]
 
 
 class FlatParser:

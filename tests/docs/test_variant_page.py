@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from places import ROOT
 from small import batch_for, random_example, small_model
 from tiny import synmt, write_corpus, write_recipe
 
@@ -21,7 +22,6 @@ from synmt.syntax.trees import tree_distances
 
 pytestmark = pytest.mark.journey
 
-ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "variant.md").read_text(encoding="utf-8")
 
 

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import killing
 import pytest
 from forked import Forked
+from places import ROOT
 from tiny import TRAINING, fail, snapshot, succeed, synmt, write_corpus, write_recipe
 from torch.distributed import HashStore
 
@@ -23,7 +24,6 @@ from synmt.training.grid import GridRecord
 from synmt.training.records import RunRecord, StartRecord
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
-ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from places import ROOT
 
 from synmt.errors import SynmtError, UsageError, all_in_one, naming
 from synmt.recipe.load import check_recipe, load_recipe, recipe_values
@@ -12,7 +13,7 @@ from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml_text import dump_yaml, parse_yaml_value
 from synmt.training.trees.requirements import tree_requirements
 
-RECIPES = sorted((Path(__file__).parents[1] / "recipes").rglob("*.yaml"))
+RECIPES = sorted((ROOT / "recipes").rglob("*.yaml"))
 ALIASES = "".join(f"x{i}: &x{i} [*x{i - 1}]\n" for i in range(1, 3000))
 PAIR = {"source": "a.en", "target": "a.de"}
 LEAST = {"source": "en", "target": "de", "corpus": {"name": "controlled"}}

@@ -9,18 +9,14 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
-import torch
-from tiny import TRAINING, write_corpus, write_recipe
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
-
 import results_times
+import torch
 from results_plan import Plan
 from results_statistics import times_as_long
 from results_stored import unpacked
+from tiny import TRAINING, write_corpus, write_recipe
 
 import results
 from synmt.evaluation.metrics import make_metric

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from places import IMPORTABLE
+
 from synmt.cli import main
 
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -32,8 +34,7 @@ class Forked:
     def __init__(
         self, work: Callable[..., object], *arguments: object, log: Path, **more: str
     ) -> None:
-        paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])
-        with patch.dict(os.environ, PYTHONPATH=paths):
+        with patch.dict(os.environ, PYTHONPATH=IMPORTABLE):
             forkserver.ensure_running()
         where = (os.getcwd(), {**os.environ, **more}, str(log))
         self._process = _CONTEXT.Process(target=_begin, args=(work, arguments, *where))

@@ -14,24 +14,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import results_figure
+import results_page
+import results_tables
+from places import ROOT
+from results_compared import Results, plans
+from results_page import BEGIN, END
+from results_plan import Plan, file_name
+from results_statistics import Difference
+from results_stored import packed, unpacked
+from results_systems import trees_of
 from scipy import stats
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
-import results_figure  # noqa: E402
-import results_page  # noqa: E402
-import results_tables  # noqa: E402
-from results_compared import Results, plans  # noqa: E402
-from results_page import BEGIN, END  # noqa: E402
-from results_plan import Plan, file_name  # noqa: E402
-from results_statistics import Difference  # noqa: E402
-from results_stored import packed, unpacked  # noqa: E402
-from results_systems import trees_of  # noqa: E402
-
-from synmt.errors import SynmtError, UsageError  # noqa: E402
-from synmt.recipe.load import load_recipe  # noqa: E402
-from synmt.reporting.values import Marked  # noqa: E402
+from synmt.errors import SynmtError, UsageError
+from synmt.recipe.load import load_recipe
+from synmt.reporting.values import Marked
 
 # they load matplotlib and scipy, and read all recipes
 pytestmark = pytest.mark.journey

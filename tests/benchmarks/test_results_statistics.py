@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
-
 from results_statistics import (
     Compared,
     Design,
@@ -23,6 +17,7 @@ from results_statistics import (
     times_as_long,
     unstable_systems,
 )
+from scipy import stats
 
 pytestmark = pytest.mark.journey
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from places import ROOT
 from small import is_tree
 
 from synmt.controlled import corpus as controlled
@@ -31,7 +31,7 @@ from synmt.syntax.trees import depths
 
 pytestmark = pytest.mark.journey
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = ROOT / "docs"
 NOUN = {noun.english: noun for noun in lexicon.NOUNS}
 VERB = {verb.name: verb for verb in lexicon.VERBS}
 NOUN_OF_FORM = {

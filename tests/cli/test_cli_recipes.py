@@ -7,10 +7,10 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 
 import pytest
 from corpus_server import serving
+from places import ROOT
 from tiny import (
     TRAINING,
     environment,
@@ -35,7 +35,6 @@ from synmt.training.pipeline import plan_training
 from synmt.training.run_stages import count_weights
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
-ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from places import IMPORTABLE
 from tiny import snapshot
 
 from synmt.corpora.resolve import Corpus, resolve
@@ -496,9 +497,8 @@ def test_a_run_that_is_killed_before_any_file_takes_its_name_ends_as_one_that_is
     for moment in range(len(names)):
         folder = tmp_path / f"killed-{moment}"
         command = [sys.executable, "-c", _KILLED, str(folder), str(moment)]
-        paths = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
         killed = subprocess.run(
-            command, env={"PYTHONPATH": ":".join(paths), "PATH": ""}, capture_output=True
+            command, env={"PYTHONPATH": IMPORTABLE, "PATH": ""}, capture_output=True
         )
         assert killed.returncode == -9, killed.stderr
         assert snapshot(folder / "prepared") != whole

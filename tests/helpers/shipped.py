@@ -1,13 +1,13 @@
 """The shipped recipes by name, and how two of them differ."""
 
 import functools
-from pathlib import Path
 from typing import Any
+
+from places import ROOT
 
 from synmt.recipe.load import load_recipe, recipe_values
 from synmt.recipe.schema import Recipe
 
-ROOT = Path(__file__).parents[1]
 PATHS = {
     path.name.removesuffix(".yaml"): path for path in sorted((ROOT / "recipes").rglob("*.yaml"))
 }

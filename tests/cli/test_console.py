@@ -29,7 +29,6 @@ from synmt.reporting.values import Report, Table, count_column, text_column
 pytestmark = pytest.mark.journey
 
 COMMANDS = ["parse", "prepare", "train", "translate", "score", "analyze"]
-ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from places import IMPORTABLE
 
 from synmt.analysis.inputs import parse_lines
 from synmt.parsing.cache import CachedParser, decode_parse, encode_parse
@@ -229,8 +230,7 @@ def test_a_cache_that_another_process_keeps_locked_is_no_error(monkeypatch, capl
 
 def python(code):
     """Start Python with code that imports from this file."""
-    tests = Path(__file__).parent
-    environment = {**os.environ, "PYTHONPATH": f"{tests.parent}:{tests}"}
+    environment = {**os.environ, "PYTHONPATH": IMPORTABLE}
     return subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE)
 
 
