@@ -42,7 +42,7 @@ ORDER = (
 """Each package imports from those of earlier rows, and from itself."""
 
 ROW_OF = {name: row for row, names in enumerate(ORDER) for name in names}
-LONGEST_FILE, LONGEST_FUNCTION, MOST_PARAMETERS = 400, 50, 8
+LONGEST_FILE, LONGEST_FUNCTION, MOST_PARAMETERS = 400, 60, 8
 
 FILES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 MODULES = {
@@ -133,7 +133,7 @@ def test_few_doors_at_the_entrance():
 def test_a_package_says_in_one_sentence_what_lives_there(path):
     body = tree_of(path).body
     docstring = ast.get_docstring(tree_of(path)) or ""
-    assert docstring.splitlines()[0].endswith((".", "?"))
+    assert docstring.split("\n\n")[0].endswith((".", "?"))
     if path == Path("evaluation/__init__.py"):
         # `__getattr__`, which imports compare_systems when it is used, and the type that it gives
         body = body[:-2]
