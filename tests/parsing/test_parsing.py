@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from places import ROOT
+from places import IMPORTABLE, ROOT
 
 from synmt.errors import SynmtError, UsageError
 from synmt.parsing.bulk import parse_file, parse_stream, usual_processes
@@ -225,14 +225,14 @@ def test_a_killed_run_continues_and_ends_with_the_same_files(source, tmp_path, w
     run(source, tmp_path / "whole")
     script = (
         "if __name__ == '__main__':\n"
-        "    import sys; sys.path.insert(0, 'tests')\n"
+        "    import sys\n"
         "    from test_parsing import FlatParser, run\n"
         f"    run(*sys.argv[1:], FlatParser(slow=0.1), workers={workers})\n"
     )
     (tmp_path / "go.py").write_text(script)
     started = [sys.executable, str(tmp_path / "go.py"), str(source), str(tmp_path / "killed")]
     process = subprocess.Popen(
-        started, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True
+        started, cwd=ROOT, env={**os.environ, "PYTHONPATH": IMPORTABLE}, start_new_session=True
     )
     wait_until(lambda: len(list((tmp_path / "killed.parts").glob("*.json"))) >= 2)
     process.kill()

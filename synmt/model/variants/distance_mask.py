@@ -1,8 +1,8 @@
-"""Heads that see only near words of the tree, and the nearest most: GATE (Ahmad, Peng & Chang,
-2021).
+"""Heads that see only near words of the tree, and the nearest most:
+GATE (Ahmad, Peng & Chang, 2021).
 
-    S_ij = q_i · k_j / √d - log max(d_ij, 1)   where d_ij ≤ reach of the head        S_ij = -∞
-    elsewhere
+    S_ij = q_i · k_j / √d - log max(d_ij, 1)   where d_ij ≤ reach of the head
+    S_ij = -∞                                   elsewhere
 
 d_ij counts the steps between the words of pieces i and j in the tree. The softmax of S is the
 softmax of the plain scores within the reach, divided by d and scaled to sum to 1 again, as in the
