@@ -6,7 +6,7 @@ writes compiled files of Python, does not count. --tree is a run whose model rea
 one whose model reads none.
 
     python benchmarks/first_line.py --tree runs/multi30k-pascal --plain runs/multi30k-tiny --rounds
-    5
+        5
 """
 
 from __future__ import annotations

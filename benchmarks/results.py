@@ -2,7 +2,8 @@
 
     python benchmarks/results.py results/controlled.yaml
     python benchmarks/results.py results/controlled.yaml --jobs 1 --seeds 1
-    target_parser.model=FOLDER python benchmarks/results_page.py
+        target_parser.model=FOLDER
+    python benchmarks/results_page.py
 
 Each run that has finished leaves a small file of JSON in the folder of the comparison, to be
 committed: scores, what is needed to compare systems sentence by sentence, and what it cost. An

@@ -2,7 +2,7 @@
 seed.
 
 corpus: controlled                  the first part of the names of runs, whose results are in a
-folder
+                                    folder
                                     beside the file
 transformer: {differences_from: A, added_to: B}
                                     a system is what its recipe adds to recipe A, added to recipe B
@@ -12,11 +12,12 @@ baselines: {transformer: plain}     the system that the others of an architectur
 systems: {NAME: RECIPE, NAME: {recipe: RECIPE, set: {KEY: VALUE}, baseline: NAME}}
                                     `baseline` if another system than that of its architecture
 search: {NAME: …}                   mixtures, as `systems`: trained with the first seed; the one
-with the
+                                    with the
                                     lowest loss on the validation text is compared like a system,
-                                    with all seeds
+                                        with all
+                                    seeds
 chosen_by_score: [NAME, …]          controls that were added because the scores of their models were
-high
+                                    high
 pairs: [[NAME, NAME], …]            further systems that are compared with each other
 contrast: NAME                      contrastive sets
 contrasts_by: [LABEL, …]            tables of the contrastive sets by a label

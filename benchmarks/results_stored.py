@@ -3,14 +3,15 @@ sentences.
 
 system, seed, fingerprint, synmt, parser    what was trained
 device                                      what it was trained on: the models of GPUs, or cpu (also
-if
+                                            if
                                             this is missing)
 weights, steps, validation                  parameters; [step, loss] of each validation, in nats per
                                             target piece
 training, parsing, tests.NAME.cost          seconds, processor seconds, tokens, bytes, joules
 tests.NAME.scores                           of each metric: score and signature
 tests.NAME.statistics                       BLEU's counts of each sentence, as `packed` writes
-arrays tests.NAME.exact                            which sentences equal the reference
+                                            arrays
+tests.NAME.exact                            which sentences equal the reference
 contrast                                    of each group of contrasts: right ones and all
 """
 

@@ -2,8 +2,9 @@
 baseline.
 
     SYNMT_THREADS=1 python benchmarks/results_times.py results/controlled.yaml --machine "an AMD
-    EPYC (Zen 3)" SYNMT_THREADS=1 python benchmarks/results_times.py results/multi30k.yaml
-    training.precision=float32
+        EPYC (Zen 3)"
+    SYNMT_THREADS=1 python benchmarks/results_times.py results/multi30k.yaml
+        training.precision=float32
 
 A step reads its batch, computes the gradients and changes the weights. System and baseline take
 turns, so that other work on the machine slows both of them. Of a CPU, processor time counts. What

@@ -2,7 +2,7 @@
 training, as a table.
 
     SYNMT_DATA=... python benchmarks/short_runs.py recipes/multi30k-*.yaml --steps 300 --set
-    training.warmup=100
+        training.warmup=100
 
 Missing data are parsed and prepared first. Runs are written under --runs and continue after an
 interruption.

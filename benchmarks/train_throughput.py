@@ -9,10 +9,12 @@ generate code for each shape. Printed are medians over rounds, ratios with their
 
     tokens/s, tokens/CPU s  target tokens for each second of wall time, and of processor time
     step / base             processor time of a step relative to the plain model of the same
-    architecture fed / base              the same with batches made in a thread beside the steps;
-    their collation in milliseconds x TOOL                  how many times as fast as the tool, in
-    wall time and in processor time busy / quiet            with --busy N: the work of a second of
-    processor time next to N processes that never rest
+                            architecture
+    fed / base              the same with batches made in a thread beside the steps; their collation
+                            in milliseconds
+    x TOOL                  how many times as fast as the tool, in wall time and in processor time
+    busy / quiet            with --busy N: the work of a second of processor time next to N
+                            processes that never rest
 
 Where other work runs on the machine, only ratios in processor time hold. The tools compute in
 float32. --lengths are those of the longest sentence of each batch, --pieces is the size of the

@@ -9,7 +9,7 @@ system. The two rank by different length penalties; with --length-penalty 0 they
 
     python benchmarks/translate_throughput.py --run runs/small --text test.en --busy 5
     python benchmarks/translate_throughput.py --run runs/x --text train.en --sentences 10000
-    --systems int8
+        --systems int8
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ runs/NAME/run.json            what the run is, and whether it has finished
           model.safetensors   the weights used for translation
           average.safetensors the averaged weights, if `training.average` is above 1
           tests/NAME/         source, reference, hypothesis and scores of each test set; its labels
-          (labels.tsv), if it
+                              (labels.tsv), if it
                               has any, and the statistics of every segment (segments/)
           analysis/           drawings of `synmt analyze --trees --draw`
           tensorboard/        the log for TensorBoard, if it is installed

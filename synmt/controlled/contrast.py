@@ -2,16 +2,16 @@
 wrong word.
 
 agreement    a finite verb in the other number
-             The boy near the cats sleeps.    Der Junge bei den Katzen schläft.     Der Junge bei
-             den Katzen schlafen.
+             The boy near the cats sleeps.    Der Junge bei den Katzen schläft.
+             Der Junge bei den Katzen schlafen.
 case         the article of an object in the dative instead of the accusative, or the reverse;
-nothing else changes
-             The boy helped the girl.         Der Junge half dem Mädchen.           Der Junge half
-             das Mädchen.
+             nothing else changes
+             The boy helped the girl.         Der Junge half dem Mädchen.
+             Der Junge half das Mädchen.
 particle     the particle of a separable verb is missing, or replaced by one that this verb does not
-have in the lexicon
-             The girl calls the teacher.      Das Mädchen ruft den Lehrer an.       Das Mädchen ruft
-             den Lehrer auf.
+             have in the lexicon
+             The girl calls the teacher.      Das Mädchen ruft den Lehrer an.
+             Das Mädchen ruft den Lehrer auf.
 
 If there are several verbs, the one with most attractors is wrong; of several articles or particles,
 it is the one farthest from its verb. To find an article, a particle or a verb in the German

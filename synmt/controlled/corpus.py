@@ -15,8 +15,10 @@ labels:
 
     seen         only the sentence itself
     combination  a subject noun and a verb that never occur together in training (one in eight
-    combinations) attractors   2 to 4 attractors (training has 0 and 1), in sentences that are not
-    longer than those of training length       23 to 30 words (training has at most 22)
+        combinations)
+    attractors   2 to 4 attractors (training has 0 and 1), in sentences that are not longer than
+                 those of training
+    length       23 to 30 words (training has at most 22)
 
 A second test set, `hard`, has sentences that are longer than all of the first one, and deeper:
 

@@ -1,8 +1,9 @@
 """The words of the controlled corpus, with all forms that no rule produces.
 
 kinds: one letter for each class of a noun; they determine which words it can be combined with.
-    p person   a animal   t thing   l place   f food   r can be written   d can be switched on   o
-    can be opened h can be carried   k can have "my"   g can be old   y can be young
+    p person   a animal   t thing   l place   f food   r can be written   d can be switched on
+    o can be opened
+    h can be carried   k can have "my"   g can be old   y can be young
 """
 
 from __future__ import annotations

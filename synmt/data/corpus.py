@@ -3,10 +3,11 @@
 corpus.json                         format, languages, filters, counts; written last
 checksums.sha256                    of all these files
 vocabulary.model                    or source.model and target.model; `.words` for a vocabulary of
-words train-00000.arrow, valid-00000.arrow, …
+                                    words
+train-00000.arrow, valid-00000.arrow, …
                                     columns: line, source pieces, target pieces, without BOS and EOS
 parse-source-1a2b3c4d5e6f/          an annotation: the trees of the same rows, in files of the same
-names
+                                    names
     annotation.json                 parser, relations, counts; written last
     checksums.sha256                of the files in this folder
     train-00000.arrow, …            see stored_trees.py

@@ -1,11 +1,13 @@
 """The trees of one shard of an annotation as columns of numbers, written here and read here.
 
 parents, relations, tags            lists of each row; relations, tags and features are numbers of
-names among the facts word_of                             the word of each piece; trees that fit
-every segmentation have starts and ends of
+                                    names among the facts
+word_of                             the word of each piece; trees that fit every segmentation have
+                                    starts and ends of
                                     their words, and `before`, in its place
 constituent_starts, constituent_ends    the first word of each constituent, and the word after its
-last one arc_counts                          the number of arcs of each word
+                                        last one
+arc_counts                          the number of arcs of each word
 arc_parents, arc_relations, arc_probabilities
                                     of each arc, probabilities in 65,535ths: four bytes an arc in
                                     most corpora

@@ -1,7 +1,7 @@
 """Word alignment from the attention to the source.
 
-    soft[v, w] = mean_{t in word v} Σ_{s in word w} cross[t, s]        align(v) = argmax_w
-    soft[v, w]
+    soft[v, w] = mean_{t in word v} Σ_{s in word w} cross[t, s]
+    align(v) = argmax_w soft[v, w]
 
 Row t of the weights belongs to the step that predicts target piece t. By default, the weights are
 the mean over the heads of the penultimate decoder layer, which aligns best according to Garg et al.

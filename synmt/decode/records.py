@@ -8,14 +8,15 @@ out   translation, score, log_probability
       dropped              pieces at the end of the source beyond the model's maximum
       degenerate           empty, loop, limit or copy (see synmt/decode/translation.py), or null
       translations         for an n-best list: translation, score and log_probability of each, best
-      first alignment            if requested: pairs [source word, target word], with source_words
-      and target_words, the
+                           first
+      alignment            if requested: pairs [source word, target word], with source_words and
+                           target_words, the
                            characters [start, end) of each word
       source_tokens, translation_tokens
                            the words, with a space between two, if the run tokenizes text;
                            alignments refer to them
       override             with another tree: translation, score, log_probability, and
-      own_log_probability, that of the
+                           own_log_probability, that of the
                            translation above
 
 Fields of the input are copied as they are written, in their order, before those of the output. One

@@ -79,8 +79,8 @@ def compare(observed: float, differences: DoubleArray) -> Comparison:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjust the p-values of several comparisons, in the order given (Holm, 1979).
 
-        adjusted(k) = max_{i ≤ k} min(1, (m - i + 1) · p(i))    for the m p-values in increasing
-        order
+        adjusted(k) = max_{i ≤ k} min(1, (m - i + 1) · p(i))
+        for the m p-values in increasing order
 
     Rejecting those below 0.05 rejects any true hypothesis with a probability of at most 5 %,
     however the comparisons depend on each other.

@@ -1,7 +1,7 @@
 """Keys and values that the fast decoder attends to in bf16.
 
-O = softmax(q kᵀ / √d + M) v            M: 0 or ALiBi's penalty where attention is allowed, -inf
-elsewhere
+O = softmax(q kᵀ / √d + M) v
+M: 0 or ALiBi's penalty where attention is allowed, -inf elsewhere
 """
 
 from __future__ import annotations

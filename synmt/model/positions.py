@@ -1,8 +1,8 @@
 """Positions inside self-attention, in place of sinusoids that are added to the embeddings.
 
-    rotary (Su et al., 2021)      q_t and k_j are turned: S_tj = (R_t q_t) · (R_j k_j) / √d = q_t ·
-    (R_(j-t) k_j) / √d ALiBi (Press et al., 2022)    S_tj = q_t · k_j / √d - m_h |t - j|        m_h
-    = 2^(-8 h / H), h = 1, …, H
+    rotary (Su et al., 2021)      S_tj = (R_t q_t) · (R_j k_j) / √d = q_t · (R_(j-t) k_j) / √d
+    ALiBi (Press et al., 2022)    S_tj = q_t · k_j / √d - m_h |t - j|
+                                  m_h = 2^(-8 h / H), h = 1, …, H
 
 R_t turns the plane of the components i and i + d/2 by the angle t · 10000^(-2i/d). Su et al. pair
 the components 2i and 2i + 1: the same model with its components in another order. Press et al. have

@@ -4,9 +4,10 @@ annotations.
 Cells (Hochreiter & Schmidhuber, 1997; Gers et al., 2000), attention and input feeding (Luong et
 al., 2015), gate (Tran & Bisk, 2018):
 
-    [i; f; o; g] = W [x_t; h_t-1] + b        c_t = σ(f) ⊙ c_t-1 + σ(i) ⊙ tanh(g)        h_t = σ(o) ⊙
-    tanh(c_t) α = softmax(h_t · W_a s_i)               c = Σ_i α_i s_i                             d
-    = Σ_i α_i m_i h̃_t = tanh(W_o [c; h_t; z ⊙ d])          z = σ(W_z h_t + b_z)
+    [i; f; o; g] = W [x_t; h_t-1] + b
+    c_t = σ(f) ⊙ c_t-1 + σ(i) ⊙ tanh(g)        h_t = σ(o) ⊙ tanh(c_t)
+    α = softmax(h_t · W_a s_i)                 c = Σ_i α_i s_i        d = Σ_i α_i m_i
+    z = σ(W_z h_t + b_z)                       h̃_t = tanh(W_o [c; h_t; z ⊙ d])
     x_t+1 = [E y_t; h̃_t]
 
 s are the states of the source. m, d and z exist if a variant annotates the source with m.

@@ -2,7 +2,7 @@
 
     resources_<version>.json          all models and their hashes, at STANZA_RESOURCES_URL
     <language>/<processor>/<name>.pt  a model, at the address that the list gives (or
-    STANZA_MODEL_URL)
+        STANZA_MODEL_URL)
 
 The list gets its place in Stanza's folder after the models that it describes, so what is there is
 complete. Once it is, nothing here asks the network.

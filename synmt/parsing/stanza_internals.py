@@ -2,10 +2,13 @@
 does this to.
 
     stanza.models.common.utils.dispatch_optimizer          by one without parameters
-    (`without_optimizers`) stanza.models.depparse.model.chuliu_edmonds_one_root   by a faster search
-    with the same result (trees.py) stanza.pipeline.depparse_processor.DataLoader          by one
-    that records the order of the sentences (arcs.py) predict of the parser's Trainer
-    by one that records the arcs of each batch (arcs.py)
+                                                           (`without_optimizers`)
+    stanza.models.depparse.model.chuliu_edmonds_one_root   by a faster search with the same result
+                                                           (trees.py)
+    stanza.pipeline.depparse_processor.DataLoader          by one that records the order of the
+                                                           sentences (arcs.py)
+    predict of the parser's Trainer                        by one that records the arcs of each
+                                                           batch (arcs.py)
 
 All of them are those of Stanza 1.15, as are the parts of its models that `synmt.fast.parser` calls
 as they are.

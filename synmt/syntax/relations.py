@@ -7,9 +7,9 @@ scheme:
     group               STANFORD_GROUPS              UNIVERSAL_GROUPS
      1  root            root                         root
      2  auxiliaries     aux auxpass cop              aux cop; auxpass is aux:pass
-     3  complements     acomp ccomp pcomp xcomp      ccomp xcomp; acomp is xcomp, pcomp is advcl or
-     acl 4  objects         dobj iobj pobj               obj iobj; pobj is obl or nmod, see 12 and
-     15 5  clausal subj.   csubj csubjpass              csubj; csubjpass is csubj:pass
+     3  complements     acomp ccomp pcomp xcomp      ccomp xcomp; acomp is xcomp, pcomp advcl or acl
+     4  objects         dobj iobj pobj               obj iobj; pobj is obl or nmod, see 12 and 15
+     5  clausal subj.   csubj csubjpass              csubj; csubjpass is csubj:pass
      6  subjects        nsubj nsubjpass              nsubj; nsubjpass is nsubj:pass
      7  coordinators    cc                           cc
      8  conjuncts       conj preconj                 conj cc:preconj
@@ -18,8 +18,9 @@ scheme:
     11  adverbs         advmod                       advmod
     12  adv. nouns      npadvmod tmod                obl, every nominal modifier of a predicate
     13  determiners     det predet                   det; predet is det:predet
-    14  numbers         num number quantmod          nummod; number is compound or flat, quantmod is
-    advmod 15  nominals        appos                        appos nmod
+    14  numbers         num number quantmod          nummod; number is compound or flat, quantmod
+                                                     is advmod
+    15  nominals        appos                        appos nmod
     16  punctuation     punct                        punct
 
 Groups 12 and 15 are wider than the paper's: Universal Dependencies attaches the noun of a

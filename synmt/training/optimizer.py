@@ -95,8 +95,8 @@ def learning_rate(step: int, recipe: TrainingRecipe, model_dim: int, *, decays: 
     """Compute the learning rate of a step, counted from 1.
 
     inverse_sqrt: linear from 1e-7 to the peak, then peak · √(warmup / step)
-    noam:         factor · D^-½ · min(step^-½, step · warmup^-1½)      (Vaswani et al., 2017,
-        equation 3)
+    noam:         factor · D^-½ · min(step^-½, step · warmup^-1½)
+    (Vaswani et al., 2017, equation 3)
     constant:     linear from 0 to the rate, then the rate
     plateau:      constant, times decay^decays                         (Tran & Bisk, 2018: decay ½)
 

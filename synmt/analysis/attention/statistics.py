@@ -3,7 +3,8 @@
     p[s]        = weights[s] / Σ_t weights[s, t]
     entropy[s]  = -Σ_t p[s, t] · log2 p[s, t]
     words[i, j] = mean of Σ_t weights[s, t] over the pieces s of word i; t runs over the pieces of
-    word j choice[i]   = argmax_j words[i, j]
+        word j
+    choice[i]   = argmax_j words[i, j]
 
 A row of weights is a piece that attends, a column a piece attended to: on the source all pieces and
 EOS, on the target BOS and the pieces so far, in annotations all pieces. The entropy includes all of

@@ -1,8 +1,8 @@
 """Sentence-level comparison of two systems: the sentences in which B gains most over A, and loses
 most.
 
-    gain[n] = score of B in sentence n - score of A in sentence n        the opposite for an error
-    rate
+    gain[n] = score of B in sentence n - score of A in sentence n
+    the opposite for an error rate
 
 Sentences are ranked by the metric itself, except that chrF replaces BLEU: most sentences have no
 4-gram in common with their reference, so BLEU is uninformative for single sentences.

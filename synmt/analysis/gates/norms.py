@@ -1,7 +1,7 @@
 """The norm of the gate to syntactic annotations at each target word (Tran & Bisk, 2018).
 
-    norm of piece t = ‖z_t‖ / √D          z_t = σ(W_z h_t + b_z), (D,), at the step that predicts
-    piece t
+    norm of piece t = ‖z_t‖ / √D
+    z_t = σ(W_z h_t + b_z), (D,), at the step that predicts piece t
 
 The norm is 0 for a closed gate and 1 for an open one; the paper uses ‖z_t‖, which grows with the
 width D. The norm of a word is the mean over its pieces. EOS does not count.

@@ -2,7 +2,7 @@
 parsers.
 
     UAS(trees) = words of the original trees that have the same parent in `trees` / words of the
-    original trees
+        original trees
 
 The original trees are those that the model reads when it translates: from the parser of its
 training or from a file, with the control of its recipe. The other trees are made from them by

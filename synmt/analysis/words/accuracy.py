@@ -3,7 +3,7 @@ differences.
 
     precision = matches / words of the translation        recall = matches / words of the reference
     F1 = 2 · precision · recall / (precision + recall) = 2 · matches / (words of the translation +
-    of the reference)
+        of the reference)
 
 A word that matches belongs to the group of its word in the reference; any other word of a
 translation to its own. Intervals come from resamples of the sentences, the same ones for all

@@ -1,7 +1,7 @@
 """How often a model prefers a right translation to wrong ones (Sennrich, 2017).
 
     a contrast is won if log P(correct | source) > log P(incorrect | source) for every incorrect
-    translation
+        translation
 
 The log-probability is the sum over all pieces and EOS. Ties count as lost. Accuracies have Wilson's
 interval (1927). Two models are compared by the contrasts that only one of them wins, with McNemar's

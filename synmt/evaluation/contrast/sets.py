@@ -2,20 +2,23 @@
 generated.
 
 FOLDER/src.en, correct.de, incorrect.de    line by line, .gz too; or a folder of such folders, one
-for each phenomenon FILE.tsv                                   with a header: source, correct,
-incorrect, and any columns to group by FILE.json                                  LingEval97
-(Sennrich, 2017) or ContraPro (Müller et al., 2018) controlled
-agreement, case and particles in the controlled corpus's test set
+                                           for each phenomenon
+FILE.tsv                                   with a header: source, correct, incorrect, and any
+                                           columns to group by
+FILE.json                                  LingEval97 (Sennrich, 2017) or ContraPro (Müller et al.,
+                                           2018)
+controlled                                 agreement, case and particles in the controlled corpus's
+                                           test set
 
 LingEval97 is a list of
 
     {"source": …, "reference": …, "errors": [{"type": …, "contrastive": …, "distance": …,
-    "frequency": …}, …]}
+        "frequency": …}, …]}
 
 where each error is a contrast. ContraPro is a list of
 
     {"src segment": …, "ref segment": …, "src pronoun": …, "ref pronoun": …, "ante distance": …,
-    "intrasegmental": …,
+        "intrasegmental": …,
      "errors": [{"contrastive": …}, …]}
 
 where all errors are one contrast: the reference must be more probable than all of them. Keys other

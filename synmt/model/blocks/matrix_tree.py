@@ -1,8 +1,8 @@
 """Probabilities of arcs in a random dependency tree (Koo et al., 2007), accurate where a matrix
 inverse is not.
 
-    Z = Σ_trees exp(roots_r + Σ_m≠r scores_m,parent(m))        P(p is the parent of m) = ∂ log Z / ∂
-    scores_mp
+    Z = Σ_trees exp(roots_r + Σ_m≠r scores_m,parent(m))
+    P(p is the parent of m) = ∂ log Z / ∂ scores_mp
 
 The arcs may cross, and r is the only root. Koo et al. compute Z as the determinant of a Laplacian.
 If two words prefer each other by 40 nats, all digits are lost: 1 - 1 / (1 + e⁻⁴⁰) is 0 in float64.

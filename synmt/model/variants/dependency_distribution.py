@@ -1,7 +1,7 @@
 """Labelled dependency distributions (Liu & Sima'an, 2022).
 
-    N^l = softmax(S ∘ LDD^l) V        S_ij = q_i · k_j / √d        LDD^l_ij = Σ_{r in group l} p(j,
-    r | i)
+    N^l = softmax(S ∘ LDD^l) V        S_ij = q_i · k_j / √d
+    LDD^l_ij = Σ_{r in group l} p(j, r | i)
 
 p(j, r | i) is the parser's probability that word j is the parent of word i, with relation r. Head l
 of the layer reads group l of the relations, so 16 groups need 16 heads. There are no parameters.
@@ -9,8 +9,8 @@ The kinds replace LDD by another matrix P, or use it differently:
 
     kind   P_ij in head l                                      use
     ldd    Σ_{r in group l} p(j, r | i)                        factor
-    lda    the same                                            the weights: N^l = P V, without Q and
-    K ldp    1 if the tree's arc from i to j is in group l       factor
+    lda    the same                                            the weights: N^l = P V
+    ldp    1 if the tree's arc from i to j is in group l       factor
     udp    1 if the tree has an arc from i to j                factor
     udd    Σ_r p(j, r | i), over all relations                 factor
     uldd   1 / (W · number of groups), W words                 factor

@@ -4,8 +4,8 @@ Findings of EMNLP).
     weights_ij ∝ exp(q_i · k_j / √d) F_ij
 
     F_ij = Π_{m = j}^{i - 2} σ(2 (δ_{i-1} - δ_m) / τ)          j < i - 1
-    F_ij = Π_{m = i + 1}^{j - 1} σ(2 (δ_i - δ_m) / τ)          j > i + 1,  and 1 for the piece
-    itself and its neighbours
+    F_ij = Π_{m = i + 1}^{j - 1} σ(2 (δ_i - δ_m) / τ)          j > i + 1
+    F_ij = 1                                                   the piece itself and its neighbours
 
 δ_m is the height of the lowest constituent over the pieces m and m + 1 in the binary tree; a word
 has height 1, and so has a boundary inside a word. σ(2x) is the paper's ½ (1 + tanh x). F enters as

@@ -2,8 +2,9 @@
 Sima'an, 2017).
 
     h_i = relu( g°_i (W° s_i + b°) + Σ_{j = p(i)} g↑_ij (W↑ s_j + b↑[r_i]) + Σ_{j: p(j) = i} g↓_ij
-    (W↓ s_j + b↓[r_j]) ) g°_i = σ(w° · s_i + β°)        g↑_ij = σ(w↑ · s_j + β↑[r_i])        g↓_ij =
-    σ(w↓ · s_j + β↓[r_j])
+        (W↓ s_j + b↓[r_j]) )
+    g°_i = σ(w° · s_i + β°)        g↑_ij = σ(w↑ · s_j + β↑[r_i])
+    g↓_ij = σ(w↓ · s_j + β↓[r_j])
 
 s are the states of the encoder, p(i) is the parent and r_i the relation of i. The next layer reads
 h_i, or h_i + s_i with `residual`; the decoder reads the output of the last one. An LSTM's decoder

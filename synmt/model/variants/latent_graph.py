@@ -1,8 +1,8 @@
 """Latent graphs as annotations of the source (Hashimoto & Tsuruoka, 2017).
 
     p(j | i) = softmax_j( s_i · W s_j )  over j ≠ i and the root        s̄_i = Σ_j p(j | i) s_j
-    m_i = tanh( V [s_i; s̄_i; p(label | i)] + b )                       p(label | i) = softmax( U
-    [s_i; s̄_i] + c )
+    m_i = tanh( V [s_i; s̄_i; p(label | i)] + b )
+    p(label | i) = softmax( U [s_i; s̄_i] + c )
 
 s are the states of the encoder. The root has a learned vector r in the place of a state: the LSTM
 does not encode EOS, which is the root in the paper. Every piece has a distribution over parents,

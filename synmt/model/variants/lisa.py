@@ -1,7 +1,7 @@
 """Linguistically-informed self-attention for translation (Bugliarello & Okazaki, 2020, appendix A).
 
-    [q; k] = leaky_relu(W x + b)        S_tj = (q_t U) · k_j + k_j · u        loss = - Σ_t log
-    softmax(S_t)[parent of t]
+    [q; k] = leaky_relu(W x + b)        S_tj = (q_t U) · k_j + k_j · u
+    loss = - Σ_t log softmax(S_t)[parent of t]
 
 After Strubell et al. (2018): one head learns to attend to dependency parents. Its queries and keys
 come from an extra feed-forward layer, its values are the ordinary ones, and its scores are not

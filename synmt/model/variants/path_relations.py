@@ -1,7 +1,7 @@
 """Relations along paths of the tree: Graph Transformer (Cai & Lam, 2020).
 
-    S_ij = (q_i + a_ij) · (k_j + b_ij) / √d        [a_ij; b_ij] = W ρ_ij        ρ_ij = GRU(path from
-    j to i)
+    S_ij = (q_i + a_ij) · (k_j + b_ij) / √d        [a_ij; b_ij] = W ρ_ij
+    ρ_ij = GRU(path from j to i)
 
 The path has the labels of the arcs between the words of j and i, with another symbol for each label
 where the path leads from a parent to its child. A bidirectional GRU reads each different path of a

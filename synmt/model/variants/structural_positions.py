@@ -2,10 +2,11 @@
 
     S_ij = q_i · (k_j + a^K[r_ij]) / √d        O_i = Σ_j softmax(S_i)_j (v_j + a^V[r_ij])
 
-    r_ij = clip(s_ij, -reach, reach)           s_ij = depth_i - depth_j      if one of the words is
-    above the other
-                                                      depth_i + depth_j      else, if i comes after
-                                                      j -(depth_i + depth_j)   else
+    r_ij = clip(s_ij, -reach, reach)
+
+    s_ij = depth_i - depth_j        if one of the words is above the other
+           depth_i + depth_j        else, if i comes after j
+           -(depth_i + depth_j)     else
 
 depth_i counts the steps from the word of piece i to the root. This is the form of Shaw et al.
 (2018) with s_ij in the place of the distance in the sentence. |s_ij| is the distance in the tree

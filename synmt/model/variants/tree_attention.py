@@ -1,8 +1,8 @@
 """Heads whose weights are marginals of dependency trees: structured attention (Kim et al., 2017) in
 a Transformer.
 
-    S_tj = q_t · k_j / √d        O_t = Σ_j P_tj v_j        P_tj = P(parent of t is j)        P_tt =
-    P(t is the root)
+    S_tj = q_t · k_j / √d        O_t = Σ_j P_tj v_j        P_tj = P(parent of t is j)
+    P_tt = P(t is the root)
 
 The marginals P of all trees with one root (matrix-tree theorem, Koo et al., 2007) replace the
 softmax. S_tj is the score of j as the parent of t; S_tt, which a tree does not use otherwise, is
