@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Literal
 from urllib.parse import urlsplit
 
-from synmt.corpora.corpus import Corpus
+from synmt.corpora.corpus import Corpus, CorpusPart
 from synmt.corpora.download import (
     RemoteFile,
     bytes_to_fetch,
@@ -28,7 +28,6 @@ from synmt.corpora.items import checked, items_by_key, items_by_split, spelled_o
 from synmt.corpora.known import KNOWN_CORPORA, known_corpus, split_of
 from synmt.corpora.known_text import KnownText, known_text
 from synmt.corpora.mixture import MixedText, parts_of
-from synmt.corpora.parts import CorpusPart
 from synmt.corpora.public_text import PublicText, public_text
 from synmt.errors import SynmtError, all_in_one
 from synmt.files.reading import count_lines
@@ -64,7 +63,8 @@ def resolve(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
     for text in missing:
         text.run()
     for mixture in texts.mixtures.values():
-        mixture.run()
+        if not mixture.is_done():
+            mixture.run()
     return texts.corpus()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from itertools import takewhile, zip_longest
+from itertools import takewhile
 from unicodedata import category, name, normalize
 
 import numpy as np
@@ -27,18 +27,14 @@ class MisplacedWordError(Exception):
 def unseen_difference(word: str, text: str) -> str:
     """Name the characters in which a word differs from the text, if they may look alike; empty for
     plain ASCII."""
-    pairs = list(zip_longest(without_whitespace(word), without_whitespace(text), fillvalue=""))
-    at = next((place for place, (one, other) in enumerate(pairs) if one != other), 0)
-    ours, theirs = (
-        (_with_marks("".join(side)[at:]) for side in zip(*pairs, strict=True))
-        if pairs
-        else ("", "")
-    )
-    if f"{ours}{theirs}".isascii() and f"{ours}{theirs}".isprintable():
+    sides = without_whitespace(word), without_whitespace(text)
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(*sides, strict=False))
+    at = len(list(same))
+    ours, theirs = (_with_marks(side[at:]) for side in sides)
+    both = ours + theirs
+    if both.isascii() and both.isprintable():
         return ""
-    named = (
-        f"{_named(ours)} against {_named(theirs)}" if ours and theirs else _named(ours or theirs)
-    )
+    named = " against ".join(_named(side) for side in (ours, theirs) if side)
     if ours and normalize("NFC", ours) == normalize("NFC", theirs):
         return (
             f" (the same text in another Unicode normalization: {named}; `uconv -x nfc` "

@@ -27,6 +27,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -111,20 +112,18 @@ def read_unparsed(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadPars
 
 
 def is_brackets(path: str | Path) -> bool:
-    """Tell by its name whether a file of trees has brackets in place of CoNLL-U."""
+    """Check by its name whether a file of trees has brackets in place of CoNLL-U."""
     return str(path).removesuffix(".gz").endswith(".brackets")
 
 
 def _unread_brackets(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadParse]:
-    trees = read_lines(path)
-    number = 0
-    for number, line in enumerate(lines, start=1):
-        brackets = next(trees, None)
+    for number, (line, brackets) in enumerate(zip_longest(lines, read_lines(path)), start=1):
         if brackets is None:
             raise SynmtError(f"has {number - 1} lines, but the text has more", where=str(path))
+        if line is None:
+            what = f"has more lines than the text, which has {number - 1}"
+            raise SynmtError(what, where=str(path))
         yield UnreadParse(line, number, None, brackets)
-    if next(trees, None) is not None:
-        raise SynmtError(f"has more lines than the text, which has {number}", where=str(path))
 
 
 def parse_in(text: str, line: str, *, where: str) -> Parse:
@@ -156,40 +155,29 @@ def format_comments(line: str, number: int) -> str:
 
 def format_rows(parse: Parse) -> str:
     """Format the rows of the words, and the empty line after them."""
-    following = [*parse.spans[1:, 0].tolist(), -1][: len(parse)]
-    tags = parse.tags or ["_"] * len(parse)
-    scenes = parse.features.get(SCENES) or ["_"] * len(parse)
-    before = zip(format_arcs(parse.arcs, len(parse)), scenes, strict=True)
-    miscs = [arcs + f"Scenes={names}|" * (names != "_") for arcs, names in before]
-    lemmas, fine, morphology = (parse.features.get(name) or ["_"] * len(parse) for name in FEATURES)
-    analyses = list(zip(lemmas, tags, fine, morphology, strict=True))
-    columns = (
-        parse.words,
-        analyses,
-        parse.parents.tolist(),
-        parse.relations,
-        parse.spans.tolist(),
-        following,
-        miscs,
+    unknown = ["_"] * len(parse)
+    lemmas, fine, morphology, scenes = (
+        parse.features.get(name) or unknown for name in (*FEATURES, SCENES)
     )
-    return "".join(_row(index, *row) for index, row in enumerate(zip(*columns, strict=True))) + "\n"
+    texts = parse.words, lemmas, parse.tags or unknown, fine, morphology
+    columns = zip(*texts, strict=True)
+    heads = np.where(parse.parents == np.arange(len(parse)), 0, parse.parents + 1).tolist()
+    miscs = zip(format_arcs(parse.arcs, len(parse)), scenes, _places(parse), strict=True)
+    rows = zip(columns, heads, parse.relations, miscs, strict=True)
+    lines: list[str] = []
+    for number, (values, head, relation, (arcs, names, place)) in enumerate(rows, start=1):
+        text = "\t".join(map(without_breaks, values))
+        misc = f"{arcs}Scenes={names}|{place}" if names != "_" else arcs + place
+        lines.append(f"{number}\t{text}\t{head}\t{relation}\t_\t{misc}\n")
+    return "".join([*lines, "\n"])
 
 
-def _row(
-    index: int,
-    word: str,
-    analysis: tuple[str, ...],
-    parent: int,
-    relation: str,
-    span: list[int],
-    following: int,
-    misc: str,
-) -> str:
-    head = 0 if parent == index else parent + 1
-    touching = "SpaceAfter=No|" if span[1] == following else ""
-    misc = f"{misc}{touching}TokenRange={span[0]}:{span[1]}"
-    columns = "\t".join(map(without_breaks, analysis))
-    return f"{index + 1}\t{without_breaks(word)}\t{columns}\t{head}\t{relation}\t_\t{misc}\n"
+def _places(parse: Parse) -> Iterator[str]:
+    """Write the place of each word for MISC."""
+    following = [*parse.spans[1:, 0].tolist(), -1]
+    for (start, end), after in zip(parse.spans.tolist(), following, strict=False):
+        touching = "SpaceAfter=No|" if end == after else ""
+        yield f"{touching}TokenRange={start}:{end}"
 
 
 def _place(block: Block, line: str, what: str) -> Parse:
@@ -217,16 +205,12 @@ def _joined_words(block: Block) -> str:
 
 
 def _mismatch_error(block: Block, error: MisplacedWordError, what: str) -> SynmtError:
-    if error.word == len(block.words):
-        word, token = "", "after its last token"
-    else:
-        word = block.words[error.word]
+    word, token = (*block.words, "")[error.word], "after its last token"
+    if word:
         token = f"at token {error.word + 1} ('{word}')"
-    next_text = (
-        f"continues with '{error.found}'{unseen_difference(word, error.found)}"
-        if error.found
-        else "has ended"
-    )
+    next_text = "has ended"
+    if error.found:
+        next_text = f"continues with '{error.found}'{unseen_difference(word, error.found)}"
     return SynmtError(
         f"the sentence does not match {what} {token}, where the text {next_text}",
         where=block.where,
@@ -236,9 +220,9 @@ def _mismatch_error(block: Block, error: MisplacedWordError, what: str) -> Synmt
 
 
 def _count_error(path: str | Path, blocks: int, lines: int, skipped: int) -> SynmtError:
-    counted = f"{lines - skipped} non-empty lines" if skipped else f"{lines} lines"
+    kind = "non-empty lines" if skipped else "lines"
     return SynmtError(
-        f"has {blocks} sentences, but the text has {counted}",
+        f"has {blocks} sentences, but the text has {lines - skipped} {kind}",
         where=str(path),
         allowed="There must be one tree for each line",
         do="Parse each line as one sentence, for example with `synmt parse`",

@@ -92,12 +92,30 @@ class Paragraph:
     def read(self, *, where: str) -> Block:
         """Read the sentence; `where` names the file."""
         lines = self.text.split("\n")
-        rows = [
-            (self.first + index, line)
-            for index, line in enumerate(lines)
-            if not line.startswith("#")
-        ]
-        return _block(f"{where}, sentence {self.number}", self.first, _comments(lines), rows)
+        comments, where = _comments(lines), f"{where}, sentence {self.number}"
+        numbered = enumerate(lines, start=self.first)
+        rows, named = _rows(where, [row for row in numbered if not row[1].startswith("#")])
+        tokens = [token for token, _ in named]
+        here = f"{where}, line {self.first}"
+        above = _parents(here, rows)
+        leading, parents, relations = token_tree(above, [row.relation for row in rows], tokens)
+        arcs = _arcs(rows)
+        # the arcs of a sentence whose words are its tokens remain as they were written
+        if arcs is not None and len(rows) != len(tokens):
+            arcs = keep_most_probable(token_arcs(arcs, tokens, leading, parents, relations))
+        brackets = comments.get("constituency")
+        return Block(
+            where=here,
+            text=_text(where, comments),
+            words=[row.form for _, row in named],
+            parents=parents,
+            relations=relations,
+            tags=[rows[word].tag for word in leading],
+            miscs=[row.misc for _, row in named],
+            features=_features([rows[word] for word in leading]) | _scenes(rows, named),
+            arcs=arcs,
+            constituents=None if brackets is None else constituents_of_tokens(brackets, tokens),
+        )
 
 
 def paragraphs_of(lines: Iterable[str]) -> Iterator[Paragraph]:
@@ -125,33 +143,6 @@ def _paragraphs(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         elif paragraph:
             yield number - len(paragraph), paragraph
             paragraph = []
-
-
-def _block(
-    where: str, first: int, comments: dict[str, str], numbered: list[tuple[int, str]]
-) -> Block:
-    rows, named = _rows(where, numbered)
-    tokens = [token for token, _ in named]
-    above = _parents(f"{where}, line {first}", rows)
-    leading, parents, relations = token_tree(above, [row.relation for row in rows], tokens)
-    arcs = _arcs(rows)
-    # the arcs of a sentence whose words are its tokens remain as they were written
-    if arcs is not None and len(rows) != len(tokens):
-        arcs = keep_most_probable(token_arcs(arcs, tokens, leading, parents, relations))
-    return Block(
-        where=f"{where}, line {first}",
-        text=_text(where, comments),
-        words=[row.form for _, row in named],
-        parents=parents,
-        relations=relations,
-        tags=[rows[word].tag for word in leading],
-        miscs=[row.misc for _, row in named],
-        features=_features([rows[word] for word in leading]) | _scenes(rows, named),
-        arcs=arcs,
-        constituents=constituents_of_tokens(comments["constituency"], tokens)
-        if "constituency" in comments
-        else None,
-    )
 
 
 def _features(rows: list[_Row]) -> dict[str, list[str]]:

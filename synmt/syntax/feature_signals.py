@@ -18,7 +18,7 @@ import numpy as np
 
 from synmt.arrays import IntArray
 from synmt.syntax.parse import FEATURES, SCENES, Parse
-from synmt.syntax.signals import Signal, relation_signal, word_firsts
+from synmt.syntax.signals import Signal, numbers_of_values, relation_signal, word_firsts
 
 FeatureName = Literal["relation", "tag", "fine_tag", "lemma", "morphology", "subword", "case"]
 LearnedName = Literal["fine_tag", "lemma", "morphology"]
@@ -72,16 +72,6 @@ def places_of_pieces(parse: Parse, word_of: IntArray) -> IntArray:
     result = np.zeros(len(word_of), dtype=np.int64)  # (T,)
     result[positions] = places
     return result
-
-
-def numbers_of_values(
-    values: Sequence[str], word_of: IntArray, numbers: Mapping[str, int]
-) -> IntArray:
-    """Number the value of every piece's word: (T,) -> (T,); an unknown value has the number after
-    the last one."""
-    other = 1 + len(numbers)
-    of_word = [numbers.get(value, other) for value in values]
-    return np.array([*of_word, 0], dtype=np.int64)[word_of]  # (T,) the last entry is for specials
 
 
 def _tags(parse: Parse, word_of: IntArray) -> IntArray:

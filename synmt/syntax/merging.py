@@ -25,37 +25,25 @@ Token = range
 """The words of one surface token, by their indices."""
 
 
-def leading_words(parents: Sequence[int], tokens: Sequence[Token]) -> list[int]:
-    """Find the word that leads each token: the one nearest to the root, and the first one of
-    equals.
-
-    Its parent is outside the token, and nearer to the root than all words of the token: therefore
-    the tree of the tokens has one root and no cycle, even if several words of a token have their
-    parents outside.
-    """
-    if all(len(token) == 1 for token in tokens):
-        return [token.start for token in tokens]
-    depth = depths(parents)
-    assert depth is not None, parents
-    return [min(token, key=depth.__getitem__) for token in tokens]
-
-
-def token_parents(
-    parents: Sequence[int], tokens: Sequence[Token], leading: Sequence[int]
-) -> list[int]:
-    """Find the parents of tokens from those of their leading words."""
-    token_of = {word: index for index, token in enumerate(tokens) for word in token}
-    return [token_of[parents[word]] for word in leading]
-
-
 def token_tree(
     parents: Sequence[int], relations: Sequence[str], tokens: Sequence[Token]
 ) -> tuple[list[int], list[int], list[str]]:
     """Turn a tree of words into one of tokens: the leading words, the parents and the relations of
-    the tokens."""
-    leading = leading_words(parents, tokens)
+    the tokens.
+
+    The word that leads a token is the one nearest to the root, and the first one of equals. Its
+    parent is outside the token, and nearer to the root than all words of the token: therefore the
+    tree of the tokens has one root and no cycle, even if several words of a token have their
+    parents outside.
+    """
+    leading = [token.start for token in tokens]
+    if len(parents) > len(tokens):
+        depth = depths(parents)
+        assert depth is not None, parents
+        leading = [min(token, key=depth.__getitem__) for token in tokens]
+    token_of = {word: index for index, token in enumerate(tokens) for word in token}
     names = ["root" if parents[word] == word else relations[word] for word in leading]
-    return leading, token_parents(parents, tokens, leading), names
+    return leading, [token_of[parents[word]] for word in leading], names
 
 
 def merge_unowned(parse: Parse, spans: IntArray, owners: IntArray) -> tuple[Parse, IntArray]:
@@ -88,11 +76,9 @@ class _Merging:
 
     def __init__(self, parse: Parse) -> None:
         self.parse = parse
+        self.parents = parse.parents.tolist()
         # a tree with constituents only has no relations
-        self.parents, self.relations = (
-            parse.parents.tolist(),
-            list(parse.relations) or ["_"] * len(parse),
-        )
+        self.relations = list(parse.relations) or ["_"] * len(parse)
         self.row_of = list(range(len(parse)))
         self.merged_into = list(range(len(parse)))
 

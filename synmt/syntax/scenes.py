@@ -7,6 +7,7 @@ sentence.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import chain
 
@@ -32,17 +33,8 @@ def no_parser_makes_scenes(where: str = "", do: str = _DO) -> SynmtError:
 
 def scenes_in(misc: str) -> str:
     """Find the scenes of a word in its MISC; `_` without any."""
-    return (
-        next(
-            (
-                item.removeprefix("Scenes=")
-                for item in misc.split("|")
-                if item.startswith("Scenes=")
-            ),
-            "_",
-        )
-        or "_"
-    )
+    found = re.search(r"(?:^|\|)Scenes=([^|]+)", misc)
+    return found[1] if found else "_"
 
 
 def join_scenes(values: Iterable[str]) -> str:

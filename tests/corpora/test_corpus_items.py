@@ -18,9 +18,9 @@ from sacrebleu.dataset import DATASETS
 from sentences import lines
 
 from synmt.corpora import items, mtdata_index, public_text
+from synmt.corpora.corpus import CorpusPart
 from synmt.corpora.items import named_tests
 from synmt.corpora.mixture import drawn
-from synmt.corpora.parts import CorpusPart
 from synmt.corpora.resolve import estimates, find_corpus, resolve, stated_counts
 from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import read_lines

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from synmt.corpora import transfer
-from synmt.corpora.download import RemoteFile, bytes_to_fetch, download, download_all, local_path
+from synmt.corpora import download as downloading
+from synmt.corpora.download import RemoteFile, bytes_to_fetch, download_all, local_path
 from synmt.errors import SynmtError
 from synmt.files.reading import fingerprint
 
@@ -80,12 +80,16 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+def download(file):
+    return download_all([file])[0]
+
+
 @pytest.fixture
 def server(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path))
     monkeypatch.delenv("SYNMT_OFFLINE", raising=False)
     monkeypatch.delenv("SYNMT_MIRROR", raising=False)
-    monkeypatch.setattr(transfer, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(downloading, "PAUSES", (0.0, 0.0, 0.0))
     with Server() as running:
         threading.Thread(
             target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
@@ -136,7 +140,7 @@ def begin(server, monkeypatch):
     def get(size):
         server.breaks = [size]
         with monkeypatch.context() as patch:
-            patch.setattr(transfer, "PAUSES", ())
+            patch.setattr(downloading, "PAUSES", ())
             with pytest.raises(SynmtError, match="the connection broke"):
                 download(RemoteFile(server.address()))
         return RemoteFile(server.address())
@@ -172,7 +176,7 @@ def test_a_server_without_ranges_that_always_breaks_off_is_given_up(server):
         SynmtError, match=r"the connection broke after 400,000 of 1,024,000 bytes"
     ) as caught:
         download(RemoteFile(server.address()))
-    assert len(server.asked) == 1 + len(transfer.PAUSES)
+    assert len(server.asked) == 1 + len(downloading.PAUSES)
     assert str(local_path(RemoteFile(server.address()))) in str(caught.value)
 
 
@@ -180,12 +184,12 @@ def test_a_busy_server_is_asked_again(server):
     server.status = 503
     with pytest.raises(SynmtError, match="the server answers 503 Service Unavailable"):
         download(RemoteFile(server.address()))
-    assert len(server.asked) == 1 + len(transfer.PAUSES)
+    assert len(server.asked) == 1 + len(downloading.PAUSES)
 
 
 def test_a_slow_server_is_given_up_after_a_while(server, monkeypatch):
-    monkeypatch.setattr(transfer, "TIMEOUT", 0.05)
-    monkeypatch.setattr(transfer, "PAUSES", ())
+    monkeypatch.setattr(downloading, "TIMEOUT", 0.05)
+    monkeypatch.setattr(downloading, "PAUSES", ())
     server.pause = 0.4
     with pytest.raises(SynmtError, match="timed out"):
         download(RemoteFile(server.address()))
@@ -220,7 +224,7 @@ def test_without_a_network_the_same_list_appears_at_once(server, monkeypatch):
 
 
 def test_a_server_that_nobody_reaches_is_no_reason_to_wait(server, monkeypatch):
-    monkeypatch.setattr(transfer, "PAUSES", (60.0,))
+    monkeypatch.setattr(downloading, "PAUSES", (60.0,))
     server.shutdown()
     server.server_close()
     with pytest.raises(SynmtError, match=r"file\.tgz: Connection refused"):
@@ -270,7 +274,7 @@ def test_a_web_page_is_not_taken_for_an_archive(server):
 
 def test_a_disk_without_room_is_noticed_before_the_download(server, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        transfer.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 1000)
+        downloading.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 1000)
     )
     with pytest.raises(
         SynmtError, match=r"disk is too full: the download needs 0\.0 GB more.*SYNMT_CACHE"

@@ -17,7 +17,7 @@ import pytest
 from corpus_server import CorpusServer, serving
 from sentences import lines
 
-from synmt.corpora import transfer
+from synmt.corpora import download
 from synmt.corpora.download import RemoteFile
 from synmt.corpora.known import FILES
 
@@ -380,7 +380,7 @@ def standing_in(patch: pytest.MonkeyPatch, cache: Path) -> Iterator[CorpusServer
     patch.setenv("SYNMT_CACHE", str(cache))
     for name in ("SYNMT_DATA", "SYNMT_OFFLINE", "SYNMT_ASPEC"):
         patch.delenv(name, raising=False)
-    patch.setattr(transfer, "PAUSES", (0.0, 0.0, 0.0))
+    patch.setattr(download, "PAUSES", (0.0, 0.0, 0.0))
     with serving(public_archives()) as server:
         patch.setenv("SYNMT_MIRROR", server.address)
         for address in FILES:

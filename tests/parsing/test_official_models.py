@@ -11,7 +11,7 @@ import pytest
 from corpus_server import Fault, serving
 from tiny import PASCAL, environment, fail, lines_of, succeed, write_corpus, write_recipe
 
-from synmt.corpora import transfer
+from synmt.corpora import download
 from synmt.errors import SynmtError
 from synmt.parsing.models import COMPACT
 from synmt.parsing.official import fetch, is_complete
@@ -24,7 +24,6 @@ LIST = "raw.githubusercontent.com/stanfordnlp/stanza-resources/main/resources_1.
 MODELS = "huggingface.co/stanfordnlp/stanza-{}/resolve/v1.15.0/models"
 PARTS = ("tokenize", "pos", "depparse")
 CONTENT = {part: (COMPACT / "en" / part / "compact.pt").read_bytes() for part in PARTS}
-MEGABYTES = sum(map(len, CONTENT.values())) / 1e6
 TEXT = "The monkey eats a banana.\nDon't stop.\n"
 
 
@@ -68,7 +67,7 @@ def server(tmp_path, monkeypatch):
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path / "stanza"))
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("SYNMT_OFFLINE", raising=False)
-    monkeypatch.setattr(transfer, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(download, "PAUSES", (0.0, 0.0))
     with serving(published()) as running:
         monkeypatch.setenv("SYNMT_MIRROR", running.address)
         yield running
@@ -87,9 +86,8 @@ def test_a_language_alone_suffices_and_the_network_is_asked_once(server, folder,
     compact = succeed("parse", "--lang", "en", text=TEXT)
     done = succeed("parse", "--lang", "de", text=TEXT)
     assert lines_of(done) == lines_of(compact)
-    assert (
-        f"downloading the Stanza model for 'de' (package default): 3 files, {MEGABYTES:.1f} MB, to "
-        f"{folder}" in (done.stderr.decode())
+    assert f"downloading the Stanza model for 'de' (package default) to {folder}" in (
+        done.stderr.decode()
     )
     asked = server.requests.copy()
     assert asked == {LIST: 1, **{of(part): 1 for part in PARTS}}

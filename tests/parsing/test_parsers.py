@@ -13,10 +13,10 @@ from synmt.files.reading import read_lines
 from synmt.parsing import lines as stanza_lines
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
+from synmt.parsing.arcs import best_tree, greedy_trees
 from synmt.parsing.lines import LONGEST, batches
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.stanza_internals import isolated
-from synmt.parsing.trees import best_tree, greedy_trees
 
 pytestmark = pytest.mark.journey
 

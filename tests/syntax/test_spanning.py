@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from small import all_trees, is_tree
 
-from synmt.syntax.spanning import maximum_spanning_tree
+from synmt.syntax.trees import maximum_spanning_tree
 
 
 def total(scores, parents):

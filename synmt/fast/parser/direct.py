@@ -17,10 +17,14 @@ import numpy.typing as npt
 from synmt.fast.parser.graph import DirectGraphParser, ParserScores
 from synmt.fast.parser.tokenizer import DirectTokenizer
 from synmt.fast.parser.words import DirectTagger, Packing
-from synmt.parsing.arcs import joint_probabilities, relation_names
+from synmt.parsing.arcs import (
+    greedy_trees,
+    joint_probabilities,
+    relation_names,
+    searched_tree,
+)
 from synmt.parsing.lines import MAX_CHARACTERS, Analysis, Tokens, given_tokens, join_analyses
 from synmt.parsing.stanza_internals import isolated
-from synmt.parsing.trees import greedy_trees, searched_tree
 from synmt.syntax.parse import Arcs, Parse, evenly_spaced
 
 
