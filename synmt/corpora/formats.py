@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from html import unescape
 from importlib import import_module
 from itertools import zip_longest
@@ -164,13 +164,13 @@ def _zipped(texts: tuple[Packed, ...], sides: list[Iterator[str]]) -> _Pairs:
 
 
 def _read_both(text: Packed, form: str, languages: Pair, columns: tuple[int, int]) -> _Pairs:
-    with text.open() as stream, ExitStack() as stack:
+    with text.open() as stream, closing(_lines(stream, text)) as lines:
         if form == "wmt21xml":
             pairs = _test_set(stream)
         elif form == "tmx":
-            pairs = _memory(stack.enter_context(_decoded(stream)), languages)
+            pairs = _memory(stream, languages)
         elif form == "csvwithheader":
-            pairs = _rows(csv.reader(_lines(stream, text)), columns)
+            pairs = _rows(csv.reader(lines), columns)
         elif form == "xlsx":
             load = import_module("openpyxl").load_workbook
             sheet = load(io.BytesIO(stream.read()), read_only=True, data_only=True).active
@@ -198,27 +198,28 @@ def _segments_of(sides: list[Element]) -> list[str]:
     return ["".join(segment.itertext()) for side in sides for segment in side.iter("seg")]
 
 
-def _memory(lines: Any, languages: Pair) -> _Pairs:
+def _memory(stream: BinaryIO, languages: Pair) -> _Pairs:
     """Yield the units of a translation memory that have both languages."""
     if same_language(*languages):
         raise ValueError(f"{languages[0]} and {languages[1]} are expected to be different")
     units = passed = 0
-    for _, unit in iterparse(lines):
-        if unit.tag != "tu":
-            continue
-        units += 1
-        found: dict[str, str] = {}
-        for variant in unit.findall("tuv"):
-            codes = [value for key, value in variant.attrib.items() if key.endswith("lang")]
-            text = variant.findtext("seg")
-            for language in languages:
-                if text and codes and same_language(language, codes[0]):
-                    found[language] = unescape(text.strip()).replace("\n", " ").replace("\t", " ")
-        first, second = (found.get(language) for language in languages)
-        if first and second:
-            yield first, second
-            passed += 1
-        unit.clear()
+    with _decoded(stream) as lines:
+        for _, unit in iterparse(lines):
+            if unit.tag != "tu":
+                continue
+            units += 1
+            found: dict[str, str] = {}
+            for variant in unit.findall("tuv"):
+                codes = [value for key, value in variant.attrib.items() if key.endswith("lang")]
+                text = variant.findtext("seg")
+                for language in languages:
+                    if text and codes and same_language(language, codes[0]):
+                        found[language] = re.sub(r"[\n\t]", " ", unescape(text.strip()))
+            first, second = map(found.get, languages)
+            if first and second:
+                yield first, second
+                passed += 1
+            unit.clear()
     if not passed:
         raise ValueError(f"Nothing for {languages[0]}-{languages[1]}" if units else "Empty TMX")
 
@@ -258,7 +259,7 @@ def _without_ends(lines: Iterable[str]) -> Iterator[str]:
     return (line.rstrip("\r\n") for line in lines)
 
 
-def _lines(stream: Any, text: Packed) -> Iterator[str]:
+def _lines(stream: Any, text: Packed) -> Generator[str, None, None]:
     """Yield the lines of a text with their ends, which are `\\n` only."""
     with _decoded(stream) as decoded:
         number = 1

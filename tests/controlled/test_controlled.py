@@ -284,9 +284,8 @@ def test_make_quickstart_compares_translations_with_the_german_of_the_grammar(co
     english_lines, german_lines = (
         (DOCS / f"quickstart.{side}").read_text("utf-8").splitlines() for side in ("en", "de")
     )
-    assert [english_lines, german_lines] == [
-        list(side) for side in zip(*map(said, QUICKSTART), strict=True)
-    ]
+    sentences = [list(pair) for pair in zip(english_lines, german_lines, strict=True)]
+    assert list(map(said, QUICKSTART)) == sentences
     assert {attractors(english.tree(meaning_of(text))) for text in QUICKSTART} == {1}
     assert not {example.source for example in every(corpus)} & set(english_lines)
 

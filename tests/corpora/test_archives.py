@@ -338,13 +338,6 @@ def test_what_cannot_be_read_is_an_error_with_advice(place, form, content, read,
         list(read_pairs((Packed((place("text", content),)),), form, languages=("deu", "eng")))
 
 
-def test_two_texts_of_one_language_cannot_be_told_apart(place):
-    with pytest.raises(
-        SynmtError, match=r"tmx cannot be read after 0 sentences .*expected to be different"
-    ):
-        list(read_pairs((Packed((place("text", "<tmx/>"),)),), "tmx", languages=("pt", "por_BR")))
-
-
 def test_sides_of_different_length_are_refused(place):
     texts = (Packed((place("a.de", "1\n2\n"),)), Packed((place("a.en", "1\n"),)))
     with pytest.raises(

@@ -6,14 +6,14 @@ import shutil
 
 import numpy as np
 import pytest
-from small import all_trees, is_tree, stanza_sentence
+from small import is_tree, stanza_sentence
 
 from synmt.errors import SynmtError, UsageError, is_out_of_memory
 from synmt.files.reading import read_lines
 from synmt.parsing import lines as stanza_lines
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
-from synmt.parsing.arcs import best_tree, greedy_trees
+from synmt.parsing.arcs import best_tree
 from synmt.parsing.lines import LONGEST, batches
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.stanza_internals import isolated
@@ -202,42 +202,15 @@ def test_batches_have_lines_of_similar_length_and_long_lines_are_alone():
 
 
 def test_the_faster_search_finds_the_best_tree_with_one_root():
-    # all 4 ** 3 = 64 trees of four words with one root, each scored; peaked and flat scores, so
-    # that every path is used
     from stanza.models.common.chuliu_edmonds import chuliu_edmonds_one_root
 
+    # peaked and flat scores, so that every path is used
     generator = np.random.default_rng(0)
-    trees = [np.where(tree == np.arange(4), 0, tree + 1).tolist() for tree in all_trees(4)]
-    assert len(trees) == 64
     tables = np.log(generator.dirichlet(np.full(5, 0.7), size=(200, 5))).astype(np.float32)
     for scores in tables:
         before = scores.copy()
-        heads = best_tree(scores)
+        assert best_tree(scores).tolist() == chuliu_edmonds_one_root(scores.copy()).tolist()
         assert np.array_equal(scores, before)
-        assert heads.tolist() == chuliu_edmonds_one_root(scores.copy()).tolist()
-        best = max(
-            trees,
-            key=lambda tree: sum(scores[word, head] for word, head in enumerate(tree, start=1)),
-        )
-        assert heads[1:].tolist() == best
-    tables[:, np.arange(5), np.arange(5)] = -np.inf
-    _, is_tree = greedy_trees(tables, np.ones((200, 5), dtype=bool))
-    assert 0 < is_tree.sum() < 200
-
-
-def test_the_greedy_trees_of_sentences_do_not_depend_on_their_padding():
-    generator = np.random.default_rng(0)
-    lengths = [7, 5, 5, 3, 2]
-    real = np.arange(7) < np.array(lengths)[:, None]
-    scores = generator.normal(size=(5, 7, 7))
-    scores[:, np.arange(7), np.arange(7)] = -np.inf
-    scores[~np.broadcast_to(real[:, None], scores.shape)] = -np.inf
-    heads, is_tree = greedy_trees(scores, real)
-    for row, tree, found, length in zip(scores, is_tree, heads, lengths, strict=True):
-        [alone], [alone_is_tree] = greedy_trees(
-            row[None, :length, :length], np.ones((1, length), dtype=bool)
-        )
-        assert (found[:length].tolist(), tree) == (alone.tolist(), alone_is_tree)
 
 
 def test_a_multiword_token_of_stanza_becomes_one_word():

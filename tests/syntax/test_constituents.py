@@ -90,11 +90,6 @@ def test_words_are_placed_in_the_line_with_its_whitespace_and_its_brackets():
     assert parse.relations == []
 
 
-def test_brackets_of_another_line_are_refused_at_the_word_that_differs():
-    with pytest.raises(SynmtError, match="at word 2, where the text continues with 'ape eats"):
-        parse_brackets(BRACKETS, "The ape eats a banana", where="x")
-
-
 def test_the_comment_of_stanza_counts_words_and_the_tree_counts_tokens(tmp_path):
     rows = [("1", "zu", 3), ("2", "dem", 3), ("3", "Haus", 4), ("4", "gehen", 0)]
     lines = [f"{i}\t{w}\t_\tX\t_\t_\t{head}\tdep\t_\t_" for i, w, head in rows]
@@ -236,19 +231,11 @@ def test_splits_are_those_of_all_nodes_that_are_spans(seed):
 
 
 def test_a_sentence_of_one_word_or_none_has_no_boundary_and_no_split():
-    for words, word_of in ((1, [0, 0, -1]), (0, [-1])):
-        parse = (
-            random_tree(words, np.random.default_rng(0))
-            if words
-            else replace(MONKEY, words=[], parents=[])
-        )
-        parse = parse if words else replace(parse, parents=np.zeros(0, dtype=np.int64))
+    one = random_tree(1, np.random.default_rng(0))
+    none = replace(MONKEY, words=[], parents=np.zeros(0, dtype=np.int64))
+    for parse, word_of, expected in ((one, [0, 0, -1], [1, CUT, CUT]), (none, [-1], [CUT])):
         assert splits(parse, np.array(word_of)).shape == (0, len(word_of))
-        assert (
-            boundaries(parse, np.array(word_of)).tolist() == [1, CUT, CUT][: len(word_of)]
-            if words
-            else [CUT]
-        )
+        assert boundaries(parse, np.array(word_of)).tolist() == expected
 
 
 def test_constituents_follow_words_that_are_merged():
