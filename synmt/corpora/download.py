@@ -122,7 +122,7 @@ def bytes_to_fetch(file: RemoteFile) -> int | None:
 
 @contextmanager
 def alone(path: Path, doing: str) -> Iterator[None]:
-    """Let one process at a time make a file or folder; the others wait.
+    """Hold a lock, so that one process at a time makes a file or folder; the others wait.
 
     doing: what the other process does, for the remark while this one waits.
     """

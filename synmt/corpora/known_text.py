@@ -63,7 +63,7 @@ class KnownText:
         return [name for name in names if in_any(folders, name) is None]
 
     def is_done(self) -> bool:
-        """Tell whether all files are there."""
+        """Check whether all files are there."""
         return not self.missing()
 
     def downloads(self) -> list[RemoteFile]:

@@ -56,7 +56,7 @@ class MixedText:
         return SplitFiles(source=source, target=target)
 
     def is_done(self) -> bool:
-        """Tell whether the text is in the cache."""
+        """Check whether the text is in the cache."""
         return bool(self._counts())
 
     def run(self) -> None:

@@ -49,7 +49,7 @@ class PublicText:
         return cache_folder() / "corpora" / f"{self.name.replace('/', '_')}{direction}"
 
     def is_done(self) -> bool:
-        """Tell whether the text has been built."""
+        """Check whether the text has been built."""
         return self.folder.is_dir()
 
     def downloads(self) -> list[RemoteFile]:

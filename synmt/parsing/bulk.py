@@ -83,7 +83,7 @@ class ParseProgress:
 
 
 def usual_processes(lines: int, processes: int) -> int:
-    """Tell how many of a parser's processes parse a text of this size together: one if it is
+    """Return how many of a parser's processes parse a text of this size together: one if it is
     small."""
     shards = math.ceil(lines / _SHARD_LINES)
     return 1 if shards < _SHARDS_FOR_WORKERS else min(processes, shards)
@@ -272,13 +272,12 @@ def _check_same(source: str | Path, target: Path, existing: Summary, parser: Par
 
 
 def _difference(existing: Summary, parser: Parser) -> str:
-    then, now = ({**identity} for identity in (existing.parser, parser.identity))
-    flags = {
-        name: (bool(then.pop(name, ())), bool(now.pop(name, ()))) for name in ("arcs", "features")
-    }
-    differing = [
-        f"with{'' if had else 'out'} --{name}" for name, (had, has) in flags.items() if had != has
-    ]
+    then, now = dict(existing.parser), dict(parser.identity)
+    differing: list[str] = []
+    for name in ("arcs", "features"):
+        had, has = then.pop(name, None), now.pop(name, None)
+        if bool(had) != bool(has):
+            differing.append(f"{'with' if had else 'without'} --{name}")
     if then == now and differing:
         return f"was parsed {' and '.join(differing)}"
     return f"was made by another parser ({existing.fingerprint}, this one is {parser.fingerprint})"

@@ -141,7 +141,7 @@ def check_features(needed: Collection[str], given: Collection[str], what: str) -
 
 
 def by_hand(folder: Path, language: str) -> str:
-    """Say how the official models of a language come to a machine without a network."""
+    """Describe how the official models of a language come to a machine without a network."""
     return (
         f"Without a network: run `python -c \"import stanza; stanza.download('{language}')\"` on "
         "another machine with"

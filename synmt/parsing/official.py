@@ -11,7 +11,6 @@ complete. Once it is, nothing here asks the network.
 from __future__ import annotations
 
 import logging
-import os
 import re
 import shutil
 from pathlib import Path
@@ -179,14 +178,10 @@ def _unknown_language(language: str, languages: Any) -> UsageError:
 
 
 def _move(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.replace(source, target)
-    except OSError:
-        # another disk
-        with write_atomically(target, binary=True) as out, open(source, "rb") as content:
-            shutil.copyfileobj(content, out)
-        source.unlink()
+    # the two may be on different disks
+    with write_atomically(target, binary=True) as out, open(source, "rb") as content:
+        shutil.copyfileobj(content, out)
+    source.unlink()
 
 
 def _write_list(folder: Path, resources: dict[str, Any], code: str, version: str) -> None:

@@ -97,20 +97,29 @@ def token_arcs(
     """
     if all(len(token) == 1 for token in tokens):
         return arcs
-    words = sum(map(len, tokens))
     token_of = np.repeat(np.arange(len(tokens)), [len(token) for token in tokens])  # (words,)
-    led = np.full(words, -1)  # (words,) the token that each word leads, if any
+    led = np.full(len(token_of), -1)  # (words,) the token that each word leads, if any
     led[np.asarray(leading)] = np.arange(len(tokens))
-    child, parent = led[arcs.words], token_of[arcs.parents]  # (N,), (N,)
-    kept = (child >= 0) & ((arcs.words == arcs.parents) | (child != parent))  # (N,)
-    child, parent, values = child[kept], parent[kept], arcs.probabilities[kept].astype(np.float64)
-    mass = np.bincount(child, weights=values, minlength=len(tokens))  # (tokens,)
-    moved = Arcs(
-        child, parent, arcs.relations[kept], (values / mass[child]).astype(np.float32), arcs.names
-    )
+    moved = move_arcs(arcs, led, token_of)
+    values = moved.probabilities.astype(np.float64)  # (N,)
+    mass = np.bincount(moved.words, weights=values, minlength=len(tokens))  # (tokens,)
+    moved = replace(moved, probabilities=(values / mass[moved.words]).astype(np.float32))
     return sum_duplicates(
         with_certain_arcs(moved, np.flatnonzero(mass == 0), np.asarray(parents), relations)
     )
+
+
+def move_arcs(arcs: Arcs, rows: IntArray, places: IntArray) -> Arcs:
+    """Move arcs to other words, which several words may have become.
+
+    An arc between two words that have become one is dropped, unless it makes a word the root.
+
+    rows: (W,) the word that gets the arcs of each word; -1 drops them.
+    places: (W,) the word that each word is part of now.
+    """
+    words, parents = rows[arcs.words], places[arcs.parents]  # (N,), (N,)
+    kept = (words >= 0) & ((arcs.words == arcs.parents) | (words != parents))  # (N,)
+    return replace(arcs[kept], words=words[kept], parents=parents[kept])
 
 
 def with_certain_arcs(arcs: Arcs, words: IntArray, parents: IntArray, relations: list[str]) -> Arcs:

@@ -85,7 +85,7 @@ class Paragraph:
     text: str
 
     def has_words(self) -> bool:
-        """Tell whether the sentence has words."""
+        """Check whether the sentence has words."""
         rows = (line for line in self.text.split("\n") if not line.startswith("#"))
         return any(not _EMPTY_NODE.fullmatch(row.partition("\t")[0]) for row in rows)
 

@@ -133,7 +133,7 @@ def _shuffled(parse: Parse, random: np.random.Generator) -> Parse:
 
 
 def _rewired(parents: IntArray, probability: float, random: np.random.Generator) -> IntArray:
-    """Give each word except the root another parent with a probability, in the order of words: (W,)
+    """Draw for each word except the root another parent with a probability, in the order of words: (W,)
     -> (W,)."""
     chosen = random.random(len(parents)) < probability  # (W,)
     if not chosen.any():

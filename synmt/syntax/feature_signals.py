@@ -9,7 +9,7 @@ fixed. Those of fine tags, lemmas and morphology are learned from the training t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 from typing import Literal
@@ -75,11 +75,11 @@ def places_of_pieces(parse: Parse, word_of: IntArray) -> IntArray:
 
 
 def _tags(parse: Parse, word_of: IntArray) -> IntArray:
-    return numbers_of_values(parse.tags or ["_"] * len(parse), word_of, _TAG_NUMBERS)
+    return numbers_of_values(parse.tags or ["_"] * len(parse), word_of, _numbered(UNIVERSAL_TAGS))
 
 
 def _cases(parse: Parse, word_of: IntArray) -> IntArray:
-    return numbers_of_values(cases_of(parse), word_of, _CASE_NUMBERS)
+    return numbers_of_values(cases_of(parse), word_of, _numbered(CASES))
 
 
 def _learned(
@@ -89,11 +89,10 @@ def _learned(
     return numbers_of_values(parse.features.get(name) or ["_"] * len(parse), word_of, numbers)
 
 
-def _numbered(values: Sequence[str]) -> dict[str, int]:
+@cache
+def _numbered(values: tuple[str, ...]) -> dict[str, int]:
     return {value: number for number, value in enumerate(values, start=1)}
 
-
-_TAG_NUMBERS, _CASE_NUMBERS = _numbered(UNIVERSAL_TAGS), _numbered(CASES)
 
 TAG = Signal("tag", needs="tags", compute=_tags, pad=0)
 CASE = Signal("case", needs="case", compute=_cases, pad=0)
@@ -118,7 +117,7 @@ def _learned_signal(name: LearnedName, most: int) -> Signal:
 
 
 def with_values(signal: Signal, values: FeatureValues) -> Signal:
-    """Give a signal of a learned feature the values of the training text, most frequent first;
+    """Add to a signal of a learned feature the values of the training text, most frequent first;
     others stay the same."""
     if signal.needs not in values or not isinstance(signal.compute, partial):
         return signal

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synmt.arrays import IntArray
-from synmt.syntax.arcs import with_certain_arcs
+from synmt.syntax.arcs import move_arcs, with_certain_arcs
 from synmt.syntax.constituents import ordered
 from synmt.syntax.parse import SCENES, Arcs, Parse
 from synmt.syntax.scenes import join_scenes
@@ -130,25 +130,15 @@ class _Merging:
         return None if spans is None else ordered(np.append(0, np.cumsum(owned))[spans].tolist())
 
     def _arcs(self, arcs: Arcs, owned: npt.NDArray[np.bool_]) -> Arcs:
-        owner = np.full(len(owned), -1)  # (W,) the word that has each row now
-        owner[np.array(self.row_of)[owned]] = np.flatnonzero(owned)
-        words, parents = owner[arcs.words], np.array(self.merged_into)[arcs.parents]  # (N,), (N,)
-        # an arc between two parts of a merged word is dropped
-        root, inside = arcs.words == arcs.parents, words == parents
-        kept = np.flatnonzero((words >= 0) & (root | ~inside))
-        kept = kept[np.argsort(words[kept], kind="stable")]
-        merged = replace(
-            arcs[kept],
-            words=_renumbered(owned, words[kept]),
-            parents=_renumbered(owned, np.where(root, words, parents)[kept]),
-        )
+        rows = np.array(self.row_of)[owned]  # (remaining,)
+        owner = np.full(len(owned), -1)  # (W,) the remaining word that has each row now
+        owner[rows] = np.arange(len(rows))
+        merged = move_arcs(arcs, owner, _renumbered(owned, np.array(self.merged_into)))
         mass = np.bincount(arcs.words, weights=arcs.probabilities, minlength=len(owned))  # (W,)
         relations = [self.relations[word] for word in np.flatnonzero(owned).tolist()]
         parents = _renumbered(owned, np.array(self.parents))[owned]
         bare = np.flatnonzero(np.bincount(merged.words, minlength=len(parents)) == 0)
-        return _with_mass(
-            with_certain_arcs(merged, bare, parents, relations), mass[np.array(self.row_of)[owned]]
-        )
+        return _with_mass(with_certain_arcs(merged, bare, parents, relations), mass[rows])
 
 
 def _with_mass(arcs: Arcs, mass: npt.NDArray[Any]) -> Arcs:

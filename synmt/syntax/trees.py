@@ -151,19 +151,14 @@ def _doublings(words: int) -> int:
 
 def depths(parents: Sequence[int]) -> list[int] | None:
     """Count each word's steps to its root, which is its own parent; None if there is a cycle."""
-    found = [-1] * len(parents)
+    found: list[int] = []
     for word in range(len(parents)):
-        path: list[int] = []
-        while found[word] < 0:
-            if len(path) > len(parents):
+        steps = 0
+        while parents[word] != word:
+            word, steps = parents[word], steps + 1
+            if steps > len(parents):
                 return None
-            if parents[word] == word:
-                found[word] = 0
-            else:
-                path.append(word)
-                word = parents[word]
-        for step, below in enumerate(reversed(path), start=1):
-            found[below] = found[word] + step
+        found.append(steps)
     return found
 
 

@@ -14,7 +14,7 @@ from small import is_tree
 
 from synmt.controlled import corpus as controlled
 from synmt.controlled import english, german, lexicon
-from synmt.controlled.agreement import attractors, combinations
+from synmt.controlled.english import attractors, combinations
 from synmt.controlled.lexicon import ADJECTIVES, PREPOSITION
 from synmt.controlled.meaning import (
     Clause,

@@ -482,7 +482,7 @@ def test_two_test_sets_of_one_name_are_refused(own):
     both = ["Statmt-newstest_ende-2016-eng-deu", "Statmt-newstest_deen-2016-deu-eng"]
     with pytest.raises(
         UsageError,
-        match=r"corpus\.test: two test sets have the same name: newstest2016, newstest2016",
+        match=r"corpus\.test: two test sets have the same name: newstest2016",
     ):
         resolve(recipe(train=own, valid=own, test=both), "en", "de")
 
