@@ -169,7 +169,7 @@ def parses_of(
     ):
         index = bisect_right(starts, sentence.tokens[0].start_char) - 1
         of_line[index].append(_read(sentence, table, starts[index], features))
-    return [join_analyses(*args) for args in zip(lines, of_line, strict=True)]
+    return list(map(join_analyses, lines, of_line))
 
 
 @dataclass(frozen=True)

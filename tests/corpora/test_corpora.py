@@ -74,24 +74,6 @@ def test_a_known_corpus_is_taken_from_the_data_folder_before_the_cache(tmp_path,
     assert found.valid.source.name == "dev.en"
 
 
-@pytest.mark.parametrize("name", [name for name in KNOWN_CORPORA if name != "controlled"])
-def test_every_known_corpus_works_in_both_directions(name, tmp_path, monkeypatch):
-    known = KNOWN_CORPORA[name]
-    splits = ("train", known.valid, *known.test)
-    write(
-        tmp_path / name,
-        *(f"{split}.{language}" for split in splits for language in known.languages),
-    )
-    monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
-    first, second = known.languages[:2]
-    there, back = (
-        resolve(CorpusRecipe(name=name), *pair) for pair in ((first, second), (second, first))
-    )
-    assert there.train.source == back.train.target
-    assert there.valid.target == back.valid.source
-    assert tuple(back.test) == known.test
-
-
 def test_only_the_files_that_are_missing_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     names = "train.en train.de newstest2015.en newstest2015.de newstest2016.en"

@@ -167,7 +167,7 @@ def test_a_corpus_that_is_not_there_is_refused_before_any_download(server, case)
     assert not server.requests
 
 
-def test_a_data_set_in_a_format_that_nobody_reads_is_refused():
+def test_a_data_set_in_a_format_that_nobody_reads_is_refused(server):
     with pytest.raises(
         SynmtError, match=r"in a format that synmt does not read \(hfds\).*mtdata get"
     ):
@@ -459,20 +459,18 @@ def test_two_tasks_and_weights_or_tags_are_refused_together(change):
         )
 
 
+FORMS = f"""
+{{train: {{source: a, target: b}}, valid: {{source: c, target: d}}, \
+test: {{x: {{source: e, target: f}}}}}}
+{{train: {COMMENTARY}, valid: nc11, test: wmt17}}
+{{train: [{COMMENTARY}, {{id: {CRAWL}, weight: 2, lines: 5}}], valid: wmt16, test: [wmt17, wmt18]}}
+"""
+
+
 def test_every_form_of_a_recipe_is_read_back_from_its_values():
-    forms = [
-        {"train": FILES, "valid": FILES, "test": {"news": FILES}},
-        {"train": COMMENTARY, "valid": "nc11", "test": "wmt17"},
-        {
-            "train": [COMMENTARY, {"id": CRAWL, "weight": 2, "lines": 5}],
-            "valid": "wmt16",
-            "test": ["wmt17", "wmt18"],
-        },
-    ]
-    for form in forms:
-        whole = check_recipe(
-            {"name": "r", "source": "en", "target": "de", "corpus": form}, where="r.yaml"
-        )
+    for form in map(yaml.safe_load, FORMS.strip().splitlines()):
+        values = {"name": "r", "source": "en", "target": "de", "corpus": form}
+        whole = check_recipe(values, where="r.yaml")
         assert check_recipe(recipe_values(whole), where="again") == whole
     assert list(whole.corpus.test) == ["wmt17", "wmt18"]
     assert whole.corpus.train[1] == CorpusItem(id=CRAWL, weight=2.0, lines=5)

@@ -19,18 +19,13 @@ from public_archives import (
     YEARS,
     aspec,
     cased,
-    describe,
-    hostile,
-    served,
     standing_in,
 )
 from sentences import lines
 from test_architecture import ROOT
 
 from synmt.controlled.corpus import generate
-from synmt.corpora.download import local_path
 from synmt.corpora.known import FILES, KNOWN_CORPORA
-from synmt.corpora.known_text import known_text
 from synmt.corpora.resolve import resolve
 from synmt.errors import SynmtError
 from synmt.recipe.corpus import CorpusRecipe
@@ -177,25 +172,6 @@ def test_the_files_of_a_person_win_over_the_public_ones(server, tmp_path, monkey
     assert server.requests.keys() == {NC11, "data.statmt.org/wmt16/translation-task/test.tgz"}
 
 
-def test_the_files_that_a_corpus_needs_are_known_before_anything_is_fetched(
-    server, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
-    (tmp_path / "wmt16-ende").mkdir()
-    for language in ("en", "de"):
-        (tmp_path / "wmt16-ende" / f"newstest2015.{language}").touch()
-    downloads = known_text(
-        "wmt16-ende", ("de", "en"), KNOWN_CORPORA["wmt16-ende"].splits
-    ).downloads()
-    assert [file.address.rpartition("/")[2] for file in downloads] == [
-        "training-parallel-europarl-v7.tgz",
-        "training-parallel-commoncrawl.tgz",
-        "training-parallel-nc-v11.tgz",
-        "test.tgz",
-    ]
-    assert not server.requests
-
-
 # counts
 
 
@@ -227,30 +203,6 @@ def failure(name):
     with pytest.raises(SynmtError) as caught:
         resolve(CorpusRecipe(name=name), first, second)
     return str(caught.value)
-
-
-def test_files_that_a_person_put_into_the_downloads_are_used_without_a_network(
-    server, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("SYNMT_OFFLINE", "1")
-    for file in known_text(
-        "iwslt17-ende", ("en", "de"), KNOWN_CORPORA["iwslt17-ende"].splits
-    ).downloads():
-        local_path(file).parent.mkdir(parents=True)
-        local_path(file).write_bytes(server.content(served(file.address)))
-    assert len(built("iwslt17-ende")["train.en"]) == 32
-    assert not server.requests
-
-
-@pytest.mark.parametrize("kind", ["dots", "link", "hard link"])
-def test_a_hostile_archive_is_refused_and_writes_nothing(kind, server, tmp_path):
-    server.files[NC11] = hostile(kind)
-    FILES[f"http://{NC11}"] = describe(server, f"http://{NC11}")
-    assert re.search("the archive is not trusted: .*(leads out of it|is a link)", failure("nc11"))
-    written = [
-        path for path in tmp_path.rglob("*") if path.is_file() and "downloads" not in path.parts
-    ]
-    assert [path for path in written if path.suffix != ".lock"] == []
 
 
 def test_a_text_without_sentences_is_refused(server, tmp_path):

@@ -65,24 +65,6 @@ def zipped(members: dict[str, bytes]) -> bytes:
     return packed.getvalue()
 
 
-def hostile(kind: str) -> bytes:
-    """Pack the members of News Commentary so that unpacking them by name would write or read
-    outside the folder."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        for language in ("de", "en"):
-            name = f"training-parallel-nc-v11/news-commentary-v11.de-en.{language}"
-            info = tarfile.TarInfo(
-                f"training-parallel-nc-v11/../../../{name}" if kind == "dots" else name
-            )
-            if kind == "link":
-                info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
-            elif kind == "hard link":
-                info.type, info.linkname = tarfile.LNKTYPE, "../../secret"
-            archive.addfile(info, io.BytesIO(b""))
-    return packed.getvalue()
-
-
 def parts(name: str, content: bytes, count: int) -> dict[str, bytes]:
     """Split an archive into files that end in .00, .01, …"""
     size = -(-len(content) // count)

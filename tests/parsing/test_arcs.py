@@ -120,12 +120,16 @@ def test_the_root_mass_of_later_sentences_goes_to_the_first_root():
 def test_multiword_tokens_and_several_sentences_meet_in_one_line():
     # "Geh. zum Haus": the parent of zu and dem is Haus; the second sentence is attached to "Geh"
     first = stanza_sentence([(0, "root")], [(0, 4, 1)])
-    second = stanza_sentence([(3, "case"), (3, "det"), (0, "root")], [(5, 8, 2), (9, 13, 1)])
+    words = [(3, "case", "ADP"), (3, "det", "DET"), (0, "root", "NOUN")]
+    second = stanza_sentence(words, [(5, 8, 2), (9, 13, 1)])
     second_arcs = "0>2 case 0.7, 0>1 case 0.2, 0>0 root 0.1, 1>2 det 1, 2>2 root 0.75, "
     second_arcs += "2>0 det 0.125, 2>1 det 0.125"
     tables = [arcs_in("0>0 root 1"), arcs_in(second_arcs)]
     [(parse, _)] = stanza_lines.parses_of(["Geh. zum Haus"], [first, second], tables)
+    assert parse.words == ["Geh.", "zum", "Haus"]
     assert parse.parents.tolist() == [0, 2, 0]
+    assert parse.relations == ["root", "case", "parataxis"]
+    assert parse.tags == ["X", "ADP", "NOUN"]
     assert parse.arcs == arcs_in(
         "0>0 root 1, 1>2 case 0.875, 1>0 parataxis 0.125, 2>0 parataxis 0.75, 2>1 det 0.25"
     )

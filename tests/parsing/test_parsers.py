@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from small import is_tree, stanza_sentence
+from small import is_tree
 
 from synmt.errors import SynmtError, UsageError, is_out_of_memory
 from synmt.files.reading import read_lines
@@ -213,27 +213,6 @@ def test_the_faster_search_finds_the_best_tree_with_one_root():
         assert np.array_equal(scores, before)
 
 
-def test_a_multiword_token_of_stanza_becomes_one_word():
-    # "zum Haus", after a line of 3 characters
-    words = [(3, "case", "ADP"), (3, "det", "DET"), (0, "root", "NOUN")]
-    sentence = stanza_sentence(words, [(5, 8, 2), (9, 13, 1)])
-    first = stanza_sentence([(0, "root", "X")], [(0, 3, 1)])
-    (_, _), (parse, _) = stanza_lines.parses_of(["abc", "zum Haus"], [first, sentence])
-    assert parse.words == ["zum", "Haus"]
-    assert parse.parents.tolist() == [1, 1]
-    assert parse.relations == ["case", "root"]
-    assert parse.tags == ["ADP", "NOUN"]
-
-
-def test_several_sentences_of_a_line_are_attached_to_the_first_root():
-    one = stanza_sentence([(2, "det", "DET"), (0, "root", "NOUN")], [(0, 1, 1), (2, 3, 1)])
-    two = stanza_sentence([(0, "root", "VERB"), (1, "punct", "PUNCT")], [(4, 5, 1), (5, 6, 1)])
-    [(parse, reason)] = stanza_lines.parses_of(["a b c."], [one, two])
-    assert parse.parents.tolist() == [1, 1, 1, 2]
-    assert parse.relations == ["det", "root", "parataxis", "punct"]
-    assert reason == ""
-
-
 def test_a_line_in_which_stanza_finds_no_word_is_flat_and_reported():
     [(parse, reason)] = stanza_lines.parses_of(["a b"], [])
     assert parse.words == ["a", "b"]
@@ -268,24 +247,12 @@ def test_the_identity_is_that_of_the_loaded_files_and_needs_no_loading(parser, m
 
 
 def test_the_identity_has_the_files_that_models_of_an_alias_depend_on(tmp_path):
-    model = {"best": {"dependencies": [{"model": "pretrain", "package": "words"}]}}
-    packages = {
-        "default": {
-            "tokenize": "best",
-            "mwt": "best",
-            "pos": "best",
-            "depparse": "best",
-            "lemma": "identity",
-        }
-    }
-    german = {
-        "tokenize": {"best": {}},
-        "mwt": {"best": {}},
-        "pos": model,
-        "depparse": model,
-        "packages": packages,
-    }
-    (tmp_path / "resources.json").write_text(json.dumps({"de": german, "german": {"alias": "de"}}))
+    model = '{"best": {"dependencies": [{"model": "pretrain", "package": "words"}]}}'
+    models = f'"tokenize": {{"best": {{}}}}, "mwt": {{"best": {{}}}}, "pos": {model}'
+    best = ", ".join(f'"{part}": "best"' for part in ("tokenize", "mwt", "pos", "depparse"))
+    default = f'{{{best}, "lemma": "identity"}}'
+    german = f'{{{models}, "depparse": {model}, "packages": {{"default": {default}}}}}'
+    (tmp_path / "resources.json").write_text(f'{{"de": {german}, "german": {{"alias": "de"}}}}')
     names = [
         f"de/{part}.pt"
         for part in ("depparse/best", "mwt/best", "pos/best", "pretrain/words", "tokenize/best")

@@ -82,23 +82,20 @@ class DirectParser:
     def _parse(
         self, lines: Sequence[str], arcs: bool, pretokenized: bool
     ) -> list[tuple[Parse, str]]:
-        found = (
-            given_tokens(lines) if pretokenized else self.tokenizer(list(map(evenly_spaced, lines)))
-        )
+        if pretokenized:
+            found = given_tokens(lines)
+        else:
+            found = self.tokenizer(list(map(evenly_spaced, lines)))
         parts = [(index, part) for index, tokens in enumerate(found) for part in tokens.split()]
         # a stable sort from long to short, which packed sequences need
         parts.sort(key=lambda part: -len(part[1].words))
-        of_line: list[list[tuple[int, Analysis]]] = [[] for _ in lines]
-        for (index, tokens), analysis in zip(
-            parts, self._analyses([part for _, part in parts], arcs), strict=True
-        ):
-            of_line[index].append((tokens.spans[0][0], analysis))
-        ordered = (
-            [analysis for _, analysis in sorted(each, key=lambda pair: pair[0])] for each in of_line
-        )
-        return [
-            join_analyses(line, analyses) for line, analyses in zip(lines, ordered, strict=True)
-        ]
+        of_line: list[list[Analysis]] = [[] for _ in lines]
+        analyses = self._analyses([part for _, part in parts], arcs)
+        for (index, _), analysis in zip(parts, analyses, strict=True):
+            of_line[index].append(analysis)
+        for parts_of_line in of_line:
+            parts_of_line.sort(key=lambda analysis: analysis.spans[0])
+        return list(map(join_analyses, lines, of_line))
 
     def _analyses(self, parts: list[Tokens], arcs: bool) -> list[Analysis]:
         """Analyse sentences from long to short."""
