@@ -11,7 +11,7 @@ A comment `# constituency = (ROOT (S (NP The monkey) (VP eats)))`, as Stanza wri
 constituents. Where trees of given lines are read, a file whose name ends in `.brackets` has
 constituents only: the brackets of each line.
 
-MISC may name the scenes of a word: `Scenes=1,2` (see synmt/syntax/scenes.py).
+MISC may name the scenes of a word: `Scenes=1,2` (see synmt/syntax/feature_signals.py).
 
 With arc probabilities, MISC begins with `Arcs=2:det:0.998,3:det:0.001|` (see synmt/syntax/arcs.py).
 
@@ -34,9 +34,8 @@ import numpy as np
 
 from synmt.errors import SynmtError
 from synmt.files.reading import read_lines
-from synmt.syntax.align import MisplacedWordError, place_words, unseen_difference
 from synmt.syntax.arcs import format_arcs
-from synmt.syntax.conllu_blocks import Block, Paragraph, blocks_of, paragraphs_of, read_blocks
+from synmt.syntax.conllu_blocks import Paragraph, paragraphs_of
 from synmt.syntax.constituents import parse_brackets, without_dependencies
 from synmt.syntax.parse import FEATURES, SCENES, Parse, without_breaks, without_whitespace
 
@@ -44,9 +43,8 @@ from synmt.syntax.parse import FEATURES, SCENES, Parse, without_breaks, without_
 def read_conllu(path: str | Path) -> Iterator[tuple[str, Parse]]:
     """Yield the text and the tree of each sentence; without `# text`, FORM and `SpaceAfter` give
     the text."""
-    for block in read_blocks(path):
-        text = _joined_words(block) if block.text is None else block.text
-        yield text, _place(block, text, "the text of the sentence")
+    for sentence in paragraphs_of(read_lines(path, allowed=["CoNLL-U"])):
+        yield sentence.parse(where=str(path))
 
 
 def read_parses(
@@ -84,7 +82,8 @@ class UnreadParse:
             return parse_brackets(self.brackets, self.text, where=f"{where}, line {self.line}")
         if self.block is None:
             return _EMPTY
-        return _place(self.block.read(where=where), self.text, f"line {self.line} of the text")
+        what = f"line {self.line} of the text"
+        return self.block.parse(self.text, where=where, what=what)[1]
 
 
 def read_unparsed(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadParse]:
@@ -129,16 +128,16 @@ def _unread_brackets(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadP
 def parse_in(text: str, line: str, *, where: str) -> Parse:
     """Read the tree of a line from a CoNLL-U text; raise SynmtError unless this line is its only
     sentence."""
-    blocks = list(blocks_of(text.split("\n"), where=where))
-    if not without_whitespace(line) and not any(block.words for block in blocks):
+    sentences = list(paragraphs_of(text.split("\n")))
+    if not without_whitespace(line) and not any(each.has_words() for each in sentences):
         return _EMPTY
-    if len(blocks) != 1:
+    if len(sentences) != 1:
         raise SynmtError(
-            f"has {len(blocks)} sentences in CoNLL-U",
+            f"has {len(sentences)} sentences in CoNLL-U",
             where=where,
             allowed="There must be one tree for each line",
         )
-    return _place(blocks[0], line, "the text of the line")
+    return sentences[0].parse(line, where=where, what="the text of the line")[1]
 
 
 def format_conllu(parse: Parse, line: str, number: int) -> str:
@@ -178,45 +177,6 @@ def _places(parse: Parse) -> Iterator[str]:
     for (start, end), after in zip(parse.spans.tolist(), following, strict=False):
         touching = "SpaceAfter=No|" if end == after else ""
         yield f"{touching}TokenRange={start}:{end}"
-
-
-def _place(block: Block, line: str, what: str) -> Parse:
-    try:
-        spans = place_words(line, block.words, block.miscs)
-    except MisplacedWordError as error:
-        raise _mismatch_error(block, error, what) from None
-    return Parse(
-        words=[line[start:end] for start, end in spans.tolist()],
-        spans=spans,
-        parents=np.array(block.parents, dtype=np.int64),
-        relations=block.relations,
-        tags=block.tags,
-        arcs=block.arcs,
-        constituents=block.constituents,
-        features=block.features,
-    )
-
-
-def _joined_words(block: Block) -> str:
-    spaces = ["" if "SpaceAfter=No" in misc.split("|") else " " for misc in block.miscs]
-    return "".join(word + space for word, space in zip(block.words, spaces, strict=True)).rstrip(
-        " "
-    )
-
-
-def _mismatch_error(block: Block, error: MisplacedWordError, what: str) -> SynmtError:
-    word, token = (*block.words, "")[error.word], "after its last token"
-    if word:
-        token = f"at token {error.word + 1} ('{word}')"
-    next_text = "has ended"
-    if error.found:
-        next_text = f"continues with '{error.found}'{unseen_difference(word, error.found)}"
-    return SynmtError(
-        f"the sentence does not match {what} {token}, where the text {next_text}",
-        where=block.where,
-        allowed="Only whitespace may differ",
-        do="Check that file and text belong together, line by line, or parse the text again",
-    )
 
 
 def _count_error(path: str | Path, blocks: int, lines: int, skipped: int) -> SynmtError:

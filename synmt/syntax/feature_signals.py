@@ -1,22 +1,26 @@
-"""Signals for what is known of words besides the tree: tags, lemmas, morphology, case, and places
-of pieces in words.
+"""Signals for what is known of words besides the tree: tags, lemmas, morphology, case, places of
+pieces in words, and scenes.
 
-Every signal numbers the value of each piece: 0 for specials, 1 + its index in a list of values, and
-1 + the length of the list for every other value. The lists of relations, tags, cases and places are
-fixed. Those of fine tags, lemmas and morphology are learned from the training text
-(`learn_features`) and stored in the run (`Run.features`); `with_values` gives them to a signal.
+Every signal but the last one numbers the value of each piece: 0 for specials, 1 + its index in a
+list of values, and 1 + the length of the list for every other value. The lists of relations, tags,
+cases and places are fixed. Those of fine tags, lemmas and morphology are learned from the training
+text (`learn_features`) and stored in the run (`Run.features`); `with_values` adds them to a
+signal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache, partial
+from itertools import chain
 from typing import Literal
 
 import numpy as np
 
 from synmt.arrays import IntArray
+from synmt.errors import SynmtError, UsageError
 from synmt.syntax.parse import FEATURES, SCENES, Parse
 from synmt.syntax.signals import Signal, numbers_of_values, relation_signal, word_firsts
 
@@ -124,3 +128,60 @@ def with_values(signal: Signal, values: FeatureValues) -> Signal:
     options = signal.compute.keywords
     known = _numbered(values[signal.needs][: options["most"]])
     return replace(signal, compute=partial(_learned, **{**options, "numbers": known}))
+
+
+# scenes: groups of words that tell one event together, such as those of UCCA; a word may be in
+# several, or in none
+#
+# CoNLL-U has them in MISC: `Scenes=1,2` for a word in two scenes. Their names mean nothing beyond
+# the sentence.
+
+_DO = "Give CoNLL-U for every text, with `Scenes=1,2` in MISC for a word in two scenes"
+
+
+def without_scenes(where: str) -> SynmtError:
+    """Make the error for given trees without scenes."""
+    return UsageError("a variant reads scenes, and these trees have none", where=where, do=_DO)
+
+
+def no_parser_makes_scenes(where: str = "", do: str = _DO) -> SynmtError:
+    """Make the error for trees that a parser would have to make."""
+    return UsageError("a variant reads scenes, and no parser makes them", where=where, do=do)
+
+
+def scenes_in(misc: str) -> str:
+    """Find the scenes of a word in its MISC; `_` without any."""
+    found = re.search(r"(?:^|\|)Scenes=([^|]+)", misc)
+    return found[1] if found else "_"
+
+
+def join_scenes(values: Iterable[str]) -> str:
+    """Name all scenes that some words are in, each once; `_` without any."""
+    names = dict.fromkeys(name for value in values if value != "_" for name in value.split(","))
+    return ",".join(names) or "_"
+
+
+def same_scene(parse: Parse, word_of: IntArray) -> IntArray:
+    """Mark by 1 which pieces share a scene with each piece: (T, T), queries first.
+
+    A special shares one with itself only. The row of a piece whose word is in no scene is 1
+    everywhere.
+    """
+    of_words = [
+        value.split(",") if value != "_" else [] for value in parse.features.get(SCENES, ())
+    ]
+    numbers = {
+        name: number for number, name in enumerate(dict.fromkeys(chain.from_iterable(of_words)))
+    }
+    # the last row is for specials, whose index is -1
+    member = np.zeros((len(parse) + 1, len(numbers)), dtype=np.int64)  # (W + 1, scenes)
+    for word, names in enumerate(of_words):
+        member[word, [numbers[name] for name in names]] = 1
+    shared = (member @ member.T > 0) | ~member.any(1, keepdims=True)  # (W + 1, W + 1)
+    shared[-1] = False
+    result = shared.take(word_of, axis=0).take(word_of, axis=1).astype(np.int64)  # (T, T)
+    np.fill_diagonal(result, 1)
+    return result
+
+
+SAME_SCENE = Signal("same_scene", needs="scenes", compute=same_scene, pad=1)

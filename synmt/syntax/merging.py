@@ -17,8 +17,8 @@ import numpy.typing as npt
 from synmt.arrays import IntArray
 from synmt.syntax.arcs import move_arcs, with_certain_arcs
 from synmt.syntax.constituents import ordered
+from synmt.syntax.feature_signals import join_scenes
 from synmt.syntax.parse import SCENES, Arcs, Parse
-from synmt.syntax.scenes import join_scenes
 from synmt.syntax.trees import depths
 
 Token = range

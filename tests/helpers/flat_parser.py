@@ -11,7 +11,7 @@ from synmt.syntax.parse import flat_parse
 class FlatParser:
     """Makes flat trees: a line with `poison` fails, `stop` and `kill` end the run.
 
-    asked: the lines of each call.
+    asked: the lines that it was given.
     """
 
     def __init__(self, name="flat", slow=0.0):
@@ -22,7 +22,7 @@ class FlatParser:
         return 2
 
     def parse(self, lines, *, on_failure=None):
-        self.asked.append(list(lines))
+        self.asked += lines
         time.sleep(self.slow)
         for index, line in enumerate(lines):
             if "poison" in line and on_failure:

@@ -12,6 +12,11 @@ def matrix(text: str) -> np.ndarray:
     return np.loadtxt(text.strip().splitlines(), ndmin=2)
 
 
+def pairs(text: str) -> list[list[int]]:
+    """Read pairs of numbers such as `0-5 2-5`."""
+    return [list(map(int, pair.split("-"))) for pair in text.split()]
+
+
 def arcs_in(text: str, names: tuple[str, ...] = ()) -> Arcs:
     """Read arcs such as `0>1 det 0.75, 0>2 obj 0.25`: word, parent, relation, probability.
 

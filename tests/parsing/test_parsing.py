@@ -95,7 +95,7 @@ def test_the_summary_says_what_was_made_from_what(source, tmp_path):
 def test_a_repeated_line_is_parsed_once(source, tmp_path):
     parser = FlatParser()
     run(source, tmp_path / "a.conllu", parser)
-    asked = [line for lines in parser.asked for line in lines]
+    asked = parser.asked
     assert asked.count("dup") == asked.count("poison") == asked.count("line 0 of 0") == 1
 
 

@@ -104,12 +104,6 @@ SLOW = {
 }
 
 
-def letters_of(parse, random):
-    """Split words between letters at random: the word of each piece, and of EOS."""
-    counts = [1 + random.integers(0, len(word)) if len(word) < 30 else 9 for word in parse.words]
-    return np.append(np.repeat(np.arange(len(parse)), counts), -1)
-
-
 # by hand
 
 
@@ -241,20 +235,3 @@ def test_a_signal_leaves_its_input_alone_and_survives_pickling(signal):
     np.testing.assert_array_equal(copy.compute(MONKEY, word_of), expected)
     np.testing.assert_array_equal(word_of, MONKEY_AND_EOS)
     assert MONKEY.parents.tolist() == [1, 2, 2, 4, 2]
-
-
-# gold trees
-
-
-@pytest.fixture(scope="module")
-def bank(treebank):
-    random = np.random.default_rng(1)
-    return [(parse, letters_of(parse, random)) for parse in treebank]
-
-
-@pytest.mark.parametrize("signal", ALL, ids=lambda signal: signal.name)
-def test_a_signal_equals_a_loop_on_trees_of_a_treebank(signal, bank):
-    short = [pair for pair in bank if len(pair[1]) < 60][::9]
-    assert len(short) > 50
-    for parse, word_of in short:
-        assert signal.compute(parse, word_of).tolist() == SLOW[signal.name](parse, word_of)
