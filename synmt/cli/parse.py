@@ -134,14 +134,13 @@ def parse(options: ParseArguments) -> None:
     if options.file is None:
         _to_stream(options.source, options.stream, parser)
         return
-    workers, lines, overwrite = options.workers, options.shard_lines, options.overwrite
     steps = parse_file(
         options.source,
         options.file,
         parser,
-        workers=workers,
-        shard_lines=lines or 2000,
-        overwrite=overwrite,
+        workers=options.workers,
+        shard_lines=options.shard_lines or 2000,
+        overwrite=options.overwrite,
     )
     with using_cluster(options.cluster):
         _to_file(options.source, options.file, steps, options.language)
@@ -203,12 +202,11 @@ def _to_file(
             if step.state == "parsed":
                 parsed += step.words
     assert step is not None
-    rate = f", {parsed / step.seconds:,.0f} words/s" if parsed else ""
-    done = (
-        "nothing to do, already parsed"
-        if step.state == "unchanged"
-        else f"{step.seconds:,.0f} s{rate}"
-    )
+    done = f"{step.seconds:,.0f} s"
+    if parsed:
+        done += f", {parsed / step.seconds:,.0f} words/s"
+    if step.state == "unchanged":
+        done = "nothing to do, already parsed"
     console.remark(
         f"{output}: {counted(step.lines, 'line')}, {counted(step.words, 'word')} ({done})"
     )

@@ -32,7 +32,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from synmt.controlled import english
-from synmt.controlled.agreement import FiniteVerb, finite_verbs
 from synmt.controlled.corpus import ControlledExample
 from synmt.controlled.german import noun_phrase, say
 from synmt.controlled.lexicon import VERBS, Case, Verb
@@ -89,7 +88,7 @@ def _agreement_pair(example: ControlledExample) -> Iterator[Pair]:
     """Make a pair if one of the hardest verbs has a form that no other word has."""
     hardest = [
         verb
-        for verb in finite_verbs(english.tree(example.meaning))
+        for verb in english.finite_verbs(english.tree(example.meaning))
         if verb.attractors == example.attractors
     ]
     swapped = next(filter(None, (_swapped(example.target, verb) for verb in hardest)), None)
@@ -99,7 +98,7 @@ def _agreement_pair(example: ControlledExample) -> Iterator[Pair]:
         yield Pair(example, "agreement", incorrect, word, {"attractors": example.attractors})
 
 
-def _swapped(target: str, verb: FiniteVerb) -> tuple[int, str] | None:
+def _swapped(target: str, verb: english.FiniteVerb) -> tuple[int, str] | None:
     """Return the index of the verb and its form in the other number; None if several words have its
     form."""
     others = dict(
@@ -142,7 +141,7 @@ def _wrong_articles(example: ControlledExample) -> Iterator[tuple[int, int, Case
 
 
 def _is_right_in_number(phrase: NounPhrase, case: Case, article: str) -> bool:
-    """Tell whether the wrong article is correct for the phrase in the other number."""
+    """Check whether the wrong article is correct for the phrase in the other number."""
     bare = replace(phrase, modifiers=())
     other = noun_phrase(replace(bare, plural=not bare.plural), case)
     # "a" has no plural

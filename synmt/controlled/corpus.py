@@ -10,7 +10,7 @@ labels:
 - phenomenon: agreement, subject_relative, object_relative, subordinate, separable, case,
   coordination.
 - attractors: number of nouns between a subject's head and its verb that differ from it in number
-  (see `agreement`).
+  (see `english`).
 - split: what is new in the sentence.
 
     seen         only the sentence itself
@@ -42,7 +42,7 @@ from pathlib import Path
 from random import Random
 
 from synmt.controlled import english, german
-from synmt.controlled.agreement import attractors, combinations
+from synmt.controlled.english import attractors, combinations
 from synmt.controlled.grammar import PHENOMENA, SentencePlan, draw
 from synmt.controlled.meaning import Sentence
 from synmt.files.writing import reporting_os_errors, write_atomically
@@ -133,7 +133,7 @@ def write_corpus(folder: Path, examples: Parts) -> None:
 
 
 def is_held_out(combination: tuple[str, str]) -> bool:
-    """Tell whether a subject noun and a verb never occur together in training."""
+    """Check whether a subject noun and a verb never occur together in training."""
     return hashlib.sha256(" ".join(combination).encode()).digest()[0] % _HELD_OUT == 0
 
 
@@ -156,7 +156,7 @@ def _label_cycle(splits: Sequence[str], size: int) -> Iterator[_Labels]:
 
 
 _Fits = Callable[[english.Node, _Labels], bool]
-"""Tells whether the tree of a sentence has the length, the depth and the words that its labels
+"""Checks whether the tree of a sentence has the length, the depth and the words that its labels
 promise."""
 
 

@@ -13,12 +13,46 @@ correct translation:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
+from typing import Literal, TypeVar
 
-from synmt.controlled.lexicon import VERBS, Verb
-from synmt.controlled.meaning import Clause, NounPhrase, Predicate, Sentence, SubordinateClause
-from synmt.controlled.phrases import DeadEndError, Phrases, SentencePlan, Style
+from synmt.controlled.lexicon import (
+    ADJECTIVES,
+    NOUNS,
+    PREPOSITION,
+    PREPOSITIONS,
+    VERBS,
+    Noun,
+    Preposition,
+    Verb,
+)
+from synmt.controlled.meaning import (
+    Clause,
+    Determiner,
+    NounPhrase,
+    Predicate,
+    PrepositionPhrase,
+    RelativeClause,
+    Sentence,
+    SubordinateClause,
+    Tense,
+)
 
+Item = TypeVar("Item")
+Modifiers = tuple[PrepositionPhrase | RelativeClause, ...]
+Style = Literal["any", "prepositions", "subject relative", "object relative"]
+
+_TENSES: dict[str, tuple[Tense, ...]] = {
+    "past": ("past", "past", "past", "pluperfect", "could"),
+    "present": ("present", "present", "present", "can", "must", "will"),
+}
+_SIMPLE: dict[str, tuple[Tense, ...]] = {"past": ("past",), "present": ("present",)}
+_DETERMINERS: dict[bool, tuple[Determiner, ...]] = {
+    False: ("the", "the", "the", "the", "a", "this"),
+    True: ("the", "the", "the", "the", "two", "this"),
+}
 PHENOMENA = (
     "agreement",
     "subject_relative",
@@ -40,19 +74,45 @@ _STYLES: dict[str, Style] = {
 }
 
 
+class DeadEndError(Exception):
+    """No word is left that fits: another sentence must be drawn."""
+
+
+@dataclass(frozen=True)
+class SentencePlan:
+    """The properties that a sentence must have.
+
+    between: number of nouns between the head of the planned subject and its verb.
+    attractors: number of these nouns that differ from the subject in number.
+    rich: probability of each adjective, object modifier and additional clause.
+    """
+
+    phenomenon: str
+    between: int = 0
+    attractors: int = 0
+    rich: float = 0.2
+
+
 def draw(random: Random, plan: SentencePlan) -> Sentence | None:
     """Draw a sentence; None if no word is left that fits the ones drawn before."""
     try:
-        return Clauses(random, plan).sentence()
+        return _Drawing(random, plan).sentence()
     except DeadEndError:
         return None
 
 
-class Clauses(Phrases):
-    """Draws the clauses of one sentence.
+class _Drawing:
+    """Draws the clauses and phrases of one sentence.
 
-    One clause has the phenomenon and the attractors of the plan: the one with `planned=True`.
+    No noun, verb, adjective or preposition occurs twice in it. One clause has the phenomenon and
+    the attractors of the plan: the one with `planned=True`.
     """
+
+    def __init__(self, random: Random, plan: SentencePlan) -> None:
+        self.random = random
+        self.plan = plan
+        self.world = "past" if self.chance(0.5) else "present"
+        self.used: set[str] = set()
 
     def sentence(self) -> Sentence:
         """Draw the sentence of the plan."""
@@ -143,9 +203,150 @@ class Clauses(Phrases):
         return Predicate(verb, self.object_phrase(verb.objects, plain=plain), recipient)
 
     def shows(self, verb: Verb) -> bool:
-        """Tell whether a verb fits the phenomenon of the plan."""
+        """Check whether a verb fits the phenomenon of the plan."""
         if self.plan.phenomenon == "separable":
             return bool(verb.prefix)
         if self.plan.phenomenon == "case":
             return verb.pattern in ("dative", "both")
         return not verb.prefix if self.plan.phenomenon == "agreement" else True
+
+    def chance(self, probability: float) -> bool:
+        """Draw an event with a probability, by random() alone: its stream is the same in all
+        versions of Python."""
+        return self.random.random() < probability
+
+    def choose(self, items: Sequence[Item]) -> Item:
+        """Draw one of the items."""
+        if not items:
+            raise DeadEndError
+        return items[int(self.random.random() * len(items))]
+
+    def tense(self, *, simple: bool = False) -> Tense:
+        """Draw a tense that fits the time of the sentence."""
+        return self.choose((_SIMPLE if simple else _TENSES)[self.world])
+
+    def noun_phrase(
+        self,
+        kinds: str,
+        *,
+        plural: bool | None = None,
+        chain: Sequence[bool] = (),
+        style: Style = "any",
+    ) -> NounPhrase:
+        """Draw a noun phrase.
+
+        chain: for each noun inside it, whether it is plural.
+        style: how the first of them is joined.
+        """
+        noun = self.noun(kinds)
+        plural = self.chance(0.5) if plural is None else plural
+        determiner = self.choose(_DETERMINERS[plural] + ("my",) * ("k" in noun.kinds))
+        fitting = [
+            adjective
+            for adjective in ADJECTIVES
+            if self.fits(adjective.english, adjective.kinds, noun.kinds)
+        ]
+        adjective = self.choose(fitting) if self.chance(self.adjective_rate()) else None
+        if adjective:
+            self.used.add(adjective.english)
+        return NounPhrase(noun, plural, determiner, adjective, self.modifiers(noun, chain, style))
+
+    def adjective_rate(self) -> float:
+        """Return the probability of an adjective; it is higher for the phenomenon case, since
+        adjectives show it."""
+        return 0.6 if self.plan.phenomenon == "case" else self.plan.rich
+
+    def object_phrase(self, kinds: str, *, plain: bool) -> NounPhrase:
+        """Draw an object, sometimes with a modifier unless it must be plain."""
+        modified = not plain and self.chance(self.plan.rich)
+        return self.noun_phrase(kinds, chain=[self.chance(0.5)] if modified else ())
+
+    def noun(self, kinds: str) -> Noun:
+        """Draw an unused noun."""
+        noun = self.choose([noun for noun in NOUNS if self.fits(noun.english, noun.kinds, kinds)])
+        self.used.add(noun.english)
+        return noun
+
+    def verb(self, verbs: Sequence[Verb], subject: str) -> Verb:
+        """Draw an unused one of these verbs that a subject of these kinds can have."""
+        verb = self.choose([verb for verb in verbs if self.fits(verb.name, verb.subjects, subject)])
+        self.used.add(verb.name)
+        return verb
+
+    def fits(self, name: str, kinds: str, allowed: str) -> bool:
+        """Check whether a word is unused and of one of the allowed kinds."""
+        return name not in self.used and any(kind in kinds for kind in allowed)
+
+    def modifiers(self, noun: Noun, chain: Sequence[bool], style: Style) -> Modifiers:
+        """Draw the modifiers of a noun that contain a chain of nouns."""
+        if style == "prepositions":
+            return (self.preposition_phrase(noun, chain, style),) if chain else ()
+        if style == "subject relative":
+            return (self.subject_relative(noun, chain),)
+        if style == "object relative":
+            return (self.object_relative(noun, chain),)
+        if not chain:
+            return ()
+        if len(chain) > 1 and self.chance(0.3):
+            return self.both(noun, chain)
+        if self.chance(0.5):
+            return (self.preposition_phrase(noun, chain, "any"),)
+        return (self.relative(noun, chain),)
+
+    def both(self, noun: Noun, chain: Sequence[bool]) -> Modifiers:
+        """Draw "the boy behind the car who ...", where only the first noun fits the pronoun."""
+        phrase = self.preposition_phrase(noun, chain[:1], "any")
+        if phrase.phrase.noun.person == noun.person:
+            raise DeadEndError
+        return phrase, self.relative(noun, chain[1:])
+
+    def preposition_phrase(
+        self, noun: Noun, chain: Sequence[bool], style: Style
+    ) -> PrepositionPhrase:
+        """Draw a preposition phrase that can follow a noun."""
+        preposition = self.choose(
+            [p for p in PREPOSITIONS if self.fits(p.english, p.before, noun.kinds)]
+        )
+        self.used.add(preposition.english)
+        return self.joined(preposition, chain[0], chain[1:], style)
+
+    def joined(
+        self, preposition: Preposition, plural: bool, chain: Sequence[bool], style: Style
+    ) -> PrepositionPhrase:
+        """Draw a preposition phrase with this preposition."""
+        return PrepositionPhrase(
+            preposition,
+            self.noun_phrase(preposition.after, plural=plural, chain=chain, style=style),
+        )
+
+    def relative(self, noun: Noun, chain: Sequence[bool]) -> RelativeClause:
+        """Draw a relative clause; a thing is always its object."""
+        if any(kind in "pa" for kind in noun.kinds) and self.chance(0.5):
+            return self.subject_relative(noun, chain)
+        return self.object_relative(noun, chain)
+
+    def subject_relative(self, noun: Noun, chain: Sequence[bool]) -> RelativeClause:
+        """Draw a relative clause whose subject is the noun, and whose object is the first noun of
+        the chain."""
+        patterns = ("accusative", "dative") if chain else ("alone",)
+        verb = self.verb([verb for verb in VERBS if verb.pattern in patterns], noun.kinds)
+        what = self.noun_phrase(verb.objects, plural=chain[0], chain=chain[1:]) if chain else None
+        return RelativeClause(Clause(None, self.tense(), (Predicate(verb, what),)))
+
+    def object_relative(self, noun: Noun, chain: Sequence[bool]) -> RelativeClause:
+        """Draw a relative clause whose object is the noun, and whose subject is the first noun of
+        the chain."""
+        if not chain:
+            raise DeadEndError
+        kinds = self.choose("pppa")
+        fitting = [verb for verb in VERBS if self.fits(verb.name, verb.objects, noun.kinds)]
+        fitting = [verb for verb in fitting if verb.pattern in ("accusative", "dative")]
+        verb = self.verb(fitting, kinds)
+        # a second relative clause between this subject and its verb would be hard to read
+        subject = self.noun_phrase(kinds, plural=chain[0], chain=chain[1:], style="prepositions")
+        return RelativeClause(Clause(subject, self.tense(), (Predicate(verb),)))
+
+    def place(self, verb: Verb) -> PrepositionPhrase:
+        """Draw where something happens, or through which place something moves."""
+        moves = verb.auxiliary == "sein" and not verb.prefix
+        return self.joined(PREPOSITION["through" if moves else "in"], self.chance(0.5), (), "any")

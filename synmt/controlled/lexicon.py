@@ -33,7 +33,7 @@ class Noun:
 
     @property
     def person(self) -> bool:
-        """Tell whether its relative pronoun is "who"; that of all other nouns is "that"."""
+        """Check whether its relative pronoun is "who"; that of all other nouns is "that"."""
         return "p" in self.kinds
 
 

@@ -31,7 +31,7 @@ class NounPhrase:
 
     @property
     def agrees_as_plural(self) -> bool:
-        """Tell whether a verb with this subject is plural."""
+        """Check whether a verb with this subject is plural."""
         return self.plural or self.second is not None
 
 

@@ -66,7 +66,7 @@ class Packed:
         or lacks it."""
         with reporting_damage(self), ExitStack() as stack:
             with reporting_damage(self, _WHEN_OPENED):
-                stream = _unpacked(stack, stack.enter_context(_raw(self.files)))
+                stream = _unpacked(stack, _raw(stack, self.files))
                 for name in self._exact():
                     stream = _unpacked(stack, _inside(stack, stream, name, self))
             yield cast(BinaryIO, stream)
@@ -105,56 +105,36 @@ def reporting_damage(text: Packed, more: tuple[type[Exception], ...] = ()) -> It
 def names_in(files: Sequence[Path]) -> list[str]:
     """List the names of the files in an archive."""
     with ExitStack() as stack:
-        stream = _unpacked(stack, stack.enter_context(_raw(tuple(files))))
+        stream = _unpacked(stack, _raw(stack, files))
         return [name for name, _ in _members(stack, stream, Packed(tuple(files)))]
 
 
-def _raw(files: tuple[Path, ...]) -> Any:
-    return (
-        open(files[0], "rb")
-        if len(files) == 1
-        else io.BufferedReader(cast(Any, _Joined(files)), 1 << 20)
-    )
-
-
-class _Joined(io.RawIOBase):
-    """The parts of a split file, read as one."""
-
-    def __init__(self, files: tuple[Path, ...]) -> None:
-        self._files, self._at = files, 0
-        self._stream = open(files[0], "rb")  # noqa: SIM115
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not (count := self._stream.readinto(buffer)):
-            if self._at + 1 == len(self._files):
-                return 0
-            self._stream.close()
-            self._at += 1
-            self._stream = open(self._files[self._at], "rb")  # noqa: SIM115
-        return count
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
+def _raw(stack: ExitStack, files: Sequence[Path]) -> Any:
+    """Open a file, or the parts of one that was split."""
+    streams = [stack.enter_context(open(file, "rb")) for file in files]  # noqa: SIM115
+    if len(streams) == 1:
+        return streams[0]
+    return io.BufferedReader(_Forward(*streams), 1 << 20)
 
 
 class _Forward(io.RawIOBase):
-    """A file of an archive that is read from a stream; tarfile calls it seekable, and then cannot
-    seek."""
+    """Streams that are read one after the other, and only forward.
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    tarfile calls a file of an archive seekable, and then cannot seek.
+    """
+
+    def __init__(self, *streams: Any) -> None:
+        self._streams = streams
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        block = self._stream.read(len(buffer))
-        buffer[: len(block)] = block
-        return len(block)
+        for stream in self._streams:
+            if block := stream.read(len(buffer)):
+                buffer[: len(block)] = block
+                return len(block)
+        return 0
 
 
 def _unpacked(stack: ExitStack, stream: Any) -> io.BufferedReader:

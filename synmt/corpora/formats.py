@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from html import unescape
 from importlib import import_module
 from itertools import zip_longest
@@ -25,8 +25,11 @@ text; titles: the same with the titles and descriptions of the talks. tsv: colum
 them. sgm, xml: `<seg>`, as in the test sets of WMT and IWSLT. tmx: translation memories. The others
 are mtdata's names."""
 
+Pair = tuple[str, str]
+"""Two languages, or a sentence in each of them."""
+
 _Item = TypeVar("_Item")
-_Pairs = Iterator[tuple[str, str]]
+_Pairs = Iterator[Pair]
 
 _STEP = 20_000
 """Pairs after which progress is reported."""
@@ -36,7 +39,7 @@ def read_pairs(
     texts: tuple[Packed, ...],
     form: str,
     *,
-    languages: tuple[str, str] = ("", ""),
+    languages: Pair = ("", ""),
     columns: tuple[int, int] = (0, 1),
 ) -> _Pairs:
     """Yield the pairs of a corpus, in the order of its languages; raises SynmtError if the sides
@@ -72,13 +75,13 @@ def with_progress(pairs: Iterable[_Item], what: str, total: int | None = None) -
 def read_side(text: Packed, form: str) -> Iterator[str]:
     """Yield the lines of one side of a corpus: txt, tags, titles, sgm or xml."""
     with text.open() as stream:
-        yield from map(one_line, _SIDES[form](_decoded(stream, text)))
+        yield from map(one_line, _SIDES[form](_without_ends(_lines(stream, text))))
 
 
 def read_fields(text: Packed, columns: tuple[int, int], *, separator: str = " ||| ") -> _Pairs:
     """Yield two columns of a table without a header; they count from 0."""
     with text.open() as stream:
-        for number, line in enumerate(_decoded(stream, text), start=1):
+        for number, line in enumerate(_without_ends(_lines(stream, text)), start=1):
             cells = line.split(separator)
             if max(columns) >= len(cells):
                 raise SynmtError(
@@ -160,28 +163,22 @@ def _zipped(texts: tuple[Packed, ...], sides: list[Iterator[str]]) -> _Pairs:
 # both sides in one text
 
 
-def _read_both(
-    text: Packed, form: str, languages: tuple[str, str], columns: tuple[int, int]
-) -> _Pairs:
-    with text.open() as stream, _lines(stream, text) as lines:
+def _read_both(text: Packed, form: str, languages: Pair, columns: tuple[int, int]) -> _Pairs:
+    with text.open() as stream, closing(_lines(stream, text)) as lines:
         if form == "wmt21xml":
             pairs = _test_set(stream)
         elif form == "tmx":
-            pairs = _memory(lines, languages)
+            pairs = _memory(stream, languages)
         elif form == "csvwithheader":
             pairs = _rows(csv.reader(lines), columns)
         elif form == "xlsx":
-            sheet = import_module("openpyxl").load_workbook(
-                io.BytesIO(stream.read()), read_only=True, data_only=True
-            )
-            pairs = (
-                pair
-                for pair in _rows(sheet.active.iter_rows(values_only=True), columns)
-                if any(pair)
-            )
+            load = import_module("openpyxl").load_workbook
+            sheet = load(io.BytesIO(stream.read()), read_only=True, data_only=True).active
+            pairs = filter(any, _rows(sheet.iter_rows(values_only=True), columns))
         else:
             raise ValueError(f"synmt cannot read {form}")
-        yield from ((one_line(first), one_line(second)) for first, second in pairs)
+        for first, second in pairs:
+            yield one_line(first), one_line(second)
 
 
 def _test_set(stream: BinaryIO) -> _Pairs:
@@ -201,30 +198,28 @@ def _segments_of(sides: list[Element]) -> list[str]:
     return ["".join(segment.itertext()) for side in sides for segment in side.iter("seg")]
 
 
-def _memory(lines: Any, languages: tuple[str, str]) -> _Pairs:
+def _memory(stream: BinaryIO, languages: Pair) -> _Pairs:
     """Yield the units of a translation memory that have both languages."""
     if same_language(*languages):
         raise ValueError(f"{languages[0]} and {languages[1]} are expected to be different")
     units = passed = 0
-    for _, unit in iterparse(lines):
-        if unit.tag != "tu":
-            continue
-        units += 1
-        found: dict[str, str] = {}
-        for variant in unit.findall("tuv"):
-            code = next(
-                (value for key, value in variant.attrib.items() if key.endswith("lang")), ""
-            )
-            language = next(
-                (language for language in languages if same_language(language, code)), None
-            )
-            if language and (text := variant.findtext("seg")):
-                found[language] = unescape(text.strip()).replace("\n", " ").replace("\t", " ")
-        first, second = (found.get(language) for language in languages)
-        if first and second:
-            yield first, second
-            passed += 1
-        unit.clear()
+    with _decoded(stream) as lines:
+        for _, unit in iterparse(lines):
+            if unit.tag != "tu":
+                continue
+            units += 1
+            found: dict[str, str] = {}
+            for variant in unit.findall("tuv"):
+                codes = [value for key, value in variant.attrib.items() if key.endswith("lang")]
+                text = variant.findtext("seg")
+                for language in languages:
+                    if text and codes and same_language(language, codes[0]):
+                        found[language] = re.sub(r"[\n\t]", " ", unescape(text.strip()))
+            first, second = map(found.get, languages)
+            if first and second:
+                yield first, second
+                passed += 1
+            unit.clear()
     if not passed:
         raise ValueError(f"Nothing for {languages[0]}-{languages[1]}" if units else "Empty TMX")
 
@@ -260,35 +255,27 @@ def _reporting(text: Packed, form: str, pairs: _Pairs) -> _Pairs:
         ) from error
 
 
-class _Lines(io.TextIOWrapper):
-    """The lines of a text, which end at `\\n` only; bytes that are not UTF-8 become �, as in all
-    tools for corpora."""
+def _without_ends(lines: Iterable[str]) -> Iterator[str]:
+    return (line.rstrip("\r\n") for line in lines)
 
-    def __init__(self, stream: Any, text: Packed) -> None:
-        super().__init__(stream, encoding="utf-8-sig", errors="replace", newline="\n")
-        self._label, self._number = text.label, 0
 
-    def __next__(self) -> str:
-        self._number += 1
-        line = self.readline(LONGEST + 1)
-        if len(line) > LONGEST:
-            raise too_long(self._number, self._label)
-        if not line:
-            raise StopIteration
-        return line
+def _lines(stream: Any, text: Packed) -> Generator[str, None, None]:
+    """Yield the lines of a text with their ends, which are `\\n` only."""
+    with _decoded(stream) as decoded:
+        number = 1
+        while line := decoded.readline(LONGEST + 1):
+            if len(line) > LONGEST:
+                raise too_long(number, text.label)
+            yield line
+            number += 1
 
 
 @contextmanager
-def _lines(stream: Any, text: Packed) -> Iterator[_Lines]:
-    """Decode a stream, which whoever opened it closes."""
-    lines = _Lines(stream, text)
+def _decoded(stream: Any) -> Iterator[io.TextIOWrapper]:
+    """Decode a stream, which whoever opened it closes; bytes that are not UTF-8 become �, as in all
+    tools for corpora."""
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="\n")
     try:
-        yield lines
+        yield text
     finally:
-        lines.detach()
-
-
-def _decoded(stream: Any, text: Packed) -> Iterator[str]:
-    """Decode lines, without their ends."""
-    with _lines(stream, text) as lines:
-        yield from (line.rstrip("\r\n") for line in lines)
+        text.detach()

@@ -31,24 +31,17 @@ def checked(recipe: CorpusRecipe) -> CorpusRecipe:
     the same name."""
     items = items_by_key(recipe)
     given = {key: files for key, item in items.items() if (files := item.files())}
-    missing: list[SynmtError] = [
+    problems: list[SynmtError] = [
         UsageError(f"the file of corpus.{key}.{field} is missing", where=str(path))
         for key, files in given.items()
         for field, path in files
         if path is not None and not path.is_file()
     ]
-    problems = missing or [
-        problem for key, files in given.items() for problem in _problems(key, files)
-    ]
+    if not problems:
+        problems = [problem for key, files in given.items() for problem in _problems(key, files)]
     if problems:
         raise all_in_one(problems)
-    names = [name for name, _ in _tests(recipe)]
-    if len(set(names)) < len(names):
-        raise UsageError(
-            f"two test sets have the same name: {', '.join(names)}",
-            where="corpus.test",
-            do="Give them names: `test: {one: …, other: …}`",
-        )
+    named_tests(recipe)
     return recipe
 
 
@@ -74,15 +67,32 @@ def items_by_split(recipe: CorpusRecipe) -> list[tuple[str, CorpusItem]]:
 
 
 def named_tests(recipe: CorpusRecipe) -> dict[str, CorpusItem]:
-    """Return the item of each test set by the name of the test set."""
-    return dict(_tests(recipe))
+    """Return the item of each test set by its name: that of the recipe, or the usual one of a
+    public corpus.
+
+    Raises UsageError if two test sets have the same name.
+    """
+    found: dict[str, CorpusItem] = {}
+    for key, item in _name_as_items(recipe).test.items():
+        names = (key,)
+        if key == item.id:
+            names = KNOWN_CORPORA[key].test if key in KNOWN_CORPORA else (test_name(key),)
+        for name in names:
+            if name in found:
+                raise UsageError(
+                    f"two test sets have the same name: {name}",
+                    where="corpus.test",
+                    do="Give them names: `test: {one: …, other: …}`",
+                )
+            found[name] = item
+    return found
 
 
 def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...]:
     """Name the test sets of a corpus without downloading its files; a missing folder has none."""
     if recipe.folder is not None and not recipe.test:
         return _tests_in(recipe.folder, source, target) if recipe.folder.is_dir() else ()
-    return tuple(name for name, _ in _tests(recipe))
+    return tuple(named_tests(recipe))
 
 
 def local_tests(recipe: CorpusRecipe, source: str, target: str) -> dict[str, SplitFiles]:
@@ -150,18 +160,6 @@ def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
     return tuple(
         sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))})
     )
-
-
-def _tests(recipe: CorpusRecipe) -> Iterator[tuple[str, CorpusItem]]:
-    """Yield every test set: with a name that the recipe gives, or the usual one of a public
-    corpus."""
-    for key, item in _name_as_items(recipe).test.items():
-        if item.id is None or key != item.id:
-            yield key, item
-        elif item.id in KNOWN_CORPORA:
-            yield from ((name, item) for name in KNOWN_CORPORA[item.id].test)
-        else:
-            yield test_name(item.id), item
 
 
 def _problems(key: str, files: SplitFiles) -> Iterator[SynmtError]:

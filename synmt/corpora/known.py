@@ -4,20 +4,24 @@ sums and counts."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from html import unescape
+from itertools import chain, islice
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from synmt.corpora.archives import Packed
-from synmt.corpora.cleaning import Pair, Step, cleaned
 from synmt.corpora.download import RemoteFile, local_path
-from synmt.corpora.formats import one_line, read_fields, read_pairs
-from synmt.errors import UsageError, did_you_mean
+from synmt.corpora.formats import Pair, one_line, read_fields, read_pairs
+from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.files.reading import cache_folder
 from synmt.recipe.yaml_text import load_yaml
+
+Step = tuple[str | int | float, ...]
+"""The name of a function of this file that cleans text, and its numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +96,7 @@ class SplitPlan:
 
     splits: the name of the split; with `every`, the names of two, and each `every`-th pair belongs
         to the second.
-    clean: functions of `synmt.corpora.cleaning` with their numbers.
+    clean: functions at the end of this file with their numbers.
     """
 
     splits: tuple[str, ...]
@@ -198,3 +202,83 @@ def split_of(name: str, split: str) -> str:
             do=f"Write it without a name: `test: [{name}]`" if known.test else "",
         )
     return known.test[0]
+
+
+# the steps in which papers cleaned their text before anything else was done with it
+
+_ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|\w+);")
+_DATE = re.compile(r"(?<=.)［[０-９．]+］$")
+
+
+def cleaned(pairs: Iterable[Pair], languages: Pair, steps: Sequence[Step]) -> Iterator[Pair]:
+    """Apply steps, each by the name of its function and its numbers, to pairs of sentences in two
+    languages.
+
+    Raises SynmtError at once if a package that a step needs is not installed.
+    """
+    for name, *numbers in steps:
+        pairs = _STEPS[str(name)](pairs, languages, *numbers)
+    return iter(pairs)
+
+
+def unescaped(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
+    """Replace entities such as `&amp;` by their characters."""
+
+    def characters(text: str) -> str:
+        return _ENTITY.sub(lambda entity: unescape(entity[0]), text)
+
+    return ((characters(first), characters(second)) for first, second in pairs)
+
+
+def straight_apostrophes(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
+    """Replace typographic apostrophes by straight ones, as fairseq's prepare-iwslt14.sh does in the
+    test text."""
+    return ((first.replace("’", "'"), second.replace("’", "'")) for first, second in pairs)
+
+
+def without_dates(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
+    """Remove the dates at the end of Japanese sentences of ASPEC, such as ［９．１２］.
+
+    The organizers of WAT do so, too.
+    """
+    for first, second in pairs:
+        if languages[0] == "ja":
+            yield _DATE.sub("", first), second
+        else:
+            yield first, _DATE.sub("", second)
+
+
+def first_pairs(pairs: Iterable[Pair], languages: Pair, count: int) -> Iterator[Pair]:
+    """Keep the first pairs."""
+    return islice(pairs, count)
+
+
+def moses_lengths(
+    pairs: Iterable[Pair], languages: Pair, most: int, ratio: float
+) -> Iterator[Pair]:
+    """Keep pairs by their length in words, as Moses' clean-corpus-n.perl does, and leave the text
+    uncut.
+
+    most: how many words, by Moses' tokenizer, a side has at most; the fewest is 1.
+    ratio: how many times as many words one side has at most.
+    """
+    try:
+        from sacremoses import MosesTokenizer
+    except ImportError:
+        raise SynmtError(
+            "the words of this corpus are counted by sacremoses, which is not installed",
+            do="`pip install 'synmt[tokenizers]'`",
+        ) from None
+    first, second = (MosesTokenizer(lang=language).tokenize for language in languages)
+
+    def fits(pair: Pair) -> bool:
+        fewer, more = sorted((len(first(pair[0])), len(second(pair[1]))))
+        return fewer >= 1 and more <= min(most, ratio * fewer)
+
+    return filter(fits, pairs)
+
+
+_STEPS: Mapping[str, Callable[..., Iterator[Pair]]] = {
+    step.__name__: step
+    for step in (unescaped, straight_apostrophes, without_dates, first_pairs, moses_lengths)
+}

@@ -9,13 +9,12 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from synmt.corpora.cleaning import Pair, check_steps
 from synmt.corpora.corpus import files_in, in_any
 from synmt.corpora.download import RemoteFile, alone, local_path
-from synmt.corpora.formats import with_progress
-from synmt.corpora.known import KnownCorpus, SplitPlan, known_corpus, split_of
+from synmt.corpora.formats import Pair, with_progress
+from synmt.corpora.known import KnownCorpus, SplitPlan, cleaned, known_corpus, split_of
 from synmt.errors import SynmtError
 from synmt.files.reading import cache_folder, fingerprint, sha256
 from synmt.files.writing import write_atomically, write_folder_atomically
@@ -64,7 +63,7 @@ class KnownText:
         return [name for name in names if in_any(folders, name) is None]
 
     def is_done(self) -> bool:
-        """Tell whether all files are there."""
+        """Check whether all files are there."""
         return not self.missing()
 
     def downloads(self) -> list[RemoteFile]:
@@ -83,20 +82,17 @@ class KnownText:
             if source.owners and source.found() is None
         ]
         if lacking:
-            paths = ["/".join(source.inside) for source in lacking]
-            first = lacking[0]
-            do = (
-                f"Put the folder {first.inside[0].partition('/')[0]} into "
-                f"{_either(first.places())}, or set "
-                f"SYNMT_{first.owners.upper()} to its path. {self.advice()}"
+            paths = ", ".join("/".join(source.inside) for source in lacking)
+            folder, *_ = lacking[0].inside[0].split("/")
+            raise SynmtError(
+                f"the corpus {self.name} is built from files that are not on this machine: {paths}",
+                allowed=self.known.ask,
+                do=f"Put the folder {folder} into {_either(lacking[0].places())}, or set "
+                f"SYNMT_{lacking[0].owners.upper()} to its path. {self.advice()}",
             )
-            what = (
-                f"the corpus {self.name} is built from files that are not on this machine: "
-                f"{', '.join(paths)}"
-            )
-            raise SynmtError(what, allowed=self.known.ask, do=do)
         for plan in plans:
-            check_steps(plan.clean)
+            # a package that is missing is named before anything is downloaded
+            cleaned((), self.languages, plan.clean)
         return list(dict.fromkeys(file for plan in plans for file in plan.files(self.languages)))
 
     def run(self) -> None:
@@ -107,13 +103,10 @@ class KnownText:
                 self._build(plan)
 
     def advice(self) -> str:
-        """Say that the missing files can also be put into their folder."""
-        also = (
-            ""
-            if os.environ.get("SYNMT_DATA")
-            else f" (or into {self.name}/ in a folder that SYNMT_DATA names)"
-        )
-        names = ", ".join(self.missing())
+        """Describe that the missing files can also be put into their folder."""
+        names, also = ", ".join(self.missing()), ""
+        if not os.environ.get("SYNMT_DATA"):
+            also = f" (or into {self.name}/ in a folder that SYNMT_DATA names)"
         return f"Or put your own {names}, plain or as `.gz`, into {_either(self.folders())}{also}"
 
     def files(self, split: str) -> SplitFiles:
@@ -151,17 +144,14 @@ class KnownText:
 
     def _compare(self, split: str, count: int) -> None:
         """Log how a split differs in size from what its paper states."""
-        stated, remark = self.known.counts.get(split, count), self.known.remarks.get(split)
-        if count == stated:
-            return
-        what = (
-            f"{self.name}/{split} has {count:,} sentence pairs, {self.known.paper} states "
-            f"{stated:,}"
-        )
-        if remark:
-            _logger.info("%s: %s", what, remark)
-        else:
-            _logger.warning("%s", what)
+        stated = self.known.counts.get(split, count)
+        if count != stated:
+            remark = self.known.remarks.get(split, "")
+            _logger.log(
+                logging.INFO if remark else logging.WARNING,
+                f"{self.name}/{split} has {count:,} sentence pairs, {self.known.paper} states "
+                f"{stated:,}{remark and ': '}{remark}",
+            )
 
 
 class ControlledText(KnownText):
@@ -187,17 +177,12 @@ class ControlledText(KnownText):
 
         with alone(self.folder, "generates the controlled corpus"):
             # another process may have generated it in the meantime
-            missing = {name.rpartition(".")[0] for name in self.missing()}
-            if "hard" in missing:
-                self._write("hard", controlled.generate_hard())
-            if missing - {"hard"}:
-                self._write("", controlled.generate())
-
-    def _write(self, part: str, examples: Any) -> None:
-        from synmt.controlled.corpus import write_corpus
-
-        with write_folder_atomically(self._generated(part)) as unfinished:
-            write_corpus(unfinished, examples)
+            splits = {name.rpartition(".")[0] for name in self.missing()}
+            parts = {"hard": controlled.generate_hard} if "hard" in splits else {}
+            parts |= {"": controlled.generate} if splits - {"hard"} else {}
+            for part, generate in parts.items():
+                with write_folder_atomically(self._generated(part)) as unfinished:
+                    controlled.write_corpus(unfinished, generate())
 
     def _generated(self, part: str = "") -> Path:
         """Name the folder of the generated corpus, or of its hard test set; a changed generator

@@ -5,28 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
-from synmt.corpora.cleaning import Pair
-from synmt.corpora.corpus import side_names
+from synmt.arrays import BoolArray
+from synmt.corpora.corpus import CorpusPart, side_names
 from synmt.corpora.download import alone
-from synmt.corpora.parts import CorpusPart
+from synmt.corpora.formats import Pair
 from synmt.corpora.public_text import FACTS, write_pairs
 from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import Count, read_cached_json
 from synmt.files.reading import cache_folder, count_lines, fingerprint, read_lines, stored_sha256
 from synmt.files.writing import write_folder_atomically, write_json
 from synmt.recipe.corpus import CorpusItem, SplitFiles
-
-_BLOCK = 1 << 16
-_BITS = 16
-"""The first pass counts the numbers by their highest bits, the second one sorts those of one
-count."""
 
 
 class _Facts(TypedDict):
@@ -49,16 +43,10 @@ class MixedText:
     @cached_property
     def folder(self) -> Path:
         """The folder of the text; other texts and other draws have another one."""
-        drawing = [
-            (
-                stored_sha256(text.source),
-                stored_sha256(text.target),
-                item.fraction,
-                item.lines,
-                item.seed,
-            )
-            for item, text in zip(self.items, self.texts, strict=True)
-        ]
+        drawing = []
+        for item, text in zip(self.items, self.texts, strict=True):
+            sums = stored_sha256(text.source), stored_sha256(text.target)
+            drawing.append((*sums, item.fraction, item.lines, item.seed))
         return cache_folder() / "corpora" / f"mix-{fingerprint(drawing, self.stem, self.languages)}"
 
     @property
@@ -68,16 +56,15 @@ class MixedText:
         return SplitFiles(source=source, target=target)
 
     def is_done(self) -> bool:
-        """Tell whether the text is in the cache."""
-        return len(self._counts()) == len(self.items)
+        """Check whether the text is in the cache."""
+        return bool(self._counts())
 
     def run(self) -> None:
-        """Write the text, unless it is there; raises UsageError if an item wants more pairs than
-        its text has."""
-        if not self.is_done():
-            with alone(self.folder, "puts this text together"):
-                if not self.is_done():
-                    self._mix()
+        """Write the text; raises UsageError if an item wants more pairs than its text has."""
+        with alone(self.folder, "puts this text together"):
+            # another process may have written it in the meantime
+            if not self.is_done():
+                self._mix()
 
     def parts(self) -> tuple[CorpusPart, ...]:
         """Describe the parts of the finished text."""
@@ -88,15 +75,10 @@ class MixedText:
         return facts["parts"] if facts else []
 
     def _mix(self) -> None:
-        both = list(zip(self.items, self.texts, strict=True))
-        sizes = [_size(item, text) for item, text in both]
-        wanted = [_wanted(item, size) for item, size in zip(self.items, sizes, strict=True)]
+        sizes = list(map(_size, self.items, self.texts))
+        wanted = list(map(_wanted, self.items, sizes))
         with write_folder_atomically(self.folder) as unfinished:
-            pairs = (
-                pair
-                for (item, text), size, some in zip(both, sizes, wanted, strict=True)
-                for pair in compress(_pairs(text), drawn(size, some, item.seed))
-            )
+            pairs = chain.from_iterable(map(_drawn, self.items, self.texts, sizes, wanted))
             paths = [unfinished / name for name in side_names(self.stem, *self.languages)]
             write_pairs(pairs, paths, "build the training text")
             facts = {"parts": wanted, "of": sizes, "names": list(map(_label, self.items))}
@@ -138,49 +120,21 @@ def _wanted(item: CorpusItem, size: int) -> int:
     return item.lines or max(round(item.fraction * size), 1)
 
 
-def _pairs(text: SplitFiles) -> Iterator[Pair]:
-    return zip(read_lines(text.source), read_lines(text.target), strict=True)
+def _drawn(item: CorpusItem, text: SplitFiles, size: int, wanted: int) -> Iterator[Pair]:
+    """Yield the pairs that an item draws from its text."""
+    pairs = zip(read_lines(text.source), read_lines(text.target), strict=True)
+    return compress(pairs, drawn(size, wanted, item.seed))
 
 
-# which pairs are drawn
-
-
-def drawn(total: int, wanted: int, seed: int) -> Iterator[bool]:
-    """Tell for each of `total` pairs whether it is one of the `wanted` that are sampled.
+def drawn(total: int, wanted: int, seed: int) -> BoolArray:
+    """Choose `wanted` of `total` pairs: (total,), True for those that are drawn.
 
     Every pair gets a random number of 64 bits, and those with the smallest are taken. So with one
     seed, a smaller sample is a subset of a larger one: the points of a learning curve differ in
     size only.
     """
-    assert 0 <= wanted <= total, (wanted, total)
-    limit = _smallest(total, wanted, seed)
-    for numbers in _numbers(total, seed):
-        yield from (
-            (numbers < np.uint64(limit)).tolist() if limit is not None else [True] * len(numbers)
-        )
-
-
-def _numbers(total: int, seed: int) -> Iterator[NDArray[np.uint64]]:
     # numpy promises that the raw numbers of a generator never change
-    generator = np.random.PCG64(seed)
-    for start in range(0, total, _BLOCK):
-        yield generator.random_raw(min(_BLOCK, total - start))
-
-
-def _smallest(total: int, wanted: int, seed: int) -> int | None:
-    """Find the number that `wanted` numbers are smaller than; None if all are."""
+    numbers = np.random.PCG64(seed).random_raw(total)  # (total,)
     if wanted == total:
-        return None
-    counts = np.zeros(1 << _BITS, dtype=np.int64)
-    for numbers in _numbers(total, seed):
-        counts += np.bincount(_high(numbers), minlength=len(counts))
-    before = np.concatenate([[0], np.cumsum(counts)])
-    group = int(np.searchsorted(before, wanted, side="right")) - 1
-    members = np.concatenate(
-        [numbers[_high(numbers) == group] for numbers in _numbers(total, seed)]
-    )
-    return int(np.sort(members)[wanted - before[group]])
-
-
-def _high(numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
-    return (numbers >> np.uint64(64 - _BITS)).astype(np.int64)
+        return np.ones(total, dtype=np.bool_)
+    return numbers < np.partition(numbers, wanted)[wanted]

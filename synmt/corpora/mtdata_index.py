@@ -63,7 +63,7 @@ class IndexEntry:
 
 
 def looks_like_id(name: str) -> bool:
-    """Tell whether a name has the form of an mtdata id: group-name-version-language-language."""
+    """Check whether a name has the form of an mtdata id: group-name-version-language-language."""
     return len(name.split("-")) == 5
 
 
@@ -97,7 +97,7 @@ def find_entry(name: str) -> IndexEntry:
 
 @cache
 def same_language(one: str, other: str) -> bool:
-    """Tell whether two codes mean one language: `pt` and `por_BR` do, `zho` and `zho_Hant` do
+    """Check whether two codes mean one language: `pt` and `por_BR` do, `zho` and `zho_Hant` do
     not."""
     try:
         return load_mtdata("mtdata.iso.bcp47").BCP47Tag.are_compatible(one, other)

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from synmt.corpora.archives import Packed
-from synmt.corpora.cleaning import Pair
 from synmt.corpora.corpus import side_names
 from synmt.corpora.download import RemoteFile, alone, local_path
-from synmt.corpora.formats import read_pairs, with_progress
+from synmt.corpora.formats import Pair, read_pairs, with_progress
 from synmt.corpora.mtdata_index import IndexEntry, find_entry, looks_like_id, same_language
 from synmt.errors import SynmtError, UsageError, counted, did_you_mean
 from synmt.files.reading import cache_folder, count_lines, read_lines
@@ -50,7 +49,7 @@ class PublicText:
         return cache_folder() / "corpora" / f"{self.name.replace('/', '_')}{direction}"
 
     def is_done(self) -> bool:
-        """Tell whether the text has been built."""
+        """Check whether the text has been built."""
         return self.folder.is_dir()
 
     def downloads(self) -> list[RemoteFile]:

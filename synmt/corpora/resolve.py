@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Literal
 from urllib.parse import urlsplit
 
-from synmt.corpora.corpus import Corpus
+from synmt.corpora.corpus import Corpus, CorpusPart
 from synmt.corpora.download import (
     RemoteFile,
     bytes_to_fetch,
@@ -28,14 +28,12 @@ from synmt.corpora.items import checked, items_by_key, items_by_split, spelled_o
 from synmt.corpora.known import KNOWN_CORPORA, known_corpus, split_of
 from synmt.corpora.known_text import KnownText, known_text
 from synmt.corpora.mixture import MixedText, parts_of
-from synmt.corpora.parts import CorpusPart
 from synmt.corpora.public_text import PublicText, public_text
 from synmt.errors import SynmtError, all_in_one
 from synmt.files.reading import count_lines
 from synmt.recipe.corpus import CorpusItem, CorpusRecipe, SplitFiles
 
 _Text = KnownText | PublicText
-_Need = tuple[_Text, list[RemoteFile], SynmtError | None]
 
 
 @dataclass(frozen=True)
@@ -60,11 +58,12 @@ def resolve(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
     """Find every file of a corpus; public corpora are downloaded and built in the cache."""
     texts = _Texts(recipe, source, target)
     missing = texts.missing()
-    _fetch(texts)
+    texts.fetch()
     for text in missing:
         text.run()
     for mixture in texts.mixtures.values():
-        mixture.run()
+        if not mixture.is_done():
+            mixture.run()
     return texts.corpus()
 
 
@@ -81,17 +80,16 @@ def find_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus | None
 def estimates(recipe: CorpusRecipe, source: str, target: str) -> list[TextEstimate]:
     """List the steps that `resolve` would take until each text is there, the downloads first."""
     texts = _Texts(recipe, source, target)
-    needs = texts.needs()
     steps = [TextEstimate("find the text", "missing", problem=error) for error in texts.problems]
-    for text, _, problem in needs:
+    for text in texts.missing():
+        problem = texts.unavailable.get(text.name)
         state = "missing" if problem else "to do"
-        steps.append(
-            TextEstimate(f"build the text: {text.folder}", state, pairs=text.pairs, problem=problem)
-        )
+        what = f"build the text: {text.folder}"
+        steps.append(TextEstimate(what, state, pairs=text.pairs, problem=problem))
     if not steps:
         made = (mixture.folder for mixture in texts.mixtures.values() if not mixture.is_done())
         steps = [TextEstimate(f"build the text: {folder}", "to do") for folder in made]
-    return [*_downloads(_files(needs)), *steps]
+    return [*_downloads(texts.files), *steps]
 
 
 def local_texts(recipe: CorpusRecipe, source: str, target: str) -> dict[str, SplitFiles]:
@@ -154,6 +152,8 @@ class _Texts:
     """The texts of a recipe in two languages.
 
     problems: why some public corpora are none.
+    files: what the missing texts are built from.
+    unavailable: why some of them, by name, cannot be built.
     """
 
     def __init__(self, recipe: CorpusRecipe, source: str, target: str) -> None:
@@ -167,29 +167,38 @@ class _Texts:
         self.problems = list[SynmtError]()
         for name, splits in _splits_of(self.recipe).items():
             try:
-                known = name in KNOWN_CORPORA
-                self.public[name] = (
-                    known_text(name, self.languages, tuple(splits))
-                    if known
-                    else public_text(name, source, target)
-                )
+                if name in KNOWN_CORPORA:
+                    self.public[name] = known_text(name, self.languages, tuple(splits))
+                else:
+                    self.public[name] = public_text(name, source, target)
             except SynmtError as error:
                 self.problems.append(error)
+        self.files: list[RemoteFile] = []
+        self.unavailable: dict[str, SynmtError] = {}
+        for text in self.missing():
+            try:
+                self.files += (file for file in text.downloads() if file not in self.files)
+            except SynmtError as error:
+                self.unavailable[text.name] = error
 
     def missing(self) -> list[_Text]:
         """List the public texts that have to be built."""
         return [text for text in self.public.values() if not text.is_done()]
 
-    def needs(self) -> list[_Need]:
-        """List the public texts that have to be built, the files they are built from, and why one
-        cannot be built."""
-        needs: list[_Need] = []
-        for text in self.missing():
-            try:
-                needs.append((text, text.downloads(), None))
-            except SynmtError as error:
-                needs.append((text, [], error))
-        return needs
+    def fetch(self) -> None:
+        """Download what texts are built from; raises SynmtError before that if some cannot be
+        built."""
+        if problems := [*self.problems, *self.unavailable.values()]:
+            raise all_in_one(problems)
+        missing = self.missing()
+        whole = f"the corpus {missing[0].name}" if len(missing) == 1 else "this recipe's corpus"
+        try:
+            download_all(self.files, whole)
+        except SynmtError as error:
+            if all(map(is_there, self.files)):
+                raise
+            do = ". ".join(filter(None, [error.do, *(text.advice() for text in missing)]))
+            raise error.with_(do=do) from None
 
     @cached_property
     def mixtures(self) -> dict[str, MixedText]:
@@ -234,36 +243,19 @@ class _Texts:
         return files
 
 
-def _files(needs: Sequence[_Need]) -> list[RemoteFile]:
-    return list(dict.fromkeys(file for _, files, _ in needs for file in files))
-
-
-def _fetch(texts: _Texts) -> None:
-    """Download what texts are built from; raises SynmtError before that if some cannot be built."""
-    needs = texts.needs()
-    if problems := [*texts.problems, *(problem for *_, problem in needs if problem)]:
-        raise all_in_one(problems)
-    files, names = _files(needs), [text.name for text, *_ in needs]
-    try:
-        download_all(files, f"the corpus {names[0]}" if len(names) == 1 else "this recipe's corpus")
-    except SynmtError as error:
-        if all(map(is_there, files)):
-            raise
-        do = ". ".join(filter(None, [error.do, *(text.advice() for text, *_ in needs)]))
-        raise error.with_(do=do) from None
-
-
 def _downloads(files: Sequence[RemoteFile]) -> Iterator[TextEstimate]:
-    silent = set[str]()
+    silent, problem = set[str](), None
+    try:
+        check_network(files)
+    except SynmtError as error:
+        problem = error
     for file in files:
         what, host = f"download {file.address}", urlsplit(file.address).netloc
         if is_there(file):
             yield TextEstimate(what, "done", local_path(file).stat().st_size)
             continue
-        try:
-            check_network(files)
-        except SynmtError as error:
-            yield TextEstimate(what, "missing", file.size or None, problem=error)
+        if problem:
+            yield TextEstimate(what, "missing", file.size or None, problem=problem)
             continue
         # a server that did not answer once is not asked again
         size = bytes_to_fetch(file) if file.size or host not in silent else None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.arrays import SIDES, Side
-from synmt.corpora.parts import CorpusPart, tags_of_lines
+from synmt.corpora.corpus import CorpusPart, tags_of_lines
 from synmt.corpora.resolve import Corpus
 from synmt.data.annotation_shard import COUNTS, ShardAnnotator, ShardRows
 from synmt.data.arrow import ArrowTable

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from synmt.arrays import BoolArray
-from synmt.corpora.parts import CorpusPart, part_tags, tags_of_lines
+from synmt.corpora.corpus import CorpusPart, part_tags, tags_of_lines
 from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS

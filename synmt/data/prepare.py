@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from synmt.arrays import SIDES, Side
-from synmt.corpora.parts import check_parts, part_tags
+from synmt.corpora.corpus import check_parts, part_tags
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpus import FORMAT, is_complete

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from synmt.arrays import Array, Side
-from synmt.corpora.parts import CorpusPart, rows_of_parts
+from synmt.corpora.corpus import CorpusPart, rows_of_parts
 from synmt.data.batch import Batch, collate
 from synmt.data.batch_plan import BatchPlan, plan_batches
 from synmt.data.corpus import Split

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from synmt.arrays import SIDES
-from synmt.corpora.parts import CorpusPart, rows_of_parts
+from synmt.corpora.corpus import CorpusPart, rows_of_parts
 from synmt.data.corpus import PreparedCorpus
 from synmt.files.schemas import SplitFacts, TreeCounts
 from synmt.reporting.values import Quantity, Table, Value, count_column, text_column

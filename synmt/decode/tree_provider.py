@@ -20,8 +20,8 @@ from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.syntax.arcs import without_arcs
+from synmt.syntax.feature_signals import no_parser_makes_scenes
 from synmt.syntax.parse import SCENES, flat_parse, without_whitespace
-from synmt.syntax.scenes import no_parser_makes_scenes
 
 _logger = logging.getLogger(__name__)
 

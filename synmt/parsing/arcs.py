@@ -1,5 +1,5 @@
-"""The probabilities that Stanza's graph parser gives to all arcs: it computes them for every tree,
-and discards them.
+"""From the scores of Stanza's graph parser to the best tree with one root, and to the probabilities
+of all arcs, which Stanza computes for every tree, and discards.
 
     p(parent, relation | word) = p(parent | word) · p(relation | word, parent)
 
@@ -16,9 +16,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from synmt.arrays import BoolArray, IntArray
 from synmt.errors import SynmtError
 from synmt.parsing.stanza_internals import replaced, unsupported
 from synmt.syntax.parse import Arcs
+from synmt.syntax.trees import maximum_spanning_tree
 
 FloatTable = npt.NDArray[np.floating[Any]]
 T = TypeVar("T")
@@ -154,3 +156,44 @@ def _reversed(arcs: Arcs) -> Arcs:
 def _unsorted(items: Sequence[T], order: Sequence[int]) -> list[T]:
     """Undo a sort; order: the original index of each item."""
     return [item for _, item in sorted(zip(order, items, strict=True), key=lambda pair: pair[0])]
+
+
+def best_tree(scores: FloatTable) -> IntArray:
+    """Find the best tree with one root: (W+1, W+1) -> (W+1,), 0 is the root.
+
+    Stanza's search (Chu-Liu-Edmonds with weighted root arcs) contracts a cycle for nearly every
+    word and takes a third of the parsing time. Where the best parent of every word gives a tree
+    with one root, no other tree is better; this holds for most sentences. Otherwise, all cycles are
+    contracted at once.
+    """
+    scores = scores.copy()
+    np.fill_diagonal(scores, -np.inf)
+    [heads], [is_tree] = greedy_trees(scores[None], np.ones((1, len(scores)), dtype=np.bool_))
+    return heads if is_tree else searched_tree(scores)
+
+
+def searched_tree(scores: FloatTable) -> IntArray:
+    """Find the best tree with one root: (W+1, W+1) -> (W+1,), 0 is the root."""
+    words = scores[1:, 1:].astype(np.float64)  # (W, W)
+    np.fill_diagonal(words, scores[1:, 0])
+    parents = maximum_spanning_tree(words)  # (W,)
+    return np.concatenate([[0], np.where(parents == np.arange(len(parents)), 0, parents + 1)])
+
+
+def greedy_trees(scores: FloatTable, real: BoolArray) -> tuple[IntArray, BoolArray]:
+    """Choose the best parent of every word, (B, W+1, W+1) -> (B, W+1), and check for a tree with
+    one root: (B,).
+
+    No word may be its own parent, or have one in the padding.
+
+    real: (B, W+1) False in the padding.
+    """
+    heads = scores.argmax(axis=2)  # (B, W+1)
+    heads[:, 0] = 0
+    heads[~real] = 0
+    roots = np.count_nonzero((heads == 0) & real, axis=1) - 1  # (B,)
+    above = heads
+    for _ in range(heads.shape[1].bit_length()):
+        above = np.take_along_axis(above, above, axis=1)
+    # in a cycle, no ancestor is the root
+    return heads, (roots == 1) & ~above.any(axis=1)

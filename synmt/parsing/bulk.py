@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import math
+import platform
 import shutil
 import time
 from collections import deque
@@ -14,11 +15,20 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 
-from synmt.errors import UsageError
+from pydantic import Field
+
+from synmt.errors import SynmtError, UsageError
+from synmt.files.json_files import read_cached_json
 from synmt.files.language import watched
-from synmt.files.reading import read_available_lines, read_lines, sha256
+from synmt.files.reading import (
+    cache_folder,
+    fingerprint,
+    read_available_lines,
+    read_lines,
+    sha256,
+)
 from synmt.files.writing import locked, write_atomically, write_json, write_output
 from synmt.parallel.engine import cluster_in_use, in_shards
 from synmt.parallel.gzip_blocks import packed_in_blocks
@@ -73,7 +83,7 @@ class ParseProgress:
 
 
 def usual_processes(lines: int, processes: int) -> int:
-    """Tell how many of a parser's processes parse a text of this size together: one if it is
+    """Return how many of a parser's processes parse a text of this size together: one if it is
     small."""
     shards = math.ceil(lines / _SHARD_LINES)
     return 1 if shards < _SHARDS_FOR_WORKERS else min(processes, shards)
@@ -262,13 +272,46 @@ def _check_same(source: str | Path, target: Path, existing: Summary, parser: Par
 
 
 def _difference(existing: Summary, parser: Parser) -> str:
-    then, now = ({**identity} for identity in (existing.parser, parser.identity))
-    flags = {
-        name: (bool(then.pop(name, ())), bool(now.pop(name, ()))) for name in ("arcs", "features")
-    }
-    differing = [
-        f"with{'' if had else 'out'} --{name}" for name, (had, has) in flags.items() if had != has
-    ]
+    then, now = dict(existing.parser), dict(parser.identity)
+    differing: list[str] = []
+    for name in ("arcs", "features"):
+        had, has = then.pop(name, None), now.pop(name, None)
+        if bool(had) != bool(has):
+            differing.append(f"{'with' if had else 'without'} --{name}")
     if then == now and differing:
         return f"was parsed {' and '.join(differing)}"
     return f"was made by another parser ({existing.fingerprint}, this one is {parser.fingerprint})"
+
+
+# how fast this machine parses: measured while a text is parsed, for the next estimate
+
+REFERENCE = 4_500
+"""Words that the compact English parser parses in a second on one core of an AMD Zen 5
+(`synmt --docs results`)."""
+_Rate = Annotated[float, Field(gt=0, le=1e18)]
+_ENOUGH = 200_000
+"""Words. Fewer may have been parsed in one process, and loading the models took a good part of the
+time."""
+
+
+def remember_rate(parser: Parser, words: int, seconds: float, processes: int) -> None:
+    """Keep the rate at which a text was parsed, unless the text was short.
+
+    processes: how many parsed it together.
+    """
+    if words < _ENOUGH or seconds <= 0:
+        return
+    # without a writable cache, the next estimate is only less exact
+    with contextlib.suppress(SynmtError):
+        write_json(_path(parser), {"words_per_second": words / seconds / processes})
+
+
+def measured_rate(parser: Parser) -> float | None:
+    """Return how many words a second one process of this parser parsed here the last time; None if
+    it never did."""
+    return (read_cached_json(_path(parser), dict[str, _Rate]) or {}).get("words_per_second")
+
+
+def _path(parser: Parser) -> Path:
+    # several machines may share one cache
+    return cache_folder() / "rates" / f"{fingerprint(platform.node(), parser.fingerprint)}.json"

@@ -6,16 +6,19 @@ from __future__ import annotations
 import logging
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import Any
+from html import unescape
+from itertools import accumulate, chain
+from typing import Any, TypeVar
 
 import numpy as np
 
 from synmt.syntax.arcs import join_arcs, keep_most_probable, token_arcs
 from synmt.syntax.merging import token_tree
 from synmt.syntax.parse import WORD, Arcs, Parse, flat_parse
+
+T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
 
@@ -28,19 +31,8 @@ MAX_CHARACTERS = 900
 # its patterns for URLs and addresses take quadratic time on ASCII without whitespace
 _UNBROKEN = re.compile(r"[!-~]{1000}")
 
-_CHARACTERS = {
-    **{
-        "&amp;": "&",
-        "&#124;": "|",
-        "&lt;": "<",
-        "&gt;": ">",
-        "&apos;": "'",
-        "&quot;": '"',
-        "&#91;": "[",
-        "&#93;": "]",
-    },
-    **{"@-@": "-", "@/@": "/"},
-}
+_ENTITIES = ("&amp;", "&#124;", "&lt;", "&gt;", "&apos;", "&quot;", "&#91;", "&#93;")
+_CHARACTERS = {"@-@": "-", "@/@": "/"} | {name: unescape(name) for name in _ENTITIES}
 """What Moses' tokenizer writes for characters; none of these escapes is part of another one."""
 _ESCAPED = re.compile("|".join(map(re.escape, _CHARACTERS)))
 
@@ -113,16 +105,16 @@ def split_long(sentences: list[list[dict[str, Any]]]) -> list[list[dict[str, Any
 
 def given_words(lines: Sequence[str]) -> list[list[dict[str, Any]]]:
     """Write the words of lines, which have a space between two, as Stanza's tokenizer would."""
-    starts = _starts(lines)
-    return [
-        [
-            {"id": (number,), "text": word, "start_char": start + first, "end_char": start + end}
-            for number, (word, (first, end)) in enumerate(
-                zip(tokens.words, tokens.spans, strict=True), start=1
-            )
-        ]
-        for tokens, start in zip(given_tokens(lines), starts, strict=False)
-    ]
+    sentences: list[list[dict[str, Any]]] = []
+    for tokens, start in zip(given_tokens(lines), _starts(lines), strict=False):
+        places = enumerate(zip(tokens.words, tokens.spans, strict=True), start=1)
+        sentences.append(
+            [
+                {"id": (id,), "text": word, "start_char": start + first, "end_char": start + end}
+                for id, (word, (first, end)) in places
+            ]
+        )
+    return sentences
 
 
 def given_tokens(lines: Sequence[str]) -> list[Tokens]:
@@ -136,7 +128,7 @@ def given_tokens(lines: Sequence[str]) -> list[Tokens]:
 
 
 def unescaped(word: str) -> str:
-    """Give a word of Moses' tokenizer as it is in the text: `&amp;` is &, `@-@` is a hyphen."""
+    """Return a word of Moses' tokenizer as it is in the text: `&amp;` is &, `@-@` is a hyphen."""
     return _ESCAPED.sub(lambda match: _CHARACTERS[match[0]], word)
 
 
@@ -177,7 +169,7 @@ def parses_of(
     ):
         index = bisect_right(starts, sentence.tokens[0].start_char) - 1
         of_line[index].append(_read(sentence, table, starts[index], features))
-    return [join_analyses(*args) for args in zip(lines, of_line, strict=True)]
+    return list(map(join_analyses, lines, of_line))
 
 
 @dataclass(frozen=True)
@@ -191,15 +183,6 @@ class Analysis:
     tags: list[str]
     arcs: Arcs | None
     features: Mapping[str, list[str]] = field(default_factory=dict)
-
-    def relations_after(self, others: int) -> list[str]:
-        """Give the relations in a line in which other sentences come first: the root is attached to
-        theirs."""
-        pairs = enumerate(zip(self.parents, self.relations, strict=True))
-        return [
-            "parataxis" if others and parent == word else relation
-            for word, (parent, relation) in pairs
-        ]
 
 
 def _read(sentence: Any, table: Arcs | None, offset: int, features: Collection[str]) -> Analysis:
@@ -225,21 +208,25 @@ def join_analyses(line: str, sentences: list[Analysis]) -> tuple[Parse, str]:
     """Make the tree of a line from its sentences: tree and failure ("" if none)."""
     if not sentences:
         return flat_parse(line), "the parser finds no word in the line"
-    spans = np.array([span for sentence in sentences for span in sentence.spans], dtype=np.int64)
-    parents = _join_trees([sentence.parents for sentence in sentences])
+    spans = np.array(_joined(sentence.spans for sentence in sentences), dtype=np.int64)
+    parents: list[int] = []
+    relations = _joined(sentence.relations for sentence in sentences)
+    for sentence in sentences:
+        first = len(parents)
+        parents += [parent + first for parent in sentence.parents]
+    # later roots are attached to the first one
+    root, *later = (word for word, parent in enumerate(parents) if word == parent)
+    for other in later:
+        parents[other], relations[other] = root, "parataxis"
     parse = Parse(
         words=[line[start:end] for start, end in spans.tolist()],
         spans=spans,
         parents=np.array(parents, dtype=np.int64),
-        relations=[
-            relation
-            for index, sentence in enumerate(sentences)
-            for relation in sentence.relations_after(index)
-        ],
-        tags=[tag for sentence in sentences for tag in sentence.tags],
-        arcs=_joined_arcs(sentences, parents),
+        relations=relations,
+        tags=_joined(sentence.tags for sentence in sentences),
+        arcs=_joined_arcs(sentences, root),
         features={
-            name: [value for sentence in sentences for value in sentence.features[name]]
+            name: _joined(sentence.features[name] for sentence in sentences)
             for name in sentences[0].features
         },
     )
@@ -247,33 +234,21 @@ def join_analyses(line: str, sentences: list[Analysis]) -> tuple[Parse, str]:
     assert spans.min() >= 0, line
     assert spans.max() <= len(line), line
     assert all(parse.words), line
-    too_long = any(len(sentence.spans) >= LONGEST for sentence in sentences) and len(sentences) > 1
-    return (
-        parse,
-        f"split into {len(sentences)} parts of at most {LONGEST} words" if too_long else "",
-    )
+    if later and any(len(sentence.spans) >= LONGEST for sentence in sentences):
+        return parse, f"split into {len(sentences)} parts of at most {LONGEST} words"
+    return parse, ""
 
 
-def _join_trees(parents: Sequence[Sequence[int]]) -> list[int]:
-    """Join trees into one: later roots are attached to the first one."""
-    joined: list[int] = []
-    for tree in parents:
-        offset = len(joined)
-        joined += [parent + offset for parent in tree]
-    roots = [word for word, parent in enumerate(joined) if word == parent]
-    for root in roots[1:]:
-        joined[root] = roots[0]
-    return joined
+def _joined(lists: Iterable[Iterable[T]]) -> list[T]:
+    return list(chain.from_iterable(lists))
 
 
-def _joined_arcs(sentences: list[Analysis], parents: list[int]) -> Arcs | None:
+def _joined_arcs(sentences: list[Analysis], root: int) -> Arcs | None:
     tables = [sentence.arcs for sentence in sentences if sentence.arcs is not None]
     if not tables:
         return None
-    root = next(word for word, parent in enumerate(parents) if word == parent)
-    arcs = keep_most_probable(
-        join_arcs(tables, [len(sentence.parents) for sentence in sentences], root)
-    )
+    lengths = [len(sentence.parents) for sentence in sentences]
+    arcs = keep_most_probable(join_arcs(tables, lengths, root))
     # NaN in the parser's scores would leave a word without arcs
-    assert len(np.unique(arcs.words)) == len(parents), "a word has no arcs"
+    assert len(np.unique(arcs.words)) == sum(lengths), "a word has no arcs"
     return arcs

@@ -68,11 +68,9 @@ def check_code(language: str) -> None:
 
 def missing(model: str, folder: Path, language: str, file: str = "") -> SynmtError:
     """Make the error for missing models, which says how to get them with and without a network."""
-    what = (
-        f"the file {file} of the Stanza model for '{language}'"
-        if file
-        else f"Stanza models for '{language}'"
-    )
+    what = f"Stanza models for '{language}'"
+    if file:
+        what = f"the file {file} of the Stanza model for '{language}'"
     if model != "official":
         return SynmtError(
             f"{what} not found" if folder.is_dir() else "there is no such folder of models",
@@ -82,22 +80,15 @@ def missing(model: str, folder: Path, language: str, file: str = "") -> SynmtErr
             do="Choose another folder, or use `official` (Stanza's own models) or `compact` (ships "
             "with synmt)",
         )
-    forbidden = (
-        "SYNMT_OFFLINE forbids the network; without it, the model is downloaded. "
-        if offline()
-        else ""
-    )
-    ships = parser_model("auto", language) == "compact"
-    compact = (
-        "The compact model needs no download: `parser.model=compact`, or `--parser compact`. "
-        if ships
-        else ""
-    )
-    return SynmtError(
-        f"{what} not found",
-        where=str(folder),
-        allowed=compact + forbidden + by_hand(folder, language),
-    )
+    ways = [by_hand(folder, language)]
+    if offline():
+        ways.insert(0, "SYNMT_OFFLINE forbids the network; without it, the model is downloaded.")
+    if parser_model("auto", language) == "compact":
+        ways.insert(
+            0,
+            "The compact model needs no download: `parser.model=compact`, or `--parser compact`.",
+        )
+    return SynmtError(f"{what} not found", where=str(folder), allowed=" ".join(ways))
 
 
 def no_package(owner: str, package: str, language: str, packages: Iterable[str]) -> UsageError:
@@ -119,23 +110,21 @@ def features_of(files: Mapping[str, Path]) -> list[str]:
     import torch
     from stanza.models.common.vocab import VOCAB_PREFIX
 
-    tagger = next((path for name, path in files.items() if Path(name).parent.name == "pos"), None)
-    vocabularies = (
-        torch.load(tagger, map_location="cpu", weights_only=True)["vocab"] if tagger else {}
-    )
+    processors = {Path(name).parent.name: path for name, path in files.items()}
+    vocabularies: Mapping[str, Any] = {}
+    if "pos" in processors:
+        tagger = torch.load(processors["pos"], map_location="cpu", weights_only=True)
+        vocabularies = tagger["vocab"]
 
     def has_values(name: str) -> bool:
         # units by name, or a table of them for each part of a value
         units = vocabularies[name]["_unit2id"] if name in vocabularies else {}
-        tables = (
-            units.values() if isinstance(next(iter(units.values()), None), Mapping) else [units]
-        )
+        tables = [table for table in units.values() if isinstance(table, Mapping)] or [units]
         return any(unit not in VOCAB_PREFIX for table in tables for unit in table)
 
     # a lemmatizer that repeats the words has no file
-    lemma = any(Path(name).parent.name == "lemma" for name in files)
-    given = {"lemma": lemma, "fine_tag": has_values("xpos"), "morphology": has_values("feats")}
-    return [name for name in FEATURES if given[name]]
+    has = "lemma" in processors, has_values("xpos"), has_values("feats")
+    return [name for name, has_it in zip(FEATURES, has, strict=True) if has_it]
 
 
 def check_features(needed: Collection[str], given: Collection[str], what: str) -> None:
@@ -152,7 +141,7 @@ def check_features(needed: Collection[str], given: Collection[str], what: str) -
 
 
 def by_hand(folder: Path, language: str) -> str:
-    """Say how the official models of a language come to a machine without a network."""
+    """Describe how the official models of a language come to a machine without a network."""
     return (
         f"Without a network: run `python -c \"import stanza; stanza.download('{language}')\"` on "
         "another machine with"
@@ -182,12 +171,6 @@ def _resources(folder: Path, model: str, language: str) -> dict[str, Any]:
     if resources is None:
         raise missing(model, folder, language, "resources.json")
     return resources
-
-
-def listed_version(folder: Path) -> str:
-    """Read the version of the list of models that a folder was filled from; empty if Stanza filled
-    it."""
-    return str(known_resources(folder).get("resources_version", ""))
 
 
 def _has(folder: Path, language: str) -> bool:
@@ -241,23 +224,12 @@ class StoredFacts:
 
     @property
     def _path(self) -> Path:
-        official = self.model == "official"
-        where: Any = (
-            [os.environ.get(name) for name in _OFFICIAL]
-            if official
-            else str(folder_of(self.model).absolute())
-        )
-        asked = (
-            _FORMAT,
-            SUPPORTED,
-            PROCESSORS,
-            _stanza_version(),
-            where,
-            self.model,
-            self.language,
-            self.package,
-        )
-        return cache_folder() / "parsers" / f"{fingerprint(*asked)}.json"
+        where: Any = [os.environ.get(name) for name in _OFFICIAL]
+        if self.model != "official":
+            where = str(folder_of(self.model).absolute())
+        versions = _FORMAT, SUPPORTED, PROCESSORS, _stanza_version()
+        name = fingerprint(*versions, where, self.model, self.language, self.package)
+        return cache_folder() / "parsers" / f"{name}.json"
 
 
 def _states(names: Iterable[str]) -> States:

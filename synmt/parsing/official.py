@@ -11,15 +11,13 @@ complete. Once it is, nothing here asks the network.
 from __future__ import annotations
 
 import logging
-import os
 import re
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from synmt.corpora.download import RemoteFile, alone, bytes_to_fetch, download_all
-from synmt.errors import SynmtError, UsageError, counted, did_you_mean
+from synmt.corpora.download import RemoteFile, alone, download_all
+from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.files.json_files import read_cached_json
 from synmt.files.reading import offline
 from synmt.files.writing import write_atomically, write_json
@@ -38,7 +36,7 @@ _logger = logging.getLogger(__name__)
 
 
 def is_complete(language: str, package: str) -> bool:
-    """Tell whether every file is there that the parser of a language reads."""
+    """Check whether every file is there that the parser of a language reads."""
     folder = folder_of("official")
     try:
         files = model_files(folder, language, package)
@@ -75,21 +73,12 @@ def _fetch(folder: Path, language: str, package: str) -> None:
         for path, file in wanted.items()
         if not common.file_exists(folder / path, file.md5)
     }
-    _logger.info("downloading %s to %s", _described(language, package, files), folder)
-    places = download_all(files.values(), f"the Stanza model for '{language}'")
+    model = f"the Stanza model for '{language}'"
+    _logger.info("downloading %s (package %s) to %s", model, package, folder)
+    places = download_all(files.values(), model)
     for path, place in zip(files, places, strict=True):
         _move(place, folder / path)
     _write_list(folder, resources, _code(resources, language), common.DEFAULT_RESOURCES_VERSION)
-
-
-def _described(language: str, package: str, files: Mapping[str, RemoteFile]) -> str:
-    sizes = [bytes_to_fetch(file) for file in files.values()]
-    least = "at least " if None in sizes else ""
-    size = f"{least}{sum(size or 0 for size in sizes) / 1e6:,.1f} MB"
-    return (
-        f"the Stanza model for '{language}' (package {package}): {counted(len(files), 'file')}, "
-        f"{size},"
-    )
 
 
 def _read_list(folder: Path, language: str) -> dict[str, Any]:
@@ -103,10 +92,11 @@ def _read_list(folder: Path, language: str) -> dict[str, Any]:
     try:
         [path] = download_all([file])
     except SynmtError as error:
-        where = error.where or f"Stanza's list of models, for '{language}'"
-        what = error.what.splitlines()[0].rstrip(":")
         raise error.with_(
-            what=what, where=where, allowed=by_hand(folder, language), do=""
+            what=error.what.splitlines()[0].rstrip(":"),
+            where=error.where or f"Stanza's list of models, for '{language}'",
+            allowed=by_hand(folder, language),
+            do="",
         ) from error
     resources = read_cached_json(path, dict[str, Any])
     # the next download of a model reads the newest list
@@ -188,14 +178,10 @@ def _unknown_language(language: str, languages: Any) -> UsageError:
 
 
 def _move(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.replace(source, target)
-    except OSError:
-        # another disk
-        with write_atomically(target, binary=True) as out, open(source, "rb") as content:
-            shutil.copyfileobj(content, out)
-        source.unlink()
+    # the two may be on different disks
+    with write_atomically(target, binary=True) as out, open(source, "rb") as content:
+        shutil.copyfileobj(content, out)
+    source.unlink()
 
 
 def _write_list(folder: Path, resources: dict[str, Any], code: str, version: str) -> None:

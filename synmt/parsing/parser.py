@@ -83,12 +83,8 @@ class StanzaParser:
     ) -> None:
         model = parser_model(model, language)
         self.language, self.model, self.package = language, model, package
-        self.device, self.batch_words, self.arcs, self.pretokenized = (
-            device,
-            batch_words,
-            arcs,
-            pretokenized,
-        )
+        self.device, self.batch_words = device, batch_words
+        self.arcs, self.pretokenized = arcs, pretokenized
         self.features: list[str] = []
         self._stored = StoredFacts(model, language, package)
         if stored := self._stored.load():
@@ -112,17 +108,16 @@ class StanzaParser:
                 allowed="It can run Stanza only",
                 do="Parse the text with the same parser and pass the CoNLL-U file (--parses)",
             )
-        model, package = (
-            str(identity.get("model", "compact")),
-            str(identity.get("package", "default")),
+        return cls(
+            str(identity["language"]),
+            model=str(identity.get("model", "compact")),
+            package=str(identity.get("package", "default")),
+            device=device,
+            # a run may come from another machine
+            download=True,
+            arcs=bool(identity.get("arcs") if arcs is None else arcs),
+            pretokenized=bool(identity.get("pretokenized")),
         )
-        arcs, pretokenized = (
-            bool(identity.get("arcs") if arcs is None else arcs),
-            bool(identity.get("pretokenized")),
-        )
-        how = {"package": package, "device": device, "arcs": arcs, "pretokenized": pretokenized}
-        # a run may come from another machine
-        return cls(str(identity["language"]), model=model, download=True, **how)
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -145,8 +140,7 @@ class StanzaParser:
             "language": self.language,
             "package": self.package,
             **self._facts,
-            **({"pretokenized": True} if self.pretokenized else {}),
-            **({"arcs": True} if self.arcs else {}),
+            **{name: True for name in ("pretokenized", "arcs") if getattr(self, name)},
         }
 
     @cached_property
@@ -156,15 +150,11 @@ class StanzaParser:
         with self._naming_model():
             paths = stanza_pipeline.model_files(self.folder, self.language, self.package)
             states = self._stored.states_of(self.folder, paths.values())
-        facts = {
-            "stanza": version,
-            "files": {name: stored_sha256(path) for name, path in sorted(paths.items())},
-            **(
-                {"resources": listed}
-                if (listed := stanza_models.listed_version(self.folder))
-                else {}
-            ),
-        }
+        sums = {name: stored_sha256(path) for name, path in sorted(paths.items())}
+        facts: dict[str, Any] = {"stanza": version, "files": sums}
+        if listed := stanza_models.known_resources(self.folder).get("resources_version"):
+            # Stanza itself fills a folder without it
+            facts["resources"] = str(listed)
         self._stored.store(self.folder, facts, states)
         return facts
 
@@ -220,9 +210,8 @@ class StanzaParser:
                 failures[line] = reason
             if reason or not without_whitespace(line):
                 parses[line] = flat_parse(line)
-        for batch in batches(
-            [line for line in dict.fromkeys(lines) if line not in parses], self.batch_words
-        ):
+        missing = [line for line in dict.fromkeys(lines) if line not in parses]
+        for batch in batches(missing, self.batch_words):
             for line, (parse, reason) in zip(batch, self._parse_batch(batch), strict=True):
                 parses[line] = parse
                 if reason:
@@ -238,13 +227,10 @@ class StanzaParser:
             if on_failure and line in failures:
                 on_failure(index, failures[line])
         if self.arcs:
-            # the arcs of a flat tree are certain; a line without words has none
-            bare = {
-                line: parse for line, parse in parses.items() if parse.arcs is None and len(parse)
-            }
-            parses |= {
-                line: replace(parse, arcs=certain_arcs(parse)) for line, parse in bare.items()
-            }
+            for line, parse in parses.items():
+                # the arcs of a flat tree are certain; a line without words has none
+                if parse.arcs is None and len(parse):
+                    parses[line] = replace(parse, arcs=certain_arcs(parse))
         return [parses[line] for line in lines]
 
     def _parse_batch(self, batch: list[str]) -> list[tuple[Parse, str]]:
@@ -268,10 +254,12 @@ class StanzaParser:
         return self._parse_batch(batch[:middle]) + self._parse_batch(batch[middle:])
 
     def _run(self, batch: list[str]) -> list[tuple[Parse, str]]:
-        how = {"arcs": self.arcs, "pretokenized": self.pretokenized}
+        arcs, pretokenized = self.arcs, self.pretokenized
         if not self.features and self._direct is not None and self._direct.reads(batch):
-            return self._direct.parse(batch, **how)
-        return stanza_pipeline.run(self._pipeline, batch, features=self.features, **how)
+            return self._direct.parse(batch, arcs=arcs, pretokenized=pretokenized)
+        return stanza_pipeline.run(
+            self._pipeline, batch, arcs=arcs, pretokenized=pretokenized, features=self.features
+        )
 
     @cached_property
     def _direct(self) -> Any:

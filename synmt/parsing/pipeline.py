@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from synmt.parallel.threads import chosen_cores
-from synmt.parsing.arcs import check_graph_parser, parse_with_arcs
+from synmt.parsing.arcs import best_tree, check_graph_parser, parse_with_arcs
 from synmt.parsing.lines import LONGEST, given_words, parses_of, split_long, tokens_of
 from synmt.parsing.models import PROCESSORS, no_package
 from synmt.parsing.stanza_internals import checked_version, isolated, replaced, without_optimizers
-from synmt.parsing.trees import best_tree
 from synmt.syntax.parse import Parse, evenly_spaced
 
 
@@ -49,34 +48,19 @@ def load(
     folder: Path, language: str, package: str, device: str, batch_words: int, *, arcs: bool
 ) -> Any:
     """Load the models; raise any exception if they do not work."""
-    import stanza
     import torch
 
     checked_version()
     # an unknown package is reported by its name
     model_files(folder, language, package)
-    # what was fastest where Stanza makes the batches; twice the size in tokens, since we do not
-    # count punctuation
-    size = min(batch_words, 640)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     # otherwise a GPU rounds the products of an LSTM to ten bits, and finds other trees than a CPU
     # more often
     torch.backends.cudnn.allow_tf32 = False
-    with isolated(), without_optimizers():
-        pipeline = stanza.Pipeline(
-            language,
-            dir=str(folder),
-            package=package,
-            processors=PROCESSORS,
-            device=device,
-            download_method=None,  # type: ignore[arg-type]
-            logging_level="CRITICAL",
-            tokenize_no_ssplit=True,
-            pos_batch_size=size,
-            pos_batch_maximum_tokens=2 * size,
-            depparse_batch_size=2 * size,
-        )
+    # what was fastest where Stanza makes the batches
+    size = min(batch_words, 640)
+    pipeline = _pipeline(folder, language, package, PROCESSORS, device, size)
     if arcs:
         check_graph_parser(pipeline.processors["depparse"])
     # a model that cannot parse this is broken: fail now instead of making flat trees for a whole
@@ -87,19 +71,29 @@ def load(
 
 def load_tokenizer(folder: Path, language: str, package: str) -> Any:
     """Load the tokenizer alone; raise any exception if it does not work."""
+    checked_version()
+    return _pipeline(folder, language, package, "tokenize", "cpu")
+
+
+def _pipeline(
+    folder: Path, language: str, package: str, processors: str, device: str, size: int = 640
+) -> Any:
     import stanza
 
-    checked_version()
     with isolated(), without_optimizers():
         return stanza.Pipeline(
             language,
             dir=str(folder),
             package=package,
-            processors="tokenize",
-            device="cpu",
+            processors=processors,
+            device=device,
             download_method=None,  # type: ignore[arg-type]
             logging_level="CRITICAL",
             tokenize_no_ssplit=True,
+            # twice the size in tokens, since we do not count punctuation
+            pos_batch_size=size,
+            pos_batch_maximum_tokens=2 * size,
+            depparse_batch_size=2 * size,
         )
 
 
@@ -166,7 +160,7 @@ def default_processes(device: str) -> int:
 
 
 def on_gpu(device: str) -> bool:
-    """Tell whether `auto` or a device of PyTorch is a GPU."""
+    """Check whether `auto` or a device of PyTorch is a GPU."""
     if device != "auto":
         return device != "cpu"
     import torch

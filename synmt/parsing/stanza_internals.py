@@ -65,7 +65,7 @@ def replaced(owner: Any, name: str, replace: Callable[[Any], Any]) -> Iterator[N
 
 @contextmanager
 def without_optimizers() -> Iterator[None]:
-    """Let Stanza load models without optimizers, which only training needs.
+    """Make Stanza load models without optimizers, which only training needs.
 
     The first optimizer of a process makes torch import its compiler, which takes longer than all
     models together.

@@ -80,7 +80,7 @@ def not_overwritten(what: str, where: Path) -> SynmtError:
 
 
 def _is_of_a_run(folder: Path) -> bool:
-    """Tell whether a folder of shards is missing, or was made by a run."""
+    """Check whether a folder of shards is missing, or was made by a run."""
     if not folder.is_dir():
         return not folder.exists()
     # a run that was killed at its start leaves the lock, and unfinished files whose names begin

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from itertools import takewhile, zip_longest
-from unicodedata import category, name, normalize
+from itertools import takewhile
+from unicodedata import name, normalize
 
 import numpy as np
 
@@ -25,36 +25,18 @@ class MisplacedWordError(Exception):
 
 
 def unseen_difference(word: str, text: str) -> str:
-    """Name the characters in which a word differs from the text, if they may look alike; empty for
-    plain ASCII."""
-    pairs = list(zip_longest(without_whitespace(word), without_whitespace(text), fillvalue=""))
-    at = next((place for place, (one, other) in enumerate(pairs) if one != other), 0)
-    ours, theirs = (
-        (_with_marks("".join(side)[at:]) for side in zip(*pairs, strict=True))
-        if pairs
-        else ("", "")
-    )
-    if f"{ours}{theirs}".isascii() and f"{ours}{theirs}".isprintable():
+    """Name the first characters in which a word differs from the text, if they may look alike;
+    empty for plain ASCII."""
+    ours, theirs = without_whitespace(word), without_whitespace(text)
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False))
+    at = len(list(same))
+    characters = ours[at : at + 1], theirs[at : at + 1]
+    if "".join(characters).isascii() and "".join(characters).isprintable():
         return ""
-    named = (
-        f"{_named(ours)} against {_named(theirs)}" if ours and theirs else _named(ours or theirs)
-    )
-    if ours and normalize("NFC", ours) == normalize("NFC", theirs):
-        return (
-            f" (the same text in another Unicode normalization: {named}; `uconv -x nfc` "
-            "normalizes both)"
-        )
-    return f" ({named})"
-
-
-def _with_marks(text: str) -> str:
-    """Return the first character with its combining marks."""
-    marks = takewhile(lambda character: category(character) == "Mn", text[1:])
-    return text[:1] + "".join(marks)
-
-
-def _named(text: str) -> str:
-    return " ".join(f"U+{ord(character):04X} {name(character, '')}".rstrip() for character in text)
+    named = " against ".join(f"U+{ord(each):04X} {name(each, '')}" for each in characters if each)
+    if ours and normalize("NFC", theirs).startswith(normalize("NFC", ours)):
+        named = f"another Unicode normalization: {named}; `uconv -x nfc` normalizes both"
+    return f" ({named.rstrip()})"
 
 
 def place_words(line: str, words: Sequence[str], miscs: Sequence[str]) -> IntArray:

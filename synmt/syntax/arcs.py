@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,7 @@ KEPT = 0.999
 _ROUNDING = 1e-6
 
 _MISC = re.compile(r"(?:^|\|)Arcs=([^|]*)")
-_FORBIDDEN = re.compile(r"[\s,;|=]")
-_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?", re.ASCII)
+_ENTRY = re.compile(r"([0-9]{1,9}):([^\s,;|=]+):([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)")
 
 
 def without_arcs(what: str, where: str = "") -> SynmtError:
@@ -99,24 +97,29 @@ def token_arcs(
     """
     if all(len(token) == 1 for token in tokens):
         return arcs
-    words = sum(map(len, tokens))
     token_of = np.repeat(np.arange(len(tokens)), [len(token) for token in tokens])  # (words,)
-    led = np.full(words, -1)  # (words,) the token that each word leads, if any
+    led = np.full(len(token_of), -1)  # (words,) the token that each word leads, if any
     led[np.asarray(leading)] = np.arange(len(tokens))
-    child, parent, is_root = (
-        led[arcs.words],
-        token_of[arcs.parents],
-        arcs.words == arcs.parents,
-    )  # (N,), (N,), (N,)
-    kept = (child >= 0) & (is_root | (child != parent))
-    child, parent, values = child[kept], parent[kept], arcs.probabilities[kept].astype(np.float64)
-    mass = np.bincount(child, weights=values, minlength=len(tokens))  # (tokens,)
-    moved = Arcs(
-        child, parent, arcs.relations[kept], (values / mass[child]).astype(np.float32), arcs.names
-    )
+    moved = move_arcs(arcs, led, token_of)
+    values = moved.probabilities.astype(np.float64)  # (N,)
+    mass = np.bincount(moved.words, weights=values, minlength=len(tokens))  # (tokens,)
+    moved = replace(moved, probabilities=(values / mass[moved.words]).astype(np.float32))
     return sum_duplicates(
         with_certain_arcs(moved, np.flatnonzero(mass == 0), np.asarray(parents), relations)
     )
+
+
+def move_arcs(arcs: Arcs, rows: IntArray, places: IntArray) -> Arcs:
+    """Move arcs to other words, which several words may have become.
+
+    An arc between two words that have become one is dropped, unless it makes a word the root.
+
+    rows: (W,) the word that gets the arcs of each word; -1 drops them.
+    places: (W,) the word that each word is part of now.
+    """
+    words, parents = rows[arcs.words], places[arcs.parents]  # (N,), (N,)
+    kept = (words >= 0) & ((arcs.words == arcs.parents) | (words != parents))  # (N,)
+    return replace(arcs[kept], words=words[kept], parents=parents[kept])
 
 
 def with_certain_arcs(arcs: Arcs, words: IntArray, parents: IntArray, relations: list[str]) -> Arcs:
@@ -164,16 +167,9 @@ def format_arcs(arcs: Arcs | None, words: int) -> list[str]:
     ]
     for word, parent, relation, probability in zip(*columns, strict=True):
         head = 0 if parent == word else parent + 1
-        texts[word].append(f"{head}:{_writable(arcs.names[relation])}:{probability:.4g}")
+        texts[word].append(f"{head}:{arcs.names[relation]}:{probability:.4g}")
     assert all(texts), "a word has no arcs"
     return [f"Arcs={','.join(text)}|" for text in texts]
-
-
-@lru_cache(maxsize=1000)
-def _writable(relation: str) -> str:
-    assert relation, "a relation without a name"
-    assert not _FORBIDDEN.search(relation), f"the relation {relation!r} cannot be written in MISC"
-    return relation
 
 
 def read_arcs(misc: str, word: int, words: int) -> list[Entry] | None:
@@ -196,26 +192,19 @@ def read_arcs(misc: str, word: int, words: int) -> list[Entry] | None:
 
 
 def _entry(text: str, word: int, words: int) -> Entry:
-    head, _, rest = text.partition(":")
-    relation, _, probability = rest.rpartition(":")
-    if not text:
-        raise ValueError("an arc is empty")
-    if not relation:
+    match = _ENTRY.fullmatch(text)
+    if not match:
         raise ValueError(f"the arc '{text}' is not of the form parent:relation:probability")
-    if not (head.isascii() and head.isdigit() and len(head) < 10 and int(head) <= words):
+    head, relation, probability = int(match[1]), match[2], float(match[3])
+    if head > words:
         raise ValueError(
             f"the arc '{text}' has the parent '{head}', but the sentence has {words} words"
         )
-    if int(head) == word:
+    if head == word:
         raise ValueError(f"the arc '{text}' makes the word its own parent")
-    if not _NUMBER.fullmatch(probability):
-        raise ValueError(f"the probability of the arc '{text}' is not a number between 0 and 1")
-    value = float(probability)
-    if not 0 < value <= 1:
+    if not 0 < probability <= 1:
         raise ValueError(f"the probability of the arc '{text}' is not between 0 and 1")
-    if _FORBIDDEN.search(relation):
-        raise ValueError(f"the relation of the arc '{text}' contains whitespace or one of , ; | =")
-    return int(head), relation, value
+    return head, relation, probability
 
 
 def arcs_from_entries(entries: Iterable[Sequence[Entry]]) -> Arcs:

@@ -11,7 +11,7 @@ A comment `# constituency = (ROOT (S (NP The monkey) (VP eats)))`, as Stanza wri
 constituents. Where trees of given lines are read, a file whose name ends in `.brackets` has
 constituents only: the brackets of each line.
 
-MISC may name the scenes of a word: `Scenes=1,2` (see synmt/syntax/scenes.py).
+MISC may name the scenes of a word: `Scenes=1,2` (see synmt/syntax/feature_signals.py).
 
 With arc probabilities, MISC begins with `Arcs=2:det:0.998,3:det:0.001|` (see synmt/syntax/arcs.py).
 
@@ -27,15 +27,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 
 from synmt.errors import SynmtError
 from synmt.files.reading import read_lines
-from synmt.syntax.align import MisplacedWordError, place_words, unseen_difference
 from synmt.syntax.arcs import format_arcs
-from synmt.syntax.conllu_blocks import Block, Paragraph, blocks_of, paragraphs_of, read_blocks
+from synmt.syntax.conllu_blocks import Paragraph, paragraphs_of
 from synmt.syntax.constituents import parse_brackets, without_dependencies
 from synmt.syntax.parse import FEATURES, SCENES, Parse, without_breaks, without_whitespace
 
@@ -43,9 +43,8 @@ from synmt.syntax.parse import FEATURES, SCENES, Parse, without_breaks, without_
 def read_conllu(path: str | Path) -> Iterator[tuple[str, Parse]]:
     """Yield the text and the tree of each sentence; without `# text`, FORM and `SpaceAfter` give
     the text."""
-    for block in read_blocks(path):
-        text = _joined_words(block) if block.text is None else block.text
-        yield text, _place(block, text, "the text of the sentence")
+    for sentence in paragraphs_of(read_lines(path, allowed=["CoNLL-U"])):
+        yield sentence.parse(where=str(path))
 
 
 def read_parses(
@@ -83,7 +82,8 @@ class UnreadParse:
             return parse_brackets(self.brackets, self.text, where=f"{where}, line {self.line}")
         if self.block is None:
             return _EMPTY
-        return _place(self.block.read(where=where), self.text, f"line {self.line} of the text")
+        what = f"line {self.line} of the text"
+        return self.block.parse(self.text, where=where, what=what)[1]
 
 
 def read_unparsed(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadParse]:
@@ -111,35 +111,33 @@ def read_unparsed(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadPars
 
 
 def is_brackets(path: str | Path) -> bool:
-    """Tell by its name whether a file of trees has brackets in place of CoNLL-U."""
+    """Check by its name whether a file of trees has brackets in place of CoNLL-U."""
     return str(path).removesuffix(".gz").endswith(".brackets")
 
 
 def _unread_brackets(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadParse]:
-    trees = read_lines(path)
-    number = 0
-    for number, line in enumerate(lines, start=1):
-        brackets = next(trees, None)
+    for number, (line, brackets) in enumerate(zip_longest(lines, read_lines(path)), start=1):
         if brackets is None:
             raise SynmtError(f"has {number - 1} lines, but the text has more", where=str(path))
+        if line is None:
+            what = f"has more lines than the text, which has {number - 1}"
+            raise SynmtError(what, where=str(path))
         yield UnreadParse(line, number, None, brackets)
-    if next(trees, None) is not None:
-        raise SynmtError(f"has more lines than the text, which has {number}", where=str(path))
 
 
 def parse_in(text: str, line: str, *, where: str) -> Parse:
     """Read the tree of a line from a CoNLL-U text; raise SynmtError unless this line is its only
     sentence."""
-    blocks = list(blocks_of(text.split("\n"), where=where))
-    if not without_whitespace(line) and not any(block.words for block in blocks):
+    sentences = list(paragraphs_of(text.split("\n")))
+    if not without_whitespace(line) and not any(each.has_words() for each in sentences):
         return _EMPTY
-    if len(blocks) != 1:
+    if len(sentences) != 1:
         raise SynmtError(
-            f"has {len(blocks)} sentences in CoNLL-U",
+            f"has {len(sentences)} sentences in CoNLL-U",
             where=where,
             allowed="There must be one tree for each line",
         )
-    return _place(blocks[0], line, "the text of the line")
+    return sentences[0].parse(line, where=where, what="the text of the line")[1]
 
 
 def format_conllu(parse: Parse, line: str, number: int) -> str:
@@ -156,89 +154,35 @@ def format_comments(line: str, number: int) -> str:
 
 def format_rows(parse: Parse) -> str:
     """Format the rows of the words, and the empty line after them."""
-    following = [*parse.spans[1:, 0].tolist(), -1][: len(parse)]
-    tags = parse.tags or ["_"] * len(parse)
-    scenes = parse.features.get(SCENES) or ["_"] * len(parse)
-    before = zip(format_arcs(parse.arcs, len(parse)), scenes, strict=True)
-    miscs = [arcs + f"Scenes={names}|" * (names != "_") for arcs, names in before]
-    lemmas, fine, morphology = (parse.features.get(name) or ["_"] * len(parse) for name in FEATURES)
-    analyses = list(zip(lemmas, tags, fine, morphology, strict=True))
-    columns = (
-        parse.words,
-        analyses,
-        parse.parents.tolist(),
-        parse.relations,
-        parse.spans.tolist(),
-        following,
-        miscs,
+    unknown = ["_"] * len(parse)
+    lemmas, fine, morphology, scenes = (
+        parse.features.get(name) or unknown for name in (*FEATURES, SCENES)
     )
-    return "".join(_row(index, *row) for index, row in enumerate(zip(*columns, strict=True))) + "\n"
+    texts = parse.words, lemmas, parse.tags or unknown, fine, morphology
+    columns = zip(*texts, strict=True)
+    heads = np.where(parse.parents == np.arange(len(parse)), 0, parse.parents + 1).tolist()
+    miscs = zip(format_arcs(parse.arcs, len(parse)), scenes, _places(parse), strict=True)
+    rows = zip(columns, heads, parse.relations, miscs, strict=True)
+    lines: list[str] = []
+    for number, (values, head, relation, (arcs, names, place)) in enumerate(rows, start=1):
+        text = "\t".join(map(without_breaks, values))
+        misc = f"{arcs}Scenes={names}|{place}" if names != "_" else arcs + place
+        lines.append(f"{number}\t{text}\t{head}\t{relation}\t_\t{misc}\n")
+    return "".join([*lines, "\n"])
 
 
-def _row(
-    index: int,
-    word: str,
-    analysis: tuple[str, ...],
-    parent: int,
-    relation: str,
-    span: list[int],
-    following: int,
-    misc: str,
-) -> str:
-    head = 0 if parent == index else parent + 1
-    touching = "SpaceAfter=No|" if span[1] == following else ""
-    misc = f"{misc}{touching}TokenRange={span[0]}:{span[1]}"
-    columns = "\t".join(map(without_breaks, analysis))
-    return f"{index + 1}\t{without_breaks(word)}\t{columns}\t{head}\t{relation}\t_\t{misc}\n"
-
-
-def _place(block: Block, line: str, what: str) -> Parse:
-    try:
-        spans = place_words(line, block.words, block.miscs)
-    except MisplacedWordError as error:
-        raise _mismatch_error(block, error, what) from None
-    return Parse(
-        words=[line[start:end] for start, end in spans.tolist()],
-        spans=spans,
-        parents=np.array(block.parents, dtype=np.int64),
-        relations=block.relations,
-        tags=block.tags,
-        arcs=block.arcs,
-        constituents=block.constituents,
-        features=block.features,
-    )
-
-
-def _joined_words(block: Block) -> str:
-    spaces = ["" if "SpaceAfter=No" in misc.split("|") else " " for misc in block.miscs]
-    return "".join(word + space for word, space in zip(block.words, spaces, strict=True)).rstrip(
-        " "
-    )
-
-
-def _mismatch_error(block: Block, error: MisplacedWordError, what: str) -> SynmtError:
-    if error.word == len(block.words):
-        word, token = "", "after its last token"
-    else:
-        word = block.words[error.word]
-        token = f"at token {error.word + 1} ('{word}')"
-    next_text = (
-        f"continues with '{error.found}'{unseen_difference(word, error.found)}"
-        if error.found
-        else "has ended"
-    )
-    return SynmtError(
-        f"the sentence does not match {what} {token}, where the text {next_text}",
-        where=block.where,
-        allowed="Only whitespace may differ",
-        do="Check that file and text belong together, line by line, or parse the text again",
-    )
+def _places(parse: Parse) -> Iterator[str]:
+    """Write the place of each word for MISC."""
+    following = [*parse.spans[1:, 0].tolist(), -1]
+    for (start, end), after in zip(parse.spans.tolist(), following, strict=False):
+        touching = "SpaceAfter=No|" if end == after else ""
+        yield f"{touching}TokenRange={start}:{end}"
 
 
 def _count_error(path: str | Path, blocks: int, lines: int, skipped: int) -> SynmtError:
-    counted = f"{lines - skipped} non-empty lines" if skipped else f"{lines} lines"
+    kind = "non-empty lines" if skipped else "lines"
     return SynmtError(
-        f"has {blocks} sentences, but the text has {counted}",
+        f"has {blocks} sentences, but the text has {lines - skipped} {kind}",
         where=str(path),
         allowed="There must be one tree for each line",
         do="Parse each line as one sentence, for example with `synmt parse`",

@@ -1,4 +1,4 @@
-"""The blocks of a CoNLL-U file, with checks: each is a sentence, by the tokens of its text."""
+"""The sentences of a CoNLL-U file, read with checks."""
 
 from __future__ import annotations
 
@@ -7,47 +7,22 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError
-from synmt.files.reading import read_lines
+from synmt.syntax.align import MisplacedWordError, place_words, unseen_difference
 from synmt.syntax.arcs import Entry, arcs_from_entries, keep_most_probable, read_arcs, token_arcs
 from synmt.syntax.constituents import constituents_of_tokens
+from synmt.syntax.feature_signals import join_scenes, scenes_in
 from synmt.syntax.merging import Token, token_tree
-from synmt.syntax.parse import FEATURES, SCENES, Arcs
-from synmt.syntax.scenes import join_scenes, scenes_in
+from synmt.syntax.parse import FEATURES, SCENES, Arcs, Parse
 from synmt.syntax.trees import ancestors, depths
 
 _COMMENT = re.compile(r"#\s*(text|raw|line|constituency)\s*=\s?(.*)", re.DOTALL)
 _ID = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 _EMPTY_NODE = re.compile(r"[0-9]+\.[0-9]+")
-
-
-@dataclass(frozen=True)
-class Block:
-    """A sentence of a file, by the tokens of its text.
-
-    where: file, sentence and line, for messages.
-    text: the text of the sentence from its comments; None if they do not have it.
-    arcs: the arc probabilities from MISC; None if no token has any.
-    constituents: (N, 2), from the comment that Stanza writes too; None without one that fits the
-        words or the tokens.
-    features: those of FEATURES and SCENES that a token has.
-    """
-
-    where: str
-    text: str | None
-    words: list[str]
-    parents: list[int]
-    relations: list[str]
-    tags: list[str]
-    miscs: list[str]
-    features: dict[str, list[str]]
-    arcs: Arcs | None = None
-    constituents: IntArray | None = None
 
 
 @dataclass(frozen=True)
@@ -59,16 +34,6 @@ class _Row:
     relation: str
     misc: str
     features: tuple[str, ...]
-
-
-def read_blocks(path: str | Path) -> Iterator[Block]:
-    """Yield the sentences of a CoNLL-U file."""
-    return blocks_of(read_lines(path, allowed=["CoNLL-U"]), where=str(path))
-
-
-def blocks_of(lines: Iterable[str], *, where: str) -> Iterator[Block]:
-    """Yield the sentences in lines of CoNLL-U; a paragraph of other comments is not a sentence."""
-    return (paragraph.read(where=where) for paragraph in paragraphs_of(lines))
 
 
 @dataclass(frozen=True)
@@ -85,19 +50,45 @@ class Paragraph:
     text: str
 
     def has_words(self) -> bool:
-        """Tell whether the sentence has words."""
+        """Check whether the sentence has words."""
         rows = (line for line in self.text.split("\n") if not line.startswith("#"))
         return any(not _EMPTY_NODE.fullmatch(row.partition("\t")[0]) for row in rows)
 
-    def read(self, *, where: str) -> Block:
-        """Read the sentence; `where` names the file."""
+    def parse(
+        self, line: str | None = None, *, where: str, what: str = "the text of the sentence"
+    ) -> tuple[str, Parse]:
+        """Read the sentence: its text and its tree.
+
+        line: the text; by default that of the comments, or else the one that the words make.
+        where: names the file in messages; what: names the text.
+        """
         lines = self.text.split("\n")
-        rows = [
-            (self.first + index, line)
-            for index, line in enumerate(lines)
-            if not line.startswith("#")
-        ]
-        return _block(f"{where}, sentence {self.number}", self.first, _comments(lines), rows)
+        comments, where = _comments(lines), f"{where}, sentence {self.number}"
+        numbered = enumerate(lines, start=self.first)
+        rows, named = _rows(where, [row for row in numbered if not row[1].startswith("#")])
+        tokens = [token for token, _ in named]
+        here = f"{where}, line {self.first}"
+        above = _parents(here, rows)
+        leading, parents, relations = token_tree(above, [row.relation for row in rows], tokens)
+        arcs = _arcs(rows)
+        # the arcs of a sentence whose words are its tokens remain as they were written
+        if arcs is not None and len(rows) != len(tokens):
+            arcs = keep_most_probable(token_arcs(arcs, tokens, leading, parents, relations))
+        stated = _text(where, comments)
+        if line is None:
+            line = _joined([row for _, row in named]) if stated is None else stated
+        spans = _spans(line, [row for _, row in named], here, what)
+        brackets = comments.get("constituency")
+        return line, Parse(
+            words=[line[start:end] for start, end in spans.tolist()],
+            spans=spans,
+            parents=np.array(parents, dtype=np.int64),
+            relations=relations,
+            tags=[rows[word].tag for word in leading],
+            arcs=arcs,
+            constituents=None if brackets is None else constituents_of_tokens(brackets, tokens),
+            features=_features([rows[word] for word in leading]) | _scenes(rows, named),
+        )
 
 
 def paragraphs_of(lines: Iterable[str]) -> Iterator[Paragraph]:
@@ -127,31 +118,29 @@ def _paragraphs(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
             paragraph = []
 
 
-def _block(
-    where: str, first: int, comments: dict[str, str], numbered: list[tuple[int, str]]
-) -> Block:
-    rows, named = _rows(where, numbered)
-    tokens = [token for token, _ in named]
-    above = _parents(f"{where}, line {first}", rows)
-    leading, parents, relations = token_tree(above, [row.relation for row in rows], tokens)
-    arcs = _arcs(rows)
-    # the arcs of a sentence whose words are its tokens remain as they were written
-    if arcs is not None and len(rows) != len(tokens):
-        arcs = keep_most_probable(token_arcs(arcs, tokens, leading, parents, relations))
-    return Block(
-        where=f"{where}, line {first}",
-        text=_text(where, comments),
-        words=[row.form for _, row in named],
-        parents=parents,
-        relations=relations,
-        tags=[rows[word].tag for word in leading],
-        miscs=[row.misc for _, row in named],
-        features=_features([rows[word] for word in leading]) | _scenes(rows, named),
-        arcs=arcs,
-        constituents=constituents_of_tokens(comments["constituency"], tokens)
-        if "constituency" in comments
-        else None,
-    )
+def _joined(rows: list[_Row]) -> str:
+    """Join the forms of tokens into a text."""
+    texts = [row.form + " " * ("SpaceAfter=No" not in row.misc.split("|")) for row in rows]
+    return "".join(texts).rstrip(" ")
+
+
+def _spans(line: str, rows: list[_Row], where: str, what: str) -> IntArray:
+    """Find the tokens in a line: (W, 2); raises SynmtError where they differ from it."""
+    words = [row.form for row in rows]
+    try:
+        return place_words(line, words, [row.misc for row in rows])
+    except MisplacedWordError as error:
+        word, token, found = (*words, "")[error.word], "after its last token", "has ended"
+        if word:
+            token = f"at token {error.word + 1} ('{word}')"
+        if error.found:
+            found = f"continues with '{error.found}'{unseen_difference(word, error.found)}"
+        raise SynmtError(
+            f"the sentence does not match {what} {token}, where the text {found}",
+            where=where,
+            allowed="Only whitespace may differ",
+            do="Check that file and text belong together, line by line, or parse the text again",
+        ) from None
 
 
 def _features(rows: list[_Row]) -> dict[str, list[str]]:

@@ -1,24 +1,28 @@
-"""Signals for what is known of words besides the tree: tags, lemmas, morphology, case, and places
-of pieces in words.
+"""Signals for what is known of words besides the tree: tags, lemmas, morphology, case, places of
+pieces in words, and scenes.
 
-Every signal numbers the value of each piece: 0 for specials, 1 + its index in a list of values, and
-1 + the length of the list for every other value. The lists of relations, tags, cases and places are
-fixed. Those of fine tags, lemmas and morphology are learned from the training text
-(`learn_features`) and stored in the run (`Run.features`); `with_values` gives them to a signal.
+Every signal but the last one numbers the value of each piece: 0 for specials, 1 + its index in a
+list of values, and 1 + the length of the list for every other value. The lists of relations, tags,
+cases and places are fixed. Those of fine tags, lemmas and morphology are learned from the training
+text (`learn_features`) and stored in the run (`Run.features`); `with_values` adds them to a
+signal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache, partial
+from itertools import chain
 from typing import Literal
 
 import numpy as np
 
 from synmt.arrays import IntArray
+from synmt.errors import SynmtError, UsageError
 from synmt.syntax.parse import FEATURES, SCENES, Parse
-from synmt.syntax.signals import Signal, relation_signal, word_firsts
+from synmt.syntax.signals import Signal, numbers_of_values, relation_signal, word_firsts
 
 FeatureName = Literal["relation", "tag", "fine_tag", "lemma", "morphology", "subword", "case"]
 LearnedName = Literal["fine_tag", "lemma", "morphology"]
@@ -74,22 +78,12 @@ def places_of_pieces(parse: Parse, word_of: IntArray) -> IntArray:
     return result
 
 
-def numbers_of_values(
-    values: Sequence[str], word_of: IntArray, numbers: Mapping[str, int]
-) -> IntArray:
-    """Number the value of every piece's word: (T,) -> (T,); an unknown value has the number after
-    the last one."""
-    other = 1 + len(numbers)
-    of_word = [numbers.get(value, other) for value in values]
-    return np.array([*of_word, 0], dtype=np.int64)[word_of]  # (T,) the last entry is for specials
-
-
 def _tags(parse: Parse, word_of: IntArray) -> IntArray:
-    return numbers_of_values(parse.tags or ["_"] * len(parse), word_of, _TAG_NUMBERS)
+    return numbers_of_values(parse.tags or ["_"] * len(parse), word_of, _numbered(UNIVERSAL_TAGS))
 
 
 def _cases(parse: Parse, word_of: IntArray) -> IntArray:
-    return numbers_of_values(cases_of(parse), word_of, _CASE_NUMBERS)
+    return numbers_of_values(cases_of(parse), word_of, _numbered(CASES))
 
 
 def _learned(
@@ -99,11 +93,10 @@ def _learned(
     return numbers_of_values(parse.features.get(name) or ["_"] * len(parse), word_of, numbers)
 
 
-def _numbered(values: Sequence[str]) -> dict[str, int]:
+@cache
+def _numbered(values: tuple[str, ...]) -> dict[str, int]:
     return {value: number for number, value in enumerate(values, start=1)}
 
-
-_TAG_NUMBERS, _CASE_NUMBERS = _numbered(UNIVERSAL_TAGS), _numbered(CASES)
 
 TAG = Signal("tag", needs="tags", compute=_tags, pad=0)
 CASE = Signal("case", needs="case", compute=_cases, pad=0)
@@ -128,10 +121,67 @@ def _learned_signal(name: LearnedName, most: int) -> Signal:
 
 
 def with_values(signal: Signal, values: FeatureValues) -> Signal:
-    """Give a signal of a learned feature the values of the training text, most frequent first;
+    """Add to a signal of a learned feature the values of the training text, most frequent first;
     others stay the same."""
     if signal.needs not in values or not isinstance(signal.compute, partial):
         return signal
     options = signal.compute.keywords
     known = _numbered(values[signal.needs][: options["most"]])
     return replace(signal, compute=partial(_learned, **{**options, "numbers": known}))
+
+
+# scenes: groups of words that tell one event together, such as those of UCCA; a word may be in
+# several, or in none
+#
+# CoNLL-U has them in MISC: `Scenes=1,2` for a word in two scenes. Their names mean nothing beyond
+# the sentence.
+
+_DO = "Give CoNLL-U for every text, with `Scenes=1,2` in MISC for a word in two scenes"
+
+
+def without_scenes(where: str) -> SynmtError:
+    """Make the error for given trees without scenes."""
+    return UsageError("a variant reads scenes, and these trees have none", where=where, do=_DO)
+
+
+def no_parser_makes_scenes(where: str = "", do: str = _DO) -> SynmtError:
+    """Make the error for trees that a parser would have to make."""
+    return UsageError("a variant reads scenes, and no parser makes them", where=where, do=do)
+
+
+def scenes_in(misc: str) -> str:
+    """Find the scenes of a word in its MISC; `_` without any."""
+    found = re.search(r"(?:^|\|)Scenes=([^|]+)", misc)
+    return found[1] if found else "_"
+
+
+def join_scenes(values: Iterable[str]) -> str:
+    """Name all scenes that some words are in, each once; `_` without any."""
+    names = dict.fromkeys(name for value in values if value != "_" for name in value.split(","))
+    return ",".join(names) or "_"
+
+
+def same_scene(parse: Parse, word_of: IntArray) -> IntArray:
+    """Mark by 1 which pieces share a scene with each piece: (T, T), queries first.
+
+    A special shares one with itself only. The row of a piece whose word is in no scene is 1
+    everywhere.
+    """
+    of_words = [
+        value.split(",") if value != "_" else [] for value in parse.features.get(SCENES, ())
+    ]
+    numbers = {
+        name: number for number, name in enumerate(dict.fromkeys(chain.from_iterable(of_words)))
+    }
+    # the last row is for specials, whose index is -1
+    member = np.zeros((len(parse) + 1, len(numbers)), dtype=np.int64)  # (W + 1, scenes)
+    for word, names in enumerate(of_words):
+        member[word, [numbers[name] for name in names]] = 1
+    shared = (member @ member.T > 0) | ~member.any(1, keepdims=True)  # (W + 1, W + 1)
+    shared[-1] = False
+    result = shared.take(word_of, axis=0).take(word_of, axis=1).astype(np.int64)  # (T, T)
+    np.fill_diagonal(result, 1)
+    return result
+
+
+SAME_SCENE = Signal("same_scene", needs="scenes", compute=same_scene, pad=1)

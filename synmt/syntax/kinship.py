@@ -1,5 +1,5 @@
-"""Signals of how two words are related in the tree: depths, kinds of kinship, signed steps, and
-arcs with relations.
+"""Signals of how two words are related in the tree: depths, kinds of kinship, signed steps, arcs
+with relations, and label paths.
 
 `kinship` has one number for each pair of pieces, the index in KINDS of what the key's word is to
 the query's word.
@@ -10,12 +10,14 @@ from __future__ import annotations
 from functools import cache, partial
 
 import numpy as np
+import numpy.typing as npt
 
 from synmt.arrays import IntArray
 from synmt.files.reading import fingerprint
 from synmt.syntax.parse import Parse
-from synmt.syntax.signals import Signal, relation_signal
-from synmt.syntax.trees import ancestors
+from synmt.syntax.relations import KNOWN
+from synmt.syntax.signals import Signal, over_pieces, relation_signal
+from synmt.syntax.trees import ancestors, tree_distances
 
 KINDS = ("none", "self", "parent", "child", "sibling", "ancestor", "descendant")
 """What a word is to another: each pair has one kind, so `ancestor` means one above the parent, and
@@ -44,7 +46,7 @@ def kinship(parse: Parse, word_of: IntArray) -> IntArray:
         kinds[pairs] = KINDS.index(name)
     kinds[words, parents], kinds[parents, words] = KINDS.index("parent"), KINDS.index("child")
     kinds[words, words] = KINDS.index("self")
-    return _over_pieces(kinds, word_of, KINDS.index("none"))  # (T, T)
+    return over_pieces(kinds, word_of, KINDS.index("none"))  # (T, T)
 
 
 def signed_steps(parse: Parse, word_of: IntArray) -> IntArray:
@@ -60,7 +62,7 @@ def signed_steps(parse: Parse, word_of: IntArray) -> IntArray:
     order = np.sign(np.arange(len(parse))[:, None] - np.arange(len(parse)))  # (W, W)
     beside = order * (depths[:, None] + depths)  # (W, W)
     steps = np.where(above | above.T, depths[:, None] - depths, beside)  # (W, W)
-    return _over_pieces(steps, word_of, NO_STEPS)  # (T, T)
+    return over_pieces(steps, word_of, NO_STEPS)  # (T, T)
 
 
 def arcs_of_pairs(parse: Parse, word_of: IntArray, *, names: tuple[str, ...] | None) -> IntArray:
@@ -78,7 +80,7 @@ def arcs_of_pairs(parse: Parse, word_of: IntArray, *, names: tuple[str, ...] | N
     numbers = np.zeros((len(parse),) * 2, dtype=np.int64)  # (W, W)
     numbers[words, parents] = labels[words]
     numbers[parents, words] = labels[words] + edge_kinds(names) // 2
-    return _over_pieces(numbers, word_of, 0)  # (T, T)
+    return over_pieces(numbers, word_of, 0)  # (T, T)
 
 
 def edge_kinds(names: tuple[str, ...] | None) -> int:
@@ -97,13 +99,105 @@ def edges(names: tuple[str, ...] | None) -> Signal:
     return Signal(f"edges.{fingerprint(names)}", needs="relations", compute=compute, pad=0)
 
 
-def _over_pieces(table: IntArray, word_of: IntArray, special: int) -> IntArray:
-    """Copy the values of words to their pieces: (W, W) -> (T, T)."""
-    # the last row and column are for specials, whose index is -1
-    table = np.pad(table, (0, 1), constant_values=special)  # (W + 1, W + 1)
-    return table.take(word_of, axis=0).take(word_of, axis=1)  # (T, T)
-
-
 DEPTH = Signal("depth", needs="parents", compute=depth, pad=-1)
 KINSHIP = Signal("kinship", needs="parents", compute=kinship, pad=KINDS.index("none"))
 SIGNED_STEPS = Signal("signed_steps", needs="parents", compute=signed_steps, pad=NO_STEPS)
+
+
+# label paths: words and arcs of the tree on the way from one word to another (Cai & Lam, 2020)
+#
+# A path is a row of up to LONGEST symbols, followed by zeros. The arc from a child to its parent
+# has the number of its relation, as in `relation_signal`; the arc from a parent to its child has
+# that plus the number of relations. Three more symbols are paths by themselves: from a word to
+# itself, to a word that is too far away, and from or to a special.
+
+LONGEST = 8
+"""Most arcs of a path: a symbol is a byte, and a path with all its symbols is one number of eight
+bytes."""
+
+_LABELS = len(KNOWN) + 1
+_ITSELF, _FAR, _SPECIAL = (2 * _LABELS + 1 + number for number in range(3))
+SYMBOLS = _SPECIAL + 1
+"""How many symbols there are, the zero after a path included."""
+
+_EMPTY, _BYTE = np.uint64(0), np.uint64(8)
+_SHORTEST = np.uint64(256) ** np.arange(
+    LONGEST, dtype=np.uint64
+)  # the number of a path of n symbols is [n - 1] or more
+_WITHOUT_LAST = np.append(
+    _EMPTY, _SHORTEST - np.uint64(1)
+)  # the bytes that a path of n symbols keeps
+
+
+def label_paths(parse: Parse, word_of: IntArray, *, longest: int) -> IntArray:
+    """Write the path from the word of each key to the word of each query as one number: (T, T),
+    queries first.
+
+    longest: paths of more arcs are too far.
+    """
+    numbers = _paths_of_words(parse, longest).view("<i8")[..., 0]  # (W, W)
+    return over_pieces(numbers, word_of, _SPECIAL)  # (T, T)
+
+
+def read_paths(numbers: IntArray) -> IntArray:
+    """Read the symbols of paths that are numbers: (N,) -> (N, 8)."""
+    return numbers.astype("<i8").view(np.uint8).reshape(-1, LONGEST).astype(np.int64)
+
+
+def path_levels(numbers: IntArray, *, longest: int) -> tuple[IntArray, list[IntArray]]:
+    """Sort paths by their length, with all that they begin or end with: (N,) -> the row of each,
+    (N,), and the levels.
+
+    Level n has the paths of n symbols, from none to `longest`: (N_n, 4), the last symbol and the
+    first one, the row of the path without its last and without its first symbol. Rows are counted
+    through all levels.
+    """
+    paths = np.unique(
+        np.append(numbers.view(np.uint64), _EMPTY)
+    )  # (P,) sorted by length, since the last symbol leads
+    while True:
+        lengths = np.searchsorted(_SHORTEST, paths, side="right")  # (P,)
+        shorter = np.stack((paths & _WITHOUT_LAST[lengths], paths >> _BYTE))  # (2, P)
+        rows = np.searchsorted(paths, shorter)  # (2, P)
+        missing = shorter[paths[rows] != shorter]
+        # whole trees have none: what a path begins or ends with is the path between two words on it
+        if not len(missing):
+            break
+        paths = np.union1d(paths, missing)
+    symbols = read_paths(paths.view(np.int64))  # (P, 8)
+    last = np.take_along_axis(symbols, lengths.clip(1)[:, None] - 1, 1)  # (P, 1)
+    table = np.concatenate((last, symbols[:, :1], rows.T), 1)  # (P, 4)
+    levels = np.split(table, np.searchsorted(lengths, np.arange(1, longest + 1)))
+    return np.searchsorted(paths, numbers.view(np.uint64)), levels
+
+
+def _paths_of_words(parse: Parse, longest: int) -> npt.NDArray[np.uint8]:
+    """Write the symbols of the path from each word (columns) to each word (rows): (W, W, 8)."""
+    words = np.arange(len(parse))
+    labels = relation_signal().compute(parse, words)  # (W,)
+    lengths = tree_distances(parse.parents)  # (W, W)
+    depths = ancestors(parse.parents).sum(1)  # (W,)
+    rising = (
+        lengths + depths - depths[:, None]
+    ) // 2  # (W, W) arcs from the column to what is above both words
+    paths = np.zeros((*lengths.shape, LONGEST), dtype=np.uint8)  # (W, W, 8)
+    above = words  # (W,) the ancestor of each word at a number of steps above it
+    for step in range(longest):
+        rows, columns = np.nonzero(step < rising)
+        paths[rows, columns, step] = labels[above[columns]]
+        # the way down ends in the row's word, so its last arc is the lowest
+        rows, columns = np.nonzero((step < lengths - rising) & (lengths <= longest))
+        paths[rows, columns, lengths[rows, columns] - 1 - step] = labels[above[rows]] + _LABELS
+        above = parse.parents[above]
+    for pairs, symbol in ((lengths > longest, _FAR), (lengths == 0, _ITSELF)):
+        paths[pairs] = symbol * (np.arange(LONGEST) == 0)
+    return paths
+
+
+@cache
+def path_signal(longest: int) -> Signal:
+    """Make the signal of label paths; a batch has each different path once, in tables by length."""
+    compute, tables = partial(label_paths, longest=longest), partial(path_levels, longest=longest)
+    return Signal(
+        f"paths.{longest}", needs="relations", compute=compute, pad=_SPECIAL, tables=tables
+    )

@@ -15,47 +15,35 @@ import numpy as np
 import numpy.typing as npt
 
 from synmt.arrays import IntArray
-from synmt.syntax.arcs import with_certain_arcs
+from synmt.syntax.arcs import move_arcs, with_certain_arcs
 from synmt.syntax.constituents import ordered
+from synmt.syntax.feature_signals import join_scenes
 from synmt.syntax.parse import SCENES, Arcs, Parse
-from synmt.syntax.scenes import join_scenes
 from synmt.syntax.trees import depths
 
 Token = range
 """The words of one surface token, by their indices."""
 
 
-def leading_words(parents: Sequence[int], tokens: Sequence[Token]) -> list[int]:
-    """Find the word that leads each token: the one nearest to the root, and the first one of
-    equals.
-
-    Its parent is outside the token, and nearer to the root than all words of the token: therefore
-    the tree of the tokens has one root and no cycle, even if several words of a token have their
-    parents outside.
-    """
-    if all(len(token) == 1 for token in tokens):
-        return [token.start for token in tokens]
-    depth = depths(parents)
-    assert depth is not None, parents
-    return [min(token, key=depth.__getitem__) for token in tokens]
-
-
-def token_parents(
-    parents: Sequence[int], tokens: Sequence[Token], leading: Sequence[int]
-) -> list[int]:
-    """Find the parents of tokens from those of their leading words."""
-    token_of = {word: index for index, token in enumerate(tokens) for word in token}
-    return [token_of[parents[word]] for word in leading]
-
-
 def token_tree(
     parents: Sequence[int], relations: Sequence[str], tokens: Sequence[Token]
 ) -> tuple[list[int], list[int], list[str]]:
     """Turn a tree of words into one of tokens: the leading words, the parents and the relations of
-    the tokens."""
-    leading = leading_words(parents, tokens)
+    the tokens.
+
+    The word that leads a token is the one nearest to the root, and the first one of equals. Its
+    parent is outside the token, and nearer to the root than all words of the token: therefore the
+    tree of the tokens has one root and no cycle, even if several words of a token have their
+    parents outside.
+    """
+    leading = [token.start for token in tokens]
+    if len(parents) > len(tokens):
+        depth = depths(parents)
+        assert depth is not None, parents
+        leading = [min(token, key=depth.__getitem__) for token in tokens]
+    token_of = {word: index for index, token in enumerate(tokens) for word in token}
     names = ["root" if parents[word] == word else relations[word] for word in leading]
-    return leading, token_parents(parents, tokens, leading), names
+    return leading, [token_of[parents[word]] for word in leading], names
 
 
 def merge_unowned(parse: Parse, spans: IntArray, owners: IntArray) -> tuple[Parse, IntArray]:
@@ -88,11 +76,9 @@ class _Merging:
 
     def __init__(self, parse: Parse) -> None:
         self.parse = parse
+        self.parents = parse.parents.tolist()
         # a tree with constituents only has no relations
-        self.parents, self.relations = (
-            parse.parents.tolist(),
-            list(parse.relations) or ["_"] * len(parse),
-        )
+        self.relations = list(parse.relations) or ["_"] * len(parse)
         self.row_of = list(range(len(parse)))
         self.merged_into = list(range(len(parse)))
 
@@ -144,25 +130,15 @@ class _Merging:
         return None if spans is None else ordered(np.append(0, np.cumsum(owned))[spans].tolist())
 
     def _arcs(self, arcs: Arcs, owned: npt.NDArray[np.bool_]) -> Arcs:
-        owner = np.full(len(owned), -1)  # (W,) the word that has each row now
-        owner[np.array(self.row_of)[owned]] = np.flatnonzero(owned)
-        words, parents = owner[arcs.words], np.array(self.merged_into)[arcs.parents]  # (N,), (N,)
-        # an arc between two parts of a merged word is dropped
-        root, inside = arcs.words == arcs.parents, words == parents
-        kept = np.flatnonzero((words >= 0) & (root | ~inside))
-        kept = kept[np.argsort(words[kept], kind="stable")]
-        merged = replace(
-            arcs[kept],
-            words=_renumbered(owned, words[kept]),
-            parents=_renumbered(owned, np.where(root, words, parents)[kept]),
-        )
+        rows = np.array(self.row_of)[owned]  # (remaining,)
+        owner = np.full(len(owned), -1)  # (W,) the remaining word that has each row now
+        owner[rows] = np.arange(len(rows))
+        merged = move_arcs(arcs, owner, _renumbered(owned, np.array(self.merged_into)))
         mass = np.bincount(arcs.words, weights=arcs.probabilities, minlength=len(owned))  # (W,)
         relations = [self.relations[word] for word in np.flatnonzero(owned).tolist()]
         parents = _renumbered(owned, np.array(self.parents))[owned]
         bare = np.flatnonzero(np.bincount(merged.words, minlength=len(parents)) == 0)
-        return _with_mass(
-            with_certain_arcs(merged, bare, parents, relations), mass[np.array(self.row_of)[owned]]
-        )
+        return _with_mass(with_certain_arcs(merged, bare, parents, relations), mass[rows])
 
 
 def _with_mass(arcs: Arcs, mass: npt.NDArray[Any]) -> Arcs:

@@ -28,7 +28,7 @@ class Reading:
 
     @property
     def arcs(self) -> bool:
-        """Tell whether a signal needs probabilities of arcs."""
+        """Check whether a signal needs probabilities of arcs."""
         return any(signal.needs == "arcs" for signal in self.signals)
 
     @property
@@ -38,7 +38,7 @@ class Reading:
 
     @property
     def scenes(self) -> bool:
-        """Tell whether a signal needs scenes, which come with the text."""
+        """Check whether a signal needs scenes, which come with the text."""
         return any(signal.needs == SCENES for signal in self.signals)
 
 

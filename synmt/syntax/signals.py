@@ -7,7 +7,7 @@ are in order, and every word has a piece, thanks to `merge_unowned`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import Literal
@@ -150,11 +150,29 @@ def distance(parse: Parse, word_of: IntArray) -> IntArray:
     sentence.
     """
     steps = tree_distances(parse.parents)  # (W, W)
-    # the last row and column are for specials, whose index is -1
-    steps = np.pad(steps, (0, 1), constant_values=steps.max(initial=0) + 1)  # (W + 1, W + 1)
-    result = steps.take(word_of, axis=0).take(word_of, axis=1)  # (T, T)
+    result = over_pieces(steps, word_of, steps.max(initial=0) + 1)  # (T, T)
     np.fill_diagonal(result, 0)
     return result
+
+
+def over_pieces(table: IntArray, word_of: IntArray, special: int) -> IntArray:
+    """Copy the values of words to their pieces: (W, W) -> (T, T).
+
+    special: the value from and to specials.
+    """
+    # the last row and column are for specials, whose index is -1
+    table = np.pad(table, (0, 1), constant_values=special)  # (W + 1, W + 1)
+    return table.take(word_of, axis=0).take(word_of, axis=1)
+
+
+def numbers_of_values(
+    values: Sequence[str], word_of: IntArray, numbers: Mapping[str, int]
+) -> IntArray:
+    """Number the value of every piece's word: (T,) -> (T,); 0 for specials, the number after the
+    last one for an unknown value."""
+    other = 1 + len(numbers)
+    of_word = [numbers.get(value, other) for value in values]
+    return np.array([*of_word, 0], dtype=np.int64)[word_of]  # (T,) the last entry is for specials
 
 
 def relations_of_pieces(parse: Parse, word_of: IntArray, *, names: tuple[str, ...]) -> IntArray:
@@ -164,20 +182,19 @@ def relations_of_pieces(parse: Parse, word_of: IntArray, *, names: tuple[str, ..
     its subtype; 1 + the number of names for every other relation.
     """
     numbers = _numbers(names)
-    other = 1 + len(names)
-    of_word = [numbers.get(name) or numbers.get(base_name(name), other) for name in parse.relations]
-    return np.array([*of_word, 0], dtype=np.int64)[word_of]  # (T,) the last entry is for specials
+    known = [name if name in numbers else base_name(name) for name in parse.relations]
+    return numbers_of_values(known, word_of, numbers)
 
 
 def needs_dependencies(signals: Iterable[Signal], *, given: bool) -> bool:
-    """Tell whether some signal is computed from dependencies; words, scenes and `given`
+    """Check whether some signal is computed from dependencies; words, scenes and `given`
     constituents are not."""
     others = ("words", "scenes", "constituents") if given else ("words", "scenes")
     return any(signal.needs not in others for signal in signals)
 
 
 def needs_parents(signals: Iterable[Signal]) -> bool:
-    """Tell whether some signal changes if words get other parents."""
+    """Check whether some signal changes if words get other parents."""
     return any(
         signal.needs in ("parents", "relations", "arcs", "constituents") for signal in signals
     )
@@ -198,6 +215,7 @@ def relation_signal(names: tuple[str, ...] = KNOWN) -> Signal:
 
 @cache
 def _relation_signal(names: tuple[str, ...]) -> Signal:
+    # names that occur twice are refused at once
     _numbers(names)
     name = "relation" if names == KNOWN else f"relation.{fingerprint(names)}"
     return Signal(name, needs="labels", compute=partial(relations_of_pieces, names=names), pad=0)

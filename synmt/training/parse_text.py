@@ -17,10 +17,15 @@ from synmt.files.json_files import read_cached_json
 from synmt.files.reading import count_lines, read_lines
 from synmt.files.schemas import ParseCost
 from synmt.files.writing import write_json
-from synmt.parsing.bulk import parse_file, usual_processes
+from synmt.parsing.bulk import (
+    REFERENCE,
+    measured_rate,
+    parse_file,
+    remember_rate,
+    usual_processes,
+)
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.pipeline import default_processes, on_gpu
-from synmt.parsing.rates import REFERENCE, measured_rate, remember_rate
 from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress

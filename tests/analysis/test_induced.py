@@ -23,7 +23,7 @@ from synmt.model.capture import Activations
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Parse, flat_parse
 from synmt.syntax.signals import PARENT_CHAIN, PARENT_FIRST
-from synmt.syntax.spanning import maximum_spanning_tree
+from synmt.syntax.trees import maximum_spanning_tree
 
 LINE = "The monkey eats a banana"
 SPANS = np.array([[0, 3], [3, 7], [7, 10], [10, 15], [15, 17], [17, 21], [21, 24]])

@@ -23,7 +23,7 @@ from tiny import (
     write_recipe,
 )
 
-from synmt.parsing import rates
+from synmt.parsing import bulk
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.catalogue import shipped_recipes
 from synmt.recipe.data import ParserRecipe
@@ -358,10 +358,10 @@ def test_the_time_of_parsing_is_estimated_from_the_last_measurement(place):
     before = parsing_step("parse x", text, parser, settings)
     assert "at least" in before.amount
     assert "4,500 words a second in each of 2 processes. This is the rate" in before.remark
-    rates.remember_rate(parser, 10_000, 1.0, 1)
-    assert rates.measured_rate(parser) is None
+    bulk.remember_rate(parser, 10_000, 1.0, 1)
+    assert bulk.measured_rate(parser) is None
     # 10 words a second in each of the two processes
-    rates.remember_rate(parser, 300_000, 15_000.0, 2)
+    bulk.remember_rate(parser, 300_000, 15_000.0, 2)
     after = parsing_step("parse x", text, parser, settings)
     assert after.amount == "7,200 lines, about 1.0 hours"
     assert (
@@ -376,10 +376,10 @@ def test_the_time_of_parsing_is_estimated_from_the_last_measurement(place):
 
 
 def test_parsing_a_text_measures_the_rate(recipe, monkeypatch):
-    monkeypatch.setattr(rates, "_ENOUGH", 100)
-    assert rates.measured_rate(StanzaParser("en", device="cpu")) is None
+    monkeypatch.setattr(bulk, "_ENOUGH", 100)
+    assert bulk.measured_rate(StanzaParser("en", device="cpu")) is None
     succeed("prepare", recipe)
-    assert rates.measured_rate(StanzaParser("en", device="cpu")) > 1
+    assert bulk.measured_rate(StanzaParser("en", device="cpu")) > 1
 
 
 # the wheel

@@ -74,34 +74,10 @@ def test_a_known_corpus_is_taken_from_the_data_folder_before_the_cache(tmp_path,
     assert found.valid.source.name == "dev.en"
 
 
-@pytest.mark.parametrize("name", [name for name in KNOWN_CORPORA if name != "controlled"])
-def test_every_known_corpus_works_in_both_directions(name, tmp_path, monkeypatch):
-    known = KNOWN_CORPORA[name]
-    splits = ("train", known.valid, *known.test)
-    write(
-        tmp_path / name,
-        *(f"{split}.{language}" for split in splits for language in known.languages),
-    )
-    monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
-    first, second = known.languages[:2]
-    there, back = (
-        resolve(CorpusRecipe(name=name), *pair) for pair in ((first, second), (second, first))
-    )
-    assert there.train.source == back.train.target
-    assert there.valid.target == back.valid.source
-    assert tuple(back.test) == known.test
-
-
 def test_only_the_files_that_are_missing_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
-    write(
-        tmp_path / "nc11",
-        "train.en",
-        "train.de",
-        "newstest2015.en",
-        "newstest2015.de",
-        "newstest2016.en",
-    )
+    names = "train.en train.de newstest2015.en newstest2015.de newstest2016.en"
+    write(tmp_path / "nc11", *names.split())
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
     with pytest.raises(SynmtError, match=r"your own newstest2016\.de, plain") as caught:
         resolve(CorpusRecipe(name="nc11"), "en", "de")
@@ -138,21 +114,6 @@ def test_a_corpus_that_is_not_there_is_refused(corpus, pair, message):
 # fetching
 
 
-def test_a_public_corpus_is_fetched_once(public, tmp_path):
-    corpus = resolve(CorpusRecipe(name="public"), "de", "en")
-    cache = tmp_path / "cache" / "corpora" / "public"
-    assert corpus.train.source.read_bytes() == b"train.de\n"
-    assert sorted(path.name for path in cache.iterdir()) == [
-        "train.de",
-        "train.en",
-        "val.de",
-        "val.en",
-    ]
-    for path in public.iterdir():
-        path.unlink()
-    assert resolve(CorpusRecipe(name="public"), "de", "en") == corpus
-
-
 def test_an_entity_that_is_a_line_end_leaves_one_line(public, monkeypatch):
     (public / "dev.en").write_text("a&#10;b &NewLine;c\nd&#13;\n")
     (public / "dev.de").write_text("A&amp;B\nD\n")
@@ -168,9 +129,14 @@ def test_an_entity_that_is_a_line_end_leaves_one_line(public, monkeypatch):
 # the controlled corpus
 
 
-def test_the_controlled_corpus_is_made_once_with_gold_trees_and_labels(monkeypatch):
+def make_small(patch):
+    """Make the controlled corpus a small one."""
     small = functools.partial(controlled.generate, train=9, valid=3, test=8)
-    monkeypatch.setattr(controlled, "generate", small)
+    patch.setattr(controlled, "generate", small)
+
+
+def test_the_controlled_corpus_is_made_once_with_gold_trees_and_labels(monkeypatch):
+    make_small(monkeypatch)
     corpus = resolve(CorpusRecipe(name="controlled"), "en", "de")
     assert len(corpus.train.source.read_text().splitlines()) == 9
     assert corpus.train.source_parses.read_text().count("# text = ") == 9
@@ -185,9 +151,7 @@ def test_the_controlled_corpus_is_made_once_with_gold_trees_and_labels(monkeypat
 def test_your_own_part_of_the_controlled_corpus_wins_and_the_rest_is_generated(
     monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(
-        controlled, "generate", functools.partial(controlled.generate, train=9, valid=3, test=8)
-    )
+    make_small(monkeypatch)
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
     write(tmp_path / "controlled", "train.en", "train.de")
     corpus = resolve(CorpusRecipe(name="controlled"), "en", "de")
@@ -228,8 +192,7 @@ def test_the_controlled_corpus_is_made_by_one_process_while_others_wait(monkeypa
 
 @pytest.mark.parametrize("train", [None, "controlled", {"id": "controlled", "lines": 5}])
 def test_trees_of_a_known_corpus_are_gold_trees_however_it_is_named(train, monkeypatch):
-    small = functools.partial(controlled.generate, train=9, valid=3, test=8)
-    monkeypatch.setattr(controlled, "generate", small)
+    make_small(monkeypatch)
     text = (
         {"train": train, "valid": "controlled", "test": ["controlled"]}
         if train
@@ -257,17 +220,8 @@ def test_trees_of_a_known_corpus_are_gold_trees_however_it_is_named(train, monke
 @pytest.mark.parametrize("valid", ["valid", "val", "dev"])
 def test_a_folder_has_its_splits_by_name(tmp_path, valid):
     folder = tmp_path / "my corpus"
-    names = [
-        "train.en.gz",
-        "train.de",
-        f"{valid}.en",
-        f"{valid}.de",
-        "test.en",
-        "test.de",
-        "test_2.en",
-        "test_2.de",
-    ]
-    write(folder, *names, "train.en.conllu", "test_2.labels.tsv")
+    names = "train.en.gz train.de test.en test.de test_2.en test_2.de train.en.conllu"
+    write(folder, *names.split(), f"{valid}.en", f"{valid}.de", "test_2.labels.tsv")
     (folder / "train.en.gz").write_bytes(gzip.compress(b"a\n"))
     corpus = resolve(CorpusRecipe(folder=folder), "en", "de")
     assert corpus.name == "my_corpus"
@@ -278,14 +232,8 @@ def test_a_folder_has_its_splits_by_name(tmp_path, valid):
 
 
 def test_a_folder_of_one_language_says_which_side_a_file_is(tmp_path):
-    write(
-        tmp_path / "mine",
-        "train.source.en",
-        "train.target.en",
-        "dev.source.en",
-        "dev.target.en",
-        "test.source.en",
-    )
+    names = "train.source.en train.target.en dev.source.en dev.target.en test.source.en"
+    write(tmp_path / "mine", *names.split())
     with pytest.raises(
         UsageError, match=r"mine: neither test\.target\.en nor test\.target\.en\.gz is there"
     ):

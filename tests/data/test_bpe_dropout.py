@@ -14,7 +14,7 @@ from test_pieces import LINES, ODD_TEXTS
 
 from synmt.arrays import SIDES
 from synmt.controlled.corpus import generate
-from synmt.corpora.parts import CorpusPart
+from synmt.corpora.corpus import CorpusPart
 from synmt.corpora.resolve import resolve
 from synmt.data.annotate import annotate, annotation_name
 from synmt.data.batch import collate

@@ -10,7 +10,7 @@ import pytest
 from small import small_recipe
 from tiny import write_lines
 
-from synmt.corpora.parts import CorpusPart, part_tags, rows_of_parts, tags_of_lines
+from synmt.corpora.corpus import CorpusPart, part_tags, rows_of_parts, tags_of_lines
 from synmt.corpora.resolve import resolve
 from synmt.data.annotate import annotate, annotation_name
 from synmt.data.corpus import PreparedCorpus

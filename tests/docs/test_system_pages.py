@@ -35,12 +35,10 @@ from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
 from synmt.syntax.constituent_signals import merges
 from synmt.syntax.controls import Control
 from synmt.syntax.feature_signals import PLACES as PLACES_IN_WORD
-from synmt.syntax.feature_signals import SUBWORD, case_of
-from synmt.syntax.kinship import edge_kinds
+from synmt.syntax.feature_signals import SUBWORD, case_of, same_scene
+from synmt.syntax.kinship import edge_kinds, label_paths, read_paths
 from synmt.syntax.parse import Arcs
-from synmt.syntax.paths import label_paths, read_paths
 from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
-from synmt.syntax.scenes import same_scene
 from synmt.syntax.signals import distance, parent_chain, parent_first, parent_middle
 from synmt.syntax.trees import linearise, linearise_with_words
 from synmt.training.trees.requirements import tree_requirements

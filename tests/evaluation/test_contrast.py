@@ -15,9 +15,9 @@ import pytest
 from small_run import PASCAL, TEXT, make_run
 
 from synmt.controlled import english
-from synmt.controlled.agreement import finite_verbs
 from synmt.controlled.contrast import contrastive_pairs, words_of
 from synmt.controlled.corpus import ControlledExample, generate
+from synmt.controlled.english import finite_verbs
 from synmt.controlled.german import finite, say
 from synmt.controlled.lexicon import ADJECTIVES, NOUNS, VERBS
 from synmt.controlled.meaning import (

@@ -9,8 +9,6 @@ import pytest
 pytest.importorskip("synmt.fast")
 
 from synmt.fast.parser.direct import DirectParser
-from synmt.fast.parser.tokenizer import DirectTokenizer
-from synmt.fast.parser.words import Packing
 from synmt.files.reading import read_lines
 from synmt.parsing import lines as stanza_lines
 from synmt.parsing import pipeline as stanza_pipeline
@@ -72,7 +70,7 @@ def test_trees_and_arcs_are_those_of_stanzas_documents(parsers, pretokenized):
 def test_trees_of_real_text_are_those_of_stanzas_documents(parsers, data_folder):
     lines = [
         line.removeprefix("# text = ")
-        for line in read_lines(data_folder / "ud" / "en_ewt-ud-dev.conllu.gz")
+        for line in read_lines(data_folder / "ud" / "en_ewt-ud-dev.conllu.gz", allowed=["CoNLL-U"])
         if line.startswith("# text = ")
     ]
     both(parsers, lines[:150], arcs=False)
@@ -162,27 +160,3 @@ def test_vectors_of_words_are_dropped_when_there_are_too_many(parsers, monkeypat
     # 18 distinct words, then 9 others and a full stop, then 6
     both(parsers, LINES[:3], batch_words=1)
     assert 6 <= len(vectors.table) <= 20
-
-
-def test_a_packed_sequence_has_first_words_first():
-    packing = Packing([3, 2, 2, 1])
-    assert packing.pack(["abc", "de", "fg", "h"]) == list("adfhbegc")
-    assert packing.numbers.tolist() == [[0, 4, 7], [1, 5, 0], [2, 6, 0], [3, 0, 0]]
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("  two   dogs .", ["two", "dogs", "."]),
-        ("see http://a.bc/d.e now", ["see", "http://a.bc/d.e", "now"]),
-        ("x", ["x"]),
-    ],
-)
-def test_positions_of_tokens_are_those_in_the_line(parsers, line, words):
-    import torch
-
-    tokenizer = DirectTokenizer(parsers["direct"]._pipeline.processors["tokenize"])
-    with torch.no_grad():
-        [tokens] = tokenizer([line])
-    assert tokens.words == words
-    assert [line[start:end] for start, end in tokens.spans] == words

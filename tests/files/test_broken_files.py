@@ -20,7 +20,7 @@ from test_old_formats import OLD
 
 from synmt.analysis.run_facts import run_facts
 from synmt.analysis.words.frequency import prepared_text
-from synmt.corpora import transfer
+from synmt.corpora import download
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.encoding import ShardFiles, summarize
 from synmt.data.features import learn_features
@@ -34,7 +34,7 @@ from synmt.decode.tree_provider import parser_difference, parser_of_trees
 from synmt.errors import SynmtError
 from synmt.evaluation.cost import cost_table, run_cost
 from synmt.files import reading
-from synmt.parsing import models, rates, shards
+from synmt.parsing import bulk, models, shards
 from synmt.parsing.cache import _HEADER, decode_parse, encode_parse
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
@@ -346,7 +346,7 @@ def cached(tmp_path, monkeypatch):
         "hashes": (None, lambda: reading.stored_sha256(text)),
         "parsers": (None, parser),
         "windows": (None, translated),
-        "rates": ({"words_per_second": 5.0}, lambda: rates.measured_rate(_Parser())),
+        "rates": ({"words_per_second": 5.0}, lambda: bulk.measured_rate(_Parser())),
         "a.conllu.json": (
             {
                 **dict.fromkeys(("lines", "words", "failures"), 1),
@@ -370,7 +370,7 @@ def cached(tmp_path, monkeypatch):
         ),
         "partial.json": (
             {"version": "1", "size": 5},
-            lambda: transfer._version(tmp_path / "partial"),
+            lambda: download._note(tmp_path / "partial"),
         ),
     }
     (tmp_path / "000001.conllu").write_bytes(text.read_bytes())
@@ -394,7 +394,7 @@ KINDS = (
 def test_a_broken_file_of_a_cache_stops_nothing(cached, tmp_path, kind):
     content, read = cached[kind]
     folder = tmp_path / kind
-    path = rates._path(_Parser()) if kind == "rates" else folder  # type: ignore[arg-type]
+    path = bulk._path(_Parser()) if kind == "rates" else folder  # type: ignore[arg-type]
     if content is None:
         read()
         [path] = folder.iterdir()

@@ -20,12 +20,16 @@ class Fault:
     pause: seconds before each of the ten parts of an answer.
     status: an HTTP status in place of the file.
     no_ranges: every answer starts at the first byte, whatever is asked for.
+    no_version: answers do not name the version of the file.
+    kind: the media type of the answers.
     """
 
     breaks: int = 0
     pause: float = 0.0
     status: int = 0
     no_ranges: bool = False
+    no_version: bool = False
+    kind: str = "application/gzip"
 
 
 @dataclass
@@ -82,7 +86,9 @@ class _Handler(BaseHTTPRequestHandler):
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
         self.send_header("Accept-Ranges", "none" if fault.no_ranges else "bytes")
-        self.send_header("ETag", _tag(content))
+        self.send_header("Content-Type", fault.kind)
+        if not fault.no_version:
+            self.send_header("ETag", _tag(content))
         self.send_header("Content-Length", str(len(content) - start))
         self.end_headers()
         if with_body:

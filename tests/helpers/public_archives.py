@@ -17,7 +17,7 @@ import pytest
 from corpus_server import CorpusServer, serving
 from sentences import lines
 
-from synmt.corpora import transfer
+from synmt.corpora import download
 from synmt.corpora.download import RemoteFile
 from synmt.corpora.known import FILES
 
@@ -62,24 +62,6 @@ def zipped(members: dict[str, bytes]) -> bytes:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
-    return packed.getvalue()
-
-
-def hostile(kind: str) -> bytes:
-    """Pack the members of News Commentary so that unpacking them by name would write or read
-    outside the folder."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        for language in ("de", "en"):
-            name = f"training-parallel-nc-v11/news-commentary-v11.de-en.{language}"
-            info = tarfile.TarInfo(
-                f"training-parallel-nc-v11/../../../{name}" if kind == "dots" else name
-            )
-            if kind == "link":
-                info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
-            elif kind == "hard link":
-                info.type, info.linkname = tarfile.LNKTYPE, "../../secret"
-            archive.addfile(info, io.BytesIO(b""))
     return packed.getvalue()
 
 
@@ -380,7 +362,7 @@ def standing_in(patch: pytest.MonkeyPatch, cache: Path) -> Iterator[CorpusServer
     patch.setenv("SYNMT_CACHE", str(cache))
     for name in ("SYNMT_DATA", "SYNMT_OFFLINE", "SYNMT_ASPEC"):
         patch.delenv(name, raising=False)
-    patch.setattr(transfer, "PAUSES", (0.0, 0.0, 0.0))
+    patch.setattr(download, "PAUSES", (0.0, 0.0, 0.0))
     with serving(public_archives()) as server:
         patch.setenv("SYNMT_MIRROR", server.address)
         for address in FILES:

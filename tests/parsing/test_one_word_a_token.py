@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from synmt.parsing.cache import CachedParser
-from synmt.parsing.lines import LONGEST
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.syntax.trees import depths
@@ -56,23 +55,6 @@ def test_a_line_alone_has_the_same_tree(parser, parses):
         assert alone.relations == parse.relations
 
 
-def test_the_probabilities_of_arcs_cover_every_word(parses):
-    for parse in parses[:-1]:
-        assert parse.arcs is not None
-        mass = np.bincount(parse.arcs.words, weights=parse.arcs.probabilities, minlength=len(parse))
-        assert mass == pytest.approx(np.ones(len(parse)), abs=2e-3)
-
-
-def test_a_long_sentence_is_split_and_joined_into_one_tree(parser):
-    line, failures = " ".join(["the dog isn't"] * 200), []
-    [parse] = parser.parse([line], on_failure=lambda index, why: failures.append(why))
-    assert parse.words == line.split()
-    assert failures == [f"split into 2 parts of at most {LONGEST} words"]
-    assert depths(parse.parents.tolist()) is not None
-    assert parse.relations[LONGEST:].count("parataxis") >= 1
-    assert len(np.unique(parse.arcs.words)) == len(parse)
-
-
 def test_words_and_raw_text_never_share_trees(parser):
     raw = StanzaParser("en", device="cpu", arcs=True)
     assert parser.identity == {**raw.identity, "pretokenized": True}
@@ -80,17 +62,6 @@ def test_words_and_raw_text_never_share_trees(parser):
     assert CachedParser(parser).path != CachedParser(raw).path
     again = StanzaParser.from_identity(parser.identity, "cpu")
     assert (again.pretokenized, again.fingerprint) == (True, parser.fingerprint)
-
-
-def test_the_parser_of_raw_text_is_the_one_it_was():
-    parse = StanzaParser("en", device="cpu").parse(["He can't stop."])[0]
-    assert parse.words == ["He", "can't", "stop", "."] or parse.words == [
-        "He",
-        "ca",
-        "n't",
-        "stop",
-        ".",
-    ]
 
 
 def test_stanza_s_tokenizer_splits_lines_wherever_they_are_in_a_batch():

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flat_parser import FlatParser
 from places import IMPORTABLE
 
 from synmt.analysis.inputs import parse_lines
@@ -26,24 +27,6 @@ LINES = [
     "\t",
     "The monkey eats a banana.",
 ]
-
-
-class Counting:
-    """A parser that records the lines it parses; lines with `odd` fail."""
-
-    def __init__(self, name="counting"):
-        self.identity, self.fingerprint = {"name": name}, name
-        self.asked = []
-
-    def processes(self):
-        return 1
-
-    def parse(self, lines, *, on_failure=None):
-        self.asked += lines
-        for index, line in enumerate(lines):
-            if on_failure and "odd" in line:
-                on_failure(index, f"odd: {line}")
-        return [flat_parse(line) for line in lines]
 
 
 @pytest.fixture(autouse=True)
@@ -77,37 +60,30 @@ def test_a_cached_tree_equals_the_new_one_field_by_field(arcs, monkeypatch):
     assert (fresh[0].arcs is not None) == arcs
 
 
-def test_trees_with_and_without_arcs_have_different_files():
-    parser = StanzaParser("en")
-    plain, sure = CachedParser(parser), CachedParser(parser.with_arcs())
-    assert plain.path != sure.path
-    assert plain.path.name == f"{parser.fingerprint}.sqlite"
-
-
 def test_a_cached_line_is_not_parsed_again_except_by_another_parser():
-    parser = Counting()
+    parser = FlatParser()
     assert CachedParser(parser).parse(["a b", "c", "a b"]) == [
         flat_parse(line) for line in ("a b", "c", "a b")
     ]
     CachedParser(parser).parse(["c", "d", "a b"])
     assert parser.asked == ["a b", "c", "d"]
-    other = Counting("other")
+    other = FlatParser("other")
     CachedParser(other).parse(["c"])
     assert other.asked == ["c"]
 
 
 def test_a_failed_line_is_parsed_and_reported_again():
-    parser, reported = Counting(), []
+    parser, reported = FlatParser(), []
     for _ in range(2):
         CachedParser(parser).parse(
-            ["x", "odd", "y", "odd"], on_failure=lambda *args: reported.append(args)
+            ["x", "poison", "y", "poison"], on_failure=lambda *args: reported.append(args)
         )
-    assert reported == [(1, "odd: odd"), (3, "odd: odd")] * 2
-    assert parser.asked == ["x", "odd", "y", "odd"]
+    assert reported == [(1, "poisoned"), (3, "poisoned")] * 2
+    assert parser.asked == ["x", "poison", "y", "poison"]
 
 
 def test_the_file_holds_no_text():
-    cached = CachedParser(Counting())
+    cached = CachedParser(FlatParser())
     cached.parse(["unmistakable words"])
     with sqlite3.connect(cached.path) as database:
         [[tree]] = database.execute("SELECT tree FROM parses").fetchall()
@@ -158,7 +134,7 @@ def test_a_tree_whose_words_are_not_in_the_line_is_not_stored():
 
 
 def test_a_damaged_entry_is_parsed_again():
-    parser, path = Counting(), CachedParser(Counting()).path
+    parser, path = FlatParser(), CachedParser(FlatParser()).path
     CachedParser(parser).parse(["a", "b"])
     database = sqlite3.connect(path)
     database.execute("UPDATE parses SET tree = x'0102' WHERE number = 1")
@@ -171,7 +147,7 @@ def test_a_damaged_entry_is_parsed_again():
 
 
 def test_the_oldest_trees_are_deleted_first():
-    parser = Counting()
+    parser = FlatParser()
     lines = [
         f"{number} " + " ".join(f"w{number * 7 + k}" for k in range(200)) for number in range(300)
     ]
@@ -198,7 +174,7 @@ NOT_A_DATABASE = b"not a database, and long enough to be detected" * 30
     "make", [lambda path: path.write_bytes(NOT_A_DATABASE), Path.mkdir], ids=["broken", "folder"]
 )
 def test_a_cache_that_cannot_be_used_is_logged_once_and_changes_nothing(make, caplog):
-    parser = Counting()
+    parser = FlatParser()
     cached = CachedParser(parser)
     cached.path.parent.mkdir(parents=True)
     make(cached.path)
@@ -211,13 +187,13 @@ def test_a_cache_that_cannot_be_used_is_logged_once_and_changes_nothing(make, ca
 
 def test_a_cache_where_nothing_can_be_written_is_no_error(cache, caplog):
     cache.write_text("a file, where a folder was expected")
-    assert CachedParser(Counting()).parse(["a"]) == [flat_parse("a")]
+    assert CachedParser(FlatParser()).parse(["a"]) == [flat_parse("a")]
     assert len(caplog.messages) == 1
 
 
 def test_a_cache_that_another_process_keeps_locked_is_no_error(monkeypatch, caplog):
     monkeypatch.setattr("synmt.parsing.cache._TIMEOUT", 0.01)
-    parser = Counting()
+    parser = FlatParser()
     cached = CachedParser(parser)
     cached.parse(["a"])
     other = sqlite3.connect(cached.path)
@@ -236,12 +212,13 @@ def python(code):
 
 WRITER = """
 import logging, sys
-from test_parse_cache import Counting, CachedParser
+from flat_parser import FlatParser
+from synmt.parsing.cache import CachedParser
 from synmt.syntax.parse import flat_parse
 logging.basicConfig(level=logging.INFO, stream=sys.stdout)
 for first in range(0, 60, 3):
     lines = [f"line {number}" for number in range(first, first + 10)]
-    assert CachedParser(Counting()).parse(lines) == [flat_parse(line) for line in lines]
+    assert CachedParser(FlatParser()).parse(lines) == [flat_parse(line) for line in lines]
 """
 
 
@@ -250,7 +227,7 @@ def test_processes_write_at_once():
     assert [(process.communicate(timeout=60)[0], process.returncode) for process in running] == [
         (b"", 0)
     ] * 3
-    parser = Counting()
+    parser = FlatParser()
     CachedParser(parser).parse([f"line {number}" for number in range(60)])
     assert parser.asked == []
 
@@ -264,7 +241,7 @@ def test_two_processes_may_create_the_file_at_once(monkeypatch, caplog):
             return super().execute(statement, *values)
 
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Second))
-    parser = Counting()
+    parser = FlatParser()
     for _ in range(2):
         assert CachedParser(parser).parse(["a"]) == [flat_parse("a")]
     assert (parser.asked, caplog.messages) == (["a"], [])
@@ -272,11 +249,14 @@ def test_two_processes_may_create_the_file_at_once(monkeypatch, caplog):
 
 KILLED = """
 import os, signal
-from test_parse_cache import Counting, CachedParser
+from flat_parser import FlatParser
+from synmt.parsing.cache import CachedParser
 import synmt.parsing.cache as module
-CachedParser(Counting()).parse(["safe"])
+CachedParser(FlatParser()).parse(["safe"])
 inside = module._used_bytes
-module._used_bytes = lambda database: os.kill(os.getpid(), signal.SIGKILL) if {after} else inside(database)
+def used(database):
+    return os.kill(os.getpid(), signal.SIGKILL) if {after} else inside(database)
+module._used_bytes = used
 class Rows(list):
     def __iter__(self):
         yield from list.__iter__(self)
@@ -284,7 +264,7 @@ class Rows(list):
             os.kill(os.getpid(), signal.SIGKILL)
 insert = module._insert
 module._insert = lambda database, rows, largest: insert(database, Rows(rows), largest)
-CachedParser(Counting()).parse(["killed", "with it"])
+CachedParser(FlatParser()).parse(["killed", "with it"])
 """
 
 
@@ -292,7 +272,7 @@ CachedParser(Counting()).parse(["killed", "with it"])
 def test_a_kill_while_trees_are_written_loses_those_at_most(after, caplog):
     with python(KILLED.format(after=after)) as killed:
         assert killed.wait() == -9
-    parser = Counting()
+    parser = FlatParser()
     lines = ["safe", "killed", "with it"]
     assert CachedParser(parser).parse(lines) == [flat_parse(line) for line in lines]
     assert parser.asked == ([] if after else ["killed", "with it"])
@@ -302,7 +282,7 @@ def test_a_kill_while_trees_are_written_loses_those_at_most(after, caplog):
 
 
 def test_the_trees_of_an_analysis_are_cached_too():
-    parser = Counting()
+    parser = FlatParser()
     for _ in range(2):
         assert parse_lines(parser, ["a", "b"]) == [flat_parse("a"), flat_parse("b")]
     assert parser.asked == ["a", "b"]

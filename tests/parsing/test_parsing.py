@@ -1,60 +1,27 @@
 """Files of trees: whole or not at all, resumed after any interruption, the same with any number of
 workers."""
 
-import gzip
 import io
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from places import IMPORTABLE, ROOT
+from flat_parser import FlatParser, group_lives, parse_slowly
+from flat_parser import parse_with_flat as run
+from forked import Forked, wait_for
 
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError
 from synmt.parsing.bulk import parse_file, parse_stream, usual_processes
 from synmt.parsing.pipeline import default_processes
-from synmt.parsing.shards import Recent, join_shards, parse_shard, shards_of
+from synmt.parsing.shards import join_shards, parse_shard, shards_of
 from synmt.parsing.target import read_summary
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import flat_parse
 
 pytestmark = pytest.mark.journey
-
-
-class FlatParser:
-    """A parser without a model: a line with `poison` fails, one with `stop` ends the run."""
-
-    def __init__(self, name="flat", slow=0.0):
-        self.name, self.slow, self.asked = name, slow, []
-
-    @property
-    def identity(self):
-        return {"backend": "flat", "name": self.name}
-
-    @property
-    def fingerprint(self):
-        return f"{self.name:0>12}"
-
-    def processes(self):
-        return 2
-
-    def parse(self, lines, *, on_failure=None):
-        self.asked.append(list(lines))
-        time.sleep(self.slow)
-        for index, line in enumerate(lines):
-            if "poison" in line and on_failure:
-                on_failure(index, "poisoned")
-            if line == "stop":
-                raise KeyboardInterrupt
-            if line == "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
-        return [flat_parse(line) for line in lines]
 
 
 LINES = [f"line {number % 7} of {number}" for number in range(23)] + [
@@ -73,14 +40,6 @@ def source(tmp_path):
     path = tmp_path / "text.en"
     path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8", newline="\n")
     return path
-
-
-def run(source, target, parser=None, **options):
-    return list(
-        parse_file(
-            source, target, parser or FlatParser(), **{"shard_lines": 4, "workers": 1, **options}
-        )
-    )
 
 
 def assert_refused(message, *arguments, **options):
@@ -136,7 +95,7 @@ def test_the_summary_says_what_was_made_from_what(source, tmp_path):
 def test_a_repeated_line_is_parsed_once(source, tmp_path):
     parser = FlatParser()
     run(source, tmp_path / "a.conllu", parser)
-    asked = [line for lines in parser.asked for line in lines]
+    asked = parser.asked
     assert asked.count("dup") == asked.count("poison") == asked.count("line 0 of 0") == 1
 
 
@@ -173,26 +132,6 @@ def test_recent_lines_are_dropped_in_the_same_order_when_shards_are_joined(monke
     assert list(read_parses(tmp_path / "all.conllu", lines)) == [flat_parse(line) for line in lines]
 
 
-def test_the_memory_of_lines_is_bounded(monkeypatch):
-    monkeypatch.setattr("synmt.parsing.shards._RECENT_LINES", 2)
-    recent = Recent()
-    for name in ("a", "b"):
-        recent.remember(name, name)
-    assert recent.find("a") == "a"
-    recent.remember("c", "c")
-    recent.remember("x" * 1000, "long")
-    assert [recent.find(name) for name in ("a", "b", "c", "x" * 1000)] == ["a", None, "c", None]
-
-
-def test_gzipped_trees_do_not_depend_on_the_time(source, tmp_path):
-    run(source, tmp_path / "a.conllu.gz")
-    run(source, tmp_path / "b.conllu.gz")
-    assert (tmp_path / "a.conllu.gz").read_bytes() == (tmp_path / "b.conllu.gz").read_bytes()
-    assert (
-        len(gzip.decompress((tmp_path / "a.conllu.gz").read_bytes()).decode().split("\n\n")) == 34
-    )
-
-
 def test_workers_give_the_same_files_as_one_process(source, tmp_path):
     run(source, tmp_path / "one", workers=1)
     run(source, tmp_path / "two", workers=2)
@@ -223,41 +162,16 @@ def test_ctrl_c_leaves_the_finished_shards(tmp_path):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_run_continues_and_ends_with_the_same_files(source, tmp_path, workers):
     run(source, tmp_path / "whole")
-    script = (
-        "if __name__ == '__main__':\n"
-        "    import sys\n"
-        "    from test_parsing import FlatParser, run\n"
-        f"    run(*sys.argv[1:], FlatParser(slow=0.1), workers={workers})\n"
-    )
-    (tmp_path / "go.py").write_text(script)
-    started = [sys.executable, str(tmp_path / "go.py"), str(source), str(tmp_path / "killed")]
-    process = subprocess.Popen(
-        started, cwd=ROOT, env={**os.environ, "PYTHONPATH": IMPORTABLE}, start_new_session=True
-    )
-    wait_until(lambda: len(list((tmp_path / "killed.parts").glob("*.json"))) >= 2)
+    process = Forked(parse_slowly, source, tmp_path / "killed", workers, log=tmp_path / "log")
+    wait_for(lambda: len(list((tmp_path / "killed.parts").glob("*.json"))) >= 2)
     process.kill()
     process.wait()
     # the workers end after their parent
-    wait_until(lambda: not group_lives(process.pid))
+    wait_for(lambda: not group_lives(process.pid))
     assert not (tmp_path / "killed").exists()
     states = [step.state for step in run(source, tmp_path / "killed", workers=workers)]
     assert "kept" in states
     assert everything(tmp_path, "whole") == everything(tmp_path, "killed")
-
-
-def wait_until(condition, seconds=60):
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, "waited too long"
-        time.sleep(0.02)
-
-
-def group_lives(group):
-    try:
-        os.killpg(group, 0)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
 
 
 def test_a_worker_that_is_killed_is_a_message(tmp_path):
@@ -330,16 +244,37 @@ def test_a_parser_that_finished_no_shard_does_not_block_another_one(tmp_path):
     assert run(tmp_path / "text", tmp_path / "a", FlatParser("other"))[-1].state == "finished"
 
 
+def pipe(folder):
+    os.mkfifo(folder / "pipe")
+    return folder / "pipe"
+
+
+def folder_in(folder):
+    (folder / "taken").mkdir()
+    return folder / "taken"
+
+
+REFUSED = {
+    "the text itself": (lambda folder: folder / "text.en", "input and output are the same file"),
+    "a pipe": (pipe, r"pipe: the output is not a file.*redirect standard output"),
+    "a compression": (lambda folder: folder / "a.xz", r"gzip only. Let the name end in \.gz"),
+    "a folder": (folder_in, r"the output is a folder, not a file\. Name a file in it"),
+    "no folder": (lambda folder: Path("/proc/none/out"), "cannot write"),
+}
+
+
+@pytest.mark.parametrize("output", REFUSED)
+def test_an_output_that_cannot_be_written_is_refused_before_any_work(source, tmp_path, output):
+    target, message = REFUSED[output]
+    assert_refused(message, source, target(tmp_path), overwrite=True)
+    assert not list(tmp_path.glob("*.parts"))
+
+
 def test_two_runs_at_once_on_one_file_are_refused(source, tmp_path):
     steps = parse_file(source, tmp_path / "a", FlatParser(), shard_lines=4, workers=1)
     next(steps)
     assert_refused(r"another process is writing", source, tmp_path / "a")
     assert list(steps)[-1].state == "finished"
-
-
-def test_a_text_is_not_overwritten_by_its_trees(source):
-    with pytest.raises(UsageError, match=r"are the same file"):
-        run(source, source)
 
 
 def test_what_is_not_of_synmt_stays_where_the_summary_and_the_shards_would_be(source, tmp_path):
@@ -364,49 +299,11 @@ def test_the_shards_of_a_run_that_was_killed_at_its_start_are_no_obstacle(source
     assert run(source, tmp_path / "a")[-1].state == "finished"
 
 
-def test_a_pipe_in_place_of_the_output_is_refused(source, tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    assert_refused(
-        r"pipe: the output is not a file.*redirect standard output", source, tmp_path / "pipe"
-    )
-
-
-def test_an_output_with_another_compression_is_refused_before_any_work(source, tmp_path):
-    assert_refused(
-        "outputs are compressed with gzip only. Let the name end in .gz",
-        source,
-        tmp_path / "a.conllu.xz",
-    )
-    assert not (tmp_path / "a.conllu.xz.parts").exists()
-
-
-@pytest.mark.parametrize("name", [".", "", "taken"])
-def test_a_folder_in_place_of_the_output_is_refused_before_any_work(
-    source, tmp_path, monkeypatch, name
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "taken").mkdir()
-    with pytest.raises(UsageError, match=r"the output is a folder, not a file\. Name a file in it"):
-        run(source, Path(name), overwrite=True)
-    assert not (tmp_path / "taken.parts").exists()
-
-
 def test_a_text_that_is_not_utf8_is_named_by_line_and_finished_shards_stay(tmp_path):
     (tmp_path / "text").write_bytes(b"a\nb\nc\nd\n\xff\n")
     assert_refused(r"text: line 5 is not UTF-8", tmp_path / "text", tmp_path / "out", shard_lines=1)
     assert (tmp_path / "out.parts" / "000002.json").exists()
     assert not (tmp_path / "out").exists()
-
-
-def test_an_empty_text_gives_an_empty_file(tmp_path):
-    (tmp_path / "text").write_text("")
-    [step] = run(tmp_path / "text", tmp_path / "out")
-    assert (step.state, step.lines) == ("finished", 0)
-    assert (tmp_path / "out").read_bytes() == b""
-
-
-def test_a_folder_that_cannot_be_written_is_a_message(source):
-    assert_refused(r"cannot write", source, "/proc/none/out")
 
 
 def test_a_stream_gives_the_first_tree_before_the_last_line_comes():

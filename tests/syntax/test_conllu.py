@@ -1,17 +1,19 @@
 """CoNLL-U: files of synmt and of other tools are read, errors are located."""
 
 import gzip
+import re
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
+from notation import arcs_in
 from small import MONKEY, all_trees, is_tree
 
 from synmt.errors import SynmtError
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses, read_unparsed
-from synmt.syntax.merging import leading_words, token_parents
-from synmt.syntax.parse import Arcs, Parse, flat_parse
+from synmt.syntax.merging import token_tree
+from synmt.syntax.parse import Parse, flat_parse
 from synmt.syntax.trees import depths
 
 LINE = "The monkey eats a banana"
@@ -100,7 +102,7 @@ def test_every_tree_of_five_words_stays_a_tree_when_two_words_are_joined():
     for parents, first in product(trees, range(4)):
         assert depths(parents) is not None
         tokens = [range(word, word + 1 + (word == first)) for word in range(5) if word != first + 1]
-        joined = token_parents(parents, tokens, leading_words(parents, tokens))
+        joined = token_tree(parents, ["_"] * 5, tokens)[1]
         assert is_tree(joined)
         assert depths(joined) is not None, (parents, first)
 
@@ -135,54 +137,41 @@ def test_a_file_without_blocks_for_empty_lines_is_read(tmp_path):
     assert [len(parse) for parse in read_parses(path, ["", LINE, " "])] == [0, 5, 0]
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ("1\tThe\t_\n", r"line 1: columns: 3, not 10.*separated by tabs"),
-        (row(1, "The", 3) + row(2, "end", 0), r"line 1: token 1 \('The'\) has the head 3.*0 to 2"),
-        (row(1, "The", 1) + row(2, "end", 0), r"line 1: token 1 \('The'\) has the head 1"),
-        (row(1, "The", "x"), r"token 1 \('The'\) has the head 'x'.*number"),
-        (row(1, "The", "_"), r"token 1 \('The'\) has the head '_'"),
-        (
-            row(1, "The", 0) + row(2, "end", 0),
-            r"line 2: token 2 \('end'\) is a second root after token 1",
-        ),
-        (row(1, "The", 2) + row(2, "end", 1), r"line 1: token 1 \('The'\) is in a cycle"),
-        (
-            row(1, "a", 0) + row(2, "b", 3) + row(3, "c", 2),
-            r"line 2: token 2 \('b'\) is in a cycle",
-        ),
-        (
-            row(1, "The", 0) + row(3, "end", 1),
-            r"line 2: the ID '3' is not the next number.*Expected 2",
-        ),
-        (row("x", "The", 0), r"the ID 'x' is not the next number"),
-        (row("9" * 5000, "The", 0), r"the ID '9+' is not the next number"),
-        (row(1, "The", "9" * 5000), r"token 1 \('The'\) has the head '9+'.*number"),
-        (
-            row("1-3", "The", "_") + row(1, "T", 0) + row(2, "he", 1),
-            r"a range ends at word 3.*has 2 words",
-        ),
-        (row("1-1", "The", "_") + row(1, "T", 0), r"the range '1-1' is empty"),
-        (row(1, "", 0), r"token 1 has an empty column"),
-        ("# raw = [1]\n" + row(1, "a", 0), r"`# raw` is not a JSON string"),
-        (f"# raw = {'[' * 100_000}\n" + row(1, "a", 0), r"`# raw` is not a JSON string"),
-    ],
-)
-def test_a_malformed_tree_is_named_by_file_sentence_line_and_token(tmp_path, rows, message):
-    with pytest.raises(SynmtError, match=r"trees\.conllu, sentence 1.*" + message):
+MALFORMED = """
+1 The 3; 2 end 0 => line 1: token 1 \\('The'\\) has the head 3.*0 to 2
+1 The 1; 2 end 0 => line 1: token 1 \\('The'\\) has the head 1
+1 The x => token 1 \\('The'\\) has the head 'x'.*number
+1 The _ => token 1 \\('The'\\) has the head '_'
+1 The 9999999999 => token 1 \\('The'\\) has the head '9+'.*number
+1 The 0; 2 end 0 => line 2: token 2 \\('end'\\) is a second root after token 1
+1 The 2; 2 end 1 => line 1: token 1 \\('The'\\) is in a cycle
+1 a 0; 2 b 3; 3 c 2 => line 2: token 2 \\('b'\\) is in a cycle
+1 The 0; 3 end 1 => line 2: the ID '3' is not the next number.*Expected 2
+x The 0 => the ID 'x' is not the next number
+9999999999 The 0 => the ID '9+' is not the next number
+1-3 The _; 1 T 0; 2 he 1 => a range ends at word 3.*has 2 words
+1-1 The _; 1 T 0 => the range '1-1' is empty
+"""
+FAULTY = {
+    "1\tThe\t_\n": r"line 1: columns: 3, not 10.*separated by tabs",
+    row(1, "", 0): r"token 1 has an empty column",
+    "# raw = [1]\n" + row(1, "a", 0): r"`# raw` is not a JSON string",
+    f"# raw = {'[' * 100_000}\n" + row(1, "a", 0): r"`# raw` is not a JSON string",
+}
+for case in MALFORMED.strip().splitlines():
+    words, fault = case.split(" => ")
+    FAULTY["".join(row(*word.split()) for word in words.split("; "))] = fault
+
+
+@pytest.mark.parametrize("rows", FAULTY, ids=range(len(FAULTY)))
+def test_a_malformed_tree_is_named_by_file_sentence_line_and_token(tmp_path, rows):
+    with pytest.raises(SynmtError, match=r"trees\.conllu, sentence 1.*" + FAULTY[rows]):
         read(tmp_path, rows + "\n")
 
 
-def arcs_of(words, parents, relations, probabilities, *names):
-    return Arcs(
-        np.array(words), np.array(parents), np.array(relations), np.float32(probabilities), names
-    )
-
-
-ARCS = arcs_of(
-    *([0, 0, 1, 2, 3, 4, 4], [1, 2, 2, 2, 4, 2, 4], [0, 0, 1, 2, 0, 3, 2]),
-    *([0.98, 0.0195, 0.9999, 1, 0.9991, 0.75, 0.2499], "det", "nsubj:pass", "root", "obj"),
+ARCS = arcs_in(
+    "0>1 det 0.98, 0>2 det 0.0195, 1>2 nsubj:pass 0.9999, 2>2 root 1, 3>4 det 0.9991, "
+    "4>2 obj 0.75, 4>4 root 0.2499"
 )
 
 
@@ -202,9 +191,7 @@ def test_arcs_are_found_anywhere_in_misc(tmp_path):
     rows += row(2, "b", 1, "x", "Arcs=1:x:1")
     [(text, parse)] = read(tmp_path, rows)
     assert text == "ab"
-    assert parse.arcs == arcs_of(
-        [0, 0, 1], [0, 1, 0], [0, 1, 2], [0.999, 5e-5, 1], "root", "x:y", "x"
-    )
+    assert parse.arcs == arcs_in("0>0 root 0.999, 0>1 x:y 5e-5, 1>0 x 1")
 
 
 def test_the_arcs_of_a_multiword_token_are_those_of_the_word_that_leads_it(tmp_path):
@@ -217,43 +204,41 @@ def test_the_arcs_of_a_multiword_token_are_those_of_the_word_that_leads_it(tmp_p
         3, "Haus", 0, "root", "Arcs=0:root:0.9,2:obl:0.06,1:obl:0.04"
     )
     [(_, parse)] = read(tmp_path, "# text = zum Haus\n" + rows)
-    expected = arcs_of(
-        [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 1, 2], [0.9, 0.1, 0.9, 0.1], "case", "root", "obl"
-    )
-    assert parse.arcs == expected
+    assert parse.arcs == arcs_in("0>1 case 0.9, 0>0 root 0.1, 1>1 root 0.9, 1>0 obl 0.1")
     block = format_conllu(parse, "zum Haus", 1)
     assert read(tmp_path, block) == [("zum Haus", parse)]
 
 
-@pytest.mark.parametrize(
-    ("misc", "message"),
-    [
-        ("Arcs=", r"an arc is empty"),
-        ("Arcs=1:nsubj:0.9,", r"an arc is empty"),
-        ("Arcs=1:0.9", r"the arc '1:0.9' is not of the form parent:relation:probability"),
-        ("Arcs=1::0.9", r"the arc '1::0.9' is not of"),
-        ("Arcs=nsubj", r"the arc 'nsubj' is not of"),
-        ("Arcs=1:nsubj:x", r"the probability of the arc '1:nsubj:x' is not a number"),
-        ("Arcs=1:nsubj:", r"the probability of the arc '1:nsubj:' is not a number"),
-        ("Arcs=1:nsubj:0.9_9", r"is not a number between 0 and 1"),
-        ("Arcs=1:nsubj: 0.99", r"is not a number between 0 and 1"),
-        ("Arcs=1:nsubj:0.5", r"sum to 0.5, so some are missing"),
-        ("Arcs=1:nsubj:0.6;1:obj:0.4", r"contains whitespace or one of , ; | ="),
-        ("Arcs=1:nsubj:1|Arcs=1:obj:1", r"it has Arcs twice"),
-        ("Arcs=1:nsubj:nan", r"'1:nsubj:nan' is not a number between 0 and 1"),
-        ("Arcs=1:nsubj:0", r"'1:nsubj:0' is not between 0 and 1"),
-        ("Arcs=1:nsubj:-0.1", r"'1:nsubj:-0.1' is not a number between 0 and 1"),
-        ("Arcs=1:nsubj:1.0001", r"'1:nsubj:1.0001' is not between 0 and 1"),
-        ("Arcs=1:nsubj:0.9,0:root:0.2", r"the probabilities sum to 1.1, more than 1"),
-        ("Arcs=4:nsubj:0.9", r"'4:nsubj:0.9' has the parent '4', but the sentence has 3 words"),
-        ("Arcs=-1:nsubj:0.9", r"has the parent '-1'"),
-        ("Arcs=x:nsubj:0.9", r"has the parent 'x'"),
-        ("Arcs=2:nsubj:0.9", r"'2:nsubj:0.9' makes the word its own parent"),
-        ("Arcs=1:nsubj:0.5,1:nsubj:0.4", r"an arc occurs twice"),
-        ("Arcs=1:a=b:0.5", r"the relation of the arc '1:a=b:0.5' contains whitespace or one of"),
-    ],
-)
-def test_corrupt_arcs_are_named_by_file_sentence_line_and_token(tmp_path, misc, message):
+WRONG_ARCS = """
+Arcs= => the arc '' is not of the form parent:relation:probability
+Arcs=1:nsubj:0.9, => the arc '' is not of the form
+Arcs=1:0.9 => the arc '1:0.9' is not of the form
+Arcs=1::0.9 => the arc '1::0.9' is not of the form
+Arcs=1:nsubj:x => the arc '1:nsubj:x' is not of the form
+Arcs=1:nsubj:0.9_9 => is not of the form
+Arcs=1:nsubj: 0.99 => is not of the form
+Arcs=1:nsubj:nan => is not of the form
+Arcs=1:nsubj:-0.1 => is not of the form
+Arcs=-1:nsubj:0.9 => is not of the form
+Arcs=x:nsubj:0.9 => is not of the form
+Arcs=9999999999:nsubj:0.9 => is not of the form
+Arcs=1:a=b:0.5 => is not of the form
+Arcs=1:a b:0.5 => is not of the form
+Arcs=1:nsubj:0.6;1:obj:0.4 => is not of the form
+Arcs=1:nsubj:0.5 => sum to 0.5, so some are missing
+Arcs=1:nsubj:1|Arcs=1:obj:1 => it has Arcs twice
+Arcs=1:nsubj:0 => '1:nsubj:0' is not between 0 and 1
+Arcs=1:nsubj:1.0001 => '1:nsubj:1.0001' is not between 0 and 1
+Arcs=1:nsubj:0.9,0:root:0.2 => the probabilities sum to 1.1, more than 1
+Arcs=4:nsubj:0.9 => '4:nsubj:0.9' has the parent '4', but the sentence has 3 words
+Arcs=2:nsubj:0.9 => '2:nsubj:0.9' makes the word its own parent
+Arcs=1:nsubj:0.5,1:nsubj:0.4 => an arc occurs twice
+"""
+
+
+@pytest.mark.parametrize("case", WRONG_ARCS.strip().splitlines())
+def test_corrupt_arcs_are_named_by_file_sentence_line_and_token(tmp_path, case):
+    misc, message = case.split(" => ")
     good = row(1, "a", 0, "root", "Arcs=0:root:1")
     bad = row(2, "b", 1, "x", f"SpaceAfter=No|{misc}|TokenRange=2:3")
     path = write(tmp_path, good + "\n" + good + bad + row(3, "c", 1, "x", "Arcs=1:x:1"))
@@ -275,32 +260,23 @@ def test_a_token_without_arcs_among_tokens_with_arcs_is_named(tmp_path):
         read(tmp_path, rows)
 
 
-def test_the_second_sentence_is_counted_from_its_own_line(tmp_path):
-    with pytest.raises(SynmtError, match=r"sentence 2, line 10: token 1"):
-        read(tmp_path, format_conllu(TAGGED, LINE, 1) + "# text = x\n" + row(1, "x", 5) + "\n")
+ANOTHER_TEXT = """
+The monkey eats an apple => line 1 of the text at token 5 ('banana'), where the text \
+continues with 'n apple'
+The monkey => at token 3 ('eats'), where the text has ended
+The monkey eats a banana! => after its last token, where the text continues with '!'
+The monkey eats a banana\u200b => with '\u200b' (U+200B ZERO WIDTH SPACE).
+The m\u043enkey eats => U+006F LATIN SMALL LETTER O against U+043E CYRILLIC SMALL LETTER O
+The mo\u0308nkey => U+006E LATIN SMALL LETTER N against U+0308 COMBINING DIAERESIS
+ => has 1 sentences, but the text has 0 non-empty lines
+"""
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (
-            "The monkey eats an apple",
-            r"line 1 of the text at token 5 \('banana'\), where the text continues with 'n apple'",
-        ),
-        ("The monkey", r"at token 3 \('eats'\), where the text has ended"),
-        ("The monkey eats a banana!", r"after its last token, where the text continues with '!'"),
-        ("The monkey eats a banana\u200b", r"with '\u200b' \(U\+200B ZERO WIDTH SPACE\)\. "),
-        (
-            "The m\u043enkey eats",
-            r"U\+006F LATIN SMALL LETTER O against U\+043E CYRILLIC SMALL LETTER O",
-        ),
-        ("The mo\u0308nkey", r"U\+006E LATIN SMALL LETTER N against U\+0308 COMBINING DIAERESIS"),
-        ("", "has 1 sentences, but the text has 0 non-empty lines"),
-    ],
-)
-def test_a_tree_of_another_text_is_refused_with_sentence_and_token(tmp_path, line, message):
+@pytest.mark.parametrize("case", ANOTHER_TEXT.strip("\n").splitlines())
+def test_a_tree_of_another_text_is_refused_with_sentence_and_token(tmp_path, case):
+    line, message = case.split(" => ")
     path = write(tmp_path, format_conllu(TAGGED, LINE, 1))
-    with pytest.raises(SynmtError, match=message):
+    with pytest.raises(SynmtError, match=re.escape(message)):
         list(read_parses(path, [line]))
 
 
@@ -311,7 +287,7 @@ def test_the_same_word_in_another_unicode_normalization_is_named_as_such(tmp_pat
         path = path.with_suffix(".brackets")
         path.write_text("(S Caf\u00e9)\n", encoding="utf-8")
     with pytest.raises(
-        SynmtError, match=r"in another Unicode normalization: U\+00E9 .* against U\+0065 .* U\+0301"
+        SynmtError, match=r"another Unicode normalization: U\+00E9 .* against U\+0065 .*uconv"
     ):
         [tree.parse(where="trees") for tree in read_unparsed(path, ["Cafe\u0301"])]
 
@@ -323,17 +299,9 @@ def test_an_error_for_different_numbers_of_sentences_and_lines_has_both(tmp_path
         list(read_parses(path, [LINE] * lines))
 
 
-def test_a_file_that_is_missing_or_not_utf8_is_named(tmp_path):
-    with pytest.raises(SynmtError, match=r"nowhere.conllu: cannot read"):
-        list(read_conllu(tmp_path / "nowhere.conllu"))
-    (tmp_path / "latin.conllu").write_bytes(b"# text = \xe4\n")
-    with pytest.raises(SynmtError, match=r"latin.conllu: line 1 is not UTF-8"):
-        list(read_conllu(tmp_path / "latin.conllu"))
-
-
 @pytest.mark.parametrize(
     ("name", "sentences"),
-    [("de_gsd-ud-dev", 799), ("en_ewt-ud-dev", 2001), ("en_ewt-ud-test", 2077)],
+    [("de_gsd-ud-dev", 799), ("en_ewt-ud-dev", 2001)],
 )
 def test_a_gold_treebank_is_read_and_comes_back(tmp_path, data_folder, name, sentences):
     source = data_folder / "ud" / f"{name}.conllu.gz"

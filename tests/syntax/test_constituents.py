@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from notation import matrix, pairs
 from small import MONKEY, MONKEY_WORD_OF, all_trees, random_pieces, random_tree
 
 from synmt.errors import SynmtError
@@ -25,8 +26,8 @@ from synmt.syntax.merging import merge_unowned
 
 SENTENCE = "The monkey eats a banana"
 BRACKETS = "(ROOT (S (NP (DT The) (NN monkey)) (VP (VBZ eats) (NP (DT a) (NN banana)))))"
-SPANS = [[0, 5], [0, 2], [2, 5], [3, 5]]
-TREE = [[0, 1], [3, 4], [2, 6], [5, 7]]
+SPANS = pairs("0-5 0-2 2-5 3-5")
+TREE = pairs("0-1 3-4 2-6 5-7")
 """((The monkey) (eats (a banana))), from dependencies: nodes 5 (The monkey), 6 (a banana), 7 (eats
 …), 8 all."""
 
@@ -85,14 +86,9 @@ def test_words_are_placed_in_the_line_with_its_whitespace_and_its_brackets():
         "(S (NP Monkeys) (PRN -LRB- (NP apes) -RRB-) (VP eat))", "Monkeys  (apes) eat", where="x"
     )
     assert parse.words == ["Monkeys", "(", "apes", ")", "eat"]
-    assert parse.spans.tolist() == [[0, 7], [9, 10], [10, 14], [14, 15], [16, 19]]
-    assert parse.constituents.tolist() == [[0, 5], [1, 4]]
+    assert parse.spans.tolist() == pairs("0-7 9-10 10-14 14-15 16-19")
+    assert parse.constituents.tolist() == pairs("0-5 1-4")
     assert parse.relations == []
-
-
-def test_brackets_of_another_line_are_refused_at_the_word_that_differs():
-    with pytest.raises(SynmtError, match="at word 2, where the text continues with 'ape eats"):
-        parse_brackets(BRACKETS, "The ape eats a banana", where="x")
 
 
 def test_the_comment_of_stanza_counts_words_and_the_tree_counts_tokens(tmp_path):
@@ -108,7 +104,7 @@ def test_the_comment_of_stanza_counts_words_and_the_tree_counts_tokens(tmp_path)
     path.write_text("\n".join(text) + "\n\n", encoding="utf-8")
     ((_, parse),) = read_conllu(path)
     # zu (dem Haus) of three words is zum Haus of two tokens
-    assert parse.constituents.tolist() == [[0, 3], [0, 2]]
+    assert parse.constituents.tolist() == pairs("0-3 0-2")
     assert constituents_of_tokens(
         "(S zum (NP Haus gehen))", [range(2), range(2, 3), range(3, 4)]
     ).tolist() == [
@@ -158,7 +154,7 @@ def test_every_dependency_tree_becomes_a_binary_tree_that_has_its_subtrees(words
 
 def test_a_head_joins_its_right_side_first_and_what_is_near_before_what_is_far():
     # 2 is the head of 0, 1, 3 and 4: ((2 3) 4), then 1, then 0
-    assert binary_dependencies([2, 2, 2, 2, 2]).tolist() == [[2, 3], [5, 4], [1, 6], [0, 7]]
+    assert binary_dependencies([2, 2, 2, 2, 2]).tolist() == pairs("2-3 5-4 1-6 0-7")
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -204,10 +200,11 @@ def test_boundaries_and_splits_of_the_monkey():
     # ▁The | ▁mon key | ▁eats | ▁a | ▁ban ana </s>: δ = 2 4 3 2 between words, 1 inside them
     assert boundaries(MONKEY, word_of).tolist() == [2, 1, 4, 3, 2, 1, CUT, CUT]
     # (eats (a banana)) is split after eats, all after key; two words have one split and no row
-    assert splits(MONKEY, word_of).tolist() == [
-        [-1, -1, -1, 3, 2, 1, 1, 0],
-        [2, 1, 3, 2, 2, 1, 1, 0],
-    ]
+    expected = matrix("""
+        -1 -1 -1 3 2 1 1 0
+        2 1 3 2 2 1 1 0
+    """)
+    assert splits(MONKEY, word_of).tolist() == expected.tolist()
     assert boundaries(MONKEY, np.append(-1, word_of)).tolist()[:2] == [CUT, 2]
 
 
@@ -236,29 +233,21 @@ def test_splits_are_those_of_all_nodes_that_are_spans(seed):
 
 
 def test_a_sentence_of_one_word_or_none_has_no_boundary_and_no_split():
-    for words, word_of in ((1, [0, 0, -1]), (0, [-1])):
-        parse = (
-            random_tree(words, np.random.default_rng(0))
-            if words
-            else replace(MONKEY, words=[], parents=[])
-        )
-        parse = parse if words else replace(parse, parents=np.zeros(0, dtype=np.int64))
+    one = random_tree(1, np.random.default_rng(0))
+    none = replace(MONKEY, words=[], parents=np.zeros(0, dtype=np.int64))
+    for parse, word_of, expected in ((one, [0, 0, -1], [1, CUT, CUT]), (none, [-1], [CUT])):
         assert splits(parse, np.array(word_of)).shape == (0, len(word_of))
-        assert (
-            boundaries(parse, np.array(word_of)).tolist() == [1, CUT, CUT][: len(word_of)]
-            if words
-            else [CUT]
-        )
+        assert boundaries(parse, np.array(word_of)).tolist() == expected
 
 
 def test_constituents_follow_words_that_are_merged():
     # one piece has monkey and eats: monkey owns it, and eats is removed
-    spans = np.array([[0, 3], [4, 15], [16, 17], [18, 24]])
+    spans = np.array(pairs("0-3 4-15 16-17 18-24"))
     parse = replace(MONKEY, tags=["X"] * 5, constituents=np.array(SPANS))
     merged, after = merge_unowned(parse, spans, np.array([0, 1, 3, 4]))
     assert (merged.words, after.tolist()) == (["The", "monkey", "a", "banana"], [0, 1, 2, 3])
     # (The monkey), (a banana) and all remain; (eats (a banana)) has lost its verb
-    assert merged.constituents.tolist() == [[0, 4], [0, 2], [2, 4]]
+    assert merged.constituents.tolist() == pairs("0-4 0-2 2-4")
     alone, _ = merge_unowned(replace(parse, relations=[]), spans, np.array([0, 1, 3, 4]))
     assert alone.relations == []
 

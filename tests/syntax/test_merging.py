@@ -1,15 +1,17 @@
 """Words without a piece are merged into others, with their arc probabilities."""
 
 import itertools
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from notation import arcs_in, by_arc
 from small import is_tree, random_arcs
 
 from synmt.data.vocabulary import word_of
 from synmt.syntax.merging import merge_unowned
-from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.parse import Parse
 from synmt.syntax.trees import random_tree
 
 
@@ -29,71 +31,41 @@ def drawn_parse(words, random):
     return replace(tree, arcs=random_arcs(words, random))
 
 
-SPLIT, SPACED = [(0, 3), (3, 6), (7, 9)], [(0, 1), (2, 3), (4, 5)]
-MERGED = {
-    # "cannot go": can <- go, not <- go, go root; the piece ▁cannot has both words
-    "a word that shares a piece": (
-        [2, 2, 2],
-        SPLIT,
-        [(0, 6), (6, 9)],
-        None,
-        [0, 2],
-        [1, 1],
-        [0, 1],
-    ),
-    # w1 is the root and has no piece; w0, its child, shares one with it and becomes the root; w2
-    # follows
-    "a child that takes in its parent": (
-        [1, 1, 1],
-        SPLIT,
-        [(0, 6), (6, 9)],
-        None,
-        [0, 2],
-        [0, 0],
-        [0, 1],
-    ),
-    # 2 -> 1 -> 0 -> 3 (root); 1 owns the piece that it shares with 2 (unowned), 2's child 0 stays
-    # below
-    "a grandchild that takes in its grandparent": (
-        *([3, 0, 1, 3], [(6, 9), (0, 2), (2, 4), (12, 14)]),
-        *([(0, 3), (3, 4), (5, 9), (11, 14)], [1, 1, 0, 3], [0, 1, 3], [2, 0, 2], [1, 1, 0, 2]),
-    ),
-    # "a \u200b b": w1 has no piece; w0 hangs on w1, w1 on w2
-    "a word whose characters are lost": (
-        [1, 2, 2],
-        SPACED,
-        [(0, 1), (3, 5)],
-        None,
-        [0, 2],
-        [1, 1],
-        [0, 1],
-    ),
-    "a lost root": ([1, 1, 1], SPACED, [(0, 1), (3, 5)], None, [0, 2], [0, 0], [0, 1]),
-    # a chain 0 <- 1 <- 2 <- 3 <- 4 (root 0) in which 2 is lost: 3 hangs on 1
-    "a lost word of a chain": (
-        *([0, 0, 1, 2, 3], None, [(0, 2), (2, 5), (8, 11), (11, 14)], [0, 1, 3, 4]),
-        *([0, 1, 3, 4], [0, 0, 1, 2], [0, 1, 2, 3]),
-    ),
-}
+# parents of the words | the words | pieces | their owners, if they are not found by their places |
+# words that are left | their parents | owners of the pieces
+MERGED = """
+# "cannot go": can <- go, not <- go, go root; the piece ▁cannot has both words
+2 2 2 | 0-3 3-6 7-9 | 0-6 6-9 | | 0 2 | 1 1 | 0 1
+# w1 is the root and has no piece; w0, its child, shares one with it and becomes the root
+1 1 1 | 0-3 3-6 7-9 | 0-6 6-9 | | 0 2 | 0 0 | 0 1
+# 2 -> 1 -> 0 -> 3 (root); 1 owns the piece that it shares with 2 (unowned), 2's child 0 stays below
+3 0 1 3 | 6-9 0-2 2-4 12-14 | 0-3 3-4 5-9 11-14 | 1 1 0 3 | 0 1 3 | 2 0 2 | 1 1 0 2
+# "a \u200b b": w1 has no piece; w0 hangs on w1, w1 on w2
+1 2 2 | 0-1 2-3 4-5 | 0-1 3-5 | | 0 2 | 1 1 | 0 1
+# a lost root
+1 1 1 | 0-1 2-3 4-5 | 0-1 3-5 | | 0 2 | 0 0 | 0 1
+# a chain 0 <- 1 <- 2 <- 3 <- 4 (root 0) in which 2 is lost: 3 hangs on 1
+0 0 1 2 3 | 0-2 3-5 6-8 9-11 12-14 | 0-2 2-5 8-11 11-14 | 0 1 3 4 | 0 1 3 4 | 0 0 1 2 | 0 1 2 3
+"""
 
 
-@pytest.mark.parametrize(
-    ("parents", "words", "pieces", "owners", "kept", "merged_parents", "merged_owners"),
-    MERGED.values(),
-    ids=MERGED,
-)
-def test_words_without_a_piece_pass_on_their_arcs(
-    parents, words, pieces, owners, kept, merged_parents, merged_owners
-):
-    parse, pieces = parse_of(parents, words), np.array(pieces)
-    owners = word_of(pieces, parse.spans) if owners is None else np.array(owners)
+@pytest.mark.parametrize("row", [row for row in MERGED.splitlines() if row[:1].isdigit()])
+def test_words_without_a_piece_pass_on_their_arcs(row):
+    cells = [
+        np.array([list(map(int, re.findall(r"\d+", item))) for item in cell.split()])
+        for cell in row.split("|")
+    ]
+    parents, words, pieces, owners, kept, merged_parents, merged_owners = cells
+    parse = parse_of(parents.ravel(), words)
+    owners = owners.ravel() if len(owners) else word_of(pieces, words)
     merged, after = merge_unowned(parse, pieces, owners)
+    kept, merged_parents = kept.ravel().tolist(), merged_parents.ravel().tolist()
     assert merged.words == [f"w{word}" for word in kept]
     assert merged.parents.tolist() == merged_parents
     assert merged.relations == [
         "root" if merged_parents[i] == i else f"r{word}" for i, word in enumerate(kept)
     ]
-    assert after.tolist() == merged_owners
+    assert after.tolist() == merged_owners.ravel().tolist()
 
 
 def test_merging_leaves_a_tree_in_which_every_word_owns_a_piece():
@@ -121,25 +93,11 @@ def test_merging_leaves_a_tree_in_which_every_word_owns_a_piece():
             assert [merged.words[w] for w in after] == [parse.words[w] for w in owners]
 
 
-def table_of(arcs, words):
-    """Spread arcs out: (W, W, relations)."""
-    table = np.zeros((words, words, len(arcs.names)))
-    for word, parent, relation, value in zip(
-        arcs.words, arcs.parents, arcs.relations, arcs.probabilities, strict=True
-    ):
-        table[word, parent, relation] += value
-    return table
-
-
 def test_two_words_in_one_piece_become_one_with_the_row_of_the_upper_one():
     # a b c: the parent of b is c, that of a is b; a and b share a piece that belongs to a, so b is
     # merged into a
-    arcs = Arcs(
-        words=np.array([0, 0, 1, 1, 2, 2, 2]),
-        parents=np.array([1, 2, 2, 0, 2, 0, 1]),
-        relations=np.array([1, 1, 2, 2, 0, 1, 1]),
-        probabilities=np.array([0.9, 0.1, 0.75, 0.25, 0.5, 0.2, 0.3], np.float32),
-        names=("root", "x", "y"),
+    arcs = arcs_in(
+        "0>1 x 0.9, 0>2 x 0.1, 1>2 y 0.75, 1>0 y 0.25, 2>2 root 0.5, 2>0 x 0.2, 2>1 x 0.3"
     )
     spans = np.array([[0, 1], [1, 2], [3, 4]])
     parse = Parse(["a", "b", "c"], spans, np.array([1, 2, 2]), ["x", "y", "root"], arcs=arcs)
@@ -148,10 +106,8 @@ def test_two_words_in_one_piece_become_one_with_the_row_of_the_upper_one():
     assert (merged.parents.tolist(), merged.relations) == ([1, 1], ["y", "root"])
     # b's row is left: what it gave to a (0.25) is inside the merged word, so c gets all; c's mass
     # on a and b is on both
-    expected = np.zeros((2, 2, 3))
-    expected[0, 1, 2] = 1.0
-    expected[1, 1, 0], expected[1, 0, 1] = 0.5, 0.5
-    np.testing.assert_allclose(table_of(merged.arcs, 2), expected, atol=1e-6)
+    expected = arcs_in("0>1 y 1, 1>1 root 0.5, 1>0 x 0.5")
+    assert by_arc(merged.arcs) == pytest.approx(by_arc(expected))
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -23,7 +23,7 @@ from synmt.analysis.heads import Head, annotation_weights
 from synmt.arrays import DoubleArray, IntArray, Side
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
-from synmt.syntax.spanning import maximum_spanning_tree
+from synmt.syntax.trees import maximum_spanning_tree
 
 
 @dataclass(frozen=True, eq=False)

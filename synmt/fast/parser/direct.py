@@ -17,10 +17,14 @@ import numpy.typing as npt
 from synmt.fast.parser.graph import DirectGraphParser, ParserScores
 from synmt.fast.parser.tokenizer import DirectTokenizer
 from synmt.fast.parser.words import DirectTagger, Packing
-from synmt.parsing.arcs import joint_probabilities, relation_names
+from synmt.parsing.arcs import (
+    greedy_trees,
+    joint_probabilities,
+    relation_names,
+    searched_tree,
+)
 from synmt.parsing.lines import MAX_CHARACTERS, Analysis, Tokens, given_tokens, join_analyses
 from synmt.parsing.stanza_internals import isolated
-from synmt.parsing.trees import greedy_trees, searched_tree
 from synmt.syntax.parse import Arcs, Parse, evenly_spaced
 
 
@@ -78,23 +82,20 @@ class DirectParser:
     def _parse(
         self, lines: Sequence[str], arcs: bool, pretokenized: bool
     ) -> list[tuple[Parse, str]]:
-        found = (
-            given_tokens(lines) if pretokenized else self.tokenizer(list(map(evenly_spaced, lines)))
-        )
+        if pretokenized:
+            found = given_tokens(lines)
+        else:
+            found = self.tokenizer(list(map(evenly_spaced, lines)))
         parts = [(index, part) for index, tokens in enumerate(found) for part in tokens.split()]
         # a stable sort from long to short, which packed sequences need
         parts.sort(key=lambda part: -len(part[1].words))
-        of_line: list[list[tuple[int, Analysis]]] = [[] for _ in lines]
-        for (index, tokens), analysis in zip(
-            parts, self._analyses([part for _, part in parts], arcs), strict=True
-        ):
-            of_line[index].append((tokens.spans[0][0], analysis))
-        ordered = (
-            [analysis for _, analysis in sorted(each, key=lambda pair: pair[0])] for each in of_line
-        )
-        return [
-            join_analyses(line, analyses) for line, analyses in zip(lines, ordered, strict=True)
-        ]
+        of_line: list[list[Analysis]] = [[] for _ in lines]
+        analyses = self._analyses([part for _, part in parts], arcs)
+        for (index, _), analysis in zip(parts, analyses, strict=True):
+            of_line[index].append(analysis)
+        for parts_of_line in of_line:
+            parts_of_line.sort(key=lambda analysis: analysis.spans[0])
+        return list(map(join_analyses, lines, of_line))
 
     def _analyses(self, parts: list[Tokens], arcs: bool) -> list[Analysis]:
         """Analyse sentences from long to short."""

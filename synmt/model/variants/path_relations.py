@@ -26,7 +26,7 @@ from synmt.model.attention import Terms, xavier
 from synmt.model.blocks.pair_scores import pair_scores
 from synmt.model.blocks.path_encoder import PathEncoder
 from synmt.model.variant import Depth, Place, Rate, Syntax, Variant
-from synmt.syntax.paths import LONGEST, SYMBOLS, path_signal
+from synmt.syntax.kinship import LONGEST, SYMBOLS, path_signal
 from synmt.syntax.relations import KNOWN, unknown_warning
 from synmt.syntax.signals import Signal
 

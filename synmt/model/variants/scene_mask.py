@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from synmt.model.attention import Terms
 from synmt.model.variant import Syntax, Variant
-from synmt.syntax.scenes import SAME_SCENE
+from synmt.syntax.feature_signals import SAME_SCENE
 
 
 class SceneMask(Variant):

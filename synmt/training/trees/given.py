@@ -9,8 +9,8 @@ from pathlib import Path
 from synmt.errors import UsageError
 from synmt.parsing.models import check_features
 from synmt.syntax.conllu import is_brackets, read_conllu
+from synmt.syntax.feature_signals import without_scenes
 from synmt.syntax.parse import FEATURES, SCENES
-from synmt.syntax.scenes import without_scenes
 
 _FIRST = 1000
 """Sentences of a file in which every feature must occur."""

@@ -20,9 +20,9 @@ from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import is_brackets
 from synmt.syntax.constituents import without_dependencies
+from synmt.syntax.feature_signals import no_parser_makes_scenes
 from synmt.syntax.parse import FEATURES, SCENES
 from synmt.syntax.reading import needed_features
-from synmt.syntax.scenes import no_parser_makes_scenes
 from synmt.syntax.signals import Signal, needs_dependencies, needs_parents
 from synmt.training.trees.given import check_given
 

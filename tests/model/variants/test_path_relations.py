@@ -33,8 +33,8 @@ from synmt.model.blocks.pair_scores import pair_scores
 from synmt.model.blocks.path_encoder import PathEncoder
 from synmt.model.variant import Place
 from synmt.model.variants.path_relations import PathRelations
+from synmt.syntax.kinship import SYMBOLS, label_paths, path_levels, path_signal, read_paths
 from synmt.syntax.parse import Parse
-from synmt.syntax.paths import SYMBOLS, label_paths, path_levels, path_signal, read_paths
 from synmt.syntax.reading import Reading
 from synmt.syntax.relations import KNOWN
 

@@ -16,9 +16,9 @@ from synmt.model.variant import Place
 from synmt.model.variants.scene_mask import SceneMask
 from synmt.run import Run
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
+from synmt.syntax.feature_signals import SAME_SCENE, same_scene
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import SCENES, Parse
-from synmt.syntax.scenes import SAME_SCENE, same_scene
 
 pytestmark = pytest.mark.journey
 
