@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from full_stop import with_full_stop
 from small import MONKEY, MONKEY_WORD_OF, small_model
 from small_run import PASCAL, TEXT, make_run
 
@@ -157,16 +156,3 @@ def test_every_head_of_a_run_gives_the_tree_of_its_weights(tmp_path, side):
             words = collapse(weights, owners, len(gold[index]))
             assert tree.tolist() == maximum_spanning_tree(words).tolist()
             assert choices.tolist() == [int(row.argmax()) if row.any() else -1 for row in words]
-
-
-def test_a_model_that_reads_trees_reads_the_given_ones(tmp_path):
-    translator = Translator.load(make_run(tmp_path / "run", PASCAL, parser=False))
-    heads = tree_heads(translator.model, "source", "1.1")
-    tree, line = with_full_stop(), f"{LINE}."
-    text = ParsedText("source", [line], None, [tree], [tree])
-    [found] = induce_trees(translator, heads, text)[0].values()
-    [passed] = run_forward(translator, [line], None, [tree])
-    owners = word_of(passed.sentences[0].source, tree.spans)
-    weights = head_weights(heads[0], "source", passed)[0].double().numpy()
-    words = collapse(weights[: len(owners), : len(owners)], owners, len(tree))
-    assert found[0][0].tolist() == maximum_spanning_tree(words).tolist()

@@ -108,19 +108,6 @@ def test_other_trees_are_those_that_a_recipe_with_this_control_reads(translator,
         assert one.changed == np.mean([text != other for text, other in pairs])
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_larger_share_keeps_fewer_parents(seed):
-    keys = [bytes([number]) for number in range(50)]
-    own = ModelTrees([MONKEY] * 50, [TREE] * 50, keys, [TREE] * 50)
-    made = make_conditions(own, [0.0, 0.1, 0.5, 0.9, 1.0], seed=seed)
-    rewired = [one for one in made if one.kind == "rewired"]
-    assert [one.share for one in rewired] == [0.1, 0.5, 0.9, 1.0]
-    scores = [attachment_score(own.trees, one.trees) for one in rewired]
-    assert scores == sorted(scores, reverse=True)
-    # at the end only the root keeps its parent, and words without an alternative
-    assert 1 / 6 <= scores[-1] < 0.4
-
-
 def test_if_own_trees_have_probabilities_other_trees_have_certain_arcs():
     # the parent of each word has the probability 0.75, the first word 0.25
     parents = np.stack([TREE.parents, np.zeros(6, int)], 1).ravel()

@@ -29,7 +29,7 @@ def test_each_run_has_a_column_of_facts(tmp_path):
             "lstm, 2 + 2 layers, width 32",
             "transformer, 2 + 2 layers, width 32, 4 heads",
         ],
-        "variants": ["none", "pascal (source, layer 1, 2 heads)"],
+        "variants": ["none", "pascal (source, layers 1, heads 2)"],
         "parser": ["–", "Stanza (compact, en)"],
         "steps": ["1"] * 2,
         "time of training": ["1 min 40 s", "–"],
@@ -41,8 +41,8 @@ def test_each_run_has_a_column_of_facts(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"ignore": 0.3, "layers": [1, 2], "heads": 2}, "source, layers 1, 2, 2 heads, ignore 0.3"),
-        ({"layers": "all", "heads": 1}, "source, all layers, 1 head"),
+        ({"ignore": 0.3, "layers": [1, 2], "heads": 2}, "source, layers 1 2, heads 2, ignore 0.3"),
+        ({"layers": "all", "heads": 1}, "source, layers all, heads 1"),
         ({}, "source"),
     ],
 )

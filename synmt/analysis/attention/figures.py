@@ -198,8 +198,8 @@ def _draw_panel(axes: Axes, panel: DoubleArray, sheet: _Sheet) -> None:
 
 def limits(heat_map: AttentionMap) -> tuple[float, float]:
     """Find the ends of the colour scale that all panels share."""
-    low = min(float(panel.min()) for panel in heat_map.panels.values())
-    high = max(float(panel.max()) for panel in heat_map.panels.values())
+    values = np.stack(list(heat_map.panels.values()))  # (S, Tq, Tk)
+    low, high = float(values.min()), float(values.max())
     low = max(low, LEAST_BIAS) if heat_map.content == "bias" else min(low, 0.0)
     return low, high if high > low else low + 1.0
 

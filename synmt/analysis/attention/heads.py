@@ -23,7 +23,6 @@ from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.model.capture import ActivationKind, Activations, self_attention
 from synmt.model.seq2seq import Seq2Seq
-from synmt.syntax.parse import without_whitespace
 
 AttentionKind = Literal["source", "target", "cross", "parents"]
 """Self-attention of a side, cross-attention from the target to the source, or annotations: probable
@@ -161,28 +160,27 @@ def read_map(
         )
     this = slice(number - 1, number)
     source, target = text.source[this], text.target[this] if text.target else None
-    if not all(map(without_whitespace, [*source, *(target or [])])):
-        what = "the source or the target of this sentence is empty"
-        raise UsageError(what, where=where, do="Choose another one")
     trees = text.model_trees[this] if text.model_trees else None
     terms: tuple[ActivationKind, ...] = ("terms",) if content in ("factor", "bias") else ()
-    [forward] = run_forward(translator, source, target, trees, what=KINDS[kind].captured + terms)
-    if forward.sentences[0].dropped:
+    passes = list(run_forward(translator, source, target, trees, what=KINDS[kind].captured + terms))
+    if not passes or passes[0].sentences[0].dropped:
         raise UsageError(
-            f"this sentence has more pieces than the model takes, {translator.max_pieces}",
+            "this sentence is empty, or has more pieces than the model takes, "
+            f"{translator.max_pieces}",
             where=where,
             do="Choose another sentence",
         )
-    read, own = translator.source, translator.target
-    rows = columns = read.pieces(read.encode(tagged(source[0], translator.task)).ids)
+    spell = translator.source
+    rows = columns = spell.pieces(spell.encode(tagged(source[0], translator.task)).ids)
     if kind in ("source", "cross"):
         # among annotations, EOS has no parent
-        rows = columns = [*columns, *read.pieces([EOS])]
-    if target and kind == "cross":
-        rows = own.pieces([*own.encode(target[0]).ids, EOS])
-    elif target and kind == "target":
-        rows = columns = own.pieces([BOS, *own.encode(target[0]).ids])
-    panels = _panels(translator, forward, heads, kind, content)
+        rows = columns = [*columns, *spell.pieces([EOS])]
+    if target:
+        spell = translator.target
+        ids = list(spell.encode(target[0]).ids)
+        rows = spell.pieces([*ids, EOS] if kind == "cross" else [BOS, *ids])
+        columns = columns if kind == "cross" else rows
+    panels = _panels(translator, passes[0], heads, kind, content)
     return AttentionMap(content, kind, number, rows, columns, panels)
 
 

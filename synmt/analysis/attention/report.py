@@ -161,14 +161,8 @@ def _counts(joined: HeadStatistics, sentences: int, kind: AttentionKind) -> str:
     if kind != "cross":
         counts += f"; {len(joined.parents):,} words, neither punctuation nor roots"
     if kind == "target":
-        counts += f", with a parent to the left ({_visible(joined):.1%} of all)"
+        counts += f", with a parent to the left ({joined.visible_share or 0:.1%} of all)"
     return counts
-
-
-def _visible(joined: HeadStatistics) -> float:
-    """Compute the share of words with a visible parent among all that are neither punctuation nor
-    roots."""
-    return len(joined.parents) / (len(joined.parents) + len(joined.hidden))
 
 
 def _relations(heads: Sequence[Head], joined: HeadStatistics, system: str) -> Iterator[Part]:
@@ -225,7 +219,7 @@ def _facts(heads: Sequence[Head], joined: HeadStatistics) -> dict[str, Any]:
     return {
         "pieces": len(joined.visible),
         "words": len(joined.parents),
-        "parents_in_sight": _visible(joined) if len(joined.parents) else None,
+        "parents_in_sight": joined.visible_share,
         "intervals": {"share": 0.95, "resamples": SAMPLES, "seed": SEED},
         "best": names[best_head(joined)] if len(joined.parents) else None,
         "heads": places,

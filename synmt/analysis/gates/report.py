@@ -180,21 +180,18 @@ def draw_gates(rows: Sequence[TagRow], *, system: str) -> Drawing:
         mark = axes.plot(others, places, "D", color=OTHER, fillstyle="none", clip_on=False)
         mark[0].set_label("without punctuation")
         axes.legend(fontsize=8)
-    axes.set_yticks(places, [row.tag + " *" * row.few for row in rows])
+    few = any(row.few for row in rows)
+    labels = []
+    for row in rows:
+        shares = f"{100 * row.highest:.1f} ({100 * row.expected:.1f})"
+        labels.append(f"{row.tag}{' *' * row.few}   {shares}")
+    axes.set_yticks(places, labels)
+    axes.tick_params(axis="y", length=0)
     axes.set(xlim=(0, None), ylim=(len(rows) - 0.4, -0.6))
-    axes.set_ylabel("Part of speech of the target word")
-    few = f"\n* fewer than {MIN_WORDS} words" * any(row.few for row in rows)
-    axes.set_xlabel(
-        f"Highest gate of the sentence: times as often as by chance (95 % interval){few}"
-    )
+    axes.set_ylabel("Part of speech,\n% of sentences (by chance)")
+    note = f"\n* fewer than {MIN_WORDS} words" if few else ""
+    axes.set_xlabel(f"Highest gate: times as often as by chance (95 % interval){note}")
     axes.set_title(fit_text(system, 4.2), loc="left", fontsize=9)
-    right = axes.twinx()
-    right.grid(visible=False)
-    shares = [f"{100 * row.highest:.1f} ({100 * row.expected:.1f})" for row in rows]
-    right.set_yticks(places, shares, fontsize=8)
-    right.set(ylim=axes.get_ylim(), ylabel="% of sentences (by chance)")
-    for one in (axes, right):
-        one.tick_params(axis="y", length=0, pad=8)
     return figure
 
 
