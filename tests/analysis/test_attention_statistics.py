@@ -125,7 +125,6 @@ def test_rows_of_zeros_have_neither_entropy_nor_choice_and_other_sums_do_not_mat
     assert looks.choices[0].tolist() == [NO_CHOICE, 1, 1, -2]
     assert rows_of(looks)["head 1.1"]["bits"] == 0
     nothing = rows_of(measure(np.zeros((1, 8, 8))))["head 1.1"]
-    assert nothing["parent"] == 0
     assert {"bits", "of max", "share"}.isdisjoint(nothing)
 
 

@@ -111,14 +111,6 @@ def test_the_table_equals_one_counted_word_by_word(seed, without):
     )
 
 
-def test_equal_gates_give_chance():
-    alike = [replace(one, norms=np.full(len(one.norms), 0.25)) for one in drawn(1)]
-    for row in tag_rows(alike):
-        assert row.ratio == pytest.approx(1)
-        if row.interval:
-            assert (row.interval.low, row.interval.high) == pytest.approx((1, 1))
-
-
 def test_a_tag_with_few_words_is_last_and_one_that_is_never_the_highest_has_no_interval():
     rows = tag_rows([*MANY, FEW])
     verb, pronoun, interjection = gate_table(rows, ["a note"]).as_json()["rows"]

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 from full_stop import with_full_stop
 
-from synmt.analysis.trees.drawing import display_width, draw_arcs, draw_tree
-from synmt.analysis.trees.svg import TreeDrawing, draw_svg
+from synmt.analysis.trees.drawing import (
+    TreeDrawing,
+    display_width,
+    draw_arcs,
+    draw_svg,
+    draw_tree,
+)
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import random_tree
 

@@ -24,9 +24,8 @@ from synmt.analysis.trees.attachment import (
     not_punctuation,
     share_of_rule,
 )
-from synmt.analysis.trees.drawing import LEGEND, draw_tree
+from synmt.analysis.trees.drawing import LEGEND, TreeDrawing, draw_svg, draw_tree
 from synmt.analysis.trees.induced import induce_trees
-from synmt.analysis.trees.svg import TreeDrawing, draw_svg
 from synmt.arrays import SIDES, IntArray
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
