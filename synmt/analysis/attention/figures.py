@@ -19,7 +19,6 @@ from synmt.analysis.heads import Head
 from synmt.analysis.trees.drawing import display_width
 from synmt.arrays import DoubleArray
 from synmt.data.vocabulary import SPECIALS, is_punctuation
-from synmt.errors import UsageError
 from synmt.reporting.figures import GRID, INK, OTHER, fit_text
 from synmt.syntax.parse import without_breaks
 
@@ -35,8 +34,8 @@ _UNITS = {
     "bias": "bias added to the score, nats",
     "parents": "probability, 0 to 1",
 }
-_WIDEST_GRID, _WIDEST_HEAD = 30.0, 18.0
-"""Inches of the largest figure whose pieces can be read, of several heads and of one."""
+_LARGEST = 28.0
+"""Inches of all panels side by side; the cells of long sentences shrink."""
 _MOST_IN_A_ROW = 8
 """Maximum number of panels side by side."""
 _NUMBERED = 0.35
@@ -68,12 +67,20 @@ class _Sheet:
     digits: int = 2
 
     @property
+    def down(self) -> int:
+        """Number of rows of panels."""
+        return math.ceil(len(self.panels) / self.across)
+
+    @property
     def cell(self) -> float:
         """Width and height of a cell, in inches; panels of a grid have room for their titles."""
         columns = len(self.columns)
+        cell = max(0.16, min(0.36, 5.8 / columns))
         if len(self.panels) > 1:
-            return max(0.085, 1.8 / columns)
-        return max(0.16, min(0.36, 5.8 / columns))
+            cell = max(0.085, 1.8 / columns)
+        return min(
+            cell, _LARGEST / (self.across * columns), _LARGEST / (self.down * len(self.rows))
+        )
 
     @property
     def font(self) -> float:
@@ -87,8 +94,7 @@ class _Sheet:
         left = letter * max(map(display_width, self.rows))
         below = letter * max(map(display_width, self.columns))
         width = 1.5 + left + self.across * (len(self.columns) * self.cell + 0.15)
-        down = math.ceil(len(self.panels) / self.across)
-        height = 0.85 + below + down * (len(self.rows) * self.cell + 0.3)
+        height = 0.85 + below + self.down * (len(self.rows) * self.cell + 0.3)
         return max(width, 3.4), max(height, 2.4)
 
 
@@ -120,15 +126,11 @@ def draw_agreement(heads: Sequence[Head], shares: Sequence[float], *, system: st
 
 def draw_maps(heat_map: AttentionMap, *, system: str) -> Figure:
     """Draw the matrix of each head, several heads in a grid of layers and heads."""
-    return _draw(_sheet(heat_map, system))
-
-
-def _sheet(heat_map: AttentionMap, system: str = "") -> _Sheet:
     heads, kind = list(heat_map.panels), KINDS[heat_map.kind]
     edited = f"{heat_map.content} of " if heat_map.content in ("factor", "bias") else ""
     only = [heads[0].name, heads[0].about] if len(heads) == 1 and not heads[0].is_lstm else []
     whose = ", ".join(filter(None, [system, *only]))
-    return _Sheet(
+    sheet = _Sheet(
         heading=[
             f"{whose}: {edited}{kind.name}",
             f"sentence {heat_map.sentence}, {kind.lines}",
@@ -140,6 +142,7 @@ def _sheet(heat_map: AttentionMap, system: str = "") -> _Sheet:
         ends=limits(heat_map),
         across=min(_MOST_IN_A_ROW, max(Counter(head.layer for head in heads).values())),
     )
+    return _draw(sheet)
 
 
 def _draw(sheet: _Sheet) -> Figure:
@@ -149,7 +152,7 @@ def _draw(sheet: _Sheet) -> Figure:
     heading = "\n".join(fit_text(line, width - 0.2, size=_POINTS) for line in sheet.heading)
     height += 0.15 * heading.count("\n")
     figure = Figure(figsize=(width, height), layout="constrained")
-    grid = figure.add_gridspec(math.ceil(len(sheet.panels) / sheet.across), sheet.across)
+    grid = figure.add_gridspec(sheet.down, sheet.across)
     upright = max(map(len, sheet.columns)) <= _SHORT
     for place, (title, panel) in enumerate(sheet.panels.items()):
         axes = figure.add_subplot(grid[place])
@@ -202,23 +205,6 @@ def limits(heat_map: AttentionMap) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     low = max(low, LEAST_BIAS) if heat_map.content == "bias" else min(low, 0.0)
     return low, high if high > low else low + 1.0
-
-
-def is_legible(heat_map: AttentionMap) -> bool:
-    """Return whether a figure of reasonable size is large enough to read the pieces."""
-    widest = _WIDEST_GRID if len(heat_map.panels) > 1 else _WIDEST_HEAD
-    return max(_sheet(heat_map).size) <= widest
-
-
-def check_legible(heat_map: AttentionMap) -> None:
-    """Refuse a figure whose pieces would be too small to read."""
-    if not is_legible(heat_map):
-        pieces, panels = max(len(heat_map.rows), len(heat_map.columns)), len(heat_map.panels)
-        raise UsageError(
-            f"{pieces} pieces are too many for a figure of {panels:,} heat maps",
-            where=f"--sentence {heat_map.sentence}",
-            do="Choose a shorter sentence, or one head with `--head LAYER.HEAD`",
-        )
 
 
 def spell(pieces: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, cast
 
 from synmt.analysis import inputs
-from synmt.analysis.attention.figures import check_legible, draw_agreement, draw_maps, is_legible
+from synmt.analysis.attention.figures import draw_agreement, draw_maps
 from synmt.analysis.attention.heads import (
     KINDS,
     MAP_CONTENTS,
@@ -38,7 +38,6 @@ from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.model.capture import self_attention
 from synmt.reporting.figures import check_plot
-from synmt.reporting.page import paragraph
 from synmt.reporting.values import Figure, Part, Report, TextBlock
 from synmt.run import find_run
 from synmt.syntax.conllu import read_parses
@@ -69,7 +68,6 @@ def analyze_attention(options: AttentionOptions) -> Report:
         inputs.check_recorded(translator, run.folder, option)
     heat_map = read_map(translator, heads, kind, text, content=content, number=options.sentence)
     if options.plot:
-        check_legible(heat_map)
         inputs.save_plot(options.plot, partial(draw_maps, heat_map, system=outputs.system))
     parser = options.parses.name if options.parses else ""
     if kind != "cross" and not parser:
@@ -85,14 +83,13 @@ def analyze_attention(options: AttentionOptions) -> Report:
     facts |= {"sentences": len(sentences), **_facts(heads, joined), "map": _map_facts(heat_map)}
     with_trees = f", with trees of {parser}" if parser else ""
     of = f"{KINDS[kind].lines} of {the_test_set(outputs.test)}{with_trees}"
-    best = heads[best_head(joined)] if kind != "cross" else heads[0]
     return Report(
         title=f"{outputs.system}: {KINDS[kind].name}",
         parts=[
             TextBlock(lines=[f"{of}; {_counts(joined, len(sentences), kind)}"]),
             head_table(heads, joined, words, ends=KINDS[kind].ends),
             *_relations(heads, joined, outputs.system),
-            _map_figure(heat_map, best, outputs.system),
+            _map_figure(heat_map, outputs.system),
         ],
         facts=facts,
         system=outputs.system,
@@ -178,23 +175,13 @@ def _relations(heads: Sequence[Head], joined: HeadStatistics, system: str) -> It
     yield relation_table(heads, joined)
 
 
-def _map_figure(heat_map: AttentionMap, best: Head, system: str) -> Part:
-    """Show the heat maps of all heads; that of the best head alone if the sentence is too long for
-    all."""
+def _map_figure(heat_map: AttentionMap, system: str) -> Figure:
     kind = KINDS[heat_map.kind]
-    title = f"Sentence {heat_map.sentence} ({kind.lines})"
-    if not is_legible(heat_map) and len(heat_map.panels) > 1:
-        head = best if best in heat_map.panels else next(iter(heat_map.panels))
-        heat_map = replace(heat_map, panels={head: heat_map.panels[head]})
-        title += f", {head.name} only, because the sentence is long"
-    if not is_legible(heat_map):
-        long = f"{title} is too long for a heat map; choose another one with --sentence."
-        return TextBlock(html=paragraph(long))
-    scale = " All heads share one scale." if len(heat_map.panels) > 1 else ""
     dots = f"Rows: {kind.rows}; columns: {kind.columns}. A dot marks a piece inside a word."
+    scale = " All heads share one scale." if len(heat_map.panels) > 1 else ""
     return Figure(
         draw=partial(draw_maps, heat_map, system=system),
-        caption=f"{title}. {dots}{scale}",
+        caption=f"Sentence {heat_map.sentence} ({kind.lines}). {dots}{scale}",
         title="Heat maps",
         shrinks=False,
     )
