@@ -181,9 +181,9 @@ def parse_in_parts(
 
     with progress("parsing", len(lines), "lines") as advance:
         for first in range(0, len(lines), _LINES_AT_ONCE):
-            some = lines[first : first + _LINES_AT_ONCE]
-            parses += parser.parse(some, on_failure=warn)
-            advance(len(some))
+            window = lines[first : first + _LINES_AT_ONCE]
+            parses += parser.parse(window, on_failure=warn)
+            advance(len(window))
     return parses
 
 

@@ -64,7 +64,7 @@ def facts_table(runs: Sequence[Run]) -> Table:
 
 
 def _costs(run: Run) -> dict[str, str]:
-    """Say what the run cost, as `synmt score --cost` does."""
+    """Describe what the run cost, as `synmt score --cost` does."""
     table = cost_table([(run.name, [run_cost(run)])])
     columns = [column.title for column in table.columns]
     known = dict(zip(columns, shown_rows(table)[0], strict=True))

@@ -35,7 +35,7 @@ TWO = [Head(1, 1), Head(1, 2)]
 
 
 def looking_at(parents):
-    """Let every piece give all weight to the last piece of a word's parent: (1, T, T)."""
+    """Put all weight of every piece on the last piece of a word's parent: (1, T, T)."""
     weights = np.zeros((1, len(OWNERS), len(OWNERS)))
     for piece, word in enumerate(OWNERS):
         last = np.flatnonzero(parents[word] == OWNERS)[-1] if word >= 0 else -1

@@ -8,7 +8,6 @@ import pytest
 from small_run import LSTM, PASCAL, TEXT, make_run, write_tests
 from tiny import analyze, chain_of
 
-from synmt.parsing.models import COMPACT
 from synmt.syntax.conllu import format_conllu
 
 pytestmark = pytest.mark.journey
@@ -114,14 +113,6 @@ def test_trees_of_the_target_are_those_of_the_references(project):
     assert [row["trees"] for row in found["rows"][:2]] == ["head 1.1 (dbsa)", "head 1.2 (dbsa)"]
     assert (found["side"], found["words"]) == ("target", 22)
     assert (found["gold"], found["test"], found["parser"]) == ("gold, de.conllu", "test", None)
-    # tests have no German model: the folder lists the English one as German
-    folder = project / "my-stanza"
-    folder.mkdir()
-    (folder / "de").symlink_to(COMPACT / "en")
-    models = json.loads((COMPACT / "resources.json").read_text(encoding="utf-8"))
-    (folder / "resources.json").write_text(json.dumps({"de": models["en"]}), encoding="utf-8")
-    found = report(project, "dbsa", "--side", "target", "--parser", "my-stanza")
-    assert (found["parser"], found["sentences"]) == ("Stanza (my-stanza, de)", 3)
 
 
 def test_sentences_are_drawn_on_the_terminal_and_into_the_run(project):

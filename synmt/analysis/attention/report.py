@@ -60,7 +60,8 @@ def analyze_attention(options: AttentionOptions) -> Report:
     run = find_run(options.run)
     outputs = inputs.read_test(run.folder, options.test).as_read()
     translator = Translator.load(run)
-    kind, content = _choose_attention(translator, options)
+    kind = _choose_attention(translator, options)
+    content = cast(MapContent, options.what if kind in SIDES else kind)
     heads = heads_of(translator.model, kind, options.head)
     text = _read_text(options, outputs, kind, reads_trees=translator.reads_trees)
     if not text.model_trees:
@@ -97,9 +98,7 @@ def analyze_attention(options: AttentionOptions) -> Report:
     )
 
 
-def _choose_attention(
-    translator: Translator, options: AttentionOptions
-) -> tuple[AttentionKind, MapContent]:
+def _choose_attention(translator: Translator, options: AttentionOptions) -> AttentionKind:
     """Choose the kind of attention from `--side` and `--what`; an LSTM has none between the words
     of a side.
 
@@ -112,9 +111,9 @@ def _choose_attention(
             "only the source has annotations", where="--what parents", do="Leave out `--side`"
         )
     if what == "parents" or what == "cross":
-        return what, what
+        return what
     if self_attention(translator.model, "source"):
-        return side, cast(MapContent, what)
+        return side
     if what in ("factor", "bias"):
         raise UsageError(
             f"an LSTM has no self-attention, and so no {what}",
@@ -127,9 +126,9 @@ def _choose_attention(
             "an LSTM has no self-attention: these are the probable parents in its annotations; "
             "`--what cross` shows its attention to the source"
         )
-        return "parents", "parents"
+        return "parents"
     _logger.info("an LSTM has no self-attention: this is its attention to the source")
-    return "cross", "cross"
+    return "cross"
 
 
 def _read_text(

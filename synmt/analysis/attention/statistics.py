@@ -119,8 +119,8 @@ def measure_heads(
 
 
 def of_predicting_steps(weights: DoubleArray, heads: Sequence[Head]) -> DoubleArray:
-    """Give each piece the weights of the step before, which predicts it, where heads learn that:
-    (…, S, T, T)."""
+    """Shift the rows of heads whose weights belong to the step that predicts a piece, which is the
+    step before: (…, S, T, T)."""
     predict = np.array([head.predicts for head in heads])  # (S,)
     before = np.roll(weights, 1, axis=-2)  # (…, S, T, T)
     # nothing predicts BOS

@@ -239,5 +239,5 @@ def _draw(axes: Axes, points: Sequence[Outcome], form: str, label: str) -> None:
     axes.plot(places, scores, form, color=color, label=label, markeredgecolor=INK)
     for place, one in zip(places, points, strict=True):
         if compared := one.against_own:
-            own = one.score - compared.difference
-            axes.vlines(place, own + compared.low, own + compared.high, color=color, linewidth=1)
+            base = one.score - compared.difference
+            axes.vlines(place, base + compared.low, base + compared.high, color=color, linewidth=1)

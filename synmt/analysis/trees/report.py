@@ -141,8 +141,8 @@ def _compare(
     """Compare the trees of each head, and the branching baselines, with those of the parses."""
     rows = []
     for head, pairs in zip(heads, zip(*trees, strict=True), strict=True):
-        own, choices = zip(*pairs, strict=True)
-        found = compare_trees(own, parses), count_rules(own, parses)
+        induced, choices = zip(*pairs, strict=True)
+        found = compare_trees(induced, parses), count_rules(induced, parses)
         rows.append(TreeRow(head.name, *found, head, compare_trees(choices, parses)))
     for to in ("left", "right"):
         chains = [branching(parse, to) for parse in parses]
