@@ -65,6 +65,12 @@ def test_a_head_with_all_weight_on_the_parent_agrees_and_has_no_entropy():
     assert [row["parent"] for row in (previous, following, best)] == [0, 0.75, 0.75]
 
 
+def test_intervals_are_over_sentences():
+    looks = join([measure(looking_at(MONKEY.parents)), measure(np.zeros((1, 8, 8)))])
+    row = head_table(TWO[:1], looks, [4, 4], ends="EOS").as_json()["rows"][0]
+    assert (row["parent"], row["95 % interval"]) == (0.5, [0, 1])
+
+
 def with_loops(weights, owners, parse, *, causal):
     """Compute the equations for one head with loops: entropy, entropy of uniform weights and weight
     on no word of each piece; choice and weight of the parent of each word."""
