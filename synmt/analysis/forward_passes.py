@@ -3,18 +3,26 @@ gates."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
+import numpy as np
 import torch
+from torch import Tensor
 
-from synmt.arrays import IntArray, Side
+from synmt.arrays import DoubleArray, IntArray, Side
 from synmt.data.batch import collate
 from synmt.decode.translator import Translator
 from synmt.model.attention import Memory
 from synmt.model.capture import ActivationKind, Activations, capture
 from synmt.reporting.progress import progress
 from synmt.syntax.parse import Parse
+
+_logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,18 +117,39 @@ def run_forward(
         yield ForwardPass(sentences, memory, captured)
 
 
-def run_with_progress(
+def measure_text(
     translator: Translator,
     text: ParsedText,
     job: str,
+    read: Callable[[ForwardPass], Tensor],
+    measure: Callable[[SentencePass, DoubleArray], T],
     *,
     what: Collection[ActivationKind] = ("attention", "gates"),
-) -> Iterator[ForwardPass]:
-    """Run a model over a text as `run_forward` does, and show the progress of a job with this
-    name."""
+) -> tuple[dict[int, T], dict[str, int]]:
+    """Run a model over a text and measure each of its sentences, with the progress of the job.
+
+    read: returns what is measured in a pass: (B, …).
+    measure: measures the part of one sentence, padding included.
+    Returns the results by the number of the line, from 0, and the number of lines that are left
+    out: `too_long` for the model, or `empty`, which have no words on the side of the trees.
+    """
+    found = {}
+    too_long = 0
     with progress(job, len(text.source), "sentences") as advance:
         for forward in run_forward(
             translator, text.source, text.target, text.model_trees, what=what
         ):
-            yield forward
+            values = read(forward).cpu().numpy()  # (B, …)
+            for sentence, value in zip(forward.sentences, values, strict=True):
+                # text without trees is that of the target
+                words = text.gold[sentence.index] if text.gold else sentence.target
+                too_long += sentence.dropped > 0
+                if len(words) and not sentence.dropped:
+                    found[sentence.index] = measure(sentence, value.astype(np.float64))
             advance(len(forward.sentences))
+    empty = len(text.source) - len(found) - too_long
+    reasons = [(too_long, "with more pieces than the model takes"), (empty, "without words")]
+    counts = [f"{count:,} {why}" for count, why in reasons if count]
+    if counts:
+        _logger.info(f"sentences left out: {', '.join(counts)}")
+    return dict(sorted(found.items())), {"too_long": too_long, "empty": empty}

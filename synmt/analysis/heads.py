@@ -1,5 +1,4 @@
-"""Heads of a model: those of self-attention, attention to the source, and annotations of the
-source."""
+"""Heads of a model: those of attention, and annotations of the source."""
 
 from __future__ import annotations
 
@@ -41,10 +40,10 @@ class Head:
     @property
     def name(self) -> str:
         """The name in tables, such as `head 1.2 (pascal)`."""
-        if not self.layer and not self.variant:
+        if self.is_lstm:
             return "attention"
-        kind = "flat attention" if self.flat else "latent trees"
-        what = f"head {self.layer}.{self.number}" if self.layer else kind
+        annotations = "flat attention" if self.flat else "latent trees"
+        what = f"head {self.layer}.{self.number}" if self.layer else annotations
         return f"{what} ({self.variant})" if self.variant else what
 
     @property
@@ -57,12 +56,6 @@ class Head:
         """The label for one of many heat maps: what the head reads takes the place of the
         variant."""
         return f"{self.layer}.{self.number} {self.about}" if self.about else self.label
-
-    @property
-    def file_name(self) -> str:
-        """The name in file names."""
-        annotations = "flat" if self.flat else "latent"
-        return f"head-{self.layer}.{self.number}" if self.layer else annotations
 
     @property
     def is_lstm(self) -> bool:
@@ -81,16 +74,17 @@ def choose_heads(
     if not counts:
         do = "Leave out `--head` to read latent trees, or choose a run of a Transformer"
         raise UsageError("an LSTM has no attention heads", where="--head", do=do)
-    places = [
-        (layer, number) for layer, own in enumerate(counts, 1) for number in range(1, own + 1)
-    ]
-    of_variants = (one for variant in model.variants[side] * owned for one in _heads_of(variant))
-    owners = {(one.layer, one.number): one for one in of_variants}
-    heads = {"{}.{}".format(*place): owners.get(place, Head(*place)) for place in places}
+    heads = {
+        f"{layer}.{number}": Head(layer, number)
+        for layer, count in enumerate(counts, 1)
+        for number in range(1, count + 1)
+    }
+    for variant in model.variants[side] if owned else ():
+        heads |= {f"{one.layer}.{one.number}": one for one in _heads_of(variant)}
     if head in (None, "all"):
         return list(heads.values())
     if head not in heads:
-        ends = ", ".join(f"{layer}.1 to {layer}.{own}" for layer, own in enumerate(counts, 1))
+        ends = ", ".join(f"{layer}.1 to {layer}.{count}" for layer, count in enumerate(counts, 1))
         raise UsageError(
             f"'{head}' is not a head", where="--head", allowed=f"LAYER.HEAD: {ends}; or `all`"
         )
@@ -109,16 +103,14 @@ def tree_heads(
         return choose_heads(model, side, head)
     if learnt := list(_learnt(model, side)):
         return learnt
-    learners = [
-        name
-        for name in variant_names()
-        if side in variant_class(name).sides and _learns_trees(variant_class(name))
-    ]
+    classes = {name: variant_class(name) for name in variant_names()}
+    learners = [name for name, one in classes.items() if side in one.sides and _learns_trees(one)]
     raise UsageError(
         f"nothing in this model has learned trees of the {side}",
         where=where,
         allowed=f"Variants that learn them: {', '.join(learners)}",
-        do=f"You can {', or '.join(_advice(model, side))}",
+        do="Choose another `--side` or run, or read any head of a Transformer as trees, with "
+        "`--head LAYER.HEAD` or `--head all`",
     )
 
 
@@ -127,8 +119,10 @@ def annotation_heads(model: Seq2Seq) -> list[Head]:
     return [head for head in _learnt(model, "source") if not head.layer]
 
 
-def annotation_weights(head: Head, forward: ForwardPass) -> Tensor:
-    """Return the weights of annotations in a forward pass: (B, T, T)."""
+def head_weights(head: Head, side: Side, forward: ForwardPass) -> Tensor:
+    """Return the weights of annotations, or of a head of self-attention: (B, T, T)."""
+    if head.layer:
+        return forward.captured.attention[side, head.layer][:, head.number - 1]
     if forward.memory.weights is None:
         raise UsageError(
             f"{head.variant} annotates the source without giving the weights of its annotations",
@@ -148,9 +142,11 @@ def _learnt(model: Seq2Seq, side: Side) -> Iterator[Head]:
 def _heads_of(variant: Variant) -> Iterator[Head]:
     """Yield the heads that a variant owns."""
     name, place = variant.recipe_name(), variant.place
-    for own in range(1, place.heads + 1):
-        about = variant.about_head(own)
-        yield Head(place.layer, place.first_head + own, name, about, predicts=variant.rows_predict)
+    for number in range(1, place.heads + 1):
+        about = variant.about_head(number)
+        yield Head(
+            place.layer, place.first_head + number, name, about, predicts=variant.rows_predict
+        )
 
 
 def _learns_trees(variant: Variant | type[Variant]) -> bool:
@@ -161,17 +157,3 @@ def _learns_trees(variant: Variant | type[Variant]) -> bool:
 def _annotates_with_trees(variant: Variant | type[Variant]) -> bool:
     # one that reads the parser's trees learns none
     return variant.annotates_memory() and not variant.reads
-
-
-def _advice(model: Seq2Seq, side: Side) -> Iterator[str]:
-    """Yield what to do where nothing has learned trees of a side."""
-    other: Side = "target" if side == "source" else "source"
-    has_heads = bool(self_attention(model, side))
-    if any(_learnt(model, other)):
-        yield f"see the trees of its {other} with `--side {other}`"
-    if has_heads:
-        yield "read any head as trees, with `--head LAYER.HEAD` or `--head all`"
-    elif side == "source":
-        yield "train a model with latent_tree (`synmt train multi30k-sa`)"
-    if not has_heads:
-        yield "choose a run of a Transformer and read its heads with `--head`"

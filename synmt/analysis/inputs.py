@@ -22,19 +22,13 @@ if TYPE_CHECKING:
     from synmt.parsing.cache import CachedParser
     from synmt.parsing.parser import StanzaParser
     from synmt.recipe.schema import Recipe
-    from synmt.syntax.controls import Control
+    from synmt.run import Run
     from synmt.syntax.parse import Parse
 
 _logger = logging.getLogger(__name__)
 
 _LINES_AT_ONCE = 256
 """How many lines are parsed between two updates of the progress."""
-
-_DEFAULT_LANGUAGE = "en"
-"""The language of a source file whose name does not end in one."""
-
-_LISTED_CHARACTERS = 12
-"""How many of the characters without a font a warning lists."""
 
 
 def check_name(name: str, names: Sequence[str], what: str) -> None:
@@ -55,11 +49,8 @@ def log_once() -> Iterator[None]:
         shown.add(text)
         return new
 
-    handlers = [
-        one
-        for one in logging.getLogger("synmt").handlers
-        if not isinstance(one, logging.FileHandler)
-    ]
+    handlers = logging.getLogger("synmt").handlers
+    handlers = [one for one in handlers if not isinstance(one, logging.FileHandler)]
     for handler in handlers:
         handler.addFilter(is_new)
     try:
@@ -120,7 +111,7 @@ def file_language(source: Path | None) -> str:
             "assuming the source is English: its file name does not end in a language code such "
             "as `.de`"
         )
-    return language or _DEFAULT_LANGUAGE
+    return language or "en"
 
 
 def name_language(path: Path | None) -> str | None:
@@ -130,47 +121,38 @@ def name_language(path: Path | None) -> str | None:
     return ending if len(ending) == 2 and ending.isalpha() and ending.islower() else None
 
 
-def parser_of(
-    translator: Translator, recipe: Recipe, side: Side, named: str | None
-) -> StanzaParser:
-    """Find the parser that the user named, else the one that the run records for the side, else the
-    recipe's."""
-    own = named is None and side == "source" and translator.parser_identity is not None
-    return translator.parser if own else find_parser(recipe, side, named, to="parse")
-
-
-def parse_texts(
+def parse_text(
     translator: Translator,
-    parser: StanzaParser,
+    run: Run,
     side: Side,
     source: Sequence[str],
     target: Sequence[str] | None,
-    *,
-    named: bool,
-) -> ParsedText:
-    """Parse one side; the model reads these trees too where it reads any, unless another parser was
-    named."""
+    named: str | None,
+) -> tuple[ParsedText, str]:
+    """Parse one side with the parser that the user named, else the one that the run records for the
+    side, else the recipe's; returns the name of the parser, too.
+
+    A model that reads trees of the recorded parser reads these trees.
+    """
     from synmt.analysis.forward_passes import ParsedText
 
+    recorded = named is None and side == "source" and translator.parser_identity is not None
+    parser = translator.parser if recorded else find_parser(run.recipe(), side, named, to="parse")
     parses = parse_lines(parser, source if target is None else target)
-    own = not named and side == "source" and translator.parser_identity is not None
-    return ParsedText(
-        side, source, target, parses, parses if own and translator.reads_trees else None
-    )
+    read = parses if recorded and translator.reads_trees else None
+    return ParsedText(side, source, target, parses, read), name_parser(parser)
 
 
-GIVE_TREES = "Give the trees of the test set with `--parses FILE.conllu`"
-"""What to do where no parser of the source is known."""
+def check_recorded(translator: Translator, run: Path, option: str = "") -> None:
+    """Raise UsageError for a model that reads trees if its run does not record their parser.
 
-
-def check_recorded(
-    translator: Translator, run: Path, *, do: str = "Use a run that records its parser"
-) -> None:
-    """Raise UsageError for a model that reads trees if its run does not record their parser."""
+    option: takes a file of trees instead.
+    """
     if translator.reads_trees and translator.parser_identity is None:
         from synmt.decode.tree_provider import unknown_parser
 
-        raise unknown_parser(where=str(run), do=do)
+        give = f", or give the trees of the text with `{option} FILE.conllu`" if option else ""
+        raise unknown_parser(where=str(run), do=f"Use a run that records its parser{give}")
 
 
 def parse_lines(
@@ -199,28 +181,27 @@ def parse_in_parts(
 
     with progress("parsing", len(lines), "lines") as advance:
         for first in range(0, len(lines), _LINES_AT_ONCE):
-            some = lines[first : first + _LINES_AT_ONCE]
-            parses += parser.parse(some, on_failure=warn)
-            advance(len(some))
+            window = lines[first : first + _LINES_AT_ONCE]
+            parses += parser.parse(window, on_failure=warn)
+            advance(len(window))
     return parses
 
 
 def name_parser(parser: StanzaParser) -> str:
     """Name a parser for users; a model in a folder has the name of the folder."""
-    model = (
-        parser.model if parser.model in ("compact", "official") else parser.folder.resolve().name
-    )
+    named = parser.model in ("compact", "official")
+    model = parser.model if named else parser.folder.resolve().name
     return f"Stanza ({model}, {parser.language})"
 
 
-def as_read(control: Control) -> str:
-    """Describe how a model changes the trees that it reads, as an addition to the name of its
-    parser."""
-    return (
-        ", as the model reads it"
-        if control.idle
-        else f"; the model reads {control.name} trees instead"
-    )
+def as_read(translator: Translator, text: ParsedText) -> str:
+    """Describe how a model changes the trees of a text that it reads, as an addition to the name of
+    their parser; empty if it does not read them."""
+    if text.model_trees is None or not translator.reads_trees:
+        return ""
+    control = translator.reading.control
+    changed = f"; the model reads {control.name} trees instead"
+    return ", as the model reads it" if control.idle else changed
 
 
 def save_plot(path: Path, draw: Callable[[], Figure], *, grid: str = "y") -> None:
@@ -232,24 +213,10 @@ def save_plot(path: Path, draw: Callable[[], Figure], *, grid: str = "y") -> Non
     missing = save_figure(draw, path, grid=grid)
     _logger.info("plot: %s%s", path, " (replaced)" * replaced)
     if missing:
-        some = missing[:_LISTED_CHARACTERS]
-        listed = "".join(one if one.isprintable() else f" U+{ord(one):04X}" for one in some)
-        more = " …" if len(missing) > _LISTED_CHARACTERS else ""
         _logger.warning(
-            f"{path}: no installed font has {listed}{more}; install one, such as Noto Sans CJK, or "
-            "write an .svg file, "
-            "which keeps text as text"
+            f"{path}: no installed font has {missing[:12]}; install one, such as Noto Sans "
+            "CJK, or write an .svg file, which keeps text as text"
         )
-
-
-def log_left_out(lines: int, measured: int, too_long: int) -> dict[str, int]:
-    """Count the lines that were left out by the reason, and log the counts."""
-    empty = lines - measured - too_long
-    reasons = [(too_long, "with more pieces than the model takes"), (empty, "without words")]
-    counts = [f"{count:,} {why}" for count, why in reasons if count]
-    if counts:
-        _logger.info(f"sentences left out: {', '.join(counts)}")
-    return {"too_long": too_long, "empty": empty}
 
 
 def scoring_options(

@@ -64,7 +64,7 @@ def facts_table(runs: Sequence[Run]) -> Table:
 
 
 def _costs(run: Run) -> dict[str, str]:
-    """Say what the run cost, as `synmt score --cost` does."""
+    """Describe what the run cost, as `synmt score --cost` does."""
     table = cost_table([(run.name, [run_cost(run)])])
     columns = [column.title for column in table.columns]
     known = dict(zip(columns, shown_rows(table)[0], strict=True))
@@ -78,21 +78,19 @@ def _model(model: ModelRecipe) -> str:
 
 
 def _variant(one: VariantRecipe) -> str:
-    parts = [one.side]
-    if one.layers == "all":
-        parts.append("all layers")
-    elif one.layers is not None:
-        parts.append(f"layer{'s' * (len(one.layers) != 1)} {', '.join(map(str, one.layers))}")
-    if one.heads is not None:
-        parts.append(f"{one.heads} head{'s' * (one.heads != 1)}")
-    parts += [f"{name} {value}" for name, value in one.options.items()]
-    return f"{one.name} ({', '.join(parts)})"
+    layers = " ".join(map(str, one.layers)) if isinstance(one.layers, tuple) else one.layers
+    places = {"layers": layers, "heads": one.heads, **one.options}
+    parts = [f"{name} {value}" for name, value in places.items() if value is not None]
+    return f"{one.name} ({', '.join([one.side, *parts])})"
 
 
 def _parser(recipe: Recipe, identity: RunParser | None) -> str:
     """Name the parser of the trees that the model reads, and how they were changed."""
-    section = recipe.parser
-    changed = [f"{section.control} trees"] * (section.control != "none")
-    changed += [f"{100 * section.rewire:g} % rewired"] * (section.rewire > 0)
-    name = f"Stanza ({identity.get('model')}, {identity.get('language')})" if identity else ""
-    return ", ".join([part for part in [name, *changed] if part]) or _NONE
+    section, parts = recipe.parser, []
+    if identity:
+        parts.append(f"Stanza ({identity.get('model')}, {identity.get('language')})")
+    if section.control != "none":
+        parts.append(f"{section.control} trees")
+    if section.rewire:
+        parts.append(f"{100 * section.rewire:g} % rewired")
+    return ", ".join(parts) or _NONE

@@ -23,7 +23,7 @@ from synmt.analysis.compare.sentences import (
     word_spans,
 )
 from synmt.analysis.compare.words import SentenceWords, WordDetails, word_attention
-from synmt.analysis.trees.svg import draw_parse
+from synmt.analysis.trees.drawing import draw_parse
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import MetricOptions, make_metric, score
 from synmt.evaluation.outputs import Outputs

@@ -43,15 +43,15 @@ def heat_map(pieces, heads, content="weights", kind="cross"):
 @pytest.mark.parametrize("pieces", [2, 4, 9, 30])
 @pytest.mark.parametrize("system", ["pascal", LONG])
 def test_the_heading_of_one_heat_map_has_lines_that_fit(pieces, system):
-    figure = draw_maps(
-        heat_map(pieces, [Head(1, 1, "structural_positions", about="nsubj")], "factor"),
-        system=system,
-    )
+    head = Head(1, 1, "structural_positions", about="nsubj")
+    figure = draw_maps(heat_map(pieces, [head], "factor"), system=system)
     assert not cut_off(figure)
     heading, *_ = figure.texts
-    said = f"{system},head1.1(structural_positions),nsubj:factorofattentiontothesource"
-    assert "".join(heading.get_text().split()) == f"{said}sentence12,therun'sowntranslation"
-    assert heading.get_window_extent().y0 > figure.axes[0].get_window_extent().y1
+    named = f"{system},head1.1(structural_positions),nsubj:factorofattentiontothesource"
+    assert "".join(heading.get_text().split()) == f"{named}sentence12,therun'sowntranslation"
+    panel, bar = figure.axes
+    assert heading.get_window_extent().y0 > panel.get_window_extent().y1
+    assert bar.get_position().y0 >= panel.get_position().y0 - 1e-6
 
 
 def test_titles_of_the_panels_of_a_short_sentence_do_not_overlap():
@@ -61,55 +61,40 @@ def test_titles_of_the_panels_of_a_short_sentence_do_not_overlap():
     assert not overlapping(figure)
 
 
-def test_a_colour_bar_is_no_higher_than_the_panels():
-    figure = draw_maps(heat_map(5, [Head(1, 1)]), system="pascal")
-    figure.draw_without_rendering()
-    panel, bar = figure.axes
-    assert bar.get_position().y0 >= panel.get_position().y0 - 1e-6
-
-
 @pytest.mark.parametrize("system", ["pascal", LONG])
 def test_the_agreement_of_a_single_layer_has_room_for_its_texts(system):
     assert not cut_off(draw_agreement([Head(1, 1), Head(1, 2)], [0.5, 0.5], system=system))
 
 
-def groups_of(names, about):
+def groups_of(names, about=""):
     base, *others = names
-    results = {
-        name: {"score": GroupResult(22.0, [20.0, 24.0], comparison=BETWEEN)} for name in others
-    }
-    systems = {base: {"score": GroupResult(21.0, [20.0, 22.0])}, **results}
+    systems = {base: {"score": GroupResult(21.0, [20.0, 22.0])}}
+    for name in others:
+        systems[name] = {"score": GroupResult(22.0, [20.0, 24.0], comparison=BETWEEN)}
     rows = [GroupRow(name, 20, 0.5, 20, 0.5, systems) for name in ("1-10", "11-20")]
-    measures, sizes = (
-        [Column(title="BLEU", name="score", about=about)],
-        [Column(title="sentences"), Column(title="share")],
-    )
+    measures = [Column(title="BLEU", name="score", about=about)]
+    sizes = [Column(title="sentences"), Column(title="share")]
     return ResultTable("source length", "words", measures, sizes, rows, rows[0], 1000)
-
-
-@pytest.mark.parametrize(
-    "names", [[LONG], [LONG, "plain"], ["plain", LONG], [LONG, "b", "c"], ["a", LONG, "c", "d"]]
-)
-@pytest.mark.parametrize("about", ["", "lower is better"])
-def test_groups_of_systems_with_long_names_fit(names, about):
-    figure = draw_results([groups_of(names, about)])
-    assert not cut_off(figure)
-    assert not overlapping(figure)
-
-
-@pytest.mark.parametrize(
-    "names", [["plain"], ["plain", "pascal"], ["plain", LONG, f"{LONG}-2", "d", "e"], [LONG, "b"]]
-)
-def test_words_of_systems_with_long_names_and_few_groups_fit(names):
-    figure = draw_results([words_of(names)])
-    assert not cut_off(figure)
-    assert not overlapping(figure)
 
 
 def words_of(names):
     groups = WordGroups("frequency of the target word", "times", ["1"], np.zeros(20, int), [])
     ones = np.ones((20, 2))
     return tabulate_words(groups, {name: [WordCounts(ones, ones, ones)] for name in names})
+
+
+@pytest.mark.parametrize(
+    "names", [[LONG], [LONG, "plain"], ["plain", LONG], [LONG, "b", "c"], ["a", LONG, "c", "d"]]
+)
+@pytest.mark.parametrize("table", [groups_of, words_of])
+def test_results_of_systems_with_long_names_and_few_groups_fit(table, names):
+    figure = draw_results([table(names)])
+    assert not cut_off(figure)
+    assert not overlapping(figure)
+
+
+def test_a_measure_with_an_explanation_fits():
+    assert not overlapping(draw_results([groups_of([LONG, "b", "c"], "lower is better")]))
 
 
 def test_robustness_of_a_system_with_a_long_name_fits():

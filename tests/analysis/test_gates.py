@@ -1,279 +1,141 @@
-"""Norms of gates: from pieces to words, and by part of speech."""
+"""Norms of gates: from pieces to words, and by part of speech, with the figure and the page."""
 
 import math
+import re
 from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from fitting import cut_off
+from pages import HOSTILE, Reader
 from small import MONKEY
+from small_run import LSTM, TEXT, make_run
 
 from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.gates.norms import (
     MIN_WORDS,
     GatedSentence,
-    TagRow,
     check_gates,
-    check_tags,
     gate_norms,
-    gated_words,
-    highest_shares,
     read_gates,
     tag_rows,
     word_norms,
 )
-from synmt.analysis.gates.report import gate_facts, gate_table
+from synmt.analysis.gates.report import draw_gates, gate_facts, gate_table, words_as_html
 from synmt.data.batch import collate_source
-from synmt.data.vocabulary import BOS, Words
-from synmt.decode.loaded_model import LoadedModel
+from synmt.data.vocabulary import BOS
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
-from synmt.model.build import build
-from synmt.recipe.load import check_recipe
 from synmt.syntax.parse import Parse, flat_parse
-from synmt.syntax.reading import Reading
 
-LINE = "The monkey eats a banana"
-TAGGED = replace(MONKEY, tags=["DET", "NOUN", "VERB", "DET", "NOUN"])
 # ▁The ▁mon key ▁eats ▁a ▁ban ana
 SPANS = np.array([[0, 3], [3, 7], [7, 10], [10, 15], [15, 17], [17, 21], [21, 24]])
-WORDS = ["der", "Affe", "isst", "eine", "Banane", "the", "monkey", "eats", "a", "banana", "sleeps"]
 
 
-def gated(norms, tags, line=1):
-    """Make a sentence of the words w0 w1 …"""
-    words = [f"w{number}" for number in range(len(norms))]
-    parse = replace(flat_parse(" ".join(words)), tags=list(tags))
-    return GatedSentence(line, "", " ".join(words), parse, np.array(norms, dtype=float))
+def gated(words, line=1, **options):
+    """Make a sentence of words such as `eats/VERB:0.3`; those without a number have no norm."""
+    tags, norms, names = [], [], []
+    for word in words.split():
+        name, _, rest = word.partition("/")
+        tag, _, norm = rest.partition(":")
+        names.append(name)
+        tags.append(tag)
+        norms.append(float(norm or "nan"))
+    target = " ".join(names)
+    sentence = GatedSentence(line, "a source", target, flat_parse(target), np.array(norms))
+    return replace(sentence, parse=replace(sentence.parse, tags=tags), **options)
 
 
-def drawn(seed, sentences=12):
-    """Sample sentences of one to nine words; some words have no norm, some equal norms."""
-    random = np.random.default_rng(seed)
-    made = []
-    for line in range(1, sentences + 1):
-        words = int(random.integers(1, 10))
-        norms = random.integers(1, 6, words) / 10
-        norms[random.random(words) < 0.1] = np.nan
-        made.append(
-            gated(norms, random.choice(["DET", "NOUN", "VERB"], words, p=[0.3, 0.5, 0.2]), line)
-        )
-    return made
+def rows_of(*sentences):
+    return {row.tag: row for row in tag_rows(sentences)}
 
 
-def tabulate(sentences):
-    return tag_rows(gated_words(sentences), gated_words(sentences, without="PUNCT"))
-
-
-def row_of(rows, tag):
-    return next(row for row in rows if row.tag == tag)
+MANY = [gated("er/PRON:0.1 schläft/VERB:0.2", line) for line in range(1, MIN_WORDS + 1)]
+FEW = gated("oh/INTJ:0.25 ./PUNCT", MIN_WORDS + 1)
 
 
 def test_the_norm_is_relative_to_that_of_an_open_gate():
     gates = torch.rand(2, 3, 5, generator=torch.Generator().manual_seed(1)).double()
-    norms = gate_norms(gates)
-    for b in range(2):
-        for t in range(3):
-            length = math.sqrt(sum(float(z) ** 2 for z in gates[b, t]))
-            assert norms[b, t].item() == pytest.approx(length / math.sqrt(5))
-    assert gate_norms(torch.tensor([[[0.0, 0.0], [1.0, 1.0]]])).tolist() == [[0, 1]]
+    expected = [[math.sqrt(sum(float(z) ** 2 for z in t) / 5) for t in row] for row in gates]
+    np.testing.assert_allclose(gate_norms(gates), expected)
 
 
-def test_a_word_has_the_mean_of_its_pieces():
-    norms = word_norms(np.array([0.1, 0.2, 0.4, 0.5, 0.6, 0.7, 0.9]), SPANS, MONKEY.spans)
-    assert norms.tolist() == pytest.approx([0.1, (0.2 + 0.4) / 2, 0.5, 0.6, (0.7 + 0.9) / 2])
-
-
-def test_words_without_a_piece_of_their_own_have_no_norm():
+def test_a_word_has_the_mean_of_its_pieces_and_one_without_a_piece_has_no_norm():
+    norms = word_norms(np.arange(7.0), SPANS, MONKEY.spans)
+    assert norms.tolist() == [0, (1 + 2) / 2, 3, 4, (5 + 6) / 2]
     # `monkey.` is one piece, and two words
-    norms = word_norms(
-        np.array([0.3, 0.5]), np.array([[0, 3], [3, 11]]), np.array([[0, 3], [4, 10], [10, 11]])
-    )
-    assert norms[:2].tolist() == [0.3, 0.5]
-    assert np.isnan(norms[2])
-    # a line without words
-    assert word_norms(np.array([0.3]), np.array([[0, 1]]), np.zeros((0, 2), dtype=int)).shape == (
-        0,
-    )
-    assert word_norms(np.zeros(0), np.zeros((0, 2), dtype=int), np.array([[0, 3]])).shape == (1,)
+    words = np.array([[0, 3], [4, 10], [10, 11]])
+    norms = word_norms(np.array([0.3, 0.5]), np.array([[0, 3], [3, 11]]), words)
+    np.testing.assert_equal(norms, [0.3, 0.5, np.nan])
 
 
-def test_two_sentences_counted_by_hand_and_equal_norms_share_the_highest_place():
-    assert highest_shares(np.array([0.1, 0.4, 0.4])).tolist() == [0, 0.5, 0.5]
-    first = gated([0.1, 0.3, 0.9], ["DET", "NOUN", "VERB"], line=1)
-    table = tabulate([first, gated([0.2, 0.6, 0.4, 0.6], ["DET", "NOUN", "VERB", "NOUN"], line=2)])
-    noun, verb, det = (row_of(table, tag) for tag in ("NOUN", "VERB", "DET"))
-    assert (noun.words, noun.share) == (3, 3 / 7)
-    assert noun.norm == pytest.approx(0.5)
-    assert noun.deviation == pytest.approx(math.sqrt((0.2**2 + 0.1**2 + 0.1**2) / 3))
-    assert (noun.highest, verb.highest, det.highest) == (0.5, 0.5, 0)
-    assert noun.expected == pytest.approx((1 / 3 + 2 / 4) / 2)
-    assert verb.ratio == pytest.approx(0.5 / ((1 / 3 + 1 / 4) / 2))
-    assert [row.tag for row in table] == ["VERB", "NOUN", "DET"]
+def drawn(seed):
+    """Sample sentences of one to nine words; some words have no norm, some equal norms."""
+    random = np.random.default_rng(seed)
+    made = []
+    for line in range(1, 13):
+        tags = random.choice(["DET", "NOUN", "VERB", "PUNCT"], int(random.integers(1, 10)))
+        norms = [f"0.{random.integers(1, 6)}" if random.random() > 0.1 else "" for _ in tags]
+        words = [f"w/{tag}:{norm}" for tag, norm in zip(tags, norms, strict=True)]
+        made.append(gated(" ".join(words), line))
+    return made
 
 
+@pytest.mark.parametrize("without", ["", "PUNCT"], ids=["all words", "without punctuation"])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_table_equals_one_counted_word_by_word(seed):
+def test_the_table_equals_one_counted_word_by_word(seed, without):
     sentences = drawn(seed)
-    table = tabulate(sentences)
-    tagged = [zip(one.tags, one.norms.tolist(), strict=True) for one in sentences]
-    kept = [
-        words
-        for one in tagged
-        if (words := [(tag, norm) for tag, norm in one if not math.isnan(norm)])
-    ]
-    for row in table:
+    pairs = [zip(one.tags, one.norms.tolist(), strict=True) for one in sentences]
+    real = [[p for p in one if not math.isnan(p[1]) and p[0] != without] for one in pairs]
+    real = [words for words in real if words]
+    rows = rows_of(*sentences)
+    for row in rows.values():
         highest = chance = 0.0
-        for words in kept:
+        for words in real:
             first = [tag for tag, norm in words if norm == max(n for _, n in words)]
             highest += first.count(row.tag) / len(first)
             chance += [tag for tag, _ in words].count(row.tag) / len(words)
-        assert row.highest == pytest.approx(highest / len(kept))
-        assert row.expected == pytest.approx(chance / len(kept))
-        assert row.ratio == pytest.approx(highest / chance)
-        own = [norm for words in kept for tag, norm in words if tag == row.tag]
-        assert (row.words, row.norm) == (len(own), pytest.approx(sum(own) / len(own)))
-        # no tag is PUNCT
-        assert row.unpunctuated == pytest.approx(row.ratio)
-    assert sum(row.highest for row in table) == pytest.approx(1)
-    assert sum(row.expected for row in table) == pytest.approx(1)
-    assert sum(row.share for row in table) == pytest.approx(1)
+        if without:
+            expected = highest / chance if row.tag != without else None
+            assert row.unpunctuated == pytest.approx(expected)
+            continue
+        own = [norm for words in real for tag, norm in words if tag == row.tag]
+        assert (row.words, row.share) == (len(own), len(own) / sum(map(len, real)))
+        assert (row.norm, row.deviation) == pytest.approx((np.mean(own), np.std(own)))
+        shares = highest / len(real), chance / len(real), highest / chance
+        assert (row.highest, row.expected, row.ratio) == pytest.approx(shares)
+    assert [row.ratio for row in rows.values() if not row.few] == sorted(
+        (row.ratio for row in rows.values() if not row.few), reverse=True
+    )
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_equal_gates_give_chance(seed):
-    alike = [replace(one, norms=np.full(len(one.norms), 0.25)) for one in drawn(seed)]
-    for row in tabulate(alike):
-        assert row.ratio == pytest.approx(1)
-        assert row.interval is None or row.interval == (pytest.approx(1), pytest.approx(1))
-
-
-def test_a_tag_with_few_words_is_last_and_has_no_interval():
-    sentences = [gated([0.1, 0.2], ["NOUN", "VERB"], line) for line in range(1, MIN_WORDS + 1)]
-    table = tabulate([*sentences, gated([0.9, 0.1], ["INTJ", "NOUN"], MIN_WORDS + 1)])
-    assert [row.tag for row in table] == ["VERB", "NOUN", "INTJ"]
-    assert [row.few for row in table] == [False, False, True]
-    assert table[2].ratio == 2
-    assert table[2].interval is None
-    low, high = table[0].interval
-    assert low <= table[0].ratio <= high
-
-
-def test_the_table_has_a_row_for_each_tag():
-    # the verb is the highest in ten sentences of two words, the interjection in one sentence of one
-    # word
-    sentences = [gated([0.1, 0.2], ["NOUN", "VERB"], line) for line in range(1, MIN_WORDS + 1)]
-    rows = tabulate([*sentences, gated([0.25], ["INTJ"], MIN_WORDS + 1)])
-    verb, noun, interjection = gate_table(rows, ["a note"]).as_json()["rows"]
-    assert verb == {
-        "tag": "VERB",
-        "words": 10,
-        "share": pytest.approx(10 / 21),
-        "norm": pytest.approx(0.2),
-        "highest": pytest.approx(10 / 11),
-        "expected": pytest.approx(5 / 11),
-        "ratio": pytest.approx(2),
-        "interval": pytest.approx([2, 2]),
-        "unpunctuated": pytest.approx(2),
-    }
-    assert (noun["ratio"], noun["interval"], noun["unpunctuated"]) == (0, None, 0)
-    assert interjection["tag"] == "INTJ"
+def test_a_tag_with_few_words_is_last_and_one_that_is_never_the_highest_has_no_interval():
+    rows = tag_rows([*MANY, FEW])
+    verb, pronoun, interjection = gate_table(rows, ["a note"]).as_json()["rows"]
+    expected = {"words": 10, "share": 10 / 21, "norm": 0.2, "highest": 10 / 11, "expected": 5 / 11}
+    assert verb.pop("tag") == "VERB"
+    assert verb.pop("interval") == pytest.approx([2, 2])
+    assert verb == pytest.approx({**expected, "ratio": 2, "unpunctuated": 2})
+    assert (pronoun["ratio"], pronoun["interval"]) == (0, None)
+    assert (interjection["tag"], interjection["interval"]) == ("INTJ", None)
     assert "INTJ *  " in str(gate_table(rows, []))
 
 
-def test_the_table_of_a_large_test_set_fits_on_80_columns():
-    row = TagRow("PROPN", 234_567, 0.345, 0.678, 0.123, 1.0, 0.345, (12.52, 17.12), 12.34)
-    lines = str(gate_table([row, replace(row, words=9)], [])).splitlines()
-    assert max(map(len, lines[:3])) <= 80
-    assert "12.52 to 17.12" in lines[1]
-
-
-def test_the_second_ratio_leaves_punctuation_out():
-    sentences = [
-        gated([0.1, 0.3, 0.9], ["DET", "NOUN", "PUNCT"]),
-        gated([0.2, 0.6, 0.4], ["DET", "PUNCT", "VERB"], 2),
+def test_the_json_has_every_word_and_empty_lines_alone_are_an_error():
+    found = gate_facts(tag_rows([*MANY, FEW]), [*MANY, FEW])
+    assert (found["sentences"], found["words"], found["words_without_pieces"]) == (11, 21, 1)
+    assert found["norm"]["mean"] == pytest.approx((10 * 0.3 + 0.25) / 21)
+    assert found["deviations"]["INTJ"] == 0
+    assert found["lines"][-1]["line"] == 11
+    assert found["lines"][-1]["words"] == [
+        {"word": "oh", "tag": "INTJ", "norm": 0.25},
+        {"word": ".", "tag": "PUNCT", "norm": None},
     ]
-    sentences.append(gated([0.7], ["PUNCT"], 3))
-    table = tabulate(sentences)
-    assert {row.tag: row.unpunctuated for row in table} == {
-        "NOUN": 2,
-        "VERB": 2,
-        "DET": 0,
-        "PUNCT": None,
-    }
-    assert row_of(table, "PUNCT").ratio == pytest.approx(3 / (1 / 3 + 1 / 3 + 1))
-    assert tabulate([gated([0.1], ["PUNCT"])])[0].unpunctuated is None
-
-
-def test_a_tag_that_is_never_the_highest_has_no_interval():
-    table = tabulate([gated([0.1, 0.2], ["NOUN", "VERB"], line) for line in range(MIN_WORDS)])
-    assert (row_of(table, "NOUN").ratio, row_of(table, "NOUN").interval) == (0, None)
-
-
-def test_words_without_a_norm_do_not_count_and_empty_lines_alone_are_an_error():
-    [row] = tabulate([gated([0.1, np.nan], ["NOUN", "PUNCT"]), gated([np.nan], ["X"], line=2)])
-    assert (row.tag, row.words, row.highest) == ("NOUN", 1, 1)
+    assert GatedSentence(1, "", "", MONKEY, np.zeros(5)).tags == ["_"] * 5
     with pytest.raises(SynmtError, match="all lines are empty"):
-        tabulate([gated([], [])])
-
-
-def test_the_json_has_every_word():
-    sentences = [gated([0.25], ["VERB"], line=1), gated([0.5, np.nan], ["NOUN", "PUNCT"], line=2)]
-    found = gate_facts(gated_words(sentences), tabulate(sentences), sentences)
-    assert (found["sentences"], found["words"], found["words_without_pieces"]) == (2, 2, 1)
-    assert found["norm"]["mean"] == 0.375
-    assert found["deviations"] == {"NOUN": 0, "VERB": 0}
-    assert [line["line"] for line in found["lines"]] == [1, 2]
-    assert found["lines"][1]["words"] == [
-        {"word": "w0", "tag": "NOUN", "norm": 0.5},
-        {"word": "w1", "tag": "PUNCT", "norm": None},
-    ]
-
-
-def test_words_without_a_tag_are_unknown_and_a_parser_without_tags_is_refused():
-    assert GatedSentence(1, "", LINE, MONKEY, np.zeros(5)).tags == ["_"] * 5
-    check_tags([flat_parse("a"), TAGGED], "Stanza")
-    with pytest.raises(UsageError, match="Stanza: the parser gives no parts of speech"):
-        check_tags([flat_parse(LINE), MONKEY], "Stanza")
-
-
-def translator(*variants, max_pieces=512, **model):
-    """Make a small system of words, from German to English."""
-    sizes = {
-        "architecture": "lstm",
-        "size": "tiny",
-        "model_dim": 8,
-        "embedding_dim": 6,
-        "initial_range": 1.0,
-    }
-    recipe = check_recipe(
-        {
-            "name": "small",
-            "source": "de",
-            "target": "en",
-            "corpus": {"name": "controlled"},
-            "vocabulary": {"kind": "word"},
-            "model": model or sizes,
-            "syntax": {"variants": list(variants)},
-            "decoding": {"batch_size": 2},
-            "filters": {"max_pieces": max_pieces},
-        },
-        where="test",
-    )
-    vocabulary = Words(WORDS)
-    torch.manual_seed(5)
-    pieces = {"source_pieces": len(vocabulary), "target_pieces": len(vocabulary)}
-    model = build(recipe.model, recipe.syntax, **pieces)
-    reading = Reading(model.reads("source"))
-    return Translator(
-        [LoadedModel(model.eval(), recipe, vocabulary, vocabulary, torch.device("cpu"), reading)]
-    )
-
-
-def text_of(sources, targets):
-    parses = [replace(flat_parse(line), tags=["NOUN"] * len(line.split())) for line in targets]
-    return ParsedText("target", sources, targets, parses)
+        tag_rows([gated("")])
 
 
 def norms_step_by_step(system, source, target):
@@ -289,48 +151,85 @@ def norms_step_by_step(system, source, target):
         z = 1 / (1 + torch.exp(-(weight @ h + bias)))  # (D,)
         norms.append(math.sqrt(float((z**2).mean())))
         fed = piece
-    return norms
+    return np.array(norms)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("attention", ["shared", "separate"])
-def test_each_word_has_the_gate_of_the_step_that_predicts_it(attention):
-    system = translator({"name": "latent_tree", "attention": attention})
-    check_gates(system, "runs/sa")
-    sources = ["der Affe isst eine Banane", "der Affe", "", "isst"]
-    targets = ["the monkey eats a banana", "sleeps", "a banana", "monkey eats"]
-    found, too_long = read_gates(system, text_of(sources, targets))
-    assert ([one.line for one in found], too_long) == ([1, 2, 4], 0)
-    for one in found:
-        assert (one.source, one.target) == (sources[one.line - 1], targets[one.line - 1])
-        assert one.norms.tolist() == pytest.approx(
-            norms_step_by_step(system, one.source, one.target), abs=1e-6
-        )
-        assert len(set(one.norms.round(6))) == len(one.norms)
-
-
-def test_a_pair_that_is_too_long_is_left_out_and_counted(monkeypatch):
-    system = translator({"name": "latent_tree"}, max_pieces=4)
-    sources = ["der Affe isst eine", "der Affe isst eine Banane", "der Affe", "", "isst"]
-    targets = ["the monkey eats a", "the monkey", "the monkey eats a banana", "a banana", "eats"]
+def test_each_word_has_the_gate_of_the_step_that_predicts_it(tmp_path, monkeypatch, attention):
     done = []
     monkeypatch.setattr("synmt.reporting.progress._display", lambda *job: nullcontext(done.append))
-    found, too_long = read_gates(system, text_of(sources, targets))
-    assert ([one.line for one in found], too_long) == ([1, 5], 2)
-    assert not any(np.isnan(one.norms).any() for one in found)
-    assert sum(done) == 4
+    variant = {"name": "latent_tree", "attention": attention}
+    system = Translator.load(make_run(tmp_path / "run", variant, model=LSTM, max_pieces=40))
+    check_gates(system, "runs/sa")
+    sources = ["Ein Hund", TEXT[3], "", TEXT[4], " ".join(TEXT), "Der Affe"]
+    targets = [" ".join(TEXT), TEXT[0], "a banana", TEXT[1], "A dog", ""]
+    text = ParsedText("target", sources, targets, list(map(flat_parse, targets)))
+    found, left_out = read_gates(system, text)
+    assert [one.line for one in found] == [2, 4]
+    assert left_out == {"too_long": 2, "empty": 2}
+    assert sum(done) == 5
+    for one in found:
+        assert (one.source, one.target) == (sources[one.line - 1], targets[one.line - 1])
+        norms = norms_step_by_step(system, one.source, one.target)
+        spans = system.target.encode(one.target).spans
+        np.testing.assert_allclose(one.norms, word_norms(norms, spans, one.parse.spans), atol=1e-6)
+
+
+@pytest.mark.parametrize("variants", [(), ({"name": "latent_tree", "sets": 1},)])
+def test_an_lstm_with_one_set_has_no_gates(tmp_path, variants):
+    system = Translator.load(make_run(tmp_path / "run", *variants, model=LSTM))
+    with pytest.raises(UsageError, match=r"runs/one: this model has no gates.*latent_tree"):
+        check_gates(system, "runs/one")
+
+
+@pytest.mark.journey
+def test_the_figure_names_the_tags_the_shares_and_the_unit():
+    sentences = [gated("er/PRON:0.3 schläft/VERB:0.5 heute/ADV:0.1 ./PUNCT:0.6")] * 12
+    figure = draw_gates(tag_rows([*sentences, gated("oh/NOUN:0.9 weh/VERB:0.1")]), system="sa $1$")
+    assert not cut_off(figure)
+    [axes] = figure.axes
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    # 13 sentences, 12 of them with one full stop in four words
+    assert "PUNCT   92.3 (23.1)" in labels
+    assert labels[-1].startswith("NOUN *   ")
+    assert "times as often as by chance" in axes.get_xlabel()
+    assert axes.get_xlabel().endswith("\n* fewer than 10 words")
+    assert len(axes.get_legend().get_texts()) == 2
+    [one] = draw_gates(tag_rows(MANY), system="sa").axes[:1]
+    assert one.get_legend() is None
+
+
+def test_the_page_shows_the_norm_of_each_word_of_the_first_sentences_and_frames_the_highest():
+    first = gated("der/DET:0.25 Affe/NOUN:0.75 isst/VERB:0.5 ./PUNCT", line=2)
+    page = words_as_html([gated("oh/X"), first, *MANY], "en", "de", shown=2)
+    read = Reader(page)
+    assert [name for name in read.classes if "word" in name][:4] == [
+        "word",
+        "word top",
+        "word",
+        "word none",
+    ]
+    shares = re.findall(r"/ (\d+)%", page)
+    assert shares[:3] == ["0", "50", "25"]
+    assert '<small dir="ltr" lang="en">NOUN 0.750</small>' in page
+    assert re.findall(r"line (\d+), norms", page) == ["2", "1"]
+    assert "The first 2 of 11 sentences" in page
 
 
 @pytest.mark.parametrize(
-    ("variants", "model"),
-    [([], {}), ([{"name": "latent_tree", "sets": 1}], {}), ([], {"size": "tiny"})],
+    "target", ["Er  schläft .", " Hut, der", "猴子吃香蕉", "القرد يأكل 12 موزة", HOSTILE]
 )
-def test_an_lstm_with_one_set_and_a_transformer_have_no_gates(variants, model):
-    with pytest.raises(UsageError, match=r"runs/one: this model has no gates.*latent_tree"):
-        check_gates(translator(*variants, **model), "runs/one")
-
-
-def test_a_pair_whose_target_has_no_words_is_left_out():
-    nothing = Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])
-    text = ParsedText("target", ["der Affe"], [""], [nothing])
-    assert read_gates(translator({"name": "latent_tree"}), text) == ([], 0)
+def test_text_on_the_page_is_unchanged_and_stays_text(target):
+    # words of two characters, with any character between them, and hostile tags
+    spans = np.array([[start, start + 2] for start in range(1, len(target) - 2, 3)])
+    words, parents = [target[a:b] for a, b in spans], np.zeros(len(spans), int)
+    parse = Parse(words, spans, parents, ["dep"] * len(words), ['"><i>'] * len(words))
+    sentence = GatedSentence(1, target, target, parse, np.linspace(0.1, 0.9, len(spans)))
+    read = Reader(words_as_html([sentence], 'e"n><b>', "de"))
+    assert {"script", "b", "i"}.isdisjoint(read.tags)
+    assert read.text["p", "source"] == read.text["p", "target"] == [target]
+    # Latin tags do not change the direction of a line
+    kinds = [("source", "auto"), ("target", "auto"), (None, "ltr")]
+    shown = [(found.get("class"), found.get("dir")) for _, found in read.attributes]
+    assert set(kinds) <= set(shown)

@@ -11,65 +11,55 @@ from synmt.analysis.run_facts import facts_table, run_facts
 
 
 def test_each_run_has_a_column_of_facts(tmp_path):
-    plain, reader = (
-        make_run(tmp_path / "plain", parser=False),
-        make_run(tmp_path / "reader", PASCAL),
-    )
-    step = {"seconds": 100, "processor_seconds": 150, "tokens": 5, "joules": None, "memory": 7e6}
-    log = [{"kind": "step", "step": 1, **step}, {"kind": "end", "step": 1}]
+    plain = make_run(tmp_path / "plain", parser=False, model=LSTM)
+    reader = make_run(tmp_path / "reader", PASCAL)
+    step = {"kind": "step", "step": 1, "seconds": 100, "processor_seconds": 150, "tokens": 5}
+    log = [step | {"joules": None, "memory": 7e6}, {"kind": "end", "step": 1}]
     plain.log.write_text("".join(f"{json.dumps(record)}\n" for record in log))
     table = facts_table([plain, reader])
     assert [column.title for column in table.columns] == ["run", "plain", "reader"]
     facts = {name: values for name, *values in table.rows}
-    assert facts["languages"] == ["en → de", "en → de"]
-    assert facts["corpus"] == ["controlled", "controlled"]
-    assert facts["model"] == ["transformer, 2 + 2 layers, width 32, 4 heads"] * 2
-    assert facts["variants"] == ["none", "pascal (source, layer 1, 2 heads)"]
-    assert facts["parser"] == ["–", "Stanza (compact, en)"]
-    assert (facts["time of training"], facts["processor time"]) == (
-        ["1 min 40 s", "–"],
-        ["2 min 30 s", "–"],
-    )
-    assert "time of parsing" not in facts, "nobody knows it"
-    assert (facts["steps"], facts["finished"]) == (["1", "1"], ["2026-01-01", "2026-01-01"])
+    # nobody knows the time of parsing
+    del facts["weights"], facts["memory"]
+    assert facts == {
+        "recipe": ["plain", "reader"],
+        "languages": ["en → de"] * 2,
+        "corpus": ["controlled"] * 2,
+        "model": [
+            "lstm, 2 + 2 layers, width 32",
+            "transformer, 2 + 2 layers, width 32, 4 heads",
+        ],
+        "variants": ["none", "pascal (source, layers 1, heads 2)"],
+        "parser": ["–", "Stanza (compact, en)"],
+        "steps": ["1"] * 2,
+        "time of training": ["1 min 40 s", "–"],
+        "processor time": ["2 min 30 s", "–"],
+        "finished": ["2026-01-01"] * 2,
+    }
 
 
 @pytest.mark.parametrize(
-    ("variant", "said"),
+    ("options", "section", "variant", "parser"),
     [
+        ({}, {"control": "gold"}, "source", "gold trees"),
         (
-            PASCAL | {"ignore": 0.3, "layers": [1, 2]},
-            "pascal (source, layers 1, 2, 2 heads, ignore 0.3)",
+            {"ignore": 0.3, "layers": [1, 2], "heads": 2},
+            {"rewire": 0.25},
+            "source, layers 1 2, heads 2, ignore 0.3",
+            "Stanza (compact, en), 25 % rewired",
         ),
-        ({"name": "pascal", "layers": "all", "heads": 1}, "pascal (source, all layers, 1 head)"),
-        ({"name": "pascal", "side": "source"}, "pascal (source)"),
+        (
+            {"layers": "all", "heads": 1},
+            {"control": "random"},
+            "source, layers all, heads 1",
+            "Stanza (compact, en), random trees",
+        ),
     ],
 )
-def test_a_variant_is_named_with_its_layers_and_options(tmp_path, variant, said):
-    run = make_run(tmp_path / "run", variant, parser=False)
-    run.write_info(steps=None, finished_at=None)
-    facts = run_facts(run)
-    assert (facts["variants"], facts["steps"], facts["finished"]) == (said, "–", "–")
-
-
-@pytest.mark.parametrize(
-    ("section", "said"),
-    [
-        ({"rewire": 0.25}, "Stanza (compact, en), 25 % rewired"),
-        ({"control": "random"}, "Stanza (compact, en), random trees"),
-        ({"control": "gold"}, "gold trees"),
-    ],
-)
-def test_changes_to_the_trees_are_named(tmp_path, section, said):
-    run = make_run(tmp_path / "run", PASCAL)
+def test_variants_and_changes_to_the_trees_are_named(tmp_path, options, section, variant, parser):
+    run = make_run(tmp_path / "run", {"name": "pascal", **options}, parser="Stanza" in parser)
     recipe = run.recipe()
     run.write_recipe(recipe.model_copy(update={"parser": recipe.parser.model_copy(update=section)}))
-    if section == {"control": "gold"}:
-        run.write_info(parser=None)
-    assert run_facts(run)["parser"] == said
-
-
-def test_an_lstm_has_no_heads(tmp_path):
-    assert (
-        run_facts(make_run(tmp_path / "run", model=LSTM))["model"] == "lstm, 2 + 2 layers, width 32"
-    )
+    run.write_info(steps=None, finished_at=None)
+    expected = {"variants": f"pascal ({variant})", "parser": parser, "steps": "–", "finished": "–"}
+    assert expected.items() <= run_facts(run).items()

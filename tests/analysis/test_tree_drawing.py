@@ -6,16 +6,21 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from small import MONKEY
-from test_attachment import with_full_stop
+from full_stop import with_full_stop
 
-from synmt.analysis.trees.drawing import display_width, draw_arcs, draw_tree
-from synmt.analysis.trees.svg import TreeDrawing, draw_svg
+from synmt.analysis.trees.drawing import (
+    TreeDrawing,
+    display_width,
+    draw_arcs,
+    draw_svg,
+    draw_tree,
+)
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import random_tree
 
-UP, DOWN, LEFT, RIGHT = "│┘┤┴┼", "│┐┤┬┼", "┐┘┤┬┴┼", "┬┴┼"
+UP, DOWN, LEFT = "│┘┤┴┼", "│┐┤┬┼", "┐┘┤┬┴┼"
 SVG = "{http://www.w3.org/2000/svg}"
+MONKEY = with_full_stop()
 
 
 def read_back(lines):
@@ -45,31 +50,19 @@ def along(grid, column, row):
             yield place
 
 
-def test_the_monkey_and_a_tree_of_one_word_look_like_this():
-    assert draw_tree(MONKEY.parents, MONKEY) == [
-        "1 The    <┐    + det",
-        "2 monkey ─┴<┐  + nsubj",
-        "3 eats   *──┤  + root",
-        "4 a      <┐ │  + det",
-        "5 banana ─┴<┘  + obj",
-    ]
-    one = Parse(["Yes"], np.zeros((1, 2), int), np.zeros(1, int), ["root"])
-    assert draw_tree(one.parents, one) == ["1 Yes *  + root"]
-    assert draw_tree(np.zeros(0, int), Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])) == []
+DRAWN = """\
+1 The    <┐    + det
+2 monkey *┤    ~ nsubj of 3 eats
+3 eats   <┴─┐  - root
+4 a      ──<┤  - det of 5 banana
+5 banana ──<┤  + obj
+6 .      ──<┘    punct"""
 
 
 def test_wrong_parents_are_named_and_reversed_arcs_are_marked():
-    parse = with_full_stop(MONKEY)
-    lines = draw_tree(np.array([1, 1, 1, 2, 2, 2]), parse)
-    remarks = [re.search(r"[-+~ ] [a-z]+( of .*)?$", line)[0] for line in lines]
-    assert remarks == [
-        "+ det",
-        "~ nsubj of 3 eats",
-        "- root",
-        "- det of 5 banana",
-        "+ obj",
-        "  punct",
-    ]
+    assert "\n".join(draw_tree(np.array([1, 1, 1, 2, 2, 2]), MONKEY)) == DRAWN
+    nothing = Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])
+    assert draw_tree(nothing.parents, nothing) == []
 
 
 def test_every_drawing_determines_its_tree():
@@ -77,16 +70,6 @@ def test_every_drawing_determines_its_tree():
         random = np.random.default_rng(seed)
         parents = random_tree(int(random.integers(1, 15)), random)
         assert read_back(draw_arcs(parents)) == parents.tolist(), seed
-
-
-def test_arcs_that_do_not_cross_are_drawn_without_a_crossing():
-    for seed in range(200):
-        parents = projective_tree(12, np.random.default_rng(seed))
-        lines = draw_arcs(np.array(parents))
-        assert read_back(lines) == parents
-        for line in lines:
-            # a line that crosses a track would contain a bare track
-            assert "│" not in line[: max(map(line.rfind, "<┐┘┤┬┴┼"))].lstrip(" │"), lines
 
 
 def projective_tree(words, random, first=0):
@@ -97,19 +80,22 @@ def projective_tree(words, random, first=0):
     for low, high in ((0, root), (root + 1, words)):
         if low < high:
             inner = projective_tree(high - low, random, first + low)
-            parents[low:high] = [
-                first + root if parent == word else parent
-                for word, parent in enumerate(inner, first + low)
-            ]
+            for word, parent in enumerate(inner, low):
+                parents[word] = first + root if parent == first + word else parent
     return parents
 
 
-def test_a_tree_of_a_long_sentence_fits_on_eighty_columns():
+def test_arcs_that_do_not_cross_are_drawn_without_a_crossing_and_fit_on_eighty_columns():
     words = [f"word{number:02}" for number in range(40)]
-    for seed in range(20):
-        parents = np.array(projective_tree(40, np.random.default_rng(seed)))
-        gold = Parse(words, np.zeros((40, 2), int), parents, ["obl:agent"] * 40)
-        assert max(map(display_width, draw_tree(parents, gold))) <= 80
+    for seed in range(60):
+        parents = projective_tree(40, np.random.default_rng(seed))
+        lines = draw_arcs(np.array(parents))
+        assert read_back(lines) == parents
+        for line in lines:
+            # a line that crosses a track would contain a bare track
+            assert "│" not in line[: max(map(line.rfind, "<┐┘┤┬┴┼"))].lstrip(" │"), lines
+        gold = Parse(words, np.zeros((40, 2), int), np.array(parents), ["obl:agent"] * 40)
+        assert max(map(display_width, draw_tree(gold.parents, gold))) <= 80
 
 
 def test_wide_letters_and_long_words_keep_the_columns_in_line():
@@ -121,85 +107,52 @@ def test_wide_letters_and_long_words_keep_the_columns_in_line():
     assert "a b " in lines[4]
 
 
-def drawn(*parents):
-    parse = with_full_stop(MONKEY)
-    return ElementTree.fromstring(
-        draw_svg([TreeDrawing("sentence 1", np.array(parents), parse)], "a & b <c>")
-    )
+def picture_of(parents, gold):
+    return ElementTree.fromstring(draw_svg([TreeDrawing("one", np.array(parents), gold)], "a <b>"))
 
 
-def of_class(svg, tag, name):
-    return [element for element in svg.iter(SVG + tag) if element.get("class") == name]
+def of_class(svg, name):
+    return [element for element in svg.iter() if element.get("class") == name]
 
 
 def test_the_picture_has_an_arc_for_each_word_above_and_below():
-    svg = drawn(1, 1, 1, 2, 2, 0)
-    assert [len(of_class(svg, "path", name)) for name in ("right", "wrong", "gold")] == [2, 3, 7]
-    assert [element.text for element in of_class(svg, "text", "word")] == [
-        "The",
-        "monkey",
-        "eats",
-        "a",
-        "banana",
-        ".",
-    ]
-    relations = {element.text for element in of_class(svg, "text", "label")}
-    assert relations == {"det", "nsubj", "root", "obj", "punct"}
-    assert of_class(svg, "text", "title")[0].text == "a & b <c>"
+    svg = picture_of([1, 1, 1, 2, 2, 0], MONKEY)
+    # punctuation above, and the six arcs below
+    assert [len(of_class(svg, name)) for name in ("right", "wrong", "gold")] == [2, 3, 1 + 6]
+    for name, texts in (("word", MONKEY.words), ("label", MONKEY.relations)):
+        assert [element.text for element in of_class(svg, name)] == texts
+    assert of_class(svg, "title")[0].text == "a <b>"
 
 
-def test_arcs_end_in_an_arrow_at_the_child():
-    svg = drawn(*with_full_stop(MONKEY).parents)
-    words = {element.text: float(element.get("x")) for element in of_class(svg, "text", "word")}
-    ends = []
-    for path in of_class(svg, "path", "right"):
-        tip = float(re.search(r"L([\d.]+) [\d.]+L[\d.]+ [\d.]+$", path.get("d"))[1])
-        ends.append(min(words, key=lambda word: abs(words[word] - tip)))
-    assert sorted(ends) == sorted(["The", "monkey", "eats", "a", "banana"])
-
-
-def test_everything_is_inside_the_picture_and_words_do_not_touch():
-    for seed in range(20):
-        random = np.random.default_rng(seed)
-        words = int(random.integers(1, 25))
-        gold = Parse(
-            [f"w{'x' * (n % 9)}" for n in range(words)],
-            np.zeros((words, 2), int),
-            *labelled(words, random),
-        )
-        svg = ElementTree.fromstring(
-            draw_svg([TreeDrawing("one", random_tree(words, random), gold)] * 2, "all")
-        )
-        width, height = float(svg.get("width")), float(svg.get("height"))
-        for element in svg.iter(SVG + "text"):
-            assert 0 < float(element.get("x")) < width
-            assert 0 < float(element.get("y")) < height
-        for path in svg.iter(SVG + "path"):
-            along_x = [float(found) for found in re.findall(r"[MLQH]([-\d.]+)", path.get("d"))]
-            along_y = [float(found) for found in re.findall(r"V([-\d.]+)", path.get("d"))]
-            assert 0 < min(along_x) <= max(along_x) < width
-            assert 0 < min(along_y) <= max(along_y) < height
-        places = [(float(e.get("x")), len(e.text)) for e in of_class(svg, "text", "word")][:words]
-        for (left, one), (right, other) in pairwise(places):
-            assert right - left > 8 * (one + other) / 2
-
-
-def labelled(words, random):
-    parents = random_tree(words, random)
-    return parents, [
-        "nsubj:pass" if parent != word else "root" for word, parent in enumerate(parents)
-    ]
+@pytest.mark.parametrize("seed", range(20))
+def test_the_tree_can_be_read_from_the_picture_and_everything_is_inside(seed):
+    random = np.random.default_rng(seed)
+    words = int(random.integers(1, 25))
+    parents, names = random_tree(words, random), [f"w{'x' * (n % 9)}" for n in range(words)]
+    gold = Parse(names, np.zeros((words, 2), int), parents, ["nsubj:pass"] * words)
+    svg = picture_of(parents, gold)
+    width, height = float(svg.get("width")), float(svg.get("height"))
+    for element in svg.iter(SVG + "text"):
+        assert 0 < float(element.get("x")) < width
+        assert 0 < float(element.get("y")) < height
+    middles = np.array([float(element.get("x")) for element in of_class(svg, "word")])
+    for (left, one), (right, other) in pairwise(zip(middles, names, strict=True)):
+        assert right - left > 8 * (len(one) + len(other)) / 2
+    read = []
+    for path in of_class(svg, "right"):
+        *along_x, _, _ = (float(x) for x in re.findall(r"[MLH]([-\d.]+)", path.get("d"))[:-1])
+        along_y = [float(y) for y in re.findall(r"V([-\d.]+)", path.get("d"))]
+        assert 0 < min(along_x) <= max(along_x) < width
+        assert 0 < min(along_y) <= max(along_y) < height
+        ends = [int(abs(middles - x).argmin()) for x in (along_x[0], along_x[-1])]
+        read.append((ends[1], ends[0]))
+    assert read == list(enumerate(parents.tolist()))
 
 
 @pytest.mark.parametrize("odd", ["\x00", "\x1b", "\u2028", "\ufffe", "\ud800", "]]>", "&amp;"])
 def test_odd_characters_leave_the_picture_readable(odd):
     parse = Parse([odd, "x"], np.zeros((2, 2), int), np.array([1, 1]), ["dep", "root"])
     text = draw_svg([TreeDrawing(odd, parse.parents, parse)], odd)
-    assert ElementTree.fromstring(text.encode("utf-8")) is not None
-
-
-def test_the_picture_is_deterministic_and_has_dark_colours():
-    parse = with_full_stop(MONKEY)
-    first, second = (draw_svg([TreeDrawing("one", parse.parents, parse)], "all") for _ in range(2))
-    assert first == second
-    assert "prefers-color-scheme: dark" in first
+    assert text == draw_svg([TreeDrawing(odd, parse.parents, parse)], odd)
+    assert "prefers-color-scheme: dark" in text
+    ElementTree.fromstring(text.encode("utf-8"))

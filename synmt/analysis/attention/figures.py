@@ -19,20 +19,12 @@ from synmt.analysis.heads import Head
 from synmt.analysis.trees.drawing import display_width
 from synmt.arrays import DoubleArray
 from synmt.data.vocabulary import SPECIALS, is_punctuation
-from synmt.errors import UsageError
 from synmt.reporting.figures import GRID, INK, OTHER, fit_text
 from synmt.syntax.parse import without_breaks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-COLOURS = (
-    *("#fcfcfc", "#d9e7fa", "#b3d2f8", "#8cbef4", "#61aaeb", "#3c95da"),
-    *("#2580c1", "#186ca4", "#0a5889", "#06456d", "#033352"),
-)
-"""From the lowest to the highest value: one hue whose lightness (CIELAB) falls from 99 to 20 in
-equal steps, so that equal differences look equal, also to colour-blind readers and in greyscale."""
 
 LEAST_BIAS = -10.0
 """Lower end of the scale of biases: here a weight is already divided by 22,000."""
@@ -42,8 +34,8 @@ _UNITS = {
     "bias": "bias added to the score, nats",
     "parents": "probability, 0 to 1",
 }
-_WIDEST_GRID, _WIDEST_HEAD = 30.0, 18.0
-"""Inches of the largest figure whose pieces can be read, of several heads and of one."""
+_LARGEST = 28.0
+"""Inches of all panels side by side; the cells of long sentences shrink."""
 _MOST_IN_A_ROW = 8
 """Maximum number of panels side by side."""
 _NUMBERED = 0.35
@@ -75,13 +67,19 @@ class _Sheet:
     digits: int = 2
 
     @property
+    def down(self) -> int:
+        """Number of rows of panels."""
+        return math.ceil(len(self.panels) / self.across)
+
+    @property
     def cell(self) -> float:
         """Width and height of a cell, in inches; panels of a grid have room for their titles."""
         columns = len(self.columns)
-        return (
-            max(0.085, 1.8 / columns)
-            if len(self.panels) > 1
-            else max(0.16, min(0.36, 5.8 / columns))
+        cell = max(0.16, min(0.36, 5.8 / columns))
+        if len(self.panels) > 1:
+            cell = max(0.085, 1.8 / columns)
+        return min(
+            cell, _LARGEST / (self.across * columns), _LARGEST / (self.down * len(self.rows))
         )
 
     @property
@@ -92,13 +90,11 @@ class _Sheet:
     @property
     def size(self) -> tuple[float, float]:
         """Width and height in inches, with room for labels and for the colour bar."""
-        left, below = (
-            _LETTER * self.font / 72 * max(map(display_width, one))
-            for one in (self.rows, self.columns)
-        )
+        letter = _LETTER * self.font / 72
+        left = letter * max(map(display_width, self.rows))
+        below = letter * max(map(display_width, self.columns))
         width = 1.5 + left + self.across * (len(self.columns) * self.cell + 0.15)
-        down = math.ceil(len(self.panels) / self.across)
-        height = 0.85 + below + down * (len(self.rows) * self.cell + 0.3)
+        height = 0.85 + below + self.down * (len(self.rows) * self.cell + 0.3)
         return max(width, 3.4), max(height, 2.4)
 
 
@@ -113,32 +109,30 @@ def draw_agreement(heads: Sequence[Head], shares: Sequence[float], *, system: st
     sheet = _Sheet(
         heading=[system],
         panels={"": values},
-        rows=list(map(str, range(1, layers + 1))),
-        columns=list(map(str, range(1, numbers + 1))),
+        rows=[str(layer + 1) for layer in range(layers)],
+        columns=[str(number + 1) for number in range(numbers)],
         names=("Layer", "Head", "Highest weight\non the parent, %"),
         ends=(0.0, max(100 * max(shares), 1.0)),
         digits=0,
     )
     figure = _draw(sheet)
-    for head in (head for head in heads if head.variant):
-        corner = (head.number - 1.46, head.layer - 1.44)
-        frame = Rectangle(corner, 0.92, 0.88, fill=False, edgecolor=OTHER, linewidth=1.8)
-        figure.axes[0].add_patch(frame)
+    for head in heads:
+        if head.variant:
+            corner = (head.number - 1.46, head.layer - 1.44)
+            frame = Rectangle(corner, 0.92, 0.88, fill=False, edgecolor=OTHER, linewidth=1.8)
+            figure.axes[0].add_patch(frame)
     return figure
 
 
 def draw_maps(heat_map: AttentionMap, *, system: str) -> Figure:
     """Draw the matrix of each head, several heads in a grid of layers and heads."""
-    return _draw(_sheet(heat_map, system))
-
-
-def _sheet(heat_map: AttentionMap, system: str = "") -> _Sheet:
     heads, kind = list(heat_map.panels), KINDS[heat_map.kind]
     edited = f"{heat_map.content} of " if heat_map.content in ("factor", "bias") else ""
     only = [heads[0].name, heads[0].about] if len(heads) == 1 and not heads[0].is_lstm else []
-    return _Sheet(
+    whose = ", ".join(filter(None, [system, *only]))
+    sheet = _Sheet(
         heading=[
-            f"{', '.join(filter(None, [system, *only]))}: {edited}{kind.name}",
+            f"{whose}: {edited}{kind.name}",
             f"sentence {heat_map.sentence}, {kind.lines}",
         ],
         panels={head.title: panel for head, panel in heat_map.panels.items()},
@@ -148,6 +142,7 @@ def _sheet(heat_map: AttentionMap, system: str = "") -> _Sheet:
         ends=limits(heat_map),
         across=min(_MOST_IN_A_ROW, max(Counter(head.layer for head in heads).values())),
     )
+    return _draw(sheet)
 
 
 def _draw(sheet: _Sheet) -> Figure:
@@ -157,7 +152,8 @@ def _draw(sheet: _Sheet) -> Figure:
     heading = "\n".join(fit_text(line, width - 0.2, size=_POINTS) for line in sheet.heading)
     height += 0.15 * heading.count("\n")
     figure = Figure(figsize=(width, height), layout="constrained")
-    grid = figure.add_gridspec(math.ceil(len(sheet.panels) / sheet.across), sheet.across)
+    grid = figure.add_gridspec(sheet.down, sheet.across)
+    upright = max(map(len, sheet.columns)) <= _SHORT
     for place, (title, panel) in enumerate(sheet.panels.items()):
         axes = figure.add_subplot(grid[place])
         _draw_panel(axes, panel, sheet)
@@ -165,22 +161,19 @@ def _draw(sheet: _Sheet) -> Figure:
         left = [] if place % sheet.across else sheet.rows
         below = [] if place + sheet.across < len(sheet.panels) else sheet.columns
         axes.set_yticks(range(len(left)), left, fontsize=sheet.font)
-        upright = max(map(len, sheet.columns)) <= _SHORT
-        axes.set_xticks(
-            range(len(below)), below, rotation=0 if upright else 90, fontsize=sheet.font
-        )
+        turn = 0 if upright else 90
+        axes.set_xticks(range(len(below)), below, rotation=turn, fontsize=sheet.font)
         if len(sheet.panels) > 1:
             axes.set_title(title, fontsize=7, pad=2.5)
     figure.suptitle(heading, x=0.1 / width, ha="left", fontsize=_POINTS, linespacing=1.35)
     rows, columns, values = sheet.names
     figure.supylabel(rows, fontsize=_POINTS)
     figure.supxlabel(columns, fontsize=_POINTS)
-    cut = min(map(np.nanmin, sheet.panels.values())) < sheet.ends[0]
     # no higher than the panels, unless they are tiny
-    shrink, extend = min(1.0, 2.5 / height), "min" if cut else "neither"
-    bar = figure.colorbar(
-        figure.axes[0].images[0], ax=figure.axes, shrink=shrink, anchor=(0, 1), extend=extend
-    )
+    shrink = min(1.0, 2.5 / height)
+    image = figure.axes[0].images[0]
+    extend = "min" if sheet.ends[0] == LEAST_BIAS else "neither"
+    bar = figure.colorbar(image, ax=figure.axes, shrink=shrink, anchor=(0, 1), extend=extend)
     bar.set_label(values, fontsize=_POINTS)
     bar.ax.tick_params(labelsize=7)
     return figure
@@ -191,11 +184,9 @@ def _draw_panel(axes: Axes, panel: DoubleArray, sheet: _Sheet) -> None:
 
     Large cells have their values, dark on light or light on dark.
     """
-    from matplotlib.colors import LinearSegmentedColormap
-
     low, high = sheet.ends
-    colours = LinearSegmentedColormap.from_list("synmt", COLOURS).with_extremes(bad=GRID)
-    axes.imshow(panel, cmap=colours, vmin=low, vmax=high, aspect="auto", interpolation="nearest")
+    axes.imshow(panel, cmap="Blues", vmin=low, vmax=high, aspect="auto", interpolation="nearest")
+    axes.set_facecolor(GRID)
     axes.grid(visible=False)
     for spine in axes.spines.values():
         spine.set(visible=True, color=GRID, linewidth=0.6)
@@ -203,37 +194,17 @@ def _draw_panel(axes: Axes, panel: DoubleArray, sheet: _Sheet) -> None:
     if len(sheet.panels) == 1 and sheet.cell > _NUMBERED:
         for (row, column), value in np.ndenumerate(panel):
             if not np.isnan(value):
-                colour = "white" if (value - low) / (high - low) > 0.5 else INK
+                colour = "white" if (value - low) / (high - low) > 0.6 else INK
                 text = f"{value:.{sheet.digits}f}"
                 axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=7)
 
 
 def limits(heat_map: AttentionMap) -> tuple[float, float]:
     """Find the ends of the colour scale that all panels share."""
-    low = min(float(panel.min()) for panel in heat_map.panels.values())
-    high = max(float(panel.max()) for panel in heat_map.panels.values())
+    values = np.stack(list(heat_map.panels.values()))  # (S, Tq, Tk)
+    low, high = float(values.min()), float(values.max())
     low = max(low, LEAST_BIAS) if heat_map.content == "bias" else min(low, 0.0)
     return low, high if high > low else low + 1.0
-
-
-def is_legible(heat_map: AttentionMap) -> bool:
-    """Tell whether a figure of reasonable size is large enough to read the pieces."""
-    return max(_sheet(heat_map).size) <= (
-        _WIDEST_GRID if len(heat_map.panels) > 1 else _WIDEST_HEAD
-    )
-
-
-def check_legible(heat_map: AttentionMap) -> None:
-    """Refuse a figure whose pieces would be too small to read."""
-    if not is_legible(heat_map):
-        pieces, panels = max(len(heat_map.rows), len(heat_map.columns)), len(heat_map.panels)
-        raise UsageError(
-            f"{pieces} pieces are too many for "
-            + (f"{panels} heat maps side by side" if panels > 1 else "a heat map"),
-            where=f"--sentence {heat_map.sentence}",
-            do="Choose a shorter sentence"
-            + ", or one head with `--head LAYER.HEAD`" * (panels > 1),
-        )
 
 
 def spell(pieces: Sequence[str]) -> list[str]:
@@ -243,13 +214,12 @@ def spell(pieces: Sequence[str]) -> list[str]:
     Languages without spaces, where few pieces start with ▁, keep their pieces as they are.
     """
     spaced = 2 * sum(piece.startswith("▁") for piece in pieces) >= len(pieces) - 2
-    return [_label(piece, spaced=spaced) for piece in pieces]
-
-
-def _label(piece: str, *, spaced: bool) -> str:
-    if spaced and piece.startswith("▁"):
-        piece = piece[1:] or piece
-    elif spaced and not (is_punctuation(piece) or piece in SPECIALS):
-        piece = f"·{piece}"
-    label = without_breaks(piece)
-    return label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…"
+    labels = []
+    for piece in pieces:
+        if spaced and piece.startswith("▁"):
+            piece = piece[1:] or piece
+        elif spaced and not (is_punctuation(piece) or piece in SPECIALS):
+            piece = f"·{piece}"
+        label = without_breaks(piece)
+        labels.append(label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…")
+    return labels

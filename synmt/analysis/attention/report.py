@@ -8,10 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-import numpy as np
-
 from synmt.analysis import inputs
-from synmt.analysis.attention.figures import check_legible, draw_agreement, draw_maps, is_legible
+from synmt.analysis.attention.figures import draw_agreement, draw_maps
 from synmt.analysis.attention.heads import (
     KINDS,
     MAP_CONTENTS,
@@ -20,7 +18,6 @@ from synmt.analysis.attention.heads import (
     MapContent,
     heads_of,
     read_map,
-    side_of,
 )
 from synmt.analysis.attention.statistics import (
     HeadStatistics,
@@ -41,9 +38,8 @@ from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.model.capture import self_attention
 from synmt.reporting.figures import check_plot
-from synmt.reporting.page import paragraph
 from synmt.reporting.values import Figure, Part, Report, TextBlock
-from synmt.run import Run, find_run
+from synmt.run import find_run
 from synmt.syntax.conllu import read_parses
 
 _logger = logging.getLogger(__name__)
@@ -64,82 +60,75 @@ def analyze_attention(options: AttentionOptions) -> Report:
     run = find_run(options.run)
     outputs = inputs.read_test(run.folder, options.test).as_read()
     translator = Translator.load(run)
-    kind, content = _choose_attention(translator, options.side, options.what)
-    text = _read_text(options, outputs, kind, reads_trees=translator.reads_trees)
+    kind = _choose_attention(translator, options)
+    content = cast(MapContent, options.what if kind in SIDES else kind)
     heads = heads_of(translator.model, kind, options.head)
+    text = _read_text(options, outputs, kind, reads_trees=translator.reads_trees)
     if not text.model_trees:
-        do = "Use a run that records its parser" if kind == "target" else inputs.GIVE_TREES
-        inputs.check_recorded(translator, run.folder, do=do)
+        option = "" if kind == "target" else "--parses"
+        inputs.check_recorded(translator, run.folder, option)
     heat_map = read_map(translator, heads, kind, text, content=content, number=options.sentence)
     if options.plot:
-        check_legible(heat_map)
         inputs.save_plot(options.plot, partial(draw_maps, heat_map, system=outputs.system))
-    text, parser = _parse(options, translator, run, kind, text)
-    sentences, too_long = measure_heads(translator, heads, kind, text)
-    left_out = inputs.log_left_out(len(text.source), len(sentences), too_long)
+    parser = options.parses.name if options.parses else ""
+    if kind != "cross" and not parser:
+        lines = text.source, text.target
+        text, parser = inputs.parse_text(translator, run, text.side, *lines, options.parser)
+        _logger.info("compared with: %s parsed by %s", KINDS[kind].lines, parser)
+    parser = "" if kind == "cross" else parser + inputs.as_read(translator, text)
+    sentences, left_out = measure_heads(translator, heads, kind, text)
     joined = join(list(sentences.values()), trees=kind != "cross")
     words = [len(one.parents) for one in sentences.values()]
-    of = (
-        f"{KINDS[kind].lines} of "
-        f"{the_test_set(outputs.test)}{f', with trees of {parser}' if parser else ''}"
-    )
-    facts = {
-        "system": outputs.system,
-        "test": outputs.test,
-        "parser": parser or None,
-        "left_out": left_out,
-    }
-    facts |= {"attention": kind, "of": KINDS[kind].lines, "sentences": len(sentences)}
+    facts = {"system": outputs.system, "test": outputs.test, "parser": parser or None}
+    facts |= {"left_out": left_out, "attention": kind, "of": KINDS[kind].lines}
+    facts |= {"sentences": len(sentences), **_facts(heads, joined), "map": _map_facts(heat_map)}
+    with_trees = f", with trees of {parser}" if parser else ""
+    of = f"{KINDS[kind].lines} of {the_test_set(outputs.test)}{with_trees}"
     return Report(
         title=f"{outputs.system}: {KINDS[kind].name}",
         parts=[
             TextBlock(lines=[f"{of}; {_counts(joined, len(sentences), kind)}"]),
             head_table(heads, joined, words, ends=KINDS[kind].ends),
             *_relations(heads, joined, outputs.system),
-            _map_figure(heat_map, heads[best_head(joined)], outputs.system),
+            _map_figure(heat_map, outputs.system),
         ],
-        facts={**facts, **_facts(heads, joined), "map": _map_facts(heat_map)},
+        facts=facts,
         system=outputs.system,
         runs=(run.folder,),
     )
 
 
-def _choose_attention(
-    translator: Translator, side: str, what: str
-) -> tuple[AttentionKind, MapContent]:
+def _choose_attention(translator: Translator, options: AttentionOptions) -> AttentionKind:
     """Choose the kind of attention from `--side` and `--what`; an LSTM has none between the words
     of a side.
 
     Instead, it has the probable parents in its annotations, if it has any, and attention to the
     source.
     """
-    if what == "parents":
-        if side != "source":
-            raise UsageError(
-                "only the source has annotations", where="--what parents", do="Leave out `--side`"
-            )
-        return "parents", "parents"
-    if what == "cross":
-        return "cross", "cross"
+    side, what = options.side, options.what
+    if what == "parents" and side != "source":
+        raise UsageError(
+            "only the source has annotations", where="--what parents", do="Leave out `--side`"
+        )
+    if what == "parents" or what == "cross":
+        return what
     if self_attention(translator.model, "source"):
-        return cast(AttentionKind, side), cast(MapContent, what)
-    latent = bool(annotation_heads(translator.model))
+        return side
     if what in ("factor", "bias"):
-        also = ", `--what parents` the probable parents in its annotations" * latent
         raise UsageError(
             f"an LSTM has no self-attention, and so no {what}",
             where=f"--what {what}",
-            do=f"`--what cross` shows its attention to the source{also}",
+            do="`--what cross` shows its attention to the source, `--what parents` the probable "
+            "parents in its annotations, if it has any",
         )
-    if side == "source" and latent:
-        shown = (
-            "these are the probable parents in its annotations; `--what cross` shows its "
-            "attention to the source"
+    if side == "source" and annotation_heads(translator.model):
+        _logger.info(
+            "an LSTM has no self-attention: these are the probable parents in its annotations; "
+            "`--what cross` shows its attention to the source"
         )
-        _logger.info(f"an LSTM has no self-attention: {shown}")
-        return "parents", "parents"
+        return "parents"
     _logger.info("an LSTM has no self-attention: this is its attention to the source")
-    return "cross", "cross"
+    return "cross"
 
 
 def _read_text(
@@ -150,7 +139,7 @@ def _read_text(
     The model reads these trees, and its self-attention is compared with them.
     """
     target = {"target": outputs.reference, "cross": outputs.hypothesis}.get(kind)
-    text = ParsedText(side_of(kind), outputs.source, target, [])
+    text = ParsedText(KINDS[kind].side, outputs.source, target, [])
     if options.parses is None:
         return text
     if kind == "target":
@@ -160,32 +149,7 @@ def _read_text(
         what = "nothing is compared with trees, and the model reads none"
         raise UsageError(what, where="--parses", do="Leave out `--parses`")
     trees = list(read_parses(options.parses, outputs.source))
-    return replace(text, gold=trees, model_trees=trees)
-
-
-def _parse(
-    options: AttentionOptions,
-    translator: Translator,
-    run: Run,
-    kind: AttentionKind,
-    text: ParsedText,
-) -> tuple[ParsedText, str]:
-    """Parse the side of self-attention, and name the parser; a model that reads its trees reads the
-    same ones."""
-    if kind == "cross":
-        return text, ""
-    if options.parses:
-        name = options.parses.name
-    else:
-        parser = inputs.parser_of(translator, run.recipe(), text.side, options.parser)
-        name = inputs.name_parser(parser)
-        _logger.info("compared with: %s parsed by %s", KINDS[kind].lines, name)
-        named = options.parser is not None
-        text = inputs.parse_texts(
-            translator, parser, text.side, text.source, text.target, named=named
-        )
-    read = translator.reads_trees and text.model_trees is not None
-    return text, name + inputs.as_read(translator.reading.control) * read
+    return replace(text, gold=[] if kind == "cross" else trees, model_trees=trees)
 
 
 def _counts(joined: HeadStatistics, sentences: int, kind: AttentionKind) -> str:
@@ -193,14 +157,8 @@ def _counts(joined: HeadStatistics, sentences: int, kind: AttentionKind) -> str:
     if kind != "cross":
         counts += f"; {len(joined.parents):,} words, neither punctuation nor roots"
     if kind == "target":
-        counts += f", with a parent to the left ({_visible(joined):.1%} of all)"
+        counts += f", with a parent to the left ({joined.visible_share or 0:.1%} of all)"
     return counts
-
-
-def _visible(joined: HeadStatistics) -> float:
-    """Compute the share of words with a visible parent among all that are neither punctuation nor
-    roots."""
-    return len(joined.parents) / (len(joined.parents) + len(joined.hidden))
 
 
 def _relations(heads: Sequence[Head], joined: HeadStatistics, system: str) -> Iterator[Part]:
@@ -208,38 +166,21 @@ def _relations(heads: Sequence[Head], joined: HeadStatistics, system: str) -> It
     if not len(joined.parents):
         return
     if len(heads) > 1 and heads[0].layer:
-        owners = ", ".join(sorted({head.variant for head in heads} - {""}))
+        owners = ", ".join(sorted({head.variant for head in heads if head.variant}))
         caption = "Words whose highest weight is on their parent, by layer and head."
+        framed = f" Framed: heads of {owners}." if owners else ""
         draw = partial(draw_agreement, heads, joined.agrees.mean(1).tolist(), system=system)
-        yield Figure(draw=draw, caption=caption + f" Framed: heads of {owners}." * bool(owners))
+        yield Figure(draw=draw, caption=caption + framed)
     yield relation_table(heads, joined)
 
 
-def _map_figure(heat_map: AttentionMap, best: Head, system: str) -> Part:
-    """Show the heat maps of all heads; that of the best head alone if the sentence is too long for
-    all."""
-    kind, title = (
-        KINDS[heat_map.kind],
-        f"Sentence {heat_map.sentence} ({KINDS[heat_map.kind].lines})",
-    )
-    if not is_legible(heat_map) and len(heat_map.panels) > 1:
-        head = best if best in heat_map.panels else next(iter(heat_map.panels))
-        heat_map = replace(heat_map, panels={head: heat_map.panels[head]})
-        title += f", {head.name} only, because the sentence is long"
-    if not is_legible(heat_map):
-        return TextBlock(
-            html=paragraph(
-                f"{title} is too long for a heat map; choose another one with --sentence."
-            )
-        )
-    one_scale = " All heads share one scale." * (len(heat_map.panels) > 1)
-    caption = (
-        f"{title}. Rows: {kind.rows}; columns: {kind.columns}. A dot marks a piece inside a "
-        f"word.{one_scale}"
-    )
+def _map_figure(heat_map: AttentionMap, system: str) -> Figure:
+    kind = KINDS[heat_map.kind]
+    dots = f"Rows: {kind.rows}; columns: {kind.columns}. A dot marks a piece inside a word."
+    scale = " All heads share one scale." if len(heat_map.panels) > 1 else ""
     return Figure(
         draw=partial(draw_maps, heat_map, system=system),
-        caption=caption,
+        caption=f"Sentence {heat_map.sentence} ({kind.lines}). {dots}{scale}",
         title="Heat maps",
         shrinks=False,
     )
@@ -248,33 +189,36 @@ def _map_figure(heat_map: AttentionMap, best: Head, system: str) -> Part:
 def _facts(heads: Sequence[Head], joined: HeadStatistics) -> dict[str, Any]:
     """Return what the tables do not have; shares are from 0 to 1, and missing values None."""
     names = [head.name for head in heads]
+    places = [
+        {
+            "name": head.name,
+            "layer": head.layer or None,
+            "head": head.number or None,
+            "variant": head.variant or None,
+        }
+        for head in heads
+    ]
+    relations = {
+        relation: dict(zip(names, shares, strict=True))
+        for relation, shares in relation_agreement(joined).items()
+    }
     return {
         "pieces": len(joined.visible),
         "words": len(joined.parents),
-        "parents_in_sight": _visible(joined) if len(joined.parents) else None,
+        "parents_in_sight": joined.visible_share,
         "intervals": {"share": 0.95, "resamples": SAMPLES, "seed": SEED},
         "best": names[best_head(joined)] if len(joined.parents) else None,
-        "heads": [
-            {
-                "name": head.name,
-                "layer": head.layer or None,
-                "head": head.number or None,
-                "variant": head.variant or None,
-            }
-            for head in heads
-        ],
-        "relations": {
-            name: dict(zip(names, relation_agreement(joined, name), strict=True))
-            for name in np.unique(joined.relations).tolist()
-        },
+        "heads": places,
+        "relations": relations,
     }
 
 
 def _map_facts(heat_map: AttentionMap) -> dict[str, Any]:
+    panels = {head.name: panel.round(6).tolist() for head, panel in heat_map.panels.items()}
     return {
         "what": heat_map.content,
         "sentence": heat_map.sentence,
         "rows": heat_map.rows,
         "columns": heat_map.columns,
-        "heads": {head.name: panel.round(6).tolist() for head, panel in heat_map.panels.items()},
+        "heads": panels,
     }

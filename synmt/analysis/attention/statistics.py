@@ -30,17 +30,16 @@ no other parent, do not count.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
+from torch import Tensor
 
-from synmt.analysis.attention.heads import KINDS, AttentionKind, side_of, weights_of
-from synmt.analysis.forward_passes import ParsedText, SentencePass, run_with_progress
+from synmt.analysis.attention.heads import KINDS, AttentionKind, weights_of
+from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, measure_text
 from synmt.analysis.heads import Head
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.trees.induced import piece_owners
@@ -79,6 +78,13 @@ class HeadStatistics:
     hidden: IntArray
 
     @property
+    def visible_share(self) -> float | None:
+        """The share of words with a visible parent, among all that are neither punctuation nor
+        roots; None if there are none."""
+        words = len(self.parents)
+        return words / (words + len(self.hidden)) if words else None
+
+    @property
     def agrees(self) -> BoolArray:
         """Whether the choice is the parent: (S, M)."""
         return self.choices == self.parents
@@ -86,50 +92,40 @@ class HeadStatistics:
 
 def measure_heads(
     translator: Translator, heads: Sequence[Head], kind: AttentionKind, text: ParsedText
-) -> tuple[dict[int, HeadStatistics], int]:
+) -> tuple[dict[int, HeadStatistics], dict[str, int]]:
     """Run the model over a text and measure its heads, with progress; cross-attention needs no
     trees.
 
     Returns the statistics of each line that is not empty, by its number from 0, and the number of
-    lines with more pieces than the model's maximum, which are left out.
+    lines that are left out.
     """
-    found = {}
-    too_long = 0
-    read = replace(text, target=None) if side_of(kind) == "source" else text
-    for forward in run_with_progress(
-        translator, read, "reading attention", what=KINDS[kind].captured
-    ):
-        weights = weights_of(forward, kind, heads).cpu().numpy()  # (B, S, Tq, Tk)
-        if any(head.predicts for head in heads):
-            weights = of_predicting_steps(weights, heads)
-        for row, sentence in enumerate(forward.sentences):
-            too_long += sentence.dropped > 0
-            inner = weights[row].astype(np.float64)  # (S, Tq, Tk)
-            if sentence.dropped:
-                continue
-            if kind == "cross":
-                # an LSTM does not attend to EOS
-                rows, keys = len(sentence.target), len(sentence.source) + (not heads[0].is_lstm)
-                if rows:
-                    found[sentence.index] = measure_cross_heads(
-                        inner[:, :rows, :keys], pieces=len(sentence.source)
-                    )
-            elif len(gold := text.gold[sentence.index]):
-                owners = position_owners(translator, text, sentence, has_ends=kind != "parents")
-                inner = inner[:, : len(owners), : len(owners)]  # without padding
-                found[sentence.index] = measure_self_heads(
-                    inner, owners, gold, causal=kind == "target"
-                )
-    return dict(sorted(found.items())), too_long
+
+    def read(forward: ForwardPass) -> Tensor:
+        return weights_of(forward, kind, heads)  # (B, S, Tq, Tk)
+
+    def measure(sentence: SentencePass, weights: DoubleArray) -> HeadStatistics:
+        if kind == "cross":
+            # an LSTM does not attend to EOS
+            rows, keys = len(sentence.target), len(sentence.source) + (not heads[0].is_lstm)
+            return measure_cross_heads(weights[:, :rows, :keys], pieces=len(sentence.source))
+        weights = of_predicting_steps(weights, heads)
+        owners = position_owners(translator, text, sentence, has_ends=kind != "parents")
+        inner = weights[:, : len(owners), : len(owners)]  # without padding
+        gold = text.gold[sentence.index]
+        return measure_self_heads(inner, owners, gold, causal=kind == "target")
+
+    lines = replace(text, target=None) if KINDS[kind].side == "source" else text
+    captured = KINDS[kind].captured
+    return measure_text(translator, lines, "reading attention", read, measure, what=captured)
 
 
-def of_predicting_steps(weights: npt.NDArray[Any], heads: Sequence[Head]) -> npt.NDArray[Any]:
-    """Give each piece the weights of the step before, which predicts it, where heads learn that:
-    (B, S, T, T)."""
+def of_predicting_steps(weights: DoubleArray, heads: Sequence[Head]) -> DoubleArray:
+    """Shift the rows of heads whose weights belong to the step that predicts a piece, which is the
+    step before: (…, S, T, T)."""
     predict = np.array([head.predicts for head in heads])  # (S,)
-    before = np.roll(weights, 1, axis=2)  # (B, S, T, T)
+    before = np.roll(weights, 1, axis=-2)  # (…, S, T, T)
     # nothing predicts BOS
-    before[:, :, 0] = 0
+    before[..., 0, :] = 0
     return np.where(predict[:, None, None], before, weights)
 
 
@@ -224,9 +220,8 @@ def join(sentences: Sequence[HeadStatistics], *, trees: bool = True) -> HeadStat
             "there are no sentences to measure: all are empty, or longer than the model takes"
         )
     names = [field.name for field in fields(HeadStatistics)]
-    joined = HeadStatistics(
-        *(np.concatenate([getattr(one, name) for one in sentences], axis=-1) for name in names)
-    )
+    columns = [np.concatenate([getattr(one, name) for one in sentences], -1) for name in names]
+    joined = HeadStatistics(*columns)
     if trees and not len(joined.parents):
         raise SynmtError(
             "no word has a visible parent: all are punctuation, roots or to the left of their "
@@ -236,13 +231,8 @@ def join(sentences: Sequence[HeadStatistics], *, trees: bool = True) -> HeadStat
 
 
 def best_head(joined: HeadStatistics) -> int:
-    """Find the head with the highest agreement, or with the lowest entropy where no words count."""
-    has_words = joined.parents.size > 0
-    return int(
-        np.argmax(joined.agrees.mean(1))
-        if has_words
-        else np.nan_to_num(joined.entropy, nan=np.inf).mean(1).argmin()
-    )
+    """Find the head with the highest agreement."""
+    return int(joined.agrees.mean(1).argmax())
 
 
 def head_table(
@@ -263,35 +253,15 @@ def head_table(
         share_column("parent", about="words whose highest weight on a word is on their parent"),
         share_column("95 % interval"),
         Column(title="weight", digits=3, about="mean weight of a word on its parent, 0 to 1"),
-        _offset(
-            "mostly at",
-            "most frequent offset of the highest weight (-1: previous word), and its share",
+        Column(
+            title="mostly at",
+            signed=True,
+            about="most frequent offset of the highest weight (-1: previous word), and its share",
         ),
         share_column("share"),
         Column(title="no word", digits=3, about=f"weight on {ends}, 0 to 1"),
     ]
-    best_offset, _ = usual_offset(joined.parents)
-    offsets = (
-        {"previous word": -1, "next word": 1, "best offset": best_offset}
-        if joined.parents.size
-        else {}
-    )
-    agreement = [[None, None]] * len(heads)
-    if offsets:
-        flags = np.stack(
-            [*joined.agrees, *(joined.parents == offset for offset in offsets.values())]
-        )  # (S + 4, M)
-        shares = proportions(flags.T, np.repeat(np.arange(len(words)), words), len(words))
-        agreement = [[share.value, share.interval] for share in shares]
-    names: list[str | Marked] = [head.name for head in heads]
-    notes = []
-    if offsets and len(heads) > 1:
-        best = best_head(joined)
-        names[best] = Marked(heads[best].name, "*")
-        notes.append(
-            "*: the best head, selected on these words; expect a lower agreement on others"
-        )
-    rows = []
+    rows, notes = [], []
     for number, head in enumerate(heads):
         bits, weight = joined.entropy[number], _mean(joined.parent_weights[number])
         # a step that predicts a piece does not see it
@@ -299,10 +269,22 @@ def head_table(
         several = visible > 1  # (P,)
         entropy = [_mean(bits), _mean(bits[several] / np.log2(visible[several]))]
         usual, no_word = usual_offset(joined.choices[number]), float(joined.no_word[number].mean())
-        rows.append([names[number], *entropy, *agreement[number], weight, *usual, no_word])
-    for (name, offset), share in zip(offsets.items(), agreement[len(heads) :], strict=False):
-        rows.append([name, None, None, *share, None, offset, None, None])
-    if offsets:
+        rows.append([head.name, *entropy, None, None, weight, *usual, no_word])
+    if joined.parents.size:
+        best_offset, _ = usual_offset(joined.parents)
+        offsets = {"previous word": -1, "next word": 1, "best offset": best_offset}
+        rows += [[name, *[None] * 5, offset, None, None] for name, offset in offsets.items()]
+        at_offsets = [joined.parents == offset for offset in offsets.values()]
+        flags = np.stack([*joined.agrees, *at_offsets], axis=1)  # (M, S + 3)
+        shares = proportions(flags, np.repeat(np.arange(len(words)), words), len(words))
+        for row, share in zip(rows, shares, strict=True):
+            row[3:5] = share.value, share.interval
+        if len(heads) > 1:
+            best = best_head(joined)
+            rows[best][0] = Marked(heads[best].name, "*")
+            notes.append(
+                "*: the best head, selected on these words; expect a lower agreement on others"
+            )
         notes.append("previous word, next word, best offset: words whose parent is at this offset")
     return Table(columns=columns, rows=rows, notes=notes).without_empty_columns()
 
@@ -312,7 +294,11 @@ def relation_table(heads: Sequence[Head], joined: HeadStatistics) -> Table:
     columns = [
         text_column("relation"),
         count_column("words"),
-        _offset("best offset", "the most frequent offset of the parent, and its share"),
+        Column(
+            title="best offset",
+            signed=True,
+            about="the most frequent offset of the parent, and its share",
+        ),
         share_column("at it"),
         text_column(
             "best head",
@@ -321,26 +307,24 @@ def relation_table(heads: Sequence[Head], joined: HeadStatistics) -> Table:
         share_column("agreement"),
     ]
     rows = []
-    counts = Counter(joined.relations.tolist())
-    for name, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])):
-        agreement = relation_agreement(joined, name)
-        offset = usual_offset(joined.parents[joined.relations == name])
-        rows.append(
-            [name, count, *offset, heads[agreement.index(max(agreement))].label, max(agreement)]
-        )
+    for name, agreement in relation_agreement(joined).items():
+        parents = joined.parents[joined.relations == name]
+        best = max(agreement)
+        label = heads[agreement.index(best)].label
+        rows.append([name, len(parents), *usual_offset(parents), label, best])
+    rows.sort(key=lambda row: -row[1])
     return Table(title="Agreement with parents by relation", columns=columns, rows=rows)
 
 
-def relation_agreement(joined: HeadStatistics, relation: str) -> list[float]:
-    """Compute the agreement of each head for the words of one relation."""
-    return joined.agrees[:, joined.relations == relation].mean(1).tolist()
+def relation_agreement(joined: HeadStatistics) -> dict[str, list[float]]:
+    """Compute the agreement of each head for the words of each relation, by its name."""
+    return {
+        name: joined.agrees[:, joined.relations == name].mean(1).tolist()
+        for name in np.unique(joined.relations).tolist()
+    }
 
 
-def _offset(title: str, about: str) -> Column:
-    return Column(title=title, signed=True, about=about)
-
-
-def _mean(values: DoubleArray | BoolArray) -> float | None:
+def _mean(values: DoubleArray) -> float | None:
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else None
 

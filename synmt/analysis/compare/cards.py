@@ -24,8 +24,7 @@ from synmt.analysis.compare.sentences import (
     word_spans,
 )
 from synmt.analysis.compare.words import SentenceWords, WordDetails
-from synmt.analysis.trees.drawing import display_width
-from synmt.analysis.trees.svg import draw_parse
+from synmt.analysis.trees.drawing import display_width, draw_parse
 from synmt.arrays import DoubleArray
 from synmt.reporting.page import paragraph, picture
 from synmt.reporting.svg import svg_document, svg_text

@@ -24,13 +24,14 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from synmt.analysis.forward_passes import ParsedText, run_with_progress
+from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, measure_text
 from synmt.arrays import DoubleArray, IntArray
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.bootstrap import ratio_intervals, sum_by_sentence
 from synmt.model.recurrent import Gate
+from synmt.reporting.values import Interval
 from synmt.syntax.parse import Parse
 
 MIN_WORDS = 10
@@ -74,38 +75,29 @@ def check_gates(translator: Translator, where: str) -> None:
         )
 
 
-def check_tags(parses: Sequence[Parse], parser: str) -> None:
-    """Refuse parses without parts of speech."""
-    if not any(tag != "_" for parse in parses for tag in parse.tags):
-        raise UsageError(
-            "the parser gives no parts of speech to group words by",
-            where=parser,
-            do="Use a Stanza model with the processor `pos`",
-        )
-
-
-def read_gates(translator: Translator, text: ParsedText) -> tuple[list[GatedSentence], int]:
+def read_gates(
+    translator: Translator, text: ParsedText
+) -> tuple[list[GatedSentence], dict[str, int]]:
     """Run the model with teacher forcing and read its gates, with progress; the trees are of the
     target.
 
-    Returns the sentences in the order of their lines, and the number of pairs left out because one
-    side has more pieces than the model's maximum. Pairs without words on one side are left out,
-    too.
+    Returns the sentences in the order of their lines, and the number of pairs that are left out;
+    pairs without words on one side are `empty`.
     """
-    found = []
-    too_long = 0
-    for forward in run_with_progress(translator, text, "reading gates"):
+
+    def read(forward: ForwardPass) -> Tensor:
         assert forward.captured.gates is not None
+        return gate_norms(forward.captured.gates)  # (B, T)
+
+    def measure(sentence: SentencePass, norms: DoubleArray) -> GatedSentence:
         assert text.target is not None
-        rows = gate_norms(forward.captured.gates).cpu().double().numpy()  # (B, T)
-        for row, sentence in zip(rows, forward.sentences, strict=True):
-            parse, spans = text.gold[sentence.index], sentence.target
-            too_long += sentence.dropped > 0
-            if len(parse) and not sentence.dropped:
-                lines = text.source[sentence.index], text.target[sentence.index]
-                norms = word_norms(row[: len(spans)], spans, parse.spans)  # (W,)
-                found.append(GatedSentence(sentence.index + 1, *lines, parse, norms))
-    return sorted(found, key=lambda one: one.line), too_long
+        lines = text.source[sentence.index], text.target[sentence.index]
+        parse = text.gold[sentence.index]
+        of_words = word_norms(norms[: len(sentence.target)], sentence.target, parse.spans)  # (W,)
+        return GatedSentence(sentence.index + 1, *lines, parse, of_words)
+
+    found, left_out = measure_text(translator, text, "reading gates", read, measure)
+    return list(found.values()), left_out
 
 
 def gate_norms(gates: Tensor) -> Tensor:
@@ -144,7 +136,7 @@ class TagRow:
     deviation: float
     highest: float
     expected: float
-    interval: tuple[float, float] | None
+    interval: Interval | None
     unpunctuated: float | None
 
     @property
@@ -178,64 +170,48 @@ def gated_words(sentences: Iterable[GatedSentence], *, without: str = "") -> Gat
     for one in sentences:
         tags = np.array(one.tags, dtype=str)  # (W,)
         real = ~np.isnan(one.norms) & (tags != without)  # (W,)
-        norms, count = one.norms[real], int(real.sum())
-        if count:
-            number, chance = (
-                np.full(count, len(columns) - 1),
-                np.full(count, 1 / count),
-            )  # (W,) both
-            columns.append((tags[real], norms, number, highest_shares(norms), chance))
+        norms = one.norms[real]
+        if len(norms):
+            first = norms == norms.max()
+            number = np.full(len(norms), len(columns) - 1)  # (W,)
+            chance = np.full(len(norms), 1 / len(norms))  # (W,)
+            columns.append((tags[real], norms, number, first / first.sum(), chance))
     return GatedWords(*map(np.concatenate, zip(*columns, strict=True)))
 
 
-def highest_shares(norms: DoubleArray) -> DoubleArray:
-    """Mark the word with the highest norm: (W,) -> (W,) of 0 and 1; words with equal norms share
-    the 1."""
-    first = norms == norms.max()  # (W,)
-    return first / first.sum()
-
-
-def tag_rows(words: GatedWords, unpunctuated: GatedWords) -> list[TagRow]:
-    """List the parts of speech by ratio, with those of few words last; the second ratio is of
-    `unpunctuated`."""
+def tag_rows(sentences: Sequence[GatedSentence]) -> list[TagRow]:
+    """List the parts of speech by ratio, with those of few words last."""
+    words, unpunctuated = gated_words(sentences), gated_words(sentences, without=PUNCTUATION)
     if not len(words.tags):
         raise SynmtError(
             "there are no gates of target words: all lines are empty, or longer than the "
             "model takes",
             do="Choose another test set with `--test`",
         )
-    names, tags = np.unique(words.tags, return_inverse=True)  # (G,), (M,)
-    tagged = tags[:, None] == np.arange(len(names))  # (M, G)
+    names = np.unique(words.tags)  # (G,)
+    tagged = words.tags[:, None] == names  # (M, G)
+    count = words.sentences[-1] + 1
     highest, expected = (
-        sum_by_sentence(
-            values[:, None] * tagged, words.sentences, words.sentences[-1] + 1
-        )  # (N, G)
+        sum_by_sentence(values[:, None] * tagged, words.sentences, count)  # (N, G)
         for values in (words.highest, words.chance)
     )
     intervals = ratio_intervals(highest, expected)
     rows = []
     for number, name in enumerate(names.tolist()):
-        norms = words.norms[tags == number]
+        norms = words.norms[tagged[:, number]]
         reliable = len(norms) >= MIN_WORDS and highest[:, number].any()
+        others = unpunctuated.tags == name
+        chance = sum(unpunctuated.chance[others].tolist())
         row = TagRow(
             tag=name,
             words=len(norms),
-            share=len(norms) / len(tags),
+            share=len(norms) / len(words.tags),
             norm=float(norms.mean()),
             deviation=float(norms.std()),
             highest=float(highest[:, number].mean()),
             expected=float(expected[:, number].mean()),
-            interval=intervals[number] if reliable else None,
-            unpunctuated=_ratio(unpunctuated, name),
+            interval=Interval(*intervals[number]) if reliable else None,
+            unpunctuated=sum(unpunctuated.highest[others].tolist()) / chance if chance else None,
         )
         rows.append(row)
     return sorted(rows, key=lambda row: (row.few, -row.ratio, row.tag))
-
-
-def _ratio(words: GatedWords, tag: str) -> float | None:
-    tagged = words.tags == tag  # (M,)
-    return (
-        sum(words.highest[tagged].tolist()) / sum(words.chance[tagged].tolist())
-        if tagged.any()
-        else None
-    )

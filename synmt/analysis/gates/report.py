@@ -7,42 +7,32 @@ import logging
 import math
 from collections.abc import Sequence
 from functools import partial
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from synmt.analysis import inputs
 from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.gates.norms import (
     MIN_WORDS,
     PUNCTUATION,
     GatedSentence,
-    GatedWords,
     TagRow,
     check_gates,
-    check_tags,
     gated_words,
     read_gates,
     tag_rows,
 )
-from synmt.analysis.gates.page import style, words_as_html
-from synmt.analysis.inputs import (
-    check_recorded,
-    find_parser,
-    log_left_out,
-    name_parser,
-    parse_lines,
-    read_test,
-    save_plot,
-)
 from synmt.analysis.options import GateOptions
 from synmt.decode.translator import Translator
+from synmt.errors import UsageError
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.outputs import the_test_set
 from synmt.reporting.figures import INK, ONE, OTHER, check_plot, fit_text
 from synmt.reporting.values import (
     Column,
     Figure,
-    Interval,
     Marked,
     Report,
     Table,
@@ -58,70 +48,66 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
+SENTENCES = 50
+"""Number of sentences on a page."""
+
 
 def analyze_gates(options: GateOptions) -> Report:
     """Measure how far the gate to syntax is open at each target word, as in Tran & Bisk (2018)."""
     if options.plot:
         check_plot(options.plot)
     run = find_run(options.run)
-    outputs, recipe = read_test(run.folder, options.test).as_read(), run.recipe()
+    outputs, recipe = inputs.read_test(run.folder, options.test).as_read(), run.recipe()
     translator = Translator.load(run)
     check_gates(translator, str(run.folder))
-    check_recorded(translator, run.folder)
-    parser = find_parser(recipe, "target", options.parser, to="tag")
-    tagger = name_parser(parser)
+    inputs.check_recorded(translator, run.folder)
+    parser = inputs.find_parser(recipe, "target", options.parser, to="tag")
+    tagger = inputs.name_parser(parser)
     _logger.info(
         "gates are read while the model is forced to produce the references; tags: %s", tagger
     )
-    parses = parse_lines(parser, outputs.reference)
-    check_tags(parses, tagger)
+    parses = inputs.parse_lines(parser, outputs.reference)
+    if not any(tag != "_" for parse in parses for tag in parse.tags):
+        raise UsageError(
+            "the parser gives no parts of speech to group words by",
+            where=tagger,
+            do="Use a Stanza model with the processor `pos`",
+        )
     text = ParsedText("target", outputs.source, outputs.reference, parses)
-    sentences, too_long = read_gates(translator, text)
-    words = gated_words(sentences)
-    rows = tag_rows(words, gated_words(sentences, without=PUNCTUATION))
-    left_out = log_left_out(len(outputs.source), len(sentences), too_long)
+    sentences, left_out = read_gates(translator, text)
+    rows = tag_rows(sentences)
     draw = partial(draw_gates, rows, system=outputs.system)
     if options.plot:
-        save_plot(options.plot, draw)
-    facts = gate_facts(words, rows, sentences)
+        inputs.save_plot(options.plot, draw)
+    facts = gate_facts(rows, sentences)
     of = f"{facts['words']:,} words in {facts['sentences']:,} sentences"
     caption = "How often a part of speech has the highest norm of a sentence, relative to chance"
-    by_word = words_as_html(sentences, (recipe.source, recipe.target))
+    notes = [
+        "a word of several pieces has their mean; the target is the reference, which the model is "
+        "forced to produce",
+        f"all words: norm {facts['norm']['mean']:.3f} ± {facts['norm']['deviation']:.3f}",
+        f"tags: {tagger}",
+    ]
+    if without := facts["words_without_pieces"]:
+        notes.append(f"left out: {without:,} words that share all their pieces with other words")
+    origin = {"system": outputs.system, "test": outputs.test, "tagger": tagger}
+    html = words_as_html(sentences, recipe.source, recipe.target)
     return Report(
         title=f"{outputs.system} on {the_test_set(outputs.test)}: gates of {of}",
         parts=[
-            gate_table(rows, _notes(words, tagger, facts["words_without_pieces"])),
+            gate_table(rows, notes),
             Figure(draw=draw, caption=caption),
-            TextBlock(title="Gates word by word", html=by_word, style=style()),
+            TextBlock(title="Gates word by word", html=html, style=_STYLE),
         ],
-        facts={
-            "system": outputs.system,
-            "test": outputs.test,
-            "tagger": tagger,
-            "left_out": left_out,
-        }
-        | facts,
+        facts={**origin, "left_out": left_out, **facts},
         system=outputs.system,
         runs=(run.folder,),
     )
 
 
-def _notes(words: GatedWords, tagger: str, without: int) -> list[str]:
-    notes = [
-        "a word of several pieces has their mean; the target is the reference, which the model is "
-        "forced to produce",
-        f"all words: norm {words.norms.mean():.3f} ± {words.norms.std():.3f}",
-        f"tags: {tagger}",
-    ]
-    if without:
-        notes.append(f"left out: {without:,} words that share all their pieces with other words")
-    return notes
-
-
-def gate_facts(
-    words: GatedWords, rows: Sequence[TagRow], sentences: Sequence[GatedSentence]
-) -> dict[str, Any]:
+def gate_facts(rows: Sequence[TagRow], sentences: Sequence[GatedSentence]) -> dict[str, Any]:
     """Return what the table does not have, and every word."""
+    words = gated_words(sentences)
     mean, deviation = float(words.norms.mean()), float(words.norms.std())
     return {
         "of": "reference",
@@ -168,9 +154,8 @@ def gate_table(rows: Sequence[TagRow], notes: Sequence[str]) -> Table:
     cells = []
     for row in rows:
         tag = Marked(row.tag, "*") if row.few else row.tag
-        interval = Interval(*row.interval) if row.interval else None
         means = [row.norm, row.highest, row.expected, row.ratio]
-        cells.append([tag, row.words, row.share, *means, interval, row.unpunctuated])
+        cells.append([tag, row.words, row.share, *means, row.interval, row.unpunctuated])
     few = [f"*: fewer than {MIN_WORDS} words"] if any(row.few for row in rows) else []
     return Table(columns=columns, rows=cells, notes=[*notes, *few])
 
@@ -184,45 +169,86 @@ def draw_gates(rows: Sequence[TagRow], *, system: str) -> Drawing:
     axes.grid(visible=False, axis="y")
     axes.grid(visible=True, axis="x")
     axes.axvline(1, color=INK, linewidth=1)
-    intervals = [row.interval or (row.ratio, row.ratio) for row in rows]
+    ratios = [row.ratio for row in rows]
+    for place, row in enumerate(rows):
+        if row.interval:
+            axes.hlines(place, row.interval.low, row.interval.high, color=ONE, linewidth=1.6)
     # clip_on would cut a mark at 0 in half
-    axes.hlines(places, *zip(*intervals, strict=True), color=ONE, linewidth=1.6)
-    axes.plot(
-        [row.ratio for row in rows],
-        places,
-        "o",
-        color=ONE,
-        markersize=5.5,
-        clip_on=False,
-        label="all words",
-    )
+    axes.plot(ratios, places, "o", color=ONE, markersize=5.5, clip_on=False, label="all words")
     if any(row.tag == PUNCTUATION for row in rows):
         others = [math.nan if row.unpunctuated is None else row.unpunctuated for row in rows]
-        axes.plot(
-            others,
-            places,
-            "D",
-            color=OTHER,
-            fillstyle="none",
-            clip_on=False,
-            label="without punctuation",
-        )
+        mark = axes.plot(others, places, "D", color=OTHER, fillstyle="none", clip_on=False)
+        mark[0].set_label("without punctuation")
         axes.legend(fontsize=8)
-    axes.set_yticks(places, [row.tag + " *" * row.few for row in rows])
-    axes.set(
-        xlim=(0, None), ylim=(len(rows) - 0.4, -0.6), ylabel="Part of speech of the target word"
-    )
-    few = f"\n* fewer than {MIN_WORDS} words" * any(row.few for row in rows)
-    axes.set_xlabel(
-        f"Highest gate of the sentence: times as often as by chance (95 % interval){few}"
-    )
+    few = any(row.few for row in rows)
+    labels = []
+    for row in rows:
+        shares = f"{100 * row.highest:.1f} ({100 * row.expected:.1f})"
+        labels.append(f"{row.tag}{' *' * row.few}   {shares}")
+    axes.set_yticks(places, labels)
+    axes.tick_params(axis="y", length=0)
+    axes.set(xlim=(0, None), ylim=(len(rows) - 0.4, -0.6))
+    axes.set_ylabel("Part of speech,\n% of sentences (by chance)")
+    note = f"\n* fewer than {MIN_WORDS} words" if few else ""
+    axes.set_xlabel(f"Highest gate: times as often as by chance (95 % interval){note}")
     axes.set_title(fit_text(system, 4.2), loc="left", fontsize=9)
-    right = axes.twinx()
-    right.grid(visible=False)
-    right.set_yticks(
-        places, [f"{100 * row.highest:.1f} ({100 * row.expected:.1f})" for row in rows], fontsize=8
-    )
-    right.set(ylim=axes.get_ylim(), ylabel="% of sentences (by chance)")
-    for one in (axes, right):
-        one.tick_params(axis="y", length=0, pad=8)
     return figure
+
+
+def words_as_html(
+    sentences: Sequence[GatedSentence], source: str, target: str, *, shown: int = SENTENCES
+) -> str:
+    """Write the first sentences, with target words coloured by gate norm (Tran & Bisk, 2018,
+    figure 4); source, target: the codes of the languages."""
+    gated = [one for one in sentences if not np.isnan(one.norms).all()]
+    first = gated[:shown]
+    items = "\n".join(_sentence(one, escape(source), escape(target)) for one in first)
+    return _BODY.format(shown=f"{len(first):,} of {len(gated):,}", items=items)
+
+
+def _sentence(one: GatedSentence, source: str, target: str) -> str:
+    """Write every word in its colour, and the text between words unchanged."""
+    low, high = float(np.nanmin(one.norms)), float(np.nanmax(one.norms))
+    text, end = "", 0
+    columns = one.parse.spans.tolist(), one.tags, one.norms.tolist()
+    for (start, stop), tag, norm in zip(*columns, strict=True):
+        style, below = 'class="word none"', f"{tag} –"
+        if not np.isnan(norm):
+            kind = "word top" if norm == high else "word"
+            share = (norm - low) / (high - low or 1)
+            style = f'class="{kind}" style="background: rgb(4 101 175 / {share / 2:.0%})"'
+            below = f"{tag} {norm:.3f}"
+        # dir: the Latin letters of the tag must not change the direction of an Arabic line
+        small = f'<small dir="ltr" lang="en">{escape(below)}</small>'
+        word = f"<span {style}>{escape(one.target[start:stop])}{small}</span>"
+        text += escape(one.target[end:start]) + word
+        end = stop
+    return (
+        f'<li><p class="line">line {one.line:,}, norms {low:.3f} to {high:.3f}</p>\n'
+        f'<p class="source" lang="{source}" dir="auto">{escape(one.source)}</p>\n'
+        f'<p class="target" lang="{target}" dir="auto">{text}{escape(one.target[end:])}</p></li>'
+    )
+
+
+_STYLE = """
+.sentences { list-style: none; margin: 0; padding: 0; }
+.sentences li { border-top: 1px solid var(--rule); padding: .7rem 0; overflow-wrap: anywhere; }
+.line { color: var(--faint); font-size: .875rem; }
+.target { line-height: 1.2; margin-top: .5rem; }
+.word { display: inline-block; padding: .25rem .4rem .2rem; margin: .1rem .05rem;
+  border-radius: .25rem; text-align: center; vertical-align: top; max-width: 100%;
+  box-sizing: border-box; print-color-adjust: exact; }
+.word small { display: block; font-size: .6875rem; font-variant-numeric: tabular-nums; }
+.top { font-weight: 700; outline: 2px solid var(--ink); outline-offset: 1px;
+  margin: .2rem .25rem; }
+.none { border: 1px dashed var(--rule); }
+"""
+
+_BODY = """<p>The first {shown} sentences, in the order of the test set.</p>
+<p class="faint">Colours compare words within a sentence, from the lowest norm to the highest, which
+has a frame. Below each word: its tag and its norm, which can be compared between sentences; words
+with a dash have no separate piece.</p>
+<ol class="sentences">
+{items}
+</ol>
+"""

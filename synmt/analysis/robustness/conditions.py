@@ -12,22 +12,23 @@ another parser. Words are matched by their position in the line; punctuation cou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 
-from synmt.analysis.inputs import GIVE_TREES
+from synmt.analysis.inputs import check_recorded
 from synmt.decode.inputs import windows
 from synmt.decode.translation import joined
 from synmt.decode.translator import Translator
-from synmt.decode.tree_provider import unknown_parser
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import Metric, score
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.significance import Comparison, paired_bootstrap
-from synmt.syntax.controls import Control, ControlKind, certain_arcs
+from synmt.reporting.progress import progress
+from synmt.syntax.controls import UNCHANGED, Control, ControlKind, certain_arcs
 from synmt.syntax.parse import Parse, flat_parse
 
 ConditionKind = Literal["own", "rewired", "control", "flat", "parser"]
@@ -72,21 +73,21 @@ class ModelTrees:
         return self.reads_arcs and any(tree.arcs is not None for tree in self.trees)
 
 
-def check_translator(translator: Translator, where: str, *, has_trees: bool = False) -> None:
+def check_translator(translator: Translator, run: Path, *, has_trees: bool = False) -> None:
     """Refuse a model that reads no trees, or brackets, or whose parser is unknown unless there is a
     file of trees."""
     if not translator.reads_trees:
         raise UsageError(
             "the model reads no trees, so other trees change nothing",
-            where=where,
+            where=str(run),
             allowed="--robustness needs a run with a variant that reads trees, such as pascal",
             do="See which trees its weights have learned with `synmt analyze --trees --head all`",
         )
     translator.refuse_linearised("--robustness")
     if translator.reading.constituents:
-        raise UsageError("the model reads brackets, and other trees have none", where=where)
-    if translator.parser_identity is None and not has_trees:
-        raise unknown_parser(where=where, do=GIVE_TREES)
+        raise UsageError("the model reads brackets, and other trees have none", where=str(run))
+    if not has_trees:
+        check_recorded(translator, run, "--parses")
 
 
 def parse_shares(text: str) -> list[float]:
@@ -126,54 +127,51 @@ def make_conditions(
     *,
     seed: int,
     others: Sequence[tuple[str, list[Parse]]] = (),
-) -> Iterator[Condition]:
-    """Make rewired trees for each share, controls, flat trees, and conditions for `others`, trees
-    with their names.
+) -> list[Condition]:
+    """List the original trees, rewired trees for each share, controls, flat trees, and `others`,
+    trees with their names.
 
     If the original trees have arc probabilities, all arcs of the other trees are certain, so that
     shares differ only in parents; the share 0 then measures the effect of certainty alone.
     Otherwise the share 0 is left out, since its trees are the original trees, and so is the control
     of the recipe.
     """
-    controls = []
+    original, flat = own.trees, list(map(flat_parse, own.lines))
+    if own.with_arcs:
+        original, flat = _certain(original), _certain(flat)
+
+    def controlled(control: Control) -> list[Parse]:
+        return [control.apply(tree, key) for tree, key in zip(original, own.keys, strict=True)]
+
+    name = "own" if own.control.idle else f"own ({own.control.name})"
+    conditions = [Condition(name, "own", own.trees)]
     for share in shares:
         if share or own.with_arcs:
             name = f"{100 * share:g} % rewired" if share else "own, but certain"
-            controls.append((name, "rewired", Control(rewire=share, seed=seed)))
+            trees = controlled(Control(rewire=share, seed=seed))
+            conditions.append(Condition(name, "rewired", trees, share))
     for kind in get_args(ControlKind):
         control = Control(kind, seed=seed)
-        if not control.idle and not _same_trees(control, own.control):
-            controls.append((kind, "control", control))
-    original = _certain(own.trees) if own.with_arcs else own.trees
-    for name, kind, control in controls:
-        trees = [control.apply(tree, key) for tree, key in zip(original, own.keys, strict=True)]
-        yield Condition(name, kind, trees, control.rewire if kind == "rewired" else None)
-    flat = [flat_parse(line) for line in own.lines]
-    yield Condition("flat", "flat", _certain(flat) if own.with_arcs else flat)
-    for name, trees in others:
-        yield Condition(name, "parser", trees)
+        # left and right chains do not depend on the seed
+        same = control == own.control or (kind in ("left", "right") and own.control.name == kind)
+        if not control.idle and not same:
+            conditions.append(Condition(kind, "control", controlled(control)))
+    conditions.append(Condition("flat", "flat", flat))
+    return conditions + [Condition(name, "parser", trees) for name, trees in others]
 
 
 def attachment_score(own: Sequence[Parse], others: Sequence[Parse]) -> float:
     """Compute the UAS of other trees of the same lines against the original trees, 0 to 1; 1 for no
     words."""
-    same = words = 0
-    for tree, other in zip(own, others, strict=True):
-        same += len(_arcs(tree) & _arcs(other))
-        words += len(tree)
+    pairs = zip(own, others, strict=True)
+    same = sum(len(_arcs(tree) & _arcs(other)) for tree, other in pairs)
+    words = sum(map(len, own))
     return same / words if words else 1.0
 
 
 def _arcs(parse: Parse) -> set[tuple[int, ...]]:
     """Collect the span of each word with the span of its parent."""
     return set(map(tuple, np.hstack([parse.spans, parse.spans[parse.parents]]).tolist()))
-
-
-def _same_trees(one: Control, other: Control) -> bool:
-    """Tell whether two controls make the same trees; left and right chains do not depend on the
-    seed."""
-    seeds = one.seed == other.seed or one.kind in ("left", "right")
-    return one.kind == other.kind and one.rewire == other.rewire and seeds
 
 
 def _certain(trees: Sequence[Parse]) -> list[Parse]:
@@ -201,37 +199,34 @@ class Outcome:
 def measure(
     translator: Translator,
     own: ModelTrees,
-    conditions: Iterable[Condition],
+    conditions: Sequence[Condition],
     metric: Metric,
     outputs: Outputs,
-    advance: Callable[[float], None] = lambda lines: None,
-) -> Iterator[Outcome]:
-    """Translate with the original trees, then with each condition, and yield the outcomes.
+) -> list[Outcome]:
+    """Translate with each of the conditions, of which the first has the original trees.
 
     outputs: with the references, and the source that a metric may read.
     """
     # the control of the recipe has already been applied to the trees
-    plain = translator.with_control(Control())
-    name = "own" if own.control.idle else f"own ({own.control.name})"
-    base = texts = None
-    for one in [Condition(name, "own", own.trees), *conditions]:
-        found = []
-        for window in plain.translate_words(windows(own.lines, plain.window), one.trees):
-            for words in window:
-                translation = (
-                    words if metric.on_tokens else joined(words, plain.tokenizers["target"])
-                )
-                found.append(translation.text)
-                advance(1)
-        scored = score(metric, found, outputs.reference, outputs.source)
-        if base is None or texts is None:
-            base, texts = scored.statistics, found
-            yield Outcome(one, 1.0, scored.value, None, 0.0, found)
-            continue
-        compared = paired_bootstrap(base, scored.statistics, metric.aggregate)
-        changed = sum(other != text for other, text in zip(found, texts, strict=True)) / max(
-            len(texts), 1
-        )
-        yield Outcome(
-            one, attachment_score(own.trees, one.trees), scored.value, compared, changed, found
-        )
+    plain = translator.with_control(UNCHANGED)
+    base, texts = None, []
+    outcomes = []
+    with progress("translating", len(own.lines) * len(conditions), "lines") as advance:
+        for one in conditions:
+            found = []
+            for window in plain.translate_words(windows(own.lines, plain.window), one.trees):
+                for words in window:
+                    target = plain.tokenizers["target"]
+                    translation = words if metric.on_tokens else joined(words, target)
+                    found.append(translation.text)
+                    advance(1)
+            scored = score(metric, found, outputs.reference, outputs.source)
+            compared = None
+            if base is None:
+                base, texts = scored.statistics, found
+            else:
+                compared = paired_bootstrap(base, scored.statistics, metric.aggregate)
+            changed = sum(other != text for other, text in zip(found, texts, strict=True))
+            uas, share = attachment_score(own.trees, one.trees), changed / max(len(texts), 1)
+            outcomes.append(Outcome(one, uas, scored.value, compared, share, found))
+    return outcomes

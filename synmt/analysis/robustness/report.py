@@ -8,14 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synmt.analysis.inputs import (
-    find_parser,
-    name_parser,
-    parse_lines,
-    read_test,
-    save_plot,
-    scoring_options,
-)
+from synmt.analysis import inputs
 from synmt.analysis.options import RobustnessOptions
 from synmt.analysis.robustness.conditions import (
     ModelTrees,
@@ -29,10 +22,8 @@ from synmt.analysis.robustness.conditions import (
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
-from synmt.evaluation.significance import Comparison, holm
-from synmt.parsing.parser import StanzaParser
+from synmt.evaluation.significance import holm
 from synmt.reporting.figures import INK, ONE, OTHER, check_plot, fit_text
-from synmt.reporting.progress import progress
 from synmt.reporting.values import (
     Column,
     Figure,
@@ -44,7 +35,6 @@ from synmt.reporting.values import (
 )
 from synmt.run import find_run
 from synmt.syntax.conllu import read_parses
-from synmt.syntax.parse import Parse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,33 +54,28 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
         check_plot(options.plot)
     shares = parse_shares(options.shares)
     run = find_run(options.run)
-    outputs = read_test(run.folder, options.test)
-    metric = make_metric(
-        options.metric,
-        scoring_options(outputs, options.tokenize, options.lowercase, options.metric),
-    )
+    outputs = inputs.read_test(run.folder, options.test)
+    scoring = inputs.scoring_options(outputs, options.tokenize, options.lowercase, options.metric)
+    metric = make_metric(options.metric, scoring)
     translator = Translator.load(run)
-    check_translator(translator, str(run.folder), has_trees=options.parses is not None)
-    # a missing parser should be reported before the test set is parsed
-    other = (
-        find_parser(run.recipe(), "source", options.parser, to="parse") if options.parser else None
-    )
-    if other and translator.reading.of_parser:
-        other = other.with_features(translator.reading.of_parser)
-    own, parser = _read_own_trees(translator, outputs, options.parses)
-    others = _other_trees(translator, own, parser, other)
-    conditions = list(make_conditions(own, shares, seed=options.seed, others=others))
-    if own.with_arcs:
-        _logger.info(
-            "the model reads arc probabilities: original trees have the parser's, all other arcs "
-            "are certain"
-        )
-    with progress("translating", len(outputs.source) * (len(conditions) + 1), "lines") as advance:
-        outcomes = list(measure(translator, own, conditions, metric, outputs, advance))
-    differing = sum(
-        one != stored
-        for one, stored in zip(outcomes[0].translations, outputs.hypothesis, strict=True)
-    )
+    check_translator(translator, run.folder, has_trees=options.parses is not None)
+    other = None
+    if options.parser:
+        # a missing parser should be reported before the test set is parsed
+        other = inputs.find_parser(run.recipe(), "source", options.parser, to="parse")
+        if translator.reading.of_parser:
+            other = other.with_features(translator.reading.of_parser)
+    own, parser = _read_own_trees(translator, outputs.as_read().source, options.parses)
+    others = [] if own.control.idle else [(f"{parser}, unchanged", own.before_control)]
+    if other is not None:
+        parses = inputs.parse_lines(other.with_arcs() if own.with_arcs else other, own.lines)
+        # a control would replace the trees of every parser by the same random trees
+        trees = find_model_trees(translator, own.lines, parses).before_control
+        others.append((inputs.name_parser(other), trees))
+    conditions = make_conditions(own, shares, seed=options.seed, others=others)
+    outcomes = measure(translator, own, conditions, metric, outputs)
+    stored = zip(outcomes[0].translations, outputs.hypothesis, strict=True)
+    differing = sum(one != other for one, other in stored)
     if differing:
         count = f"{differing:,} of {len(outputs.hypothesis):,}"
         _logger.warning(
@@ -99,23 +84,21 @@ def analyze_robustness(options: RobustnessOptions) -> Report:
     system = f"{outputs.system} on {the_test_set(outputs.test)}"
     draw = partial(draw_robustness, outcomes, metric, system=system)
     if options.plot:
-        save_plot(options.plot, draw)
+        inputs.save_plot(options.plot, draw)
     caption = (
         f"{metric.title} by share of words with a different parent. Bars: 95 % intervals of the "
-        "difference from the "
-        "original trees, whose score is the dashed line"
+        "difference from the original trees, whose score is the dashed line"
     )
-    introduction = "The more the score falls, the more the model relies on its trees."
+    facts = {"parser": parser, "seed": options.seed, "not_as_in_the_run": differing}
     return Report(
         title=f"{system}: {len(outputs.source):,} sentences with other trees, seed {options.seed}",
         parts=[
-            TextBlock(lines=[introduction]),
-            _table(outcomes, metric, own, parser),
+            TextBlock(lines=["The more the score falls, the more the model relies on its trees."]),
+            _table(outcomes, metric, _notes(own, parser)),
             Figure(draw=draw, caption=caption),
         ],
         notes=[f"{metric.title}|{metric.signature}"],
-        facts={"parser": parser, "seed": options.seed, "not_as_in_the_run": differing}
-        | _facts(outputs, metric, own, outcomes),
+        facts={**facts, **_facts(outputs, metric, own, outcomes)},
         system=outputs.system,
         runs=(run.folder,),
     )
@@ -144,12 +127,12 @@ def _facts(
 
 
 def _read_own_trees(
-    translator: Translator, outputs: Outputs, parses: Path | None
+    translator: Translator, lines: Sequence[str], parses: Path | None
 ) -> tuple[ModelTrees, str]:
     """Parse the test set, or read its trees from a file, and name the parser or the file."""
-    lines = outputs.as_read().source
     if parses is None:
-        trees, name = parse_lines(translator.parser, lines), name_parser(translator.parser)
+        name = inputs.name_parser(translator.parser)
+        trees = inputs.parse_lines(translator.parser, lines)
     else:
         trees, name = list(read_parses(parses, lines)), parses.name
         # raises an error for trees without the arc probabilities that the model reads
@@ -157,22 +140,7 @@ def _read_own_trees(
     return find_model_trees(translator, lines, trees), name
 
 
-def _other_trees(
-    translator: Translator, own: ModelTrees, name: str, parser: StanzaParser | None
-) -> list[tuple[str, list[Parse]]]:
-    """Name the trees without the control of the recipe, and the trees of another parser, if there
-    are any."""
-    others = [] if own.control.idle else [(f"{name}, unchanged", own.before_control)]
-    if parser is not None:
-        parses = parse_lines(parser.with_arcs() if own.with_arcs else parser, own.lines)
-        # a control would replace the trees of every parser by the same random trees
-        others.append(
-            (name_parser(parser), find_model_trees(translator, own.lines, parses).before_control)
-        )
-    return others
-
-
-def _table(outcomes: Sequence[Outcome], metric: Metric, own: ModelTrees, parser: str) -> Table:
+def _table(outcomes: Sequence[Outcome], metric: Metric, notes: Sequence[str]) -> Table:
     """Lay out the scores, and their differences from the score with the original trees."""
     columns = [
         text_column("trees", name="name"),
@@ -207,18 +175,16 @@ def _table(outcomes: Sequence[Outcome], metric: Metric, own: ModelTrees, parser:
         compared = one.against_own
         cells = [compared.difference, compared.interval, next(holm_p)] if compared else [None] * 3
         rows.append([one.condition.name, one.uas, one.score, *cells, one.changed])
-    return Table(columns=columns, rows=rows, notes=_notes(own, parser))
+    return Table(columns=columns, rows=rows, notes=notes)
 
 
 def _notes(own: ModelTrees, parser: str) -> list[str]:
     """Explain the conditions."""
-    if own.control.idle:
-        first = f"own: the original trees, which the model reads, by {parser}"
-    else:
-        made = f"{own.control.name} trees made from those of {parser}"
+    first = f"own: the original trees, which the model reads, by {parser}"
+    if not own.control.idle:
         first = (
-            f"own: the original trees, which the model reads ({made}); '{parser}, unchanged': "
-            "those of the parser"
+            f"own: the original trees, which the model reads ({own.control.name} trees made from "
+            f"those of {parser}); '{parser}, unchanged': those of the parser"
         )
     notes = [
         first,
@@ -228,11 +194,12 @@ def _notes(own: ModelTrees, parser: str) -> list[str]:
         "random: a random tree; shuffled: the same tree over shuffled words",
         "flat: the parent is always the first word, as in lines that cannot be parsed",
     ]
-    certain = (
-        "arcs: original trees and those of other parsers have probabilities; all other arcs "
-        "are certain"
-    )
-    return [*notes, certain] if own.with_arcs else notes
+    if own.with_arcs:
+        notes.append(
+            "arcs: original trees and those of other parsers have probabilities; all other arcs "
+            "are certain"
+        )
+    return notes
 
 
 def draw_robustness(outcomes: Sequence[Outcome], metric: Metric, *, system: str) -> Drawing:
@@ -265,23 +232,12 @@ def draw_robustness(outcomes: Sequence[Outcome], metric: Metric, *, system: str)
     return figure
 
 
-def _draw(axes: Axes, some: Sequence[Outcome], form: str, label: str) -> None:
+def _draw(axes: Axes, points: Sequence[Outcome], form: str, label: str) -> None:
     """Draw points with the intervals of their difference from the score with the original trees."""
-    compared = [one.against_own or Comparison(0.0, 0.0, 0.0, 1.0) for one in some]
-    axes.errorbar(
-        [100 * (1 - one.uas) for one in some],
-        [one.score for one in some],
-        yerr=[
-            [max(one.difference - one.low, 0.0) for one in compared],
-            [max(one.high - one.difference, 0.0) for one in compared],
-        ],
-        fmt=form,
-        color=ONE if len(form) > 1 else OTHER,
-        label=label,
-        markersize=5.5,
-        markeredgecolor=INK,
-        markeredgewidth=0.6,
-        linewidth=1.2,
-        elinewidth=1,
-        capsize=2.5,
-    )
+    places, scores = [100 * (1 - one.uas) for one in points], [one.score for one in points]
+    color = ONE if len(form) > 1 else OTHER
+    axes.plot(places, scores, form, color=color, label=label, markeredgecolor=INK)
+    for place, one in zip(places, points, strict=True):
+        if compared := one.against_own:
+            base = one.score - compared.difference
+            axes.vlines(place, base + compared.low, base + compared.high, color=color, linewidth=1)

@@ -13,110 +13,62 @@ chains as baselines. The tags of the grammar are those of the gold trees.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from synmt.arrays import BoolArray, IntArray
-from synmt.evaluation.bootstrap import Proportion, proportions
+from synmt.evaluation.bootstrap import Proportion, proportions, sum_by_sentence
 from synmt.syntax.parse import Parse
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Attachment:
-    """Which words have the gold parent, over the M words of all sentences that count.
+    """How often words have the gold parent; all shares are from 0 to 1.
 
-    sentences: number of sentences.
-    sentence: (M,) number of the sentence of each word.
-    relations: (M,) gold relations.
-    directed, undirected: (M,) whether the word is correct.
+    words: number of words that count.
+    da, ua: directed and undirected attachment accuracy, with intervals over sentences.
+    relations: the words, DA and UA of each gold relation, the most frequent first.
     """
 
-    sentences: int
-    sentence: IntArray
-    relations: npt.NDArray[np.str_]
-    directed: BoolArray
-    undirected: BoolArray
-
-    @property
-    def words(self) -> int:
-        """Number of words that count."""
-        return len(self.sentence)
-
-    @property
-    def da(self) -> Proportion:
-        """Directed attachment accuracy; its interval is over sentences."""
-        return self._shares[0]
-
-    @property
-    def ua(self) -> Proportion:
-        """Undirected attachment accuracy; its interval is over sentences."""
-        return self._shares[1]
-
-    @cached_property
-    def _shares(self) -> list[Proportion]:
-        if not self.words:
-            return [Proportion(0.0, 0.0, 0.0)] * 2
-        return proportions(
-            np.stack((self.directed, self.undirected), axis=1), self.sentence, self.sentences
-        )
-
-    def by_relation(self) -> dict[str, tuple[int, float, float]]:
-        """Return the number of words, DA and UA of each gold relation, the most frequent first."""
-        names, members, counts = np.unique(self.relations, return_inverse=True, return_counts=True)
-        correct = [
-            np.bincount(members, flags, len(names)) / counts
-            for flags in (self.directed, self.undirected)
-        ]
-        rows = zip(
-            names.tolist(), counts.tolist(), *(shares.tolist() for shares in correct), strict=True
-        )
-        return {
-            name: (words, da, ua)
-            for name, words, da, ua in sorted(rows, key=lambda row: (-row[1], row[0]))
-        }
+    words: int
+    da: Proportion
+    ua: Proportion
+    relations: dict[str, tuple[int, float, float]]
 
 
 def compare_trees(trees: Sequence[IntArray], gold: Sequence[Parse]) -> Attachment:
     """Compare a parent for each word, (W,) for each sentence, with gold trees; -1 means no
     parent."""
-    compared = [_compare_tree(parents, parse) for parents, parse in zip(trees, gold, strict=True)]
-    directed, undirected, relations = zip(*compared, strict=True) if compared else ((), (), ())
-    counts = [len(flags) for flags in directed]
-    return Attachment(
-        sentences=len(gold),
-        sentence=np.repeat(np.arange(len(gold)), counts),
-        relations=np.array([name for names in relations for name in names], dtype=np.str_),
-        directed=np.concatenate([np.zeros(0, np.bool_), *directed]),
-        undirected=np.concatenate([np.zeros(0, np.bool_), *undirected]),
-    )
-
-
-def _compare_tree(parents: IntArray, gold: Parse) -> tuple[BoolArray, BoolArray, list[str]]:
-    counts = not_punctuation(gold)  # (W,)
-    directed = parents == gold.parents  # (W,)
-    # a root is its own parent: it has no arc that could be reversed
-    reversed_ = (parents[gold.parents] == np.arange(len(gold))) & (
-        gold.parents != np.arange(len(gold))
-    )  # (W,)
-    relations = [gold.relations[word] for word in np.flatnonzero(counts).tolist()]
-    return directed[counts], (directed | reversed_)[counts], relations
+    flags, relations = [], []
+    for parents, parse in zip(trees, gold, strict=True):
+        words, above = np.arange(len(parse)), parse.parents
+        directed = parents == above  # (W,)
+        # a root is its own parent: it has no arc that could be reversed
+        reversed_ = (parents[above] == words) & (above != words)  # (W,)
+        counts = not_punctuation(parse)  # (W,)
+        flags.append(np.stack((directed, directed | reversed_), axis=1)[counts])
+        relations += [parse.relations[word] for word in np.flatnonzero(counts).tolist()]
+    sentence = np.repeat(np.arange(len(gold)), [len(one) for one in flags])  # (M,)
+    correct = np.concatenate(flags)  # (M, 2)
+    names, members, words = np.unique(relations, return_inverse=True, return_counts=True)
+    shares = sum_by_sentence(correct, members, len(names)) / words[:, None]  # (R, 2)
+    by_frequency = {
+        str(names[row]): (int(words[row]), *shares[row].tolist())
+        for row in np.argsort(-words, kind="stable").tolist()
+    }
+    da, ua = proportions(correct, sentence, len(gold))
+    return Attachment(len(correct), da, ua, by_frequency)
 
 
 def not_punctuation(gold: Parse) -> BoolArray:
-    """Tell which words are not punctuation: (W,)."""
+    """Mark the words that are not punctuation: (W,)."""
     tags = gold.tags or [""] * len(gold)
-    return np.array(
-        [
-            relation.partition(":")[0] != "punct" and tag != "PUNCT"
-            for relation, tag in zip(gold.relations, tags, strict=True)
-        ],
-        dtype=np.bool_,
-    )
+    pairs = zip(gold.relations, tags, strict=True)
+    counts = [relation.partition(":")[0] != "punct" and tag != "PUNCT" for relation, tag in pairs]
+    return np.array(counts, dtype=np.bool_)
 
 
 def branching(gold: Parse, to: Literal["left", "right"]) -> IntArray:
@@ -127,16 +79,9 @@ def branching(gold: Parse, to: Literal["left", "right"]) -> IntArray:
     """
     chain = np.flatnonzero(not_punctuation(gold))
     parents = np.full(len(gold), -1)  # (W,)
-    parents[chain] = (
-        np.append(chain[1:], chain[-1:]) if to == "left" else np.append(chain[:1], chain[:-1])
-    )
+    before, after = [*chain[:1], *chain[:-1]], [*chain[1:], *chain[-1:]]
+    parents[chain] = after if to == "left" else before
     return parents
-
-
-def branching_baselines(gold: Sequence[Parse]) -> Iterator[tuple[str, list[IntArray]]]:
-    """Yield the names and the trees of the two chains."""
-    yield "left branching", [branching(parse, "left") for parse in gold]
-    yield "right branching", [branching(parse, "right") for parse in gold]
 
 
 Rule = tuple[str, str]

@@ -13,80 +13,49 @@ where weights are summed here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, run_with_progress
-from synmt.analysis.heads import Head, annotation_weights
+from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, measure_text
+from synmt.analysis.heads import Head, head_weights
 from synmt.arrays import DoubleArray, IntArray, Side
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
 from synmt.syntax.trees import maximum_spanning_tree
 
 
-@dataclass(frozen=True, eq=False)
-class HeadTrees:
-    """The trees of one head, or of annotations, sentence by sentence.
+def induce_trees(
+    translator: Translator, heads: Sequence[Head], text: ParsedText
+) -> tuple[dict[int, list[tuple[IntArray, IntArray]]], dict[str, int]]:
+    """Run the model over a text and induce the trees of every head, with progress.
 
-    trees: (W,) parents; the root is its own parent.
-    choices: (W,) the word with the highest weight for each word, itself for a root; -1 for a word
-        without weight.
+    Returns two arrays for each head, (W,) both, by the number of the line, from 0: the parent in
+    the tree, where the root is its own parent; and the word with the highest weight, itself for a
+    root, -1 for a word without weight. Also returns the number of lines that are left out.
     """
 
-    head: Head
-    trees: list[IntArray]
-    choices: list[IntArray]
+    def read(forward: ForwardPass) -> Tensor:
+        weights = [tree_weights(head, text.side, forward) for head in heads]
+        return torch.stack(weights, 1)  # (B, S, T, T)
 
+    def measure(sentence: SentencePass, weights: DoubleArray) -> list[tuple[IntArray, IntArray]]:
+        owners = piece_owners(translator, text, sentence)  # (T,)
+        trees = []
+        for head in weights[:, : len(owners), : len(owners)]:
+            collapsed = collapse(head, owners, len(text.gold[sentence.index]))  # (W, W)
+            choices = np.where(collapsed.any(1), collapsed.argmax(1), -1)  # (W,)
+            trees.append((maximum_spanning_tree(collapsed), choices))
+        return trees
 
-@dataclass(frozen=True, eq=False)
-class InducedTrees:
-    """All trees induced from a model.
-
-    lines: numbers of the lines with trees, in order; the other lines are too long for the model or
-        empty.
-    too_long: number of lines with more pieces than the model's maximum.
-    by_head: for each head, the trees of `lines`.
-    """
-
-    lines: list[int]
-    too_long: int
-    by_head: list[HeadTrees]
-
-
-def induce_trees(translator: Translator, heads: Sequence[Head], text: ParsedText) -> InducedTrees:
-    """Run the model over a text and induce the trees of every head, with progress."""
-    found = {}
-    too_long = 0
-    for forward in run_with_progress(translator, text, "inducing trees"):
-        tensors = [tree_weights(head, text.side, forward) for head in heads]
-        weights_of_heads = [weights.cpu().double().numpy() for weights in tensors]  # S of (B, T, T)
-        for row, sentence in enumerate(forward.sentences):
-            words = len(text.gold[sentence.index])
-            too_long += sentence.dropped > 0
-            if words and not sentence.dropped:
-                owners = piece_owners(translator, text, sentence)  # (T,)
-                part = slice(len(owners))
-                found[sentence.index] = trees = []
-                for weights in weights_of_heads:
-                    collapsed = collapse(weights[row, part, part], owners, words)  # (W, W)
-                    choices = np.where(collapsed.any(1), collapsed.argmax(1), -1)  # (W,)
-                    trees.append((maximum_spanning_tree(collapsed), choices))
-    lines = sorted(found)
-    by_head = [
-        HeadTrees(head, *([found[index][place][kind] for index in lines] for kind in (0, 1)))
-        for place, head in enumerate(heads)
-    ]
-    return InducedTrees(lines, too_long, by_head)
+    return measure_text(translator, text, "inducing trees", read, measure)
 
 
 def tree_weights(head: Head, side: Side, forward: ForwardPass) -> Tensor:
     """Return the weights of possible parents in a forward pass: (B, T, T), without BOS on the
     target."""
-    if not head.layer:
-        return annotation_weights(head, forward)
-    weights = forward.captured.attention[side, head.layer][:, head.number - 1]  # (B, T, T)
+    weights = head_weights(head, side, forward)  # (B, T, T)
     if side == "source":
         return weights
     return weights[:, :-1, 1:] if head.predicts else weights[:, 1:, 1:]

@@ -1,0 +1,215 @@
+"""Heat maps of one sentence: attention weights, edits of variants, probable parents."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
+
+from synmt.analysis.attention.figures import (
+    LEAST_BIAS,
+    draw_maps,
+    limits,
+    spell,
+)
+from synmt.analysis.attention.heads import KINDS, AttentionMap, heads_of, read_map
+from synmt.analysis.attention.statistics import measure_heads, measure_self_heads
+from synmt.analysis.forward_passes import ParsedText, run_forward
+from synmt.analysis.heads import Head
+from synmt.data.vocabulary import word_of
+from synmt.decode.translator import Translator
+from synmt.errors import UsageError
+from synmt.syntax.parse import flat_parse
+
+SHORT = "A cat."
+LATENT = {"name": "latent_tree"}
+
+
+@pytest.fixture(scope="module")
+def load(tmp_path_factory):
+    """Make a run, and load it; the same one only once."""
+    loaded = {}
+
+    def load(*variants, model=SIZE):
+        key = str((variants, model))
+        if key not in loaded:
+            folder = tmp_path_factory.mktemp("runs") / "run"
+            loaded[key] = Translator.load(make_run(folder, *variants, model=model))
+        return loaded[key]
+
+    return load
+
+
+@pytest.fixture(scope="module")
+def translator(load):
+    return load(PASCAL, {"name": "localness", "layers": [2], "heads": 1})
+
+
+def read(translator, kind, what=None, *, number=1, head=None, source=TEXT[:3], target=TEXT[3:]):
+    side = KINDS[kind].side
+    text = ParsedText(side, source, target if side == "target" else None, [])
+    heads = heads_of(translator.model, kind, head)
+    what = what or {"cross": "cross", "parents": "parents"}.get(kind, "weights")
+    return read_map(translator, heads, kind, text, content=what, number=number)
+
+
+@pytest.mark.journey
+def test_maps_of_weights_have_a_row_for_each_piece_and_bos_or_eos(translator):
+    for kind, first, last in (
+        ("source", "▁", "</s>"),
+        ("target", "<s>", "."),
+        ("cross", "▁", "</s>"),
+    ):
+        shown = read(translator, kind)
+        assert len(shown.panels) == 8
+        # variants own no heads of attention to the source
+        assert next(iter(shown.panels)).variant == ("pascal" if kind == "source" else "")
+        assert shown.rows[0].startswith(first)
+        assert shown.rows[-1] == last
+        assert shown.columns[:2] == (["▁The", "▁"] if kind != "target" else shown.rows)[:2]
+        for panel in shown.panels.values():
+            assert panel.shape == (len(shown.rows), len(shown.columns))
+            np.testing.assert_allclose(panel.sum(1), 1, atol=1e-5)
+
+
+@pytest.mark.journey
+def test_the_map_of_the_target_is_not_cut_to_the_source(load):
+    # behind the pieces of the source, the memory has the nodes of its tree
+    for kind in ("target", "cross"):
+        shown = read(load({"name": "tree_lstm"}), kind, source=["A dog."], target=[" ".join(TEXT)])
+        for panel in shown.panels.values():
+            assert panel.shape == (len(shown.rows), len(shown.columns))
+    assert len(shown.rows) > len(shown.columns)
+
+
+def test_factors_and_biases_are_shown_for_the_heads_that_have_them(translator):
+    factor, bias = read(translator, "source", "factor"), read(translator, "source", "bias")
+    assert [head.name for head in factor.panels] == ["head 1.1 (pascal)", "head 1.2 (pascal)"]
+    assert [head.name for head in bias.panels] == ["head 2.1 (localness)"]
+    # the density at the parent's middle, where that is a piece
+    for panel in factor.panels.values():
+        assert panel.max() == pytest.approx(1 / math.sqrt(2 * math.pi), rel=1e-5)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_the_penalties_of_alibi_are_the_bias_of_plain_heads(load, side):
+    shown = read(load(model={**SIZE, "positions": "alibi"}), side, "bias")
+    assert len(shown.panels) == 8
+    places = np.arange(len(shown.rows))
+    for head, panel in shown.panels.items():
+        # m_h = 2^(-8 h / H), of 4 heads
+        expected = -(2.0 ** (-2 * head.number)) * abs(places[:, None] - places)
+        np.testing.assert_allclose(panel, expected, rtol=1e-6)
+
+
+def test_each_map_of_labelled_distributions_is_named_by_its_relations(load):
+    variant = {"name": "dependency_distribution", "heads": 16}
+    shown = read(load(variant, model={**SIZE, "encoder_heads": [16, 4]}), "source", "factor")
+    titles = [head.title for head in shown.panels]
+    assert titles[5:8] == ["1.6 nsubj", "1.7 cc", "1.8 conj cc:preconj"]
+
+
+@pytest.mark.parametrize(
+    ("options", "model", "name"),
+    [
+        ({}, LSTM, "latent trees"),
+        ({"normalize": "flat"}, LSTM, "flat attention"),
+        ({"sets": 1}, SIZE, "latent trees"),
+    ],
+)
+def test_the_map_of_annotations_has_the_weights_of_the_pieces(load, options, model, name):
+    translator = load(LATENT | options, model=model)
+    shown = read(translator, "parents", source=[SHORT])
+    [(head, panel)] = shown.panels.items()
+    assert head.name == f"{name} (latent_tree)"
+    assert shown.rows == shown.columns
+    assert shown.rows == translator.source.pieces(translator.source.encode(SHORT).ids)
+    [forward] = run_forward(translator, [SHORT], what=())
+    pieces = len(shown.rows)
+    np.testing.assert_allclose(panel, forward.memory.weights[0, :pieces, :pieces])
+    np.testing.assert_allclose(panel.sum(1), 1, atol=1e-5)
+
+
+def test_statistics_are_those_of_the_heat_map_of_each_sentence_alone(load):
+    trees, lines = load(LATENT, model=LSTM), (SHORT, *TEXT[:2])
+    gold = [flat_parse(line) for line in lines]
+    heads = heads_of(trees.model, "parents")
+    found, _ = measure_heads(trees, heads, "parents", ParsedText("source", lines, None, gold))
+    assert list(found) == [0, 1, 2]
+    for number, one in found.items():
+        [panel] = read(trees, "parents", number=number + 1, source=lines).panels.values()
+        owners = word_of(trees.source.encode(lines[number]).spans, gold[number].spans)
+        alone = measure_self_heads(panel[None], owners, gold[number], causal=False)
+        np.testing.assert_allclose(one.entropy, alone.entropy, atol=1e-5)
+        np.testing.assert_allclose(one.parent_weights, alone.parent_weights, atol=1e-5)
+
+
+def test_the_heat_map_of_an_lstm_is_its_attention_to_the_source(load):
+    translator = load(model=LSTM)
+    shown = read(translator, "cross")
+    [(head, panel)] = shown.panels.items()
+    assert head.name == "attention"
+    np.testing.assert_allclose(panel[:, :-1].sum(1), 1, atol=1e-5)
+    text = ParsedText("target", TEXT[:3], TEXT[3:], [])
+    found, _ = measure_heads(translator, [head], "cross", text)
+    assert found[0].visible[0] == len(shown.columns) - 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "words"),
+    [
+        ("source", {"what": "factor", "head": "2.1"}, "--what factor: .* 1.1 .pascal., 1.2 .pas"),
+        ("target", {"what": "bias"}, "target has a bias to show. Heads with one: none"),
+        ("source", {"number": 4}, "--sentence 4: the test set has no such .* Sentences 1 to 3"),
+        ("source", {"source": [" "]}, "--sentence 1: this sentence is empty, or has more"),
+        ("source", {"source": [TEXT[0] * 80]}, "more pieces than the model takes, 512. Choose"),
+        ("source", {"head": "2.9"}, "'2.9' is not a head. LAYER.HEAD: 1.1 to 1.4"),
+        ("parents", {}, "--what parents: .* no annotations .* latent_tree or latent_graph"),
+    ],
+)
+def test_a_map_that_cannot_be_shown_is_refused(translator, kind, options, words):
+    with pytest.raises(UsageError, match=words):
+        read(translator, kind, **options)
+
+
+@pytest.mark.parametrize("kind", ["cross", "parents"])
+def test_attention_of_an_lstm_has_no_heads_to_choose(load, kind):
+    with pytest.raises(UsageError, match=r"--head: .* have no heads. Leave out `--head`"):
+        read(load(LATENT, model=LSTM), kind, head="1.1")
+
+
+def shown_map(pieces, heads, what="weights", low=0.0):
+    labels = [f"▁p{number}" for number in range(pieces)]
+    panel = np.linspace(low, 1, pieces**2).reshape(pieces, pieces)
+    panels = {Head(1, number + 1): panel for number in range(heads)}
+    return AttentionMap(what, "source", 1, labels, labels, panels)
+
+
+def test_the_scale_is_shared_and_cut_at_negligible_biases():
+    assert limits(shown_map(3, 2)) == (0, 1)
+    assert limits(shown_map(3, 1, "bias", low=-200.0)) == (LEAST_BIAS, 1)
+    flat = replace(shown_map(3, 1), panels={Head(1, 1): np.zeros((3, 3))})
+    assert limits(flat) == (0, 1)
+
+
+def test_pieces_are_spelled_without_marks_in_languages_with_spaces():
+    spelled = spell(["▁The", "▁mon", "key", "▁eats", ".", "▁", "</s>"])
+    assert spelled == ["The", "mon", "·key", "eats", ".", "▁", "</s>"]
+    assert spell(["▁猿", *"はバナナ"]) == ["▁猿", *"はバナナ"]
+    assert spell(["▁" + "a" * 40, "▁line\u2028sep"]) == ["a" * 15 + "…", "line sep"]
+
+
+@pytest.mark.journey
+@pytest.mark.parametrize(("pieces", "heads"), [(150, 16), (200, 1)])
+def test_maps_of_a_long_sentence_have_a_limited_size(pieces, heads):
+    assert max(draw_maps(shown_map(pieces, heads), system="system").get_size_inches()) < 32
+
+
+@pytest.mark.journey
+def test_a_grid_has_labels_at_its_edges_and_one_small_head_shows_numbers():
+    *panels, _ = draw_maps(shown_map(5, 16), system="system").axes
+    ticks = [(len(axes.get_yticks()), len(axes.get_xticks())) for axes in panels]
+    assert ticks == [(5, 0), *[(0, 0)] * 7, (5, 5), *[(0, 5)] * 7]
+    for pieces, count in ((4, 16), (20, 0)):
+        assert len(draw_maps(shown_map(pieces, 1), system="system").axes[0].texts) == count
