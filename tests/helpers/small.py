@@ -15,6 +15,7 @@ import torch
 from synmt.arrays import SIDES, IntArray
 from synmt.data.batch import Batch, collate
 from synmt.data.corpus import Example, Tree
+from synmt.data.vocabulary import PAD
 from synmt.model.build import build
 from synmt.model.placement import PlacedVariant
 from synmt.model.seq2seq import Seq2Seq
@@ -74,6 +75,17 @@ def small_model(*variants: dict[str, Any], seed: int = 0, **options: Any) -> Seq
         target_pieces=PIECES,
         punctuation=punctuation,
     )
+
+
+def shaken(**options: Any) -> Seq2Seq:
+    """Build a small Transformer in which no bias is zero and no norm is one."""
+    model: Any = small_model(**options)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+        for table in {model.source_embedding.table, model.target_embedding.table, model.output}:
+            table.weight[PAD].zero_()
+    return model.eval()
 
 
 def _size(options: dict[str, Any]) -> dict[str, Any]:

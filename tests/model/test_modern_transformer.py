@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import torch
 from attending import assert_alone_as_in_a_batch, assert_step_by_step_as_all_at_once
-from small import batch_for, random_batch, small_model, small_recipe
+from small import batch_for, random_batch, shaken, small_model, small_recipe
 from stepping import assert_equal_steps
-from test_transformer import shaken, slow_attention, slow_position
-from test_variants import DEFAULTS, EDITS_ATTENTION, assert_kernels_agree, made
+from test_transformer import slow_attention, slow_position
+from test_variants import assert_kernels_agree
+from variant_cases import DEFAULTS, EDITS_ATTENTION, made
 
 from synmt.data.batch import collate_source
 from synmt.data.vocabulary import PAD

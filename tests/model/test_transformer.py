@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from small import PIECES, SIZE, random_batch, small_model
+from small import PIECES, SIZE, random_batch, shaken
 from torch import nn
 
 from synmt.data.batch import Sequences, collate_source
@@ -105,17 +105,6 @@ def _parts(projection, count):
         part.weight, part.bias = nn.Parameter(weight), nn.Parameter(bias)
         parts.append(part)
     return parts
-
-
-def shaken(**options):
-    """Build a small model in which no bias is zero and no norm is one."""
-    model = small_model(**options)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-        for table in {model.source_embedding.table, model.target_embedding.table, model.output}:
-            table.weight[PAD].zero_()
-    return model.eval()
 
 
 @pytest.mark.parametrize("norm", NORMS)

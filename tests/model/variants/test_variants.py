@@ -4,134 +4,35 @@ import copy
 import inspect
 import math
 import re
-from itertools import chain
-from typing import Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from attending import assert_alone_as_in_a_batch, assert_step_by_step_as_all_at_once
-from small import PIECES, PUNCTUATION, random_batch, random_example, sized_recipe, small_model
+from small import PIECES, random_batch, random_example, small_model
+from variant_cases import (
+    CASES,
+    DEFAULTS,
+    EDITS_ATTENTION,
+    LEARNING,
+    ON_TARGET,
+    made,
+    places,
+    redrawn,
+    sizes,
+    variant_of,
+)
 
 from synmt.arrays import SIDES
 from synmt.data.batch import Batch
-from synmt.errors import UsageError
 from synmt.model.attention import attend, attend_written_out, softmax
-from synmt.model.build import place_variants, variant_class, variant_names
+from synmt.model.build import variant_class, variant_names
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.model.variant_options import option_defaults
 from synmt.syntax.feature_signals import STORED
 
 CATALOGUE = variant_names()
-
-
-def places(name):
-    """List recipes of the variant on each of its sides: two of four heads, or sixteen if it needs
-    them.
-
-    One that edits the memory is tried with an LSTM and, if it fits, with a Transformer.
-    """
-    kind = variant_class(name)
-    if kind.annotates_memory():
-        tried = [
-            {"name": name, "side": "source", "architecture": kind}
-            for kind in ("lstm", "transformer")
-        ]
-        return [recipe for recipe in tried if fits(recipe)]
-    numbers = ({"layers": [1, 2], "heads": heads} for heads in (2, 16))
-    for where in (
-        numbers if kind.edits_attention() else [{"layers": [1, 2]}] if kind.observes() else [{}]
-    ):
-        # signals of the parse cannot be read on the target side
-        sides = [side for side in kind.sides if side == "source" or not kind.reads]
-        found = [recipe for side in sides if fits(recipe := {"name": name, "side": side, **where})]
-        if found:
-            return found
-    return []
-
-
-def fits(recipe):
-    chosen = sized_recipe(variant_of(recipe), **sizes(recipe))
-    try:
-        place_variants(chosen.model, chosen.syntax, {recipe["side"]: PUNCTUATION})
-    except UsageError:
-        return False
-    return True
-
-
-def variant_of(recipe):
-    return {key: value for key, value in recipe.items() if key != "architecture"}
-
-
-def sizes(recipe, layers=2):
-    """Give the side of the variant this number of layers; the other side of a Transformer needs
-    only one."""
-    own, other = ("encoder", "decoder") if recipe["side"] == "source" else ("decoder", "encoder")
-    depth = {
-        f"{own}_layers": layers,
-        f"{other}_layers": layers if recipe.get("architecture") == "lstm" else 1,
-    }
-    if "architecture" in recipe:
-        return {**depth, "architecture": recipe["architecture"]}
-    return (
-        {**depth, "model_dim": 32, "encoder_heads": [16] * layers}
-        if recipe.get("heads") == 16
-        else depth
-    )
-
-
-def choices(name):
-    """List every other value of each option with few values: one of several words, or true and
-    false."""
-    kind = variant_class(name)
-    hints = get_type_hints(kind.__init__)
-    for option in list(inspect.signature(kind).parameters.values())[1:]:
-        literals = [
-            part
-            for part in (hints[option.name], *get_args(hints[option.name]))
-            if get_origin(part) is Literal
-        ]
-        values = [value for part in literals for value in get_args(part)] or [True, False]
-        if literals or hints[option.name] is bool:
-            yield from ((option.name, value) for value in values if value != option.default)
-
-
-def cases():
-    for name in CATALOGUE:
-        for recipe in places(name):
-            architecture = ["transformer"] if recipe.get("architecture") == "transformer" else []
-            where = "-".join([name, recipe["side"], *architecture])
-            yield pytest.param(recipe, id=where)
-            for option, value in choices(name):
-                if fits(chosen := {**recipe, option: value}):
-                    yield pytest.param(chosen, id=f"{where}-{option}={value}")
-
-
-CASES = list(cases())
-DEFAULTS = [case for case in CASES if "=" not in case.id]
-ON_TARGET = [case for case in CASES if case.values[0]["side"] == "target"]
-# others read all of their signals, and on the target side none
-LEARNING = [
-    case for case in CASES if variant_class(case.values[0]["name"]).learns or case in ON_TARGET
-]
-EDITS_ATTENTION = [
-    case for case in CASES if variant_class(case.values[0]["name"]).edits_attention()
-]
-
-
-def made(recipe, layers=2, **options):
-    return shaken(small_model(variant_of(recipe), **sizes(recipe, layers), **options))
-
-
-def shaken(model):
-    """Draw all parameters of variants: those that begin at zero would hide what the variant
-    does."""
-    torch.manual_seed(5)
-    for variant in chain(*model.variants.values()):
-        for parameter in variant.parameters():
-            torch.nn.init.normal_(parameter, std=0.5)
-    return model.eval()
 
 
 _SHARED = {}
@@ -337,7 +238,7 @@ def made_together(recipes):
         "encoder_heads": [heads["source"]],
         "model_dim": 2 * math.lcm(*heads.values()),
     }
-    return shaken(small_model(*variants, encoder_layers=1, decoder_layers=1, **sizes))
+    return redrawn(small_model(*variants, encoder_layers=1, decoder_layers=1, **sizes))
 
 
 # several variants in a model: most of the time goes to what all models have
