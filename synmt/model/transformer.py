@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import cast
 
-import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.arrays import SIDES
 from synmt.data.batch import Sequences
-from synmt.model.attention import Memory, causal_mask
-from synmt.model.feed_forward import FeedForward, Gelu, Swiglu
+from synmt.model.attention import Memory, causal_mask, xavier
 from synmt.model.multihead import (
     AlibiAttention,
     Cache,
@@ -22,9 +21,49 @@ from synmt.model.multihead import (
     RotaryAttention,
     SelfAttention,
 )
-from synmt.model.seq2seq import Embedding, ScaledEmbedding, Seq2Seq, piece_table
+from synmt.model.seq2seq import Embedding, ScaledEmbedding, Seq2Seq, piece_table, rows_of
 from synmt.model.variant import Syntax, Variant
 from synmt.recipe.schema import ModelRecipe
+
+
+class FeedForward(nn.Module):
+    """Two projections with a ReLU between them (Vaswani et al., 2017, section 3.3)."""
+
+    activation: Callable[[Tensor], Tensor] = staticmethod(F.relu)
+    parts, bias = 1, True
+
+    def __init__(self, model_dim: int, inner_dim: int, dropout: float) -> None:
+        super().__init__()
+        self.inner = xavier(
+            nn.Linear(model_dim, self.parts * inner_dim, bias=self.bias), self.parts
+        )
+        self.output = xavier(nn.Linear(inner_dim, model_dim, bias=self.bias))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) -> (B, T, D)."""
+        return self.output(self.dropout(self.activation(self.inner(x))))
+
+
+class Gelu(FeedForward):
+    """Two projections with GELU, x Φ(x), between them (Hendrycks & Gimpel, 2016)."""
+
+    activation = staticmethod(F.gelu)
+
+
+def gated(x: Tensor) -> Tensor:
+    """Multiply the second half by Swish, z σ(z), of the first: (…, 2 F) -> (…, F)."""
+    gate, value = x.chunk(2, -1)  # (…, F) both
+    return F.silu(gate) * value
+
+
+class Swiglu(FeedForward):
+    """SwiGLU (Shazeer, 2020): (Swish(x W) ⊙ x V) U without biases; W and V are joined in
+    `inner`."""
+
+    activation = staticmethod(gated)
+    parts, bias = 2, False
+
 
 VariantLayers = Sequence[Sequence[Variant]]
 """The variants of each layer of one side, first layer first."""
@@ -41,11 +80,9 @@ _EPSILON = 1e-6
 def _norm_of(recipe: ModelRecipe) -> nn.LayerNorm | nn.RMSNorm:
     """Make a norm: (x - mean) / √variance · g + b, or (rms) x / √mean(x²) · g (Zhang & Sennrich,
     2019)."""
-    return (
-        nn.RMSNorm(recipe.model_dim, _EPSILON)
-        if recipe.norm_kind == "rms"
-        else nn.LayerNorm(recipe.model_dim)
-    )
+    if recipe.norm_kind == "rms":
+        return nn.RMSNorm(recipe.model_dim, _EPSILON)
+    return nn.LayerNorm(recipe.model_dim)
 
 
 class Residual(nn.Module):
@@ -138,15 +175,12 @@ class TransformerState:
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
         """Keep these sentences (B',), or all if None, and continue from these hypotheses of each,
         (B', K')."""
-        first = (
-            torch.arange(beams.size(0), device=beams.device) if sentences is None else sentences
-        )  # (B',)
         if sentences is not None:
             self.mask = self.mask.index_select(0, sentences)
             self.source = [
                 (k.index_select(0, sentences), v.index_select(0, sentences)) for k, v in self.source
             ]
-        rows = (first[:, None] * self.beams + beams).flatten()  # (B' K',)
+        rows = rows_of(sentences, beams, self.beams)  # (B' K',)
         for cache in self.caches:
             cache.select(rows)
         self.beams = beams.size(1)

@@ -7,8 +7,7 @@ import pytest
 import torch
 from attending import assert_same_with_gradients, slow_attend
 
-from synmt.model.attention import Terms, attend, attend_written_out, softmax
-from synmt.model.pairs import Pairs
+from synmt.model.attention import Pairs, Terms, attend, attend_written_out, softmax
 
 B, H, TQ, TK, SIZE, ROWS = 2, 3, 4, 5, 2, 6
 INDEX = {"one index": (TQ, TK), "an index for each sentence": (B, TQ, TK)}

@@ -10,7 +10,7 @@ from torch.autograd import gradcheck
 from synmt.data.batch import Sequences
 from synmt.data.vocabulary import EOS, PAD
 from synmt.errors import UsageError
-from synmt.model.recurrent import lstm_cell
+from synmt.model.lstm import lstm_cell
 from synmt.recipe.schema import ModelRecipe
 from synmt.training.pipeline import check_values
 

@@ -16,11 +16,10 @@ from variant_cases import DEFAULTS, EDITS_ATTENTION, made
 
 from synmt.data.batch import collate_source
 from synmt.data.vocabulary import PAD
-from synmt.model.feed_forward import gated
 from synmt.model.multihead import SelfAttention
 from synmt.model.positions import Rotary, alibi, alibi_slopes, rotate
 from synmt.model.seq2seq import sinusoids
-from synmt.model.transformer import Transformer
+from synmt.model.transformer import Transformer, gated
 from synmt.model.variant import Syntax
 from synmt.recipe.schema import ModelRecipe
 

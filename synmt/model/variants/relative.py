@@ -22,8 +22,7 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from synmt.errors import UsageError
-from synmt.model.attention import Terms
-from synmt.model.pairs import Pairs
+from synmt.model.attention import Pairs, Terms
 from synmt.model.variant import Place, Syntax, Variant
 
 

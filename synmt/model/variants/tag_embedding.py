@@ -35,7 +35,6 @@ from synmt.model.blocks.factors import check_relations, factor_signals, factor_t
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.model.variant_options import option_defaults
 from synmt.syntax.feature_signals import FeatureName
-from synmt.syntax.relations import KNOWN, unknown_warning
 from synmt.syntax.signals import Signal
 
 Widths = Mapping[FeatureName, PositiveInt]
@@ -56,6 +55,7 @@ class TagEmbedding(Variant):
     """
 
     sides = ("source",)
+    unknown_relations = "share one embedding"
 
     def __init__(
         self,
@@ -144,23 +144,6 @@ class TagEmbedding(Variant):
 
     def _table(self, name: FeatureName) -> nn.Module:
         return self.table if name == "relation" else self.tables[name]
-
-    @classmethod
-    def relation_warnings(
-        cls,
-        occurrences: Mapping[str, int],
-        *,
-        relations: tuple[str, ...],
-        features: Widths,
-        **options: Any,
-    ) -> list[str]:
-        """Name the relations of the training text that share one embedding because they are not in
-        the list."""
-        if features and "relation" not in features:
-            return []
-        return unknown_warning(
-            "tag_embedding", occurrences, relations or KNOWN, "share one embedding"
-        )
 
 
 def _widening(width: int, whole: int) -> nn.Linear:

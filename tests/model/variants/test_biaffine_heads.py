@@ -17,7 +17,7 @@ from attending import (
 )
 
 from synmt.model.attention import attend
-from synmt.model.blocks.biaffine import parent_loss
+from synmt.model.blocks.parents import parent_loss
 from synmt.model.variant import Place
 from synmt.model.variants.dbsa import Dbsa
 from synmt.model.variants.lisa import Lisa

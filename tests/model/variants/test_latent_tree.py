@@ -13,7 +13,7 @@ from small import LSTM_SIZE, PUNCTUATION, small_model, small_recipe
 from synmt.data.batch import Sequences, collate_source
 from synmt.data.vocabulary import EOS, Words
 from synmt.errors import SynmtError
-from synmt.model.blocks.latent import straight_through
+from synmt.model.blocks.parents import straight_through
 from synmt.model.build import build_for
 from synmt.model.weights import load_weights
 

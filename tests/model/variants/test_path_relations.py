@@ -12,8 +12,8 @@ from walks import number_of_path, path
 
 from synmt.data.batch import collate
 from synmt.data.corpus import Example, Tree
-from synmt.model.blocks import pair_scores as pair_scores_module
-from synmt.model.blocks.pair_scores import pair_scores
+from synmt.model.blocks import pair_vectors
+from synmt.model.blocks.pair_vectors import pair_scores
 from synmt.model.blocks.path_encoder import PathEncoder
 from synmt.model.variants.path_relations import PathRelations
 from synmt.syntax.paths import path_levels, path_signal
@@ -149,7 +149,7 @@ def test_the_layers_read_paths_that_the_first_of_them_computes():
 
 @pytest.mark.parametrize("room", [1, 100, 1 << 22], ids=["one query at a time", "some", "all"])
 def test_scores_of_pairs_equal_a_loop_gradients_too(room, monkeypatch):
-    monkeypatch.setattr(pair_scores_module, "ROOM", room)
+    monkeypatch.setattr(pair_vectors, "ROOM", room)
     torch.manual_seed(3)
     shapes = (2, 3, 4, 2), (2, 3, 5, 2), (6, 2, 3, 2)
     q, k, table = (torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
@@ -168,10 +168,10 @@ def test_scores_of_pairs_equal_a_loop_gradients_too(room, monkeypatch):
 
 @pytest.mark.parametrize(("room", "queries"), [(1, 1), (4000, 2), (100_000, 40), (1 << 22, 200)])
 def test_scores_of_pairs_never_hold_a_vector_for_each_pair(room, queries, monkeypatch):
-    monkeypatch.setattr(pair_scores_module, "ROOM", room)
+    monkeypatch.setattr(pair_vectors, "ROOM", room)
     looked_up = torch.zeros(5, 40)
     sizes = []
-    for part in pair_scores_module._parts(torch.zeros(5, 40, 40), 2 * 24):
+    for part in pair_vectors._parts(torch.zeros(5, 40, 40), 2 * 24):
         looked_up[part] += 1
         sizes.append(looked_up[part].numel())
     assert looked_up.eq(1).all()
