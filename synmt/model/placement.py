@@ -245,16 +245,16 @@ def check_signals(layers: Layers) -> None:
                 )
 
 
-def _alike(one: Signal, other: Signal, *, same_file: bool) -> bool:
+def _alike(first: Signal, second: Signal, *, same_file: bool) -> bool:
     """Compare two signals as far as possible; functions that cannot be compared are trusted within
     one file."""
-    if one == other:
+    if first == second:
         return True
-    if (one.needs, one.pad) != (other.needs, other.pad):
+    if (first.needs, first.pad) != (second.needs, second.pad):
         return False
-    if isinstance(one.compute, partial) and isinstance(other.compute, partial):
+    if isinstance(first.compute, partial) and isinstance(second.compute, partial):
         return all(
-            getattr(one.compute, part) == getattr(other.compute, part)
+            getattr(first.compute, part) == getattr(second.compute, part)
             for part in ("func", "args", "keywords")
         )
     return same_file

@@ -209,10 +209,13 @@ class ScaledEmbedding(PieceEmbedding):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, ids: Tensor, syntax: Syntax | None = None, *, first: int = 0) -> Tensor:
-        """Embed ids (B, T), wherever they are: (B, T, D)."""
-        return self.dropout(
-            self.varied(self.table(ids) * math.sqrt(self.table.embedding_dim), syntax)
-        )
+        """Embed ids (B, T) at the positions from `first` on: (B, T, D)."""
+        x = self.varied(self.table(ids) * math.sqrt(self.table.embedding_dim), syntax)  # (B, T, D)
+        return self.dropout(self.placed(x, first))
+
+    def placed(self, x: Tensor, first: int) -> Tensor:
+        """Add positions: (B, T, D) -> same."""
+        return x
 
 
 class Embedding(ScaledEmbedding):
@@ -226,15 +229,14 @@ class Embedding(ScaledEmbedding):
         super().__init__(table, dropout=dropout, variants=variants)
         self.register_buffer("positions", sinusoids(512, table.embedding_dim), persistent=False)
 
-    def forward(self, ids: Tensor, syntax: Syntax | None = None, *, first: int = 0) -> Tensor:
-        """Embed ids (B, T) at the positions from `first` on: (B, T, D)."""
-        last = first + ids.size(1)
+    def placed(self, x: Tensor, first: int) -> Tensor:
+        """Add the sinusoids of the positions from `first` on: (B, T, D) -> same."""
+        last = first + x.size(1)
         # another thread may replace the table by a shorter one meanwhile
         positions = self.positions
         if last > positions.size(0):
             self.positions = positions = sinusoids(2 * last, self.table.embedding_dim).to(positions)
-        x = self.varied(self.table(ids) * math.sqrt(self.table.embedding_dim), syntax)  # (B, T, D)
-        return self.dropout(x + positions[first:last])
+        return x + positions[first:last]
 
 
 def piece_table(pieces: int, model_dim: int) -> nn.Embedding:

@@ -122,6 +122,8 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor, syntax: Syntax | None) -> Tensor:
         """(B, T, D), mask (B, 1, 1, T) -> (B, T, D)."""
+        if syntax is not None:
+            syntax.states.append(x)
         attention, feed_forward = self.residuals
         x = attention(x, lambda x: self.self_attention(x, mask, syntax))
         return feed_forward(x, self.feed_forward)
@@ -142,16 +144,26 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         x: Tensor,
-        source: Callable[[CrossAttention, Tensor], Tensor],
+        source: tuple[Tensor, Tensor],
+        seen: Tensor,
         mask: Tensor | None,
         syntax: Syntax | None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """(B, T, D) -> (B, T, D). `source` computes the attention from x to the source."""
+        """(B K, T, D), keys and values of the source (B, H, Ts, d), its mask (B, 1, 1, Ts) -> (B K,
+        T, D)."""
+        if syntax is not None:
+            syntax.states.append(x)
         attention, cross, feed_forward = self.residuals
         x = attention(x, lambda x: self.self_attention(x, mask, syntax, cache))
-        x = cross(x, lambda x: source(self.cross_attention, x))
+        x = cross(x, lambda x: self._attend_to_source(x, source, seen))
         return feed_forward(x, self.feed_forward)
+
+    def _attend_to_source(self, x: Tensor, source: tuple[Tensor, Tensor], seen: Tensor) -> Tensor:
+        # the hypotheses of a sentence are queries of one attention, so its keys and values are not
+        # copied for each
+        queries = x.view(len(seen), -1, x.size(-1))  # (B, K T, D)
+        return self.cross_attention(queries, source, seen).view_as(x)
 
 
 @dataclass
@@ -163,14 +175,12 @@ class TransformerState:
         hypotheses.
     caches: keys and values of the target so far for each layer, with B · K rows.
     beams: K.
-    length: number of pieces decoded so far.
     """
 
     mask: Tensor
     source: list[tuple[Tensor, Tensor]]
     caches: list[Cache]
     beams: int = 1
-    length: int = 0
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
         """Keep these sentences (B',), or all if None, and continue from these hypotheses of each,
@@ -229,8 +239,6 @@ class Transformer(Seq2Seq):
         """Encode source pieces (B, T)."""
         x = self.source_embedding(source.ids, syntax)  # (B, T, D)
         for layer in self.encoder:
-            if syntax is not None:
-                syntax.states.append(x)
             x = layer(x, source.mask[:, None, None], syntax)  # (B, T, D)
         if syntax is not None:
             syntax.states.append(x)
@@ -239,16 +247,11 @@ class Transformer(Seq2Seq):
     def decode(self, memory: Memory, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
         """Compute the states that predict what follows each piece of (B, T): (B, T, D)."""
         past = causal_mask(ids.size(1), ids.device)  # (T, T)
-        mask = memory.mask[:, None, None]  # (B, 1, 1, Ts)
-
-        def source(attention: CrossAttention, x: Tensor) -> Tensor:
-            return attention(x, attention.keys_values(memory.states), mask)
-
+        seen = memory.mask[:, None, None]  # (B, 1, 1, Ts)
         x = self.target_embedding(ids, syntax)  # (B, T, D)
-        for layer in self.decoder:
-            if syntax is not None:
-                syntax.states.append(x)
-            x = layer(x, source, past, syntax)  # (B, T, D)
+        for layer in cast(list[DecoderLayer], self.decoder):
+            source = layer.cross_attention.keys_values(memory.states)  # (B, H, Ts, d) each
+            x = layer(x, source, seen, past, syntax)  # (B, T, D)
         if syntax is not None:
             syntax.states.append(x)
         return self.decoder_norm(x)
@@ -263,23 +266,8 @@ class Transformer(Seq2Seq):
         """Feed the newest piece of every hypothesis, (B, K), and compute the states for the next
         one: (B, K, D)."""
         batch, beams = pieces.shape
-        x = self.target_embedding(pieces.view(-1, 1), syntax, first=state.length)  # (B K, 1, D)
-        state.length += 1
-        for layer, keys_values, cache in zip(self.decoder, state.source, state.caches, strict=True):
-            if syntax is not None:
-                syntax.states.append(x)
-            source = _attend_to_source(keys_values, state.mask, batch)
-            x = layer(x, source, None, syntax, cache)  # (B K, 1, D)
+        first = state.caches[0].length
+        x = self.target_embedding(pieces.view(-1, 1), syntax, first=first)  # (B K, 1, D)
+        for layer, source, cache in zip(self.decoder, state.source, state.caches, strict=True):
+            x = layer(x, source, state.mask, None, syntax, cache)  # (B K, 1, D)
         return self.decoder_norm(x).view(batch, beams, -1)
-
-
-def _attend_to_source(
-    keys_values: tuple[Tensor, Tensor], mask: Tensor, batch: int
-) -> Callable[[CrossAttention, Tensor], Tensor]:
-    # the hypotheses of a sentence are queries of one attention, so its keys and values are not
-    # copied for each
-    def source(attention: CrossAttention, x: Tensor) -> Tensor:
-        queries = x.view(batch, -1, x.size(-1))  # (B, K, D)
-        return attention(queries, keys_values, mask).view_as(x)
-
-    return source

@@ -49,7 +49,7 @@ def variant_of(recipe):
 
 
 def sizes(recipe, layers=2):
-    """Give the side of the variant this number of layers; the other side of a Transformer needs
+    """Size the side of the variant by a number of layers; the other side of a Transformer needs
     only one."""
     own, other = ("encoder", "decoder") if recipe["side"] == "source" else ("decoder", "encoder")
     if recipe.get("architecture") == "lstm":

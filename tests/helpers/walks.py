@@ -12,7 +12,7 @@ def way_up(parents, word):
 
 
 def in_mask(name, parents, i, j):
-    """Tell whether word j is in a mask of word i; -1 is not a word."""
+    """Return whether word j is in a mask of word i; -1 is not a word."""
     if name == "all" or min(i, j) < 0:
         return name == "all"
     (_, *up), (_, *down) = way_up(parents, i), way_up(parents, j)

@@ -1,4 +1,11 @@
-"""Learned vectors of kinds of pairs, which a variant adds to keys and values."""
+"""Learned vectors of pairs, which a variant adds to keys and values, or to queries and keys.
+
+Where pairs share few vectors, `Pairs` computes one product for each vector (Shaw et al., 2018).
+Where each pair adds its own vectors to its query and to its key (Cai & Lam, 2020), a table has too
+many for that: it would take more room than a vector for each pair. So the vectors are looked up for
+some queries at a time, and their gradients are sums of rows with weights: nothing of size (B, Tq,
+Tk, d) is made, forward or backward.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +19,13 @@ from torch import Tensor, nn
 
 from synmt.model.attention import Pairs, Terms
 from synmt.model.variant import Place, Syntax, Variant
+
+
+def add_vectors(terms: Terms, keys: Tensor, values: Tensor | None, kinds: Tensor) -> Terms:
+    """Set the bias and, if there are values, the relative values by the kinds of pairs, (Tq, Tk) or
+    (B, Tq, Tk)."""
+    bias = Pairs(keys, kinds).scores(terms.q)  # (B, H, Tq, Tk)
+    return terms.edit(bias=bias, relative=None if values is None else Pairs(values, kinds))
 
 
 class PairVectors(nn.Module):
@@ -32,10 +46,7 @@ class PairVectors(nn.Module):
 
     def edit(self, terms: Terms, kinds: Tensor) -> Terms:
         """Set the bias and the relative values by the kinds (B, Tq, Tk)."""
-        bias = Pairs(self.keys(), kinds).scores(terms.q)  # (B, H, Tq, Tk)
-        return terms.edit(
-            bias=bias, relative=None if self.value is None else Pairs(self.value, kinds)
-        )
+        return add_vectors(terms, self.keys(), self.value, kinds)
 
     def keys(self) -> Tensor:
         """Return the vectors for the keys: (kinds, d)."""

@@ -1,5 +1,5 @@
-"""Biaffine attention to dependency parents (after Dozat & Manning, 2017), and its loss on a gold
-tree.
+"""Parts of heads that find dependency parents: biaffine scores (after Dozat & Manning, 2017), the
+loss on a gold tree, and for latent trees which pieces may be parents and the choice of one.
 
     S_tj = (q_t U) · k_j / √d + k_j · u        loss = - Σ_t log softmax(S_t)[parent of t]
 
@@ -53,7 +53,7 @@ def parent_loss(scores: Tensor, parents: Tensor, supervised: Tensor) -> Tensor:
 
 
 class ParentFilter(nn.Module):
-    """Tells which pieces may be parents: all of a vocabulary except the excluded ones
+    """Marks the pieces that may be parents: all of a vocabulary except the excluded ones
     (punctuation)."""
 
     excluded: Tensor

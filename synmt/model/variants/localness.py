@@ -108,7 +108,7 @@ def mean_of_real(x: Tensor, real: Tensor) -> Tensor:
 
 
 def real_positions(terms: Terms) -> Tensor:
-    """Tell real pieces from padding: (B, T)."""
+    """Mark the pieces that are not padding: (B, T)."""
     if terms.mask is None:
         return torch.ones_like(terms.x[..., 0], dtype=torch.bool)  # (B, T)
     return terms.mask[:, 0, 0]  # (B, T)

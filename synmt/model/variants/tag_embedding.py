@@ -31,7 +31,7 @@ from torch import Tensor, nn
 
 from synmt.errors import UsageError
 from synmt.model.attention import xavier
-from synmt.model.blocks.factors import check_relations, factor_signals, factor_table
+from synmt.model.blocks.factors import factor_signals, factor_table
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.model.variant_options import option_defaults
 from synmt.syntax.feature_signals import FeatureName
@@ -112,7 +112,11 @@ class TagEmbedding(Variant):
         """Refuse features that are wider than an embedding, and options of a relation that is not
         embedded."""
         widths, width = _widths(size, features), place.embedding_dim or place.model_dim
-        check_relations("tag_embedding", widths, relations)
+        if relations and "relation" not in widths:
+            raise UsageError(
+                "tag_embedding has a list of `relations`, but embeds none",
+                do="Leave it out, or add `relation` to `features`",
+            )
         if features and size != option_defaults(cls)["size"]:
             raise UsageError(
                 "`size` of tag_embedding is for the relation alone, where there is no `features`",

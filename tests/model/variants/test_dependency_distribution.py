@@ -23,7 +23,7 @@ SIXTEEN = replace(PLACE, heads=16, model_dim=64)
 
 
 def options_of(kind, **options):
-    """Give the three groups to the kinds that have groups."""
+    """Add the three groups to the kinds that have groups."""
     groups = {"groups": GROUPS} if kind in ("ldd", "lda", "ldp", "uldd") else {}
     return {"kind": kind, **groups, **options}
 

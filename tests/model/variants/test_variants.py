@@ -41,7 +41,7 @@ _SHARED = {}
 
 
 def shared(recipe):
-    """Give a model of the recipe to read, the same to every test; gradients of tests before are
+    """Return a model of the recipe to read, the same to every test; gradients of tests before are
     gone."""
     key = repr(recipe)
     if key not in _SHARED:
