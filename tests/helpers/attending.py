@@ -217,33 +217,6 @@ def slow_attend(
     return torch.stack(rows).view(batch, heads, queries, size)
 
 
-def slow_biaffine(
-    q: Tensor, k: Tensor, weight: Tensor, key_bias: Tensor, *, scaled: bool = True
-) -> Tensor:
-    """S_tj = (Σ_mn q_tm U_mn k_jn) / √d + Σ_n k_jn u_n, one score at a time: (B, H, T, T)."""
-    batch, heads, length, size = q.shape
-    rows = []
-    for b, h, t, j in product(range(batch), range(heads), range(length), range(length)):
-        agreement = (torch.outer(q[b, h, t], k[b, h, j]) * weight[h]).sum()
-        rows.append(
-            agreement / (math.sqrt(size) if scaled else 1) + (k[b, h, j] * key_bias[h]).sum()
-        )
-    return torch.stack(rows).view(batch, heads, length, length)
-
-
-def slow_loss(scores: Tensor, parents: Tensor, supervised: Tensor, mask: Tensor) -> Tensor:
-    """- Σ log(exp S_tp / Σ_j exp S_tj) over what is supervised and sees its parent, over j that t
-    sees; by head."""
-    batch, heads, length, _ = scores.shape
-    visible, total = mask.expand(batch, 1, length, length), scores.new_zeros(())
-    for b, h, t in product(range(batch), range(heads), range(length)):
-        seen, parent = visible[b, 0, t].nonzero().flatten().tolist(), int(parents[b, t])
-        if supervised[b, t] and parent in seen:
-            denominator = sum(scores[b, h, t, j].exp() for j in seen)
-            total = total - (scores[b, h, t, parent].exp() / denominator).log() / heads
-    return total
-
-
 def assert_same_with_gradients(
     fast: Tensor,
     slow: Tensor,
