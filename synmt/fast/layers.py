@@ -22,10 +22,9 @@ from torch import Tensor
 from synmt.fast.packed import PackedLinear, packed
 from synmt.fast.quantized import QuantizedLinear
 from synmt.model.device import InferencePrecision
-from synmt.model.feed_forward import FeedForward
 from synmt.model.multihead import AlibiAttention, RotaryAttention, SelfAttention
 from synmt.model.positions import rotate
-from synmt.model.transformer import DecoderLayer, Residual
+from synmt.model.transformer import DecoderLayer, FeedForward, Residual
 
 ROOM = 32
 """Places that a new cache has room for."""

@@ -18,11 +18,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synmt.model.pairs import Pairs
-
 Normalizer = Callable[[Tensor], Tensor]
 Drop = Callable[[Tensor, float], Tensor]
 """Zeroes elements with a probability, and scales the others."""
+
+
+def exact(x: Tensor) -> Tensor:
+    """Convert a tensor to at least float32, before what half precision would round away."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def softmax(scores: Tensor) -> Tensor:
@@ -61,9 +64,8 @@ class Terms:
     def scores(self) -> Tensor:
         """Compute the argument of N, scaled, edited and masked, at least in float32: (B, H, Tq,
         Tk)."""
-        scores = self.q @ self.k.transpose(-1, -2)  # (B, H, Tq, Tk)
-        exact = torch.promote_types(scores.dtype, torch.float32)
-        scores = scores.to(exact) / math.sqrt(self.q.size(-1))  # (B, H, Tq, Tk)
+        scores = exact(self.q @ self.k.transpose(-1, -2))  # (B, H, Tq, Tk)
+        scores = scores / math.sqrt(self.q.size(-1))  # (B, H, Tq, Tk)
         if self.factor is not None:
             scores = scores * self.factor  # (B, H, Tq, Tk)
         if self.bias is not None:
@@ -175,3 +177,41 @@ def xavier(linear: nn.Linear, parts: int = 1) -> nn.Linear:
     if linear.bias is not None:
         nn.init.zeros_(linear.bias)
     return linear
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A learned vector for each pair of a query and a key, such as relative positions in a sentence
+    or in its tree.
+
+    The pairs share few vectors, so a pair stores only the row of its vector in a table. Scores and
+    sums need N rows for each query instead of a vector for each pair, and nothing of size (B, Tq,
+    Tk, d) is made.
+
+    table: (N, d), the vectors, or (H, N, d), those of each head.
+    index: (Tq, Tk), the row of each pair, or (B, Tq, Tk), that of each pair in each sentence.
+    """
+
+    table: Tensor
+    index: Tensor
+
+    def scores(self, q: Tensor) -> Tensor:
+        """Compute q_i · table[index_ij] / √d: (B, H, Tq, d) -> (B, H, Tq, Tk)."""
+        rows = q @ self.table.mT / math.sqrt(q.size(-1))  # (B, H, Tq, N)
+        return rows.gather(-1, self._index_of(q))  # (B, H, Tq, Tk)
+
+    def sums(self, weights: Tensor) -> Tensor:
+        """Compute Σ_j weights_ij table[index_ij]: (B, H, Tq, Tk) -> (B, H, Tq, d)."""
+        if self.index.dim() == 2 and self.table.dim() == 2:
+            vectors = F.embedding(self.index, self.table)  # (Tq, Tk, d)
+            return torch.einsum("bhqk,qkd->bhqd", weights, vectors.to(weights.dtype))
+        # float32: a row of bfloat16 would lose the small ones of many weights
+        summands = exact(weights)  # (B, H, Tq, Tk)
+        rows = summands.new_zeros(*weights.shape[:3], self.table.size(-2))  # (B, H, Tq, N)
+        rows = rows.scatter_add(-1, self._index_of(weights), summands)  # (B, H, Tq, N)
+        return rows.to(weights.dtype) @ self.table.to(weights.dtype)  # (B, H, Tq, d)
+
+    def _index_of(self, heads: Tensor) -> Tensor:
+        # (Tq, Tk) or (B, 1, Tq, Tk)
+        index = self.index if self.index.dim() == 2 else self.index[:, None]
+        return index.expand(*heads.shape[:2], -1, -1)  # (B, H, Tq, Tk)

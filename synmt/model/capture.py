@@ -3,18 +3,18 @@ gates."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
 
 from synmt.arrays import SIDES, Side
-from synmt.model.attention import Terms
+from synmt.model.lstm import Gate, Weights
 from synmt.model.multihead import CrossAttention, SelfAttention
-from synmt.model.recurrent import Gate, Weights
 
 ActivationKind = Literal["attention", "terms", "cross", "gates"]
 """What can be recorded: weights of self-attention, its factors and biases (terms), weights of
@@ -28,8 +28,7 @@ class Activations:
     attention: weights of self-attention, (B, H, T, T), by side and layer, counted from 1; on the
         target side the positions are those of the decoder's input, which begins with BOS.
     factors, biases: the edits by variants, (B, H, T, T), only of layers where a head has one; heads
-    without an edit
-        have 1 and 0.
+        without an edit have 1 and 0.
     cross: weights of attention to the source, (B, H, Tt, Ts), by layer of the decoder; row t
         predicts target piece t. An LSTM has one head, in its last layer.
     gates: (B, T, D), how much of each annotation the LSTM's decoder lets through when it predicts
@@ -47,16 +46,36 @@ class Activations:
 def capture(model: nn.Module, what: Collection[ActivationKind]) -> Iterator[Activations]:
     """Record activations of a model during the block; they are complete when it has ended."""
     activations = Activations()
-    steps: dict[str, list[Tensor]] = {"gates": [], "cross": []}
+    gates: list[Tensor] = []
+    cross: list[Tensor] = []
     with ExitStack() as hooks:
-        for module, hook in _hooks(model, what, activations, steps):
-            hooks.enter_context(module.register_forward_hook(hook))
+
+        def watch(module: nn.Module, record: Callable[..., None], *where: Any) -> None:
+            hook = module.register_forward_hook(partial(record, *where))
+            hooks.enter_context(hook)
+
+        for side in SIDES:
+            for number, layer in enumerate(self_attention(model, side), start=1):
+                if "attention" in what:
+                    watch(layer, _record_weights, activations.attention, (side, number))
+                if "terms" in what:
+                    watch(layer, _record_terms, activations, (side, number))
+        if "cross" in what:
+            for number, layer in enumerate(_layers(model, "target"), start=1):
+                watch(layer.cross_attention, _record_weights, activations.cross, number)
+            # of an LSTM, the attention to the states; attention to annotations is second
+            for module in [module for module in model.modules() if isinstance(module, Weights)][:1]:
+                watch(module, _record_step, cross)
+        if "gates" in what:
+            for module in model.modules():
+                if isinstance(module, Gate):
+                    watch(module, _record_step, gates)
         yield activations
-    if steps["gates"]:
-        activations.gates = torch.stack(steps["gates"], 1)  # (B, T, D)
-    if steps["cross"]:
+    if gates:
+        activations.gates = torch.stack(gates, 1)  # (B, T, D)
+    if cross:
         last = len(cast(Any, model).decoder.upper_gates) + 1
-        activations.cross[last] = torch.cat(steps["cross"], 1)[:, None]  # (B, 1, Tt, Ts)
+        activations.cross[last] = torch.cat(cross, 1)[:, None]  # (B, 1, Tt, Ts)
 
 
 def self_attention(model: nn.Module, side: Side) -> list[SelfAttention]:
@@ -69,59 +88,37 @@ def _layers(model: nn.Module, side: Side) -> list[Any]:
     return list(layers) if isinstance(layers, nn.ModuleList) else []
 
 
-def _hooks(
-    model: nn.Module,
-    what: Collection[ActivationKind],
+def _record_weights(
+    weights: dict[Any, Tensor],
+    key: Any,
+    module: SelfAttention | CrossAttention,
+    inputs: tuple[Any, ...],
+    output: Tensor,
+) -> None:
+    weights[key] = module.weights(*inputs[:3])
+
+
+def _record_terms(
     activations: Activations,
-    steps: dict[str, list[Tensor]],
-) -> Iterator[tuple[nn.Module, Any]]:
-    for side in SIDES:
-        for number, layer in enumerate(self_attention(model, side), start=1):
-            if "attention" in what:
-                yield layer, _weights_hook(activations.attention, (side, number))
-            if "terms" in what:
-                yield layer, _terms_hook(activations, (side, number))
-    if "cross" in what:
-        for number, layer in enumerate(_layers(model, "target"), start=1):
-            yield layer.cross_attention, _weights_hook(activations.cross, number)
-        # of an LSTM, the attention to the states; attention to annotations is second
-        for module in [module for module in model.modules() if isinstance(module, Weights)][:1]:
-            yield module, _step_hook(steps["cross"])
-    if "gates" in what:
-        for module in model.modules():
-            if isinstance(module, Gate):
-                yield module, _step_hook(steps["gates"])
+    key: tuple[Side, int],
+    module: SelfAttention,
+    inputs: tuple[Any, ...],
+    output: Tensor,
+) -> None:
+    parts = module.terms(*inputs[:3])
+    shapes = [(*part.q.shape[:3], part.k.size(2)) for part in parts]  # (B, H, Tq, Tk) each
+    for edits, found, neutral in (
+        (activations.factors, [part.factor for part in parts], 1.0),
+        (activations.biases, [part.bias for part in parts], 0.0),
+    ):
+        if any(edit is not None for edit in found):
+            blank = parts[0].q.new_full((), neutral)
+            known = [blank if edit is None else edit for edit in found]
+            expanded = map(Tensor.expand, map(Tensor.float, known), shapes)
+            edits[key] = torch.cat(list(expanded), 1)
 
 
-def _weights_hook(weights: dict[Any, Tensor], key: Any) -> Any:
-    def hook(
-        module: SelfAttention | CrossAttention, inputs: tuple[Any, ...], output: Tensor
-    ) -> None:
-        weights[key] = module.weights(*inputs[:3])
-
-    return hook
-
-
-def _terms_hook(activations: Activations, key: tuple[Side, int]) -> Any:
-    def hook(module: SelfAttention, inputs: tuple[Any, ...], output: Tensor) -> None:
-        parts = module.terms(*inputs[:3])
-        if any(part.factor is not None for part in parts):
-            activations.factors[key] = torch.cat(
-                [_expand(part, part.factor, 1.0) for part in parts], 1
-            )
-        if any(part.bias is not None for part in parts):
-            activations.biases[key] = torch.cat(
-                [_expand(part, part.bias, 0.0) for part in parts], 1
-            )
-
-    return hook
-
-
-def _expand(terms: Terms, edit: Tensor | None, neutral: float) -> Tensor:
-    """Expand an edit to all pairs of its heads: (B, H, Tq, Tk)."""
-    shape = (*terms.q.shape[:3], terms.k.size(2))
-    return (terms.q.new_full((), neutral) if edit is None else edit).float().expand(shape)
-
-
-def _step_hook(outputs: list[Tensor]) -> Any:
-    return lambda module, inputs, output: outputs.append(output)
+def _record_step(
+    steps: list[Tensor], module: nn.Module, inputs: tuple[Any, ...], output: Tensor
+) -> None:
+    steps.append(output)

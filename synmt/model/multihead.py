@@ -26,6 +26,10 @@ class SelfAttention(nn.Module):
         self.project = xavier(nn.Linear(model_dim, 3 * model_dim), parts=3)
         self.output = xavier(nn.Linear(model_dim, model_dim))
         self.variants = nn.ModuleList(variants)
+        self._prepare_positions(heads, model_dim // heads)
+
+    def _prepare_positions(self, heads: int, head_dim: int) -> None:
+        """Make what positions inside attention need."""
 
     def forward(
         self,
@@ -53,9 +57,8 @@ class SelfAttention(nn.Module):
         return Terms(x, q, k, v, mask)
 
     def _projected(self, x: Tensor, cache: Cache | None) -> tuple[Tensor, ...]:
-        return tuple(
-            split_heads(part, self.heads) for part in self.project(x).chunk(3, -1)
-        )  # (B, H, T, d)
+        """Compute q, k and v: (B, H, T, d) each."""
+        return tuple(split_heads(part, self.heads) for part in self.project(x).chunk(3, -1))
 
     def _edited(self, terms: Terms, syntax: Syntax | None) -> Iterator[Terms]:
         """Yield the edited terms of each variant's heads, then the terms of the free heads."""
@@ -78,17 +81,13 @@ class RotaryAttention(SelfAttention):
     """Self-attention whose queries and keys are turned by their positions, before variants edit
     them."""
 
-    def __init__(
-        self, model_dim: int, heads: int, *, dropout: float = 0.0, variants: Sequence[Variant] = ()
-    ) -> None:
-        super().__init__(model_dim, heads, dropout=dropout, variants=variants)
-        self.rotary = Rotary(model_dim // heads)
+    def _prepare_positions(self, heads: int, head_dim: int) -> None:
+        self.rotary = Rotary(head_dim)
 
     def _projected(self, x: Tensor, cache: Cache | None) -> tuple[Tensor, ...]:
         every = split_heads(self.project(x), 3 * self.heads)  # (B, 3 H, T, d)
-        query_key = self.rotary(
-            every[:, : 2 * self.heads], 0 if cache is None else cache.length
-        )  # (B, 2 H, T, d)
+        first = 0 if cache is None else cache.length
+        query_key = self.rotary(every[:, : 2 * self.heads], first)  # (B, 2 H, T, d)
         return *query_key.chunk(2, 1), every[:, 2 * self.heads :]
 
 
@@ -97,17 +96,13 @@ class AlibiAttention(SelfAttention):
 
     slopes: Tensor
 
-    def __init__(
-        self, model_dim: int, heads: int, *, dropout: float = 0.0, variants: Sequence[Variant] = ()
-    ) -> None:
-        super().__init__(model_dim, heads, dropout=dropout, variants=variants)
+    def _prepare_positions(self, heads: int, head_dim: int) -> None:
         self.register_buffer("slopes", alibi_slopes(heads), persistent=False)
 
     def _terms(self, x: Tensor, mask: Tensor | None, cache: Cache | None = None) -> Terms:
         terms = super()._terms(x, mask, cache)
-        return terms.edit(
-            position=alibi(terms.q.size(2), terms.k.size(2), self.slopes)
-        )  # (H, Tq, Tk)
+        penalty = alibi(terms.q.size(2), terms.k.size(2), self.slopes)  # (H, Tq, Tk)
+        return terms.edit(position=penalty)
 
     def _edited(self, terms: Terms, syntax: Syntax | None) -> Iterator[Terms]:
         for part in super()._edited(terms, syntax):
@@ -169,18 +164,16 @@ class Cache:
         self.keys, self.values = self._take(self.keys, rows), self._take(self.values, rows)
 
     def _take(self, buffer: Tensor, rows: Tensor) -> Tensor:
+        _, heads, _, size = buffer.shape
         # room for one more position, so that the next step does not copy again
-        room = buffer.new_empty(
-            len(rows), buffer.size(1), self.length + 1, buffer.size(3)
-        )  # (N', H, T + 1, d)
+        room = buffer.new_empty(len(rows), heads, self.length + 1, size)  # (N', H, T + 1, d)
         torch.index_select(buffer[:, :, : self.length], 0, rows, out=room[:, :, : self.length])
         return room
 
     def _write(self, buffer: Tensor | None, new: Tensor, end: int) -> Tensor:
         if buffer is None or buffer.size(2) < end:
-            room = new.new_empty(
-                *new.shape[:2], max(16, 2 * end), new.size(3)
-            )  # (N, H, capacity, d)
+            rows, heads, _, size = new.shape
+            room = new.new_empty(rows, heads, max(16, 2 * end), size)  # (N, H, capacity, d)
             if buffer is not None:
                 room[:, :, : self.length] = buffer[:, :, : self.length]
             buffer = room

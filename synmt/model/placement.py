@@ -83,53 +83,39 @@ def place_variant(
     """
     where = f"syntax.variants.{entry}"
     options = check_options(kind, recipe, where)
-    _check_architecture(
-        kind, recipe.name, model.architecture, kind.annotation_for(**options), where
-    )
     with _at(where):
         reads = tuple(with_values(signal, features) for signal in kind.reads_for(**options))
-    _check_side(kind, recipe, reads, kind.learns_for(**options), where)
-    for key in ("loss_weight", "loss_steps"):
-        if getattr(recipe, key) != VariantRecipe.model_fields[key].default and not kind.learns_for(
-            **options
-        ):
-            raise UsageError(
-                f"{recipe.name} has no auxiliary loss", where=where, do=f"Leave out `{key}`"
+        annotation = kind.annotation_for(**options)
+        _check_architecture(kind, recipe.name, model.architecture, annotation)
+        _check_side(kind, recipe, reads, kind.learns_for(**options))
+        numbers = _layer_numbers(kind, recipe, len(layers))
+        for number in numbers:
+            layer, total = layers[number - 1], model.heads_of(recipe.side)[number - 1]
+            _check_neighbours(kind, recipe.name, annotation, layer)
+            taken = sum(variant.place.heads for variant in layer)
+            place = Place(
+                recipe.side,
+                number,
+                _heads(kind, recipe, number, total, total - taken),
+                model.model_dim,
+                head_dim=model.model_dim // total,
+                first_head=taken,
+                embedding_dim=model.embedding_dim,
+                recurrent=model.architecture == "lstm",
+                entry=entry,
+                leads=number == min(numbers),
+                punctuation=punctuation,
+                features=dict(features),
             )
-    numbers = _layer_numbers(kind, recipe, len(layers), where)
-    for number in numbers:
-        layer = layers[number - 1]
-        if not kind.edits_attention() and any(other.kind is kind for other in layer):
-            raise UsageError(
-                f"{recipe.name} is named twice: the second would undo the first", where=where
-            )
-        _check_annotations(kind, kind.annotation_for(**options), layer, where)
-        total = model.heads_of(recipe.side)[number - 1]
-        taken = sum(variant.place.heads for variant in layer)
-        place = Place(
-            recipe.side,
-            number,
-            _heads(kind, recipe, f"layer {number}", total, total - taken, where),
-            model.model_dim,
-            head_dim=model.model_dim // total,
-            first_head=taken,
-            embedding_dim=model.embedding_dim,
-            recurrent=model.architecture == "lstm",
-            entry=entry,
-            leads=number == min(numbers),
-            punctuation=punctuation,
-            features=dict(features),
-        )
-        with _at(where):
             kind.check(place, **options)
-        layer.append(
-            PlacedVariant(kind, place, options, recipe.loss_weight, reads, recipe.loss_steps)
-        )
+            layer.append(
+                PlacedVariant(kind, place, options, recipe.loss_weight, reads, recipe.loss_steps)
+            )
 
 
 @contextmanager
 def _at(where: str) -> Iterator[None]:
-    """Add the key of the variant to errors of its class, which does not know the key."""
+    """Add the key of the variant to errors, which do not know it."""
     try:
         yield
     except UsageError as error:
@@ -137,15 +123,13 @@ def _at(where: str) -> Iterator[None]:
 
 
 def _check_architecture(
-    kind: type[Variant], name: str, architecture: str, annotation: Annotation, where: str
+    kind: type[Variant], name: str, architecture: str, annotation: Annotation
 ) -> None:
-    if architecture == "lstm" and (kind.edits_attention() or kind.observes()):
-        what = (
-            "edits self-attention" if kind.edits_attention() else "learns from layers of attention"
-        )
+    edits = kind.edits_attention()
+    if architecture == "lstm" and (edits or kind.observes()):
+        deed = "edits self-attention" if edits else "learns from layers of attention"
         raise UsageError(
-            f"{name} {what}, and an LSTM has none",
-            where=where,
+            f"{name} {deed}, and an LSTM has none",
             do="Set model.architecture=transformer, or use a variant for LSTMs (gcn, latent_tree, "
             "tag_embedding)",
         )
@@ -153,37 +137,36 @@ def _check_architecture(
         raise UsageError(
             f"{name} annotates the source for the decoder of an LSTM; a Transformer's decoder "
             "reads no annotations",
-            where=where,
             do="Set model.architecture=lstm, or use tree_attention, which has trees in the heads "
             "of a Transformer",
         )
 
 
-def _check_annotations(
-    kind: type[Variant], annotation: Annotation, layer: list[PlacedVariant], where: str
+def _check_neighbours(
+    kind: type[Variant], name: str, annotation: Annotation, layer: list[PlacedVariant]
 ) -> None:
-    name = kind.recipe_name()
-    for other in layer:
-        lengthened = kind.lengthens_memory or other.kind.lengthens_memory
-        if lengthened and (annotation != "none" or other.annotation != "none"):
-            what = (
-                f"of {name} and {other.kind.recipe_name()}, one annotates the source, and the "
-                "other appends phrases"
-            )
+    """Refuse what cannot follow the variants that are there already."""
+    for before in layer:
+        other, annotated = before.kind.recipe_name(), before.annotation != "none"
+        lengthened = kind.lengthens_memory or before.kind.lengthens_memory
+        if before.kind is kind and not kind.edits_attention():
+            raise UsageError(f"{name} is named twice: the second would undo the first")
+        if lengthened and (annotation != "none" or annotated):
             raise UsageError(
-                f"{what}, which have no annotation", where=where, do="Leave one of them out"
+                f"of {name} and {other}, one annotates the source, and the other appends phrases, "
+                "which have no annotation",
+                do="Leave one of them out",
             )
-        if kind.annotates_memory() and other.kind.lengthens_memory:
-            what = (
-                f"{name} reads the source after {other.kind.recipe_name()}, which appends phrases"
+        if kind.annotates_memory() and before.kind.lengthens_memory:
+            raise UsageError(
+                f"{name} reads the source after {other}, which appends phrases",
+                do=f"Name {name} first",
             )
-            raise UsageError(what, where=where, do=f"Name {name} first")
-        if annotation != "none" and other.annotation != "none":
-            what = (
-                f"{name} and {other.kind.recipe_name()} both annotate the source, and a decoder "
-                "reads one annotation"
+        if annotation != "none" and annotated:
+            raise UsageError(
+                f"{name} and {other} both annotate the source, and a decoder reads one annotation",
+                do="Leave one of them out",
             )
-            raise UsageError(what, where=where, do="Leave one of them out")
 
 
 def _check_side(
@@ -191,72 +174,56 @@ def _check_side(
     recipe: VariantRecipe,
     reads: tuple[Signal, ...],
     learns: tuple[Signal, ...],
-    where: str,
 ) -> None:
     if recipe.side not in kind.sides:
         allowed = ", ".join(f"side: {side}" for side in kind.sides)
-        raise UsageError(
-            f"{recipe.name} cannot be used on the {recipe.side} side", where=where, allowed=allowed
-        )
-    if reads and recipe.side == "target":
+        raise UsageError(f"{recipe.name} cannot be used on the {recipe.side} side", allowed=allowed)
+    if recipe.side == "target" and reads:
         raise UsageError(
             f"{recipe.name} reads trees whenever the model runs, and a translation has no tree "
             "before it is complete",
-            where=where,
             allowed="side: source",
         )
     if recipe.side == "target" and any(signal.needs in FEATURES for signal in learns):
         raise UsageError(
             f"{recipe.name} learns from {', '.join(FEATURES)} of words, whose values are known for "
             "the source only",
-            where=where,
             allowed="side: source",
         )
+    for key in () if learns else ("loss_weight", "loss_steps"):
+        if getattr(recipe, key) != VariantRecipe.model_fields[key].default:
+            raise UsageError(f"{recipe.name} has no auxiliary loss", do=f"Leave out `{key}`")
 
 
-def _layer_numbers(
-    kind: type[Variant], recipe: VariantRecipe, layers: int, where: str
-) -> Sequence[int]:
+def _layer_numbers(kind: type[Variant], recipe: VariantRecipe, layers: int) -> Sequence[int]:
     numbers = kind.default_layers if recipe.layers is None else recipe.layers
     numbers = tuple(range(1, layers + 1)) if numbers == "all" else numbers
     for number in numbers:
         if not 1 <= number <= layers:
             raise UsageError(
-                f"there is no layer {number}",
-                where=where,
-                allowed=f"This model has layers 1 to {layers}",
+                f"there is no layer {number}", allowed=f"This model has layers 1 to {layers}"
             )
     if not numbers or len(set(numbers)) < len(numbers):
         fault = "names a layer twice" if numbers else "is empty"
-        raise UsageError(
-            f"`layers` of {recipe.name} {fault}", where=where, allowed="Each layer once, or `all`"
-        )
+        raise UsageError(f"`layers` of {recipe.name} {fault}", allowed="Each layer once, or `all`")
     if not (kind.edits_attention() or kind.observes()) and numbers != (1,):
-        raise UsageError(
-            f"{recipe.name} acts once, not in every layer", where=where, allowed="layers: [1]"
-        )
+        raise UsageError(f"{recipe.name} acts once, not in every layer", allowed="layers: [1]")
     return numbers
 
 
-def _heads(
-    kind: type[Variant], recipe: VariantRecipe, layer: str, total: int, free: int, where: str
-) -> int:
+def _heads(kind: type[Variant], recipe: VariantRecipe, layer: int, total: int, free: int) -> int:
     if not kind.edits_attention():
         if recipe.heads is not None:
             raise UsageError(
-                f"{recipe.name} edits no attention: it owns no heads",
-                where=where,
-                do="Leave out `heads`",
+                f"{recipe.name} edits no attention: it owns no heads", do="Leave out `heads`"
             )
         return 0
     wanted = kind.default_heads if recipe.heads is None else recipe.heads
     heads = free if wanted == "all" else wanted
     if not 1 <= heads <= free:
         raise UsageError(
-            f"{recipe.name} needs {wanted} head{'' if wanted == 1 else 's'} of {layer}, but {free} "
-            f"of {total} "
-            f"{'is' if free == 1 else 'are'} free",
-            where=where,
+            f"{recipe.name} needs {wanted} head{'' if wanted == 1 else 's'} of layer {layer}, but "
+            f"{free} of {total} {'is' if free == 1 else 'are'} free",
             do="Set `heads` of each variant: two variants in one layer take consecutive heads",
         )
     return heads
@@ -278,16 +245,16 @@ def check_signals(layers: Layers) -> None:
                 )
 
 
-def _alike(one: Signal, other: Signal, *, same_file: bool) -> bool:
+def _alike(first: Signal, second: Signal, *, same_file: bool) -> bool:
     """Compare two signals as far as possible; functions that cannot be compared are trusted within
     one file."""
-    if one == other:
+    if first == second:
         return True
-    if (one.needs, one.pad) != (other.needs, other.pad):
+    if (first.needs, first.pad) != (second.needs, second.pad):
         return False
-    if isinstance(one.compute, partial) and isinstance(other.compute, partial):
+    if isinstance(first.compute, partial) and isinstance(second.compute, partial):
         return all(
-            getattr(one.compute, part) == getattr(other.compute, part)
+            getattr(first.compute, part) == getattr(second.compute, part)
             for part in ("func", "args", "keywords")
         )
     return same_file

@@ -17,9 +17,24 @@ from synmt.data.batch import Batch, Sequences
 from synmt.data.vocabulary import PAD
 from synmt.model.attention import Memory
 from synmt.model.device import InferencePrecision, float32_only
-from synmt.model.products import Products
 from synmt.model.variant import Syntax, Variant
 from synmt.syntax.signals import Signal
+
+
+class Products:
+    """Products by torch; `synmt.fast` has faster ones."""
+
+    def padded(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        """Convert (N, D) to a precision; rows of zeros may follow: (P, D)."""
+        return x.to(dtype)
+
+    def multiply(self, x: Tensor, weight: Tensor) -> Tensor:
+        """Compute x Wᵀ without a gradient: (N, D), (D', D) -> (N, D')."""
+        return F.linear(x, weight)
+
+    def add_outer(self, total: Tensor, slope: Tensor, x: Tensor) -> None:
+        """Add sᵀ x to a total: (D', D), (N, D'), (N, D)."""
+        total.add_(slope.T @ x)
 
 
 @dataclass
@@ -45,6 +60,16 @@ class Predictor(Protocol):
         """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in
         float32: (B, K, V)."""
         ...
+
+
+def rows_of(sentences: Tensor | None, chosen: Tensor, beams: int) -> Tensor:
+    """Find the rows of chosen hypotheses, (B', K'), of these sentences, (B',), or of all if None:
+    (B' K',).
+
+    beams: how many hypotheses each sentence has had.
+    """
+    first = torch.arange(len(chosen), device=chosen.device) if sentences is None else sentences
+    return (first[:, None] * beams + chosen).flatten()
 
 
 class Seq2Seq(nn.Module):
@@ -138,10 +163,10 @@ class Seq2Seq(nn.Module):
         states = self.decode(memory, batch.target_input, target)  # (B, T, D)
         self._observe("source", source)
         self._observe("target", target)
-        return Output(
-            states,
-            {name: loss for side in (source, target) if side for name, loss in side.losses.items()},
-        )
+        losses: dict[str, Tensor] = {}
+        for syntax in (source, target):
+            losses |= syntax.losses if syntax else {}
+        return Output(states, losses)
 
     def _observe(self, side: Side, syntax: Syntax | None) -> None:
         for variant in self._observers[side]:
@@ -184,10 +209,13 @@ class ScaledEmbedding(PieceEmbedding):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, ids: Tensor, syntax: Syntax | None = None, *, first: int = 0) -> Tensor:
-        """Embed ids (B, T), wherever they are: (B, T, D)."""
-        return self.dropout(
-            self.varied(self.table(ids) * math.sqrt(self.table.embedding_dim), syntax)
-        )
+        """Embed ids (B, T) at the positions from `first` on: (B, T, D)."""
+        x = self.varied(self.table(ids) * math.sqrt(self.table.embedding_dim), syntax)  # (B, T, D)
+        return self.dropout(self.placed(x, first))
+
+    def placed(self, x: Tensor, first: int) -> Tensor:
+        """Add positions: (B, T, D) -> same."""
+        return x
 
 
 class Embedding(ScaledEmbedding):
@@ -201,15 +229,14 @@ class Embedding(ScaledEmbedding):
         super().__init__(table, dropout=dropout, variants=variants)
         self.register_buffer("positions", sinusoids(512, table.embedding_dim), persistent=False)
 
-    def forward(self, ids: Tensor, syntax: Syntax | None = None, *, first: int = 0) -> Tensor:
-        """Embed ids (B, T) at the positions from `first` on: (B, T, D)."""
-        last = first + ids.size(1)
+    def placed(self, x: Tensor, first: int) -> Tensor:
+        """Add the sinusoids of the positions from `first` on: (B, T, D) -> same."""
+        last = first + x.size(1)
         # another thread may replace the table by a shorter one meanwhile
         positions = self.positions
         if last > positions.size(0):
             self.positions = positions = sinusoids(2 * last, self.table.embedding_dim).to(positions)
-        x = self.varied(self.table(ids) * math.sqrt(self.table.embedding_dim), syntax)  # (B, T, D)
-        return self.dropout(x + positions[first:last])
+        return x + positions[first:last]
 
 
 def piece_table(pieces: int, model_dim: int) -> nn.Embedding:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import cast
 
-import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.arrays import SIDES
 from synmt.data.batch import Sequences
-from synmt.model.attention import Memory, causal_mask
-from synmt.model.feed_forward import FeedForward, Gelu, Swiglu
+from synmt.model.attention import Memory, causal_mask, xavier
 from synmt.model.multihead import (
     AlibiAttention,
     Cache,
@@ -22,9 +21,49 @@ from synmt.model.multihead import (
     RotaryAttention,
     SelfAttention,
 )
-from synmt.model.seq2seq import Embedding, ScaledEmbedding, Seq2Seq, piece_table
+from synmt.model.seq2seq import Embedding, ScaledEmbedding, Seq2Seq, piece_table, rows_of
 from synmt.model.variant import Syntax, Variant
 from synmt.recipe.schema import ModelRecipe
+
+
+class FeedForward(nn.Module):
+    """Two projections with a ReLU between them (Vaswani et al., 2017, section 3.3)."""
+
+    activation: Callable[[Tensor], Tensor] = staticmethod(F.relu)
+    parts, bias = 1, True
+
+    def __init__(self, model_dim: int, inner_dim: int, dropout: float) -> None:
+        super().__init__()
+        self.inner = xavier(
+            nn.Linear(model_dim, self.parts * inner_dim, bias=self.bias), self.parts
+        )
+        self.output = xavier(nn.Linear(inner_dim, model_dim, bias=self.bias))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) -> (B, T, D)."""
+        return self.output(self.dropout(self.activation(self.inner(x))))
+
+
+class Gelu(FeedForward):
+    """Two projections with GELU, x Φ(x), between them (Hendrycks & Gimpel, 2016)."""
+
+    activation = staticmethod(F.gelu)
+
+
+def gated(x: Tensor) -> Tensor:
+    """Multiply the second half by Swish, z σ(z), of the first: (…, 2 F) -> (…, F)."""
+    gate, value = x.chunk(2, -1)  # (…, F) both
+    return F.silu(gate) * value
+
+
+class Swiglu(FeedForward):
+    """SwiGLU (Shazeer, 2020): (Swish(x W) ⊙ x V) U without biases; W and V are joined in
+    `inner`."""
+
+    activation = staticmethod(gated)
+    parts, bias = 2, False
+
 
 VariantLayers = Sequence[Sequence[Variant]]
 """The variants of each layer of one side, first layer first."""
@@ -41,11 +80,9 @@ _EPSILON = 1e-6
 def _norm_of(recipe: ModelRecipe) -> nn.LayerNorm | nn.RMSNorm:
     """Make a norm: (x - mean) / √variance · g + b, or (rms) x / √mean(x²) · g (Zhang & Sennrich,
     2019)."""
-    return (
-        nn.RMSNorm(recipe.model_dim, _EPSILON)
-        if recipe.norm_kind == "rms"
-        else nn.LayerNorm(recipe.model_dim)
-    )
+    if recipe.norm_kind == "rms":
+        return nn.RMSNorm(recipe.model_dim, _EPSILON)
+    return nn.LayerNorm(recipe.model_dim)
 
 
 class Residual(nn.Module):
@@ -85,6 +122,8 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor, syntax: Syntax | None) -> Tensor:
         """(B, T, D), mask (B, 1, 1, T) -> (B, T, D)."""
+        if syntax is not None:
+            syntax.states.append(x)
         attention, feed_forward = self.residuals
         x = attention(x, lambda x: self.self_attention(x, mask, syntax))
         return feed_forward(x, self.feed_forward)
@@ -105,16 +144,26 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         x: Tensor,
-        source: Callable[[CrossAttention, Tensor], Tensor],
+        source: tuple[Tensor, Tensor],
+        seen: Tensor,
         mask: Tensor | None,
         syntax: Syntax | None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """(B, T, D) -> (B, T, D). `source` computes the attention from x to the source."""
+        """(B K, T, D), keys and values of the source (B, H, Ts, d), its mask (B, 1, 1, Ts) -> (B K,
+        T, D)."""
+        if syntax is not None:
+            syntax.states.append(x)
         attention, cross, feed_forward = self.residuals
         x = attention(x, lambda x: self.self_attention(x, mask, syntax, cache))
-        x = cross(x, lambda x: source(self.cross_attention, x))
+        x = cross(x, lambda x: self._attend_to_source(x, source, seen))
         return feed_forward(x, self.feed_forward)
+
+    def _attend_to_source(self, x: Tensor, source: tuple[Tensor, Tensor], seen: Tensor) -> Tensor:
+        # the hypotheses of a sentence are queries of one attention, so its keys and values are not
+        # copied for each
+        queries = x.view(len(seen), -1, x.size(-1))  # (B, K T, D)
+        return self.cross_attention(queries, source, seen).view_as(x)
 
 
 @dataclass
@@ -126,27 +175,22 @@ class TransformerState:
         hypotheses.
     caches: keys and values of the target so far for each layer, with B · K rows.
     beams: K.
-    length: number of pieces decoded so far.
     """
 
     mask: Tensor
     source: list[tuple[Tensor, Tensor]]
     caches: list[Cache]
     beams: int = 1
-    length: int = 0
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
         """Keep these sentences (B',), or all if None, and continue from these hypotheses of each,
         (B', K')."""
-        first = (
-            torch.arange(beams.size(0), device=beams.device) if sentences is None else sentences
-        )  # (B',)
         if sentences is not None:
             self.mask = self.mask.index_select(0, sentences)
             self.source = [
                 (k.index_select(0, sentences), v.index_select(0, sentences)) for k, v in self.source
             ]
-        rows = (first[:, None] * self.beams + beams).flatten()  # (B' K',)
+        rows = rows_of(sentences, beams, self.beams)  # (B' K',)
         for cache in self.caches:
             cache.select(rows)
         self.beams = beams.size(1)
@@ -195,8 +239,6 @@ class Transformer(Seq2Seq):
         """Encode source pieces (B, T)."""
         x = self.source_embedding(source.ids, syntax)  # (B, T, D)
         for layer in self.encoder:
-            if syntax is not None:
-                syntax.states.append(x)
             x = layer(x, source.mask[:, None, None], syntax)  # (B, T, D)
         if syntax is not None:
             syntax.states.append(x)
@@ -205,16 +247,11 @@ class Transformer(Seq2Seq):
     def decode(self, memory: Memory, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
         """Compute the states that predict what follows each piece of (B, T): (B, T, D)."""
         past = causal_mask(ids.size(1), ids.device)  # (T, T)
-        mask = memory.mask[:, None, None]  # (B, 1, 1, Ts)
-
-        def source(attention: CrossAttention, x: Tensor) -> Tensor:
-            return attention(x, attention.keys_values(memory.states), mask)
-
+        seen = memory.mask[:, None, None]  # (B, 1, 1, Ts)
         x = self.target_embedding(ids, syntax)  # (B, T, D)
-        for layer in self.decoder:
-            if syntax is not None:
-                syntax.states.append(x)
-            x = layer(x, source, past, syntax)  # (B, T, D)
+        for layer in cast(list[DecoderLayer], self.decoder):
+            source = layer.cross_attention.keys_values(memory.states)  # (B, H, Ts, d) each
+            x = layer(x, source, seen, past, syntax)  # (B, T, D)
         if syntax is not None:
             syntax.states.append(x)
         return self.decoder_norm(x)
@@ -229,23 +266,8 @@ class Transformer(Seq2Seq):
         """Feed the newest piece of every hypothesis, (B, K), and compute the states for the next
         one: (B, K, D)."""
         batch, beams = pieces.shape
-        x = self.target_embedding(pieces.view(-1, 1), syntax, first=state.length)  # (B K, 1, D)
-        state.length += 1
-        for layer, keys_values, cache in zip(self.decoder, state.source, state.caches, strict=True):
-            if syntax is not None:
-                syntax.states.append(x)
-            source = _attend_to_source(keys_values, state.mask, batch)
-            x = layer(x, source, None, syntax, cache)  # (B K, 1, D)
+        first = state.caches[0].length
+        x = self.target_embedding(pieces.view(-1, 1), syntax, first=first)  # (B K, 1, D)
+        for layer, source, cache in zip(self.decoder, state.source, state.caches, strict=True):
+            x = layer(x, source, state.mask, None, syntax, cache)  # (B K, 1, D)
         return self.decoder_norm(x).view(batch, beams, -1)
-
-
-def _attend_to_source(
-    keys_values: tuple[Tensor, Tensor], mask: Tensor, batch: int
-) -> Callable[[CrossAttention, Tensor], Tensor]:
-    # the hypotheses of a sentence are queries of one attention, so its keys and values are not
-    # copied for each
-    def source(attention: CrossAttention, x: Tensor) -> Tensor:
-        queries = x.view(batch, -1, x.size(-1))  # (B, K, D)
-        return attention(queries, keys_values, mask).view_as(x)
-
-    return source

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from synmt.arrays import SIDES, Side
 from synmt.model.attention import Memory, Terms
 from synmt.recipe.model import DEEPEST
+from synmt.syntax.relations import KNOWN, unknown_warning
 from synmt.syntax.signals import Signal
 
 Annotation = Literal["none", "shared", "separate"]
@@ -124,6 +125,10 @@ class Variant(nn.Module):
     """Whether its attention weights or annotations are dependency trees learned without
     supervision."""
 
+    unknown_relations: str = ""
+    """What words have in common whose relations it does not know, such as `share one embedding`:
+    for a warning; empty if it needs none."""
+
     only_learns: bool = False
     """Whether it does nothing but add a loss, so that a trained model computes the same without
     it."""
@@ -173,6 +178,12 @@ class Variant(nn.Module):
         weight = self.loss_weight if self.loss_counts else 0.0
         syntax.losses[name] = syntax.losses.get(name, 0.0) + weight * loss
 
+    def gold(self, syntax: Syntax) -> list[Tensor]:
+        """Return the signals that it learns from, in their order; none where one is not there."""
+        names = [signal.name for signal in self.learns]
+        known = all(name in syntax.signals for name in names)
+        return [syntax.signals[name] for name in names] if known else []
+
     def enter_step(self, step: int) -> None:
         """Count the auxiliary loss if it counts in this step of training, counted from 1."""
         first, last = self.loss_steps or (step, step)
@@ -203,7 +214,13 @@ class Variant(nn.Module):
     def relation_warnings(cls, occurrences: Mapping[str, int], /, **options: Any) -> list[str]:
         """List what is unexpected in the relations of the training text: name -> number of
         occurrences."""
-        return []
+        signals = cls.reads_for(**options) + cls.learns_for(**options)
+        if not cls.unknown_relations or not any(
+            signal.needs in ("labels", "relations") for signal in signals
+        ):
+            return []
+        known, name = options.get("relations") or KNOWN, cls.recipe_name()
+        return unknown_warning(name, occurrences, known, cls.unknown_relations)
 
     @classmethod
     def recipe_name(cls) -> str:

@@ -29,8 +29,8 @@ def variant_keys(name: str) -> Iterator[RecipeKey]:
     # `reach: largest distance …`, and perhaps more lines, which are indented
     documented = re.findall(r"^(\w+(?:, \w+)*): (.*(?:\n {4}.*)*)", text, flags=re.MULTILINE)
     meanings = {
-        option: " ".join(said.split())
-        for options, said in documented
+        option: " ".join(meaning.split())
+        for options, meaning in documented
         for option in options.split(", ")
     }
     hints = get_type_hints(kind.__init__, include_extras=True)

@@ -43,7 +43,15 @@ def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dic
     ]
     for name, value in recipe.options.items():
         if name not in defaults:
-            errors.append(_unknown_option(name, sorted(defaults), recipe.name, where))
+            own, common = sorted(defaults), sorted(VariantRecipe.model_fields)
+            errors.append(
+                UsageError(
+                    f"{where} has no option '{name}'",
+                    allowed=f"Options of {recipe.name}: {', '.join(own)}; of every variant: "
+                    f"{', '.join(common)}",
+                    do=did_you_mean(name, [*own, *common]),
+                )
+            )
             continue
         try:
             options[name] = _convert(hints.get(name, Any), value)
@@ -77,13 +85,3 @@ def _integers(value: Any) -> Iterator[int]:
     elif isinstance(value, (tuple, Mapping)):
         for part in value.values() if isinstance(value, Mapping) else value:
             yield from _integers(part)
-
-
-def _unknown_option(name: str, options: list[str], variant: str, where: str) -> SynmtError:
-    common = sorted(VariantRecipe.model_fields)
-    return UsageError(
-        f"{where} has no option '{name}'",
-        allowed=f"Options of {variant}: {', '.join(options)}; of every variant: "
-        f"{', '.join(common)}",
-        do=did_you_mean(name, [*options, *common]),
-    )

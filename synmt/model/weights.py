@@ -1,10 +1,16 @@
-"""The weights of a model in a file, and the mean of several such files."""
+"""The weights of a model: in a file, the mean of several such files, and their names.
+
+A recipe names parts of a model as the code does, but numbers count from 1, and a variant has its
+own name instead of its number: `encoder.1.self_attention.variants.pascal`.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +20,10 @@ from safetensors.torch import load_file, save, save_file
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from synmt.errors import SynmtError, broken_run
+from synmt.errors import SynmtError, UsageError, broken_run, did_you_mean
 from synmt.files.checksums import verify_file
 from synmt.files.writing import reporting_os_errors, set_usual_mode, write_atomically
+from synmt.model.variant import Variant
 
 
 def save_weights(model: nn.Module, path: Path) -> None:
@@ -86,16 +93,11 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
                 {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path
             )
         except SafetensorError as error:
-            raise _of_the_system(error) from error
+            # of an error of the operating system, the message has only the number
+            found = re.search(r"os error (\d+)", str(error))
+            number = int(found[1]) if found else 0
+            raise OSError(number, os.strerror(number) if found else str(error)) from error
         set_usual_mode(path)
-
-
-def _of_the_system(error: SafetensorError) -> OSError:
-    """Find the error of the operating system, which safetensors only names in its message."""
-    number = re.search(r"os error (\d+)", str(error))
-    return (
-        OSError(int(number[1]), os.strerror(int(number[1]))) if number else OSError(0, str(error))
-    )
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
@@ -112,3 +114,58 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
         raise broken_run(path, "the file is missing") from None
     except (SafetensorError, OSError) as error:
         raise broken_run(path, f"cannot be read ({error})") from None
+
+
+_GROUPS = {"embeddings": ("source_embedding", "target_embedding", "output")}
+"""Names for several parts at once."""
+
+
+def named_weights(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Name every parameter; a matrix that several modules share has several names."""
+    return dict(_named(model, ""))
+
+
+def _named(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Parameter]]:
+    for name, parameter in module.named_parameters(recurse=False):
+        yield prefix + name, parameter
+    seen = Counter[str]()
+    for name, child in module.named_children():
+        if isinstance(child, Variant):
+            name = type(child).__module__.rpartition(".")[2]
+            seen[name] += 1
+            # the second one in a layer is `pascal-2`
+            name += f"-{seen[name]}" * (seen[name] > 1)
+        elif name.isdigit():
+            name = str(int(name) + 1)
+        yield from _named(child, f"{prefix}{name}.")
+
+
+def weights_in(model: nn.Module, parts: Iterable[str], where: str) -> dict[str, nn.Parameter]:
+    """Find the parameters of some parts, by name; raises UsageError for a part that the model does
+    not have.
+
+    where: the key of the recipe.
+    """
+    named = named_weights(model)
+    found = {}
+    for part in parts:
+        wanted = tuple(f"{name}." for name in _GROUPS.get(part, (part,)))
+        inside = {name: weight for name, weight in named.items() if f"{name}.".startswith(wanted)}
+        if not inside:
+            every = dict.fromkeys(outer for name in named for outer in _parts_of(name))
+            known = ["", *(outer for outer in _parts_of(part) if outer in every)][-1]
+            inner = [name for name in every if name.rpartition(".")[0] == known]
+            names = inner if known else [*sorted(inner), *_GROUPS]
+            raise UsageError(
+                f"the model has no part '{part}'",
+                where=where,
+                allowed=f"Parts{f' of {known}' if known else ''}: {', '.join(names)}",
+                do=did_you_mean(part, [*every, *_GROUPS]),
+            )
+        found |= inside
+    return found
+
+
+def _parts_of(name: str) -> list[str]:
+    """List the parts that a weight is in, from the outermost to itself."""
+    return list(accumulate(name.split("."), "{}.{}".format))

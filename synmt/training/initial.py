@@ -15,9 +15,8 @@ from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.errors import SynmtError, UsageError, listed
 from synmt.files.checksums import verify, verify_file
 from synmt.model.build import build, build_for
-from synmt.model.parts import named_weights, weights_in
 from synmt.model.seq2seq import Seq2Seq
-from synmt.model.weights import load_weights
+from synmt.model.weights import load_weights, named_weights, weights_in
 from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import Recipe

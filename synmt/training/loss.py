@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from synmt.data.batch import Batch
 from synmt.model.device import sum_type
-from synmt.model.products import Products
-from synmt.model.seq2seq import Seq2Seq
+from synmt.model.seq2seq import Products, Seq2Seq
 
 BLOCKS = {"cpu": 1 << 20, "cuda": 1 << 27}
 """Maximum number of logits in a block: small enough for a CPU's cache, large enough to keep a GPU

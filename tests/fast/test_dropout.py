@@ -18,8 +18,7 @@ from synmt.fast.dropout import add_dropped, dropout, scaled_mask
 from synmt.fast.feed_forward import dropped_relu
 from synmt.fast.linear import FastLinear
 from synmt.fast.modules import FastDropout
-from synmt.model.attention import Terms, attend_written_out
-from synmt.model.pairs import Pairs
+from synmt.model.attention import Pairs, Terms, attend_written_out
 
 SHAPE = torch.Size((300, 501))
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import torch
 from searching import SEARCHES, assert_same_search, members_of, sharp
-from small import random_batch, small_model
+from small import random_batch, shaken, small_model
 from stepping import GPU_LIKE, LENGTHS, assert_equal_steps, both_steps
-from test_transformer import shaken
 from torch.utils._python_dispatch import TorchDispatchMode
 
 pytest.importorskip("synmt.fast")

@@ -12,7 +12,7 @@ from synmt.fast import linear as linears
 from synmt.fast.feed_forward import dropped_relu
 from synmt.fast.linear import FastLinear, linear, pad_rows, product, repeated
 from synmt.fast.modules import RepeatingDecoder
-from synmt.model.recurrent import Decoder
+from synmt.model.lstm import Decoder
 
 
 @pytest.mark.parametrize("shape", [(1, 8), (5, 8), (2, 3, 8), (2, 1, 3, 8)])

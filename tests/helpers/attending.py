@@ -1,30 +1,41 @@
-"""Shared by the tests of attention: random terms, random trees, slow loops over equations, and
-their gradients."""
+"""Heads of attention against loops over their equations: terms, trees, loops, gradients."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
-from small import batch_for, random_batch, random_tree
+from small import batch_for, make_variant, random_arcs, random_batch, random_tree, slow_distances
 from torch import Tensor
 
-from synmt.arrays import IntArray
+from synmt.arrays import SIDES, IntArray
 from synmt.data.batch import collate
 from synmt.data.corpus import Example, Tree
-from synmt.model.attention import Terms
-from synmt.model.multihead import SelfAttention
+from synmt.model.attention import Terms, attend
 from synmt.model.seq2seq import Seq2Seq
-from synmt.model.variant import Syntax, Variant
-from synmt.syntax.parse import Parse
+from synmt.model.variant import Place, Syntax, Variant
+from synmt.syntax.parse import SCENES, Parse
 from synmt.syntax.reading import Reading
 
-Sentence = tuple[Parse, IntArray]
-"""A tree, and the word of each piece."""
+PLACE = Place("source", layer=1, heads=2, model_dim=8, head_dim=4)
+NO_WORDS = Tree(
+    Parse(
+        [],
+        np.zeros((0, 2), int),
+        np.zeros(0, int),
+        [],
+        tags=[],
+        arcs=random_arcs(0, np.random.default_rng(0)),
+        features={SCENES: []},
+    ),
+    np.zeros(0, int),
+)
+"""An empty line, which has only EOS."""
 
 
 def random_terms(
@@ -50,6 +61,13 @@ def padding_mask(*lengths: int) -> Tensor:
     return (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None])[:, None, None]
 
 
+def seen_mask(side: str, lengths: Sequence[int]) -> Tensor:
+    """Mask the padding of the source, or the future of the target: (B, 1, 1, T) or (T, T)."""
+    longest = max(lengths)
+    future = torch.ones(longest, longest, dtype=torch.bool).tril()
+    return padding_mask(*lengths) if side == "source" else future
+
+
 def random_trees(seed: int, words: Sequence[int] = (1, 4, 6), *, gap: bool = True) -> list[Tree]:
     """Draw trees whose words have one to three pieces; with a gap, a piece inside the last one has
     no word."""
@@ -63,20 +81,112 @@ def random_trees(seed: int, words: Sequence[int] = (1, 4, 6), *, gap: bool = Tru
     return trees
 
 
-def with_eos(trees: Sequence[Tree]) -> list[Sentence]:
-    """Append EOS, which has no word."""
-    return [(tree.parse, np.append(tree.word_of, -1)) for tree in trees]
+def with_special(trees: Sequence[Tree], side: str = "source") -> list[tuple[Parse, IntArray]]:
+    """Append EOS to the pieces, or put BOS before those of the target; neither has a word."""
+    if side == "source":
+        return [(tree.parse, np.append(tree.word_of, -1)) for tree in trees]
+    return [(tree.parse, np.append(-1, tree.word_of)) for tree in trees]
 
 
 def read(variant: Variant, trees: Sequence[Tree]) -> tuple[Syntax, Tensor]:
-    """Compute and pad what the variant reads; every sentence ends in EOS: the syntax, and the mask
-    (B, 1, 1, T)."""
+    """Compute and pad what the variant reads or learns on its side: the syntax, and the mask of
+    what a piece sees."""
+    side, pieces = variant.place.side, [np.full(len(tree.word_of), 5) for tree in trees]
     examples = [
-        Example(line, np.full(len(tree.word_of), 5), np.array([7]), {"source": tree})
-        for line, tree in enumerate(trees)
+        Example(line, own, own, {side: tree})
+        for line, (own, tree) in enumerate(zip(pieces, trees, strict=True))
     ]
-    batch = collate(examples, Reading(variant.reads))
-    return Syntax(batch.source_signals), batch.source.mask[:, None, None]
+    reading = Reading(variant.reads + variant.learns)
+    batch = collate(examples, *(reading if own == side else Reading() for own in SIDES))
+    signals = batch.source_signals if side == "source" else batch.target_signals
+    return Syntax(signals), seen_mask(side, [len(own) + 1 for own in pieces])
+
+
+def drawn(kind: type[Variant], place: Place = PLACE, /, **options: Any) -> Variant:
+    """Make a variant in float64 with drawn parameters."""
+    torch.manual_seed(1)
+    variant = make_variant(kind, place, **options).double()
+    for parameter in variant.parameters():
+        torch.nn.init.normal_(parameter)
+    return variant
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A query i and a key j of a head in a sentence, for an equation that is written as a loop."""
+
+    terms: Terms
+    sentence: int
+    parse: Parse
+    word_of: IntArray
+    head: int
+    i: int
+    j: int
+
+    @property
+    def words(self) -> tuple[int, int]:
+        """The words of both pieces, -1 for none."""
+        return int(self.word_of[self.i]), int(self.word_of[self.j])
+
+    @property
+    def distance(self) -> int:
+        """Steps in the tree; a piece without a word is one farther from all than any word."""
+        if self.i == self.j:
+            return 0
+        steps = slow_distances(self.parse.parents)
+        query, key = self.words
+        return steps[query][key] if min(query, key) >= 0 else 1 + max(map(max, steps))
+
+    @property
+    def q(self) -> Tensor:
+        """The query: (d,)."""
+        return self.terms.q[self.sentence, self.head, self.i]
+
+    @property
+    def k(self) -> Tensor:
+        """The key: (d,)."""
+        return self.terms.k[self.sentence, self.head, self.j]
+
+    @property
+    def v(self) -> Tensor:
+        """The value: (d,)."""
+        return self.terms.v[self.sentence, self.head, self.j]
+
+    @property
+    def plain(self) -> Tensor:
+        """The plain score, q · k / √d."""
+        return self.q @ self.k / math.sqrt(len(self.q))
+
+
+def assert_attends(
+    variant: Variant,
+    trees: Sequence[Tree],
+    score: Callable[[Pair], Tensor],
+    value: Callable[[Pair], Tensor] = lambda pair: pair.v,
+    *,
+    normalized: bool = True,
+    unused: bool = False,
+) -> None:
+    """Compare the heads of a variant with loops over its equation, gradients too: on some trees,
+    and on a sentence without words.
+
+    score, value: what the softmax and the sum have for a pair.
+    """
+    trees = [*trees, NO_WORDS]
+    (syntax, mask), place = read(variant, trees), variant.place
+    terms = random_terms(len(trees), place.heads, mask.size(-1), place.head_dim, mask, seed=1)
+    sentences = with_special(trees)
+
+    def of_pair(function: Callable[[Pair], Tensor]) -> Callable[[int, int, int, int], Tensor]:
+        return lambda b, h, i, j: function(Pair(terms, b, *sentences[b], h, i, j))
+
+    lengths = [len(word_of) for _, word_of in sentences]
+    expected = slow_attend(
+        terms, of_pair(score), value=of_pair(value), lengths=lengths, normalized=normalized
+    )
+    output = attend(variant.edit(terms, syntax)) * mask.mT
+    leaves = (terms.q, terms.k, terms.v, *variant.parameters())
+    assert_same_with_gradients(output, expected, leaves, unused=unused, rtol=1e-6, atol=1e-6)
 
 
 def slow_attend(
@@ -105,51 +215,6 @@ def slow_attend(
         total = (powers[:, None] * values).sum(0)
         rows.append(total / powers.sum() if normalized else total)
     return torch.stack(rows).view(batch, heads, queries, size)
-
-
-def slow_biaffine(
-    q: Tensor, k: Tensor, weight: Tensor, key_bias: Tensor, *, scaled: bool = True
-) -> Tensor:
-    """S_tj = (Σ_mn q_tm U_mn k_jn) / √d + Σ_n k_jn u_n, one score at a time: (B, H, T, T)."""
-    batch, heads, length, size = q.shape
-    rows = []
-    for b, h, t, j in product(range(batch), range(heads), range(length), range(length)):
-        agreement = (torch.outer(q[b, h, t], k[b, h, j]) * weight[h]).sum()
-        rows.append(
-            agreement / (math.sqrt(size) if scaled else 1) + (k[b, h, j] * key_bias[h]).sum()
-        )
-    return torch.stack(rows).view(batch, heads, length, length)
-
-
-def slow_loss(scores: Tensor, parents: Tensor, supervised: Tensor, mask: Tensor) -> Tensor:
-    """- Σ log(exp S_tp / Σ_j exp S_tj) over what is supervised and sees its parent, over j that t
-    sees; by head."""
-    batch, heads, length, _ = scores.shape
-    visible, total = mask.expand(batch, 1, length, length), scores.new_zeros(())
-    for b, h, t in product(range(batch), range(heads), range(length)):
-        seen, parent = visible[b, 0, t].nonzero().flatten().tolist(), int(parents[b, t])
-        if supervised[b, t] and parent in seen:
-            denominator = sum(scores[b, h, t, j].exp() for j in seen)
-            total = total - (scores[b, h, t, parent].exp() / denominator).log() / heads
-    return total
-
-
-def losses_of_training(
-    attention: SelfAttention, x: Tensor, mask: Tensor | None, signals: dict[str, Tensor]
-) -> list[float]:
-    """Train heads of self-attention by the one loss that they have: the loss of each of 150
-    steps."""
-    optimizer = torch.optim.Adam(attention.parameters(), lr=0.01)
-    losses = []
-    for _ in range(150):
-        syntax = Syntax(signals)
-        attention(x, mask, syntax)
-        (loss,) = syntax.losses.values()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
 
 
 def assert_same_with_gradients(

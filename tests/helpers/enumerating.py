@@ -1,22 +1,16 @@
-"""All trees of a few words, written down, and the sums over them."""
+"""Sums over all trees of a few words, written down."""
 
 from __future__ import annotations
 
-from functools import cache
-from itertools import product
-
+import small
 import torch
 import torch.nn.functional as F
-from small import is_tree
 from torch import Tensor
 
 
-@cache
 def all_trees(words: int) -> Tensor:
     """Write down the parents of every tree, a root being its own: (trees, W)."""
-    return torch.tensor(
-        [parents for parents in product(range(words), repeat=words) if is_tree(parents)]
-    )
+    return torch.from_numpy(small.all_trees(words))
 
 
 def enumerated(

@@ -15,9 +15,9 @@ from forked import run_command
 from safetensors.torch import save_file
 from small import random_batch, small_recipe
 from test_training import make_exact, make_recipe, make_trainer
-from test_variants import DEFAULTS, made
 from torch.distributed.launcher.api import elastic_launch
 from torch.distributed.run import config_from_args, parse_args
+from variant_cases import DEFAULTS, made
 
 from synmt.errors import SynmtError
 from synmt.model.build import variant_class

@@ -15,6 +15,7 @@ import torch
 from synmt.arrays import SIDES, IntArray
 from synmt.data.batch import Batch, collate
 from synmt.data.corpus import Example, Tree
+from synmt.data.vocabulary import PAD
 from synmt.model.build import build
 from synmt.model.placement import PlacedVariant
 from synmt.model.seq2seq import Seq2Seq
@@ -76,6 +77,17 @@ def small_model(*variants: dict[str, Any], seed: int = 0, **options: Any) -> Seq
     )
 
 
+def shaken(**options: Any) -> Seq2Seq:
+    """Build a small Transformer in which no bias is zero and no norm is one."""
+    model: Any = small_model(**options)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+        for table in {model.source_embedding.table, model.target_embedding.table, model.output}:
+            table.weight[PAD].zero_()
+    return model.eval()
+
+
 def _size(options: dict[str, Any]) -> dict[str, Any]:
     return LSTM_SIZE if options.get("architecture") == "lstm" else SIZE
 
@@ -94,12 +106,12 @@ def relation_warnings(
 
 
 def model_recipe(**options: Any) -> ModelRecipe:
-    """Give the small model's sizes."""
+    """Return the small model's sizes."""
     return ModelRecipe.model_validate({**_size(options), "dropout": 0.0, **options})
 
 
 def is_tree(parents: Sequence[int] | IntArray) -> bool:
-    """Tell whether the parents of every word lead to the one root; no words are a tree, too."""
+    """Return whether the parents of every word lead to the one root; no words are a tree, too."""
     ends = np.arange(len(parents))
     for _ in parents:
         ends = np.asarray(parents)[ends]
@@ -132,7 +144,7 @@ def slow_distances(parents: IntArray) -> list[list[int]]:
 
 
 def random_pieces(words: int, random: np.random.Generator) -> IntArray:
-    """Give words one to four pieces each, with specials between them, and with or without some
+    """Draw for words one to four pieces each, with specials between them, and with or without some
     before and after."""
     word_of = np.repeat(np.arange(words), random.integers(1, 5, words))
     # between two words: a piece without a word is never inside one

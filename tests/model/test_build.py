@@ -5,7 +5,8 @@ import sys
 
 import pytest
 import torch
-from small import model_recipe, small_model
+import yaml
+from small import model_recipe, small_model, small_recipe
 
 from synmt.errors import UsageError
 from synmt.model.build import place_variants, variant_class, variant_names
@@ -14,67 +15,37 @@ from synmt.model.variants.pascal import Pascal
 from synmt.recipe.schema import SyntaxRecipe
 
 
-def place(*variants, side="source"):
-    """Place variants in a model of two layers with four heads, and build those of one side."""
+def placed(*variants):
+    """Place variants in the encoder of a model of two layers with four heads."""
     syntax = SyntaxRecipe.model_validate_json(json.dumps({"variants": variants}))
-    return [
-        [variant.build() for variant in layer]
-        for layer in place_variants(model_recipe(), syntax)[side]
-    ]
+    layers = place_variants(model_recipe(), syntax)["source"]
+    return [[variant.build() for variant in layer] for layer in layers]
 
 
 def pascal(**options):
     return {"name": "pascal", **options}
 
 
-@pytest.fixture
-def write_module(tmp_path, monkeypatch):
-    """Give a function that writes a module of a user, which Python finds and may run."""
-    monkeypatch.setenv("SYNMT_ALLOW_CODE", "1")
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def write(name, text):
-        path = tmp_path / f"{name.replace('.', '/')}.py"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-    return write
-
-
-def test_no_variant_makes_a_plain_model():
-    assert place() == [[], []]
-    assert small_model().variants == {"source": (), "target": ()}
-
-
 def test_layers_count_from_one_and_all_means_every_free_head():
-    first, second = place(pascal(layers=[2]))
+    assert placed() == [[], []]
+    first, [variant] = placed(pascal(layers=[2], variance=2.5))
     assert first == []
-    assert [(v.place.side, v.place.layer, v.place.heads, v.place.head_dim) for v in second] == [
-        ("source", 2, 4, 4)
-    ]
+    assert isinstance(variant, Pascal)
+    place = variant.place
+    assert (place.side, place.layer, place.heads, place.head_dim) == ("source", 2, 4, 4)
+    assert variant.variance == 2.5
 
 
 def test_each_variant_takes_the_first_heads_that_are_free():
-    first, second = place(
-        pascal(layers=[1, 2], heads=1), pascal(layers=[1], heads=2), pascal(layers=[1])
+    first, second = placed(
+        pascal(layers=[1, 2], heads=1),
+        {"name": "dbsa", "layers": [1], "heads": 2, "loss_weight": 0.5},
+        {"name": "tag_embedding"},
+        pascal(layers=[1]),
     )
-    assert [variant.place.heads for variant in first] == [1, 2, 1]
+    assert [(v.place.first_head, v.place.heads) for v in first] == [(0, 1), (1, 2), (3, 0), (3, 1)]
     assert [variant.place.heads for variant in second] == [1]
-
-
-def test_sides_are_kept_apart():
-    assert place(pascal(), side="target") == [[], []]
-
-
-def test_the_weight_of_the_loss_is_the_recipes():
-    ((variant,), _) = place({"name": "dbsa", "layers": [1], "loss_weight": 0.5})
-    assert variant.loss_weight == 0.5
-
-
-def test_options_reach_the_variant():
-    ((variant,), _) = place(pascal(variance=2.5, ignore=0.25))
-    assert isinstance(variant, Pascal)
-    assert (float(variant.variance), variant.ignore) == (2.5, 0.25)
+    assert first[1].loss_weight == 0.5
 
 
 def test_a_name_is_a_file_and_the_class_has_the_same_name():
@@ -82,88 +53,133 @@ def test_a_name_is_a_file_and_the_class_has_the_same_name():
     assert variant_class("pascal") is variant_class("synmt.model.variants.pascal") is Pascal
 
 
-@pytest.mark.parametrize(
-    ("variants", "said"),
-    [
-        ([pascal(heads=5)], "pascal needs 5 heads of layer 1, but 4 of 4 are free"),
-        ([pascal(heads=0)], "pascal needs 0 heads of layer 1, but 4 of 4 are free"),
-        (
-            [pascal(heads=3), pascal(heads=2)],
-            "syntax.variants.1: pascal needs 2 heads of layer 1, but 1 of 4 is free",
-        ),
-        (
-            [pascal(), pascal()],
-            "syntax.variants.1: pascal needs all heads of layer 1, but 0 of 4 are free",
-        ),
-        ([pascal(layers=[3])], "there is no layer 3. This model has layers 1 to 2"),
-        ([pascal(layers=[0])], "there is no layer 0. This model has layers 1 to 2"),
-        ([{"name": "pascla"}], "there is no variant 'pascla'. Variants: "),
-        ([{"name": "pascla"}], "Did you mean 'pascal'?"),
-        ([{"name": "json.decoder"}], "json.decoder has no variant 'Decoder'"),
-        ([{"name": "nowhere.mine"}], "there is no variant 'nowhere.mine'"),
-        ([pascal(varience=2)], "has no option 'varience'. Options of pascal: "),
-        ([pascal(ignore="often")], "syntax.variants.0.ignore: "),
-        ([pascal(ignore=True)], "syntax.variants.0.ignore: "),
-    ],
-)
-def test_what_cannot_be_placed_is_refused(variants, said):
+# variants of a recipe, and what is said of them, in a Transformer
+REFUSED = """
+{name: pascal, heads: 5} => syntax.variants.0: pascal needs 5 heads of layer 1, but 4 of 4 are free
+{name: pascal, heads: 0} => pascal needs 0 heads of layer 1, but 4 of 4 are free
+{name: pascal, heads: 3}, {name: pascal, heads: 2} =>
+    syntax.variants.1: pascal needs 2 heads of layer 1, but 1 of 4 is free. Set `heads` of
+{name: pascal}, {name: pascal} => pascal needs all heads of layer 1, but 0 of 4 are free
+{name: pascal, layers: [3]} => syntax.variants.0: there is no layer 3. This model has layers 1 to 2
+{name: pascal, layers: [0]} => there is no layer 0. This model has layers 1 to 2
+{name: pascal, layers: [1, 1]} => `layers` of pascal names a layer twice. Each layer once, or `all`
+{name: latent_tree, layers: [2], sets: 1} => latent_tree acts once, not in every layer
+{name: latent_tree, heads: 1, sets: 1} => edits no attention: it owns no heads. Leave out `heads`
+{name: tree_regularization, layers: [1]}, {name: tree_regularization, layers: [1]} =>
+    is named twice: the second would undo the first
+{name: pascla} => there is no variant 'pascla'. Variants:
+{name: pascla} => Did you mean 'pascal'?
+{name: json.decoder} => json.decoder has no variant 'Decoder'
+{name: nowhere.mine} => there is no variant 'nowhere.mine'. Folders searched:
+{name: pascal, varience: 2} => has no option 'varience'. Options of pascal:
+{name: pascal, ignore: often} => syntax.variants.0.ignore:
+{name: pascal, ignore: true} => syntax.variants.0.ignore:
+{name: pascal, side: target} => pascal cannot be used on the target side. side: source
+{name: pascal, loss_weight: 2.0} => pascal has no auxiliary loss. Leave out `loss_weight`
+{name: pascal, loss_steps: [1, 9]} => pascal has no auxiliary loss. Leave out `loss_steps`
+{name: pascal, shape: parent_only, variance: 2} => has no Gaussian. Leave out `variance`
+{name: deps_san, fill: 2.0, layers: [1]} => replaces no distance by `fill`. Set `resample`
+{name: localness, layers: [1], size: 3.0} => predicts the window `query`. Leave out `size`
+{name: relative, shared: true, values: false} => relative has no table to share
+{name: distance_mask, reach: [1, 2, 3]} => 3 reaches for 4 heads of layer 1
+{name: kinship_mask, masks: [self]} => `masks` of kinship_mask lacks `all`
+{name: kinship_mask, masks: [all, all]} => names a mask twice
+{name: dependency_distribution} => has 16 groups, one for each head, but owns 4 heads
+{name: dependency_distribution, groups: []} => `groups` is empty, and each is read by
+{name: dependency_distribution, softmax: true} => is for kind lda; ldd has one anyway
+{name: dependency_distribution, groups: stanford, kind: udp} =>
+    sums over all relations. Leave out `groups`
+{name: tag_embedding, size: 17} => the size of tag_embedding is 17. 1 to 16
+{name: tag_embedding, features: {case: 8, tag: 9}} =>
+    the size of tag_embedding is 17. 1 to 16, the width of an embedding
+{name: tag_embedding, features: {tags: 9}} => syntax.variants.0.features
+{name: tag_embedding, features: {tag: 2}, relations: [a]} => but embeds none
+{name: tag_embedding, features: {tag: 2}, size: 3} => `size` of tag_embedding is
+{name: syntax_infused, features: []} => `features` of syntax_infused is empty
+{name: syntax_infused, features: [tag, tag]} => names one twice
+{name: latent_tree} =>
+    annotates the source for the decoder of an LSTM; a Transformer's decoder reads no
+{name: latent_tree, attention: separate, sets: 1} => one set is read with one attention
+"""
+REFUSED_IN_LSTMS = """
+{name: pascal} => pascal edits self-attention, and an LSTM has none. Set model.arch
+{name: lisa} => lisa edits self-attention, and an LSTM has none. Set model.arch
+{name: relative} => relative edits self-attention, and an LSTM has none. Set model.arch
+{name: tree_attention} => tree_attention edits self-attention, and an LSTM has none. Set model.arch
+{name: tree_regularization, layers: [1]} => learns from layers of attention, and an LSTM has none
+{name: tree_lstm}, {name: latent_tree, sets: 1} =>
+    latent_tree reads the source after tree_lstm, which append
+{name: tree_lstm}, {name: latent_tree} => the other appends phrases, which have no annotation
+{name: latent_graph}, {name: tree_lstm} => the other appends phrases, which have no annotation
+{name: latent_tree}, {name: latent_graph} => latent_graph and latent_tree both annotate the source
+{name: latent_graph, loss_weight: 0.5} => latent_graph has no auxiliary loss
+"""
+
+
+def rows_of(table):
+    """Read the rows: the value of a key in YAML, and the words that are expected."""
+    rows = [row.split(" =>") for row in table.replace("=>\n ", "=> ").strip().split("\n")]
+    return [(yaml.safe_load(f"[{value}]"), words.strip()) for value, words in rows]
+
+
+@pytest.mark.parametrize(("variants", "words"), rows_of(REFUSED), ids=str)
+def test_what_cannot_be_placed_is_refused(variants, words):
     with pytest.raises(UsageError) as raised:
-        place(*variants)
-    assert said in str(raised.value)
+        placed(*variants)
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(("variants", "words"), rows_of(REFUSED_IN_LSTMS), ids=str)
+def test_what_does_not_fit_an_lstm_is_refused(variants, words):
+    with pytest.raises(UsageError) as raised:
+        small_model(*variants, architecture="lstm")
+    assert words in str(raised.value)
+
+
+# the section `model` of a recipe
+REFUSED_MODELS = """
+{architecture: lstm, heads: 8} => heads belongs to architecture: transformer
+{architecture: lstm, positions: rotary} => positions belongs to architecture: transformer
+{architecture: lstm, norm: pre} => norm belongs to architecture: transformer
+{architecture: lstm, norm_kind: rms} => norm_kind belongs to architecture: transformer
+{architecture: lstm, feed_forward: swiglu} => feed_forward belongs to architecture: transformer
+{architecture: lstm, model_dim: 15} => odd
+{embedding_dim: 12} => embedding_dim belongs to architecture: lstm
+{initial_range: 0.1} => initial_range belongs to architecture: lstm
+{model_dim: 12, heads: 4, positions: rotary} => heads of width 3
+{encoder_layers: 1, model_dim: 16, heads: 4, encoder_heads: [16], positions: rotary} => width 1
+{positions: learned} => 'sinusoid', 'rotary', 'alibi' or 'none'
+"""
+
+
+@pytest.mark.parametrize(("models", "words"), rows_of(REFUSED_MODELS), ids=str)
+def test_parts_that_a_model_cannot_have_are_refused(models, words):
+    with pytest.raises(UsageError) as raised:
+        small_recipe(model=models[0])
+    assert words in str(raised.value)
+
+
+def test_heads_of_odd_width_may_have_other_positions():
+    model = {"model_dim": 9, "heads": 3, "positions": "alibi"}
+    assert small_recipe(model=model).model.positions == "alibi"
 
 
 def test_every_misfit_is_reported_at_once():
     with pytest.raises(UsageError) as raised:
-        place(pascal(layers=[3]), pascal(varience=2, heads=9), {"name": "pascla"})
+        placed(pascal(layers=[3]), pascal(varience=2, heads=9), {"name": "pascla"})
     assert [f"syntax.variants.{index}" in str(raised.value) for index in range(3)] == [True] * 3
     assert raised.value.exit_code == 2
 
 
 def test_the_same_seed_gives_the_same_weights():
-    one, other, third = small_model(seed=1), small_model(seed=1), small_model(seed=2)
-    pairs = list(zip(one.parameters(), other.parameters(), third.parameters(), strict=True))
-    assert all(torch.equal(a, b) for a, b, _ in pairs)
-    assert not all(torch.equal(a, c) for a, _, c in pairs)
+    one, other, third = (list(small_model(seed=seed).parameters()) for seed in (1, 1, 2))
+    assert all(map(torch.equal, one, other))
+    assert not all(map(torch.equal, one, third))
 
 
-def test_a_module_in_the_working_folder_is_found(tmp_path, monkeypatch):
-    (tmp_path / "lab_of_one.py").write_text(
-        '"""x"""\nfrom synmt.model.variant import Variant\n\n\nclass Kept(Variant):\n    pass\n',
-        encoding="utf-8",
-    )
-    (tmp_path / "lab").mkdir()
-    (tmp_path / "lab" / "kept.py").write_text("from lab_of_one import Kept\n", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SYNMT_ALLOW_CODE", "1")
-    assert variant_class("lab.kept").__name__ == "Kept"
-
-
-def test_looking_for_a_module_leaves_the_python_path_as_it_was(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path, str(tmp_path)])
-    before = list(sys.path)
-    variant_class("pascal")
-    with pytest.raises(UsageError):
-        variant_class("nowhere.mine")
-    assert sys.path == before
-    monkeypatch.setattr("sys.path", without := [path for path in before if path != str(tmp_path)])
-    variant_class("pascal")
-    assert str(tmp_path) not in sys.path
-    assert sys.path == without
-
-
-def test_a_variant_that_sets_its_signals_when_it_is_made_is_refused(write_module):
-    write_module(
-        "late.found",
-        "from synmt.model.variant import Variant\nfrom synmt.syntax.signals import DISTANCE\n\n\n"
-        "class Found(Variant):\n    def __init__(self, place):\n        super().__init__(place)\n"
-        "        self.reads = (DISTANCE,)\n\n    def edit(self, terms, syntax):\n        return "
-        "terms\n",
-    )
-    with pytest.raises(
-        UsageError, match=r"^found sets `reads`, `learns` or `annotation` in __init__"
-    ):
-        small_model({"name": "late.found"})
+def test_what_edits_the_states_comes_before_annotations_and_phrases():
+    for other in ("latent_graph", "tree_lstm"):
+        small_model({"name": "latent_tree", "sets": 1}, {"name": other}, architecture="lstm")
 
 
 def test_a_recipe_is_checked_without_making_a_variant(monkeypatch):
@@ -171,41 +187,94 @@ def test_a_recipe_is_checked_without_making_a_variant(monkeypatch):
         raise AssertionError("a variant was made")
 
     monkeypatch.setattr("synmt.model.variant.Variant.__init__", make)
-    syntax = {
-        "variants": ({"name": "pascal", "heads": 2}, {"name": "dbsa", "layers": (1,), "heads": 1})
-    }
-    placed = place_variants(model_recipe(), SyntaxRecipe.model_validate(syntax))
-    assert [[variant.kind.__name__ for variant in layer] for layer in placed["source"]] == [
-        ["Pascal", "Dbsa"],
-        [],
-    ]
-    assert [signal.name for variant in placed["source"][0] for signal in variant.reads] == [
-        "parent_middle"
-    ]
+    variants = {"name": "pascal", "heads": 2}, {"name": "dbsa", "layers": (1,), "heads": 1}
+    syntax = SyntaxRecipe.model_validate({"variants": variants})
+    first, second = place_variants(model_recipe(), syntax)["source"]
+    assert [variant.kind.__name__ for variant in first] == ["Pascal", "Dbsa"]
+    assert second == []
+    assert [signal.name for variant in first for signal in variant.reads] == ["parent_middle"]
 
 
-def test_an_option_may_be_a_tuple(write_module):
-    write_module(
-        "shop.many",
-        "from synmt.model.variant import Place, Variant\n\n\nclass Many(Variant):\n"
-        "    def __init__(self, place: Place, *, groups: tuple[str, ...] = ()) -> None:\n"
-        "        super().__init__(place)\n        self.groups = groups\n",
-    )
-    first, _ = place({"name": "shop.many", "groups": ["nsubj", "obj"]})
-    assert first[0].groups == ("nsubj", "obj")
-    with pytest.raises(UsageError, match=r"groups: must be text"):
-        place({"name": "shop.many", "groups": [1]})
+# modules of a user
 
 
-FAR = """
+@pytest.fixture
+def write_module(tmp_path, monkeypatch):
+    """Make a function that writes a module of a user, which Python finds and may run."""
+    monkeypatch.setenv("SYNMT_ALLOW_CODE", "1")
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(name, text):
+        path = tmp_path / f"{name.replace('.', '/')}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{IMPORTS}{text}", encoding="utf-8")
+
+    return write
+
+
+IMPORTS = """
 from functools import partial
-import numpy as np
-from synmt.model.variant import Variant
-from synmt.syntax.signals import Signal
+from synmt.model.variant import Place, Variant
+from synmt.syntax.feature_signals import feature_signal
+from synmt.syntax.signals import DISTANCE, Signal
+
+"""
 
 
+def test_a_module_in_the_working_folder_is_found(write_module, tmp_path, monkeypatch):
+    write_module("lab_of_one", "class Kept(Variant):\n    pass\n")
+    write_module("lab.kept", "from lab_of_one import Kept\n")
+    monkeypatch.setattr("sys.path", [path for path in sys.path if path != str(tmp_path)])
+    monkeypatch.chdir(tmp_path)
+    assert variant_class("lab.kept").__name__ == "Kept"
+
+
+@pytest.mark.parametrize("copies", [0, 2])
+def test_looking_for_a_module_leaves_the_python_path_as_it_was(tmp_path, monkeypatch, copies):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*[str(tmp_path)] * copies, *sys.path])
+    before = list(sys.path)
+    variant_class("pascal")
+    with pytest.raises(UsageError):
+        variant_class("nowhere.mine")
+    assert sys.path == before
+
+
+def test_a_variant_that_sets_its_signals_when_it_is_made_is_refused(write_module):
+    write_module(
+        "late.found",
+        "class Found(Variant):\n    def __init__(self, place):\n        super().__init__(place)\n"
+        "        self.reads = (DISTANCE,)\n",
+    )
+    message = "^found sets `reads`, `learns` or `annotation` in __init__"
+    with pytest.raises(UsageError, match=message):
+        small_model({"name": "late.found"})
+
+
+LEMMAS = """
+class Lemmas(Variant):
+    learns = (feature_signal("lemma", most=9),)
+"""
+BY_OPTION = """
+class Lemmas(Variant):
+    @classmethod
+    def learns_for(cls, **options):
+        return (feature_signal("lemma", most=9),)
+"""
+
+
+@pytest.mark.parametrize(("lab", "module"), [("lemma_lab", LEMMAS), ("option_lab", BY_OPTION)])
+def test_a_variant_of_the_target_cannot_learn_from_lemmas(write_module, lab, module):
+    write_module(f"{lab}.lemmas", module)
+    small_model({"name": f"{lab}.lemmas"})
+    with pytest.raises(UsageError, match="whose values are known for the source only"):
+        small_model({"name": f"{lab}.lemmas", "side": "target"})
+
+
+REACH = """
 def far(parse, word_of, reach):
-    return np.full((len(word_of), len(word_of)), float(reach), np.float32)
+    return 0
 
 
 class Reach(Variant):
@@ -214,75 +283,52 @@ class Reach(Variant):
 
     @classmethod
     def reads_for(cls, *, reach, called):
-        return (Signal(called or f"far.{reach}", needs="parents", compute=partial(far, reach=reach), pad=0),)
+        compute = partial(far, reach=reach)
+        return (Signal(called or f"far.{reach}", needs="parents", compute=compute, pad=0),)
 
     def edit(self, terms, syntax):
-        return terms.edit(bias=syntax.signals[self.reads[0].name][:, None])
+        return terms
 """
 
 
-def test_a_signal_may_depend_on_options_and_stand_in_several_layers(write_module):
-    write_module("own.reach", FAR)
-    small_model(
-        {"name": "own.reach", "layers": [1, 2], "heads": 2},
-        {"name": "own.reach", "heads": 1, "reach": 5},
-    )
-    called = {"name": "own.reach", "called": "x", "heads": 1}
-    with pytest.raises(UsageError, match="two different signals are called 'x'"):
-        small_model({**called, "reach": 1}, {**called, "reach": 2})
+def test_a_signal_may_depend_on_options_but_two_signals_of_one_name_are_refused(write_module):
+    write_module("own.reach", REACH)
+    reach = {"name": "own.reach", "heads": 1}
+    small_model({**reach, "layers": [1, 2]}, {**reach, "reach": 5})
+    deps_san = {"name": "deps_san", "layers": [1], "heads": 2}
+    for other, name in (({**reach, "reach": 4, "called": "x"}, "x"), (deps_san, "distance")):
+        with pytest.raises(UsageError, match=f"two different signals are called '{name}'"):
+            small_model({**reach, "called": name}, other)
 
 
-def test_two_signals_of_one_name_are_refused(write_module):
-    write_module(
-        "mine.far",
-        "import numpy as np\nfrom synmt.model.variant import Variant\nfrom synmt.syntax.signals "
-        "import Signal\n\n\n"
-        "def nine(parse, word_of):\n    return np.full((len(word_of), len(word_of)), 9)\n\n\n"
-        "class Far(Variant):\n    reads = (Signal('distance', needs='parents', compute=nine, "
-        "pad=0),)\n\n"
-        "    def edit(self, terms, syntax):\n        return "
-        "terms.edit(bias=syntax.signals['distance'][:, None])\n",
-    )
-    far = {"name": "mine.far", "layers": [1], "heads": 2}
-    small_model(far)
-    with pytest.raises(
-        UsageError, match=r"two different signals are called 'distance', one of them by far"
-    ):
-        small_model({"name": "deps_san", "layers": [1], "heads": 2}, far)
-
-
-WIDTH = """
-from synmt.model.variant import Variant
-
-
+WIDE = '''
 class Wide(Variant):
-    \"\"\"Widens nothing.
+    """Widens nothing.
 
     width: of nothing.
-    \"\"\"
+    """
 
-    def __init__(self, place, *, width: int, factor: float = 1.0):
+    def __init__(
+        self, place: Place, *, width: int, factor: float = 1.0, groups: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(place)
-        self.width = width
-"""
+        self.width, self.groups = width, groups
+'''
 
 
-def test_an_option_without_a_default_has_to_be_set(write_module):
-    write_module("needy.wide", WIDTH)
-    with pytest.raises(
-        UsageError,
-        match=r"syntax\.variants\.0 lacks 'width', which has no default\. Add `width: …`",
-    ):
-        place({"name": "needy.wide", "factor": 2.0})
-    with pytest.raises(
-        UsageError, match=r"(?s)lacks 'width'.*no option 'widht'.*Did you mean 'width'"
-    ):
-        place({"name": "needy.wide", "widht": 3})
-    first, _ = place({"name": "needy.wide", "width": 3})
-    assert first[0].width == 3
-    _, width, factor = variant_keys("needy.wide")
-    assert (width.default, width.meaning, factor.default) == (
-        "",
-        "(Has no default.) Of nothing.",
-        "1.0",
-    )
+def test_options_of_a_module_are_checked_by_their_types(write_module):
+    write_module("needy.wide", WIDE)
+    wide = {"name": "needy.wide"}
+    message = r"syntax\.variants\.0 lacks 'width', which has no default\. Add `width: …`"
+    with pytest.raises(UsageError, match=message):
+        placed({**wide, "factor": 2.0})
+    message = "(?s)lacks 'width'.*no option 'widht'.*Did you mean 'width'"
+    with pytest.raises(UsageError, match=message):
+        placed({**wide, "widht": 3})
+    with pytest.raises(UsageError, match="groups: must be text"):
+        placed({**wide, "width": 3, "groups": [1]})
+    [variant], _ = placed({**wide, "width": 3, "groups": ["nsubj", "obj"]})
+    assert (variant.width, variant.groups) == (3, ("nsubj", "obj"))
+    _, width, factor, _ = variant_keys("needy.wide")
+    assert (width.default, width.meaning) == ("", "(Has no default.) Of nothing.")
+    assert factor.default == "1.0"

@@ -53,7 +53,7 @@ def refusal(variant, parser):
 
 
 def changes(variant, parser):
-    """Tell whether anything that the variant reads or learns of some sentences changes under a
+    """Return whether anything that the variant reads or learns of some sentences changes under a
     control."""
     signals, random = signals_of(variant), np.random.default_rng(3)
     examples = [random_example(words, random) for words in range(4, 12)]

@@ -11,7 +11,7 @@ from searching import SEARCHES, assert_same_search, members_of, sharp
 from small import batch_for, random_batch, random_example, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 from stepping import LENGTHS, run_steadily
-from test_variants import CASES, made
+from variant_cases import CASES, made
 
 pytest.importorskip("synmt.fast")
 

@@ -1,63 +1,52 @@
-"""The Transformer against a slow one of plain torch, and the laws that hold for any of its
-sizes."""
+"""The Transformer, as published and with newer parts, against a slow one written from the
+equations; and the laws that hold for any of its parts."""
 
+import cmath
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
-from small import PIECES, SIZE, random_batch, small_model
-from torch import nn
+from attending import assert_alone_as_in_a_batch, assert_step_by_step_as_all_at_once, seen_mask
+from small import PIECES, batch_for, model_recipe, random_batch, shaken, small_model
+from stepping import assert_equal_steps
+from variant_cases import DEFAULTS, EDITS_ATTENTION, made
 
-from synmt.data.batch import Sequences, collate_source
+from synmt.data.batch import collate_source
 from synmt.data.vocabulary import PAD
+from synmt.model.multihead import SelfAttention
+from synmt.model.positions import Rotary, alibi, alibi_slopes, rotate
 from synmt.model.seq2seq import sinusoids
-from synmt.model.transformer import Transformer
+from synmt.model.transformer import Transformer, gated
+from synmt.model.variant import Syntax
 from synmt.recipe.schema import ModelRecipe
 
-NORMS = ["post", "pre"]
-EMBEDDINGS = ["shared", "tied", "separate"]
+POSITIONS = ["sinusoid", "rotary", "alibi", "none"]
+FUNCTIONS = ["relu", "gelu", "swiglu"]
+EMBEDDINGS = {"shared": (True, True), "tied": (False, True), "separate": (False, False)}
+"""Whether the source's table is the target's, and the target's the output's."""
+
+# every two choices meet, and every three of the first three kinds
+CHOICES = [
+    {
+        "positions": POSITIONS[p],
+        "norm": ["pre", "post"][n],
+        "norm_kind": ["layer", "rms"][k],
+        "feed_forward": FUNCTIONS[(p + n + k) % 3],
+        "embeddings": list(EMBEDDINGS)[(p + 2 * n + k) % 3],
+    }
+    for p, n, k in product(range(4), range(2), range(2))
+]
+MODERN = {"positions": "rotary", "norm": "pre", "norm_kind": "rms", "feed_forward": "swiglu"}
 
 
-def slow_attention(module, x, memory, keep, parts):
-    """Copy the projections `parts` (q, k, v weights and biases) into nn.MultiheadAttention and ask
-    that."""
-    theirs = nn.MultiheadAttention(x.size(-1), module.heads, batch_first=True)
-    with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
-        theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
-        theirs.out_proj.load_state_dict(module.output.state_dict())
-    # theirs is True where a query may not look: (B H, Tq, Tk)
-    hidden = (~keep).repeat_interleave(module.heads, 0)
-    return theirs(x, memory, memory, attn_mask=hidden, need_weights=False)[0]
+def name_of(choice):
+    return "-".join(choice.values())
 
 
-def slow_residual(residual, x, function):
-    if residual.pre:
-        return x + function(residual.norm(x))
-    return residual.norm(x + function(x))
-
-
-def slow_feed_forward(module):
-    return lambda x: F.linear(
-        F.relu(F.linear(x, *module.inner.parameters())), *module.output.parameters()
-    )
-
-
-def slow_embedding(table, ids):
-    """Loop over the pieces of (B, T)."""
-    rows = []
-    for sentence in ids.tolist():
-        places = torch.stack(
-            [slow_position(place, table.embedding_dim) for place in range(len(sentence))]
-        )
-        rows.append(
-            torch.stack([table.weight[piece] for piece in sentence]) * table.embedding_dim**0.5
-            + places
-        )
-    return torch.stack(rows)
+# the equations, in loops
 
 
 def slow_position(place, model_dim):
@@ -68,78 +57,142 @@ def slow_position(place, model_dim):
     return torch.tensor([*map(math.sin, angles), *map(math.cos, angles)], dtype=torch.float32)
 
 
-def slow_forward(model, batch):
-    """Run teacher forcing as the figure of Vaswani et al. has it."""
-    mask, ids = batch.source.mask, batch.target_input
-    x = slow_embedding(model.source_embedding.table, batch.source.ids)
-    for layer in model.encoder:
-        own = layer.self_attention
-        keep = mask[:, None, :].expand(-1, mask.size(1), -1)
-        parts = _parts(own.project, 3)
-        x = slow_residual(layer.residuals[0], x, lambda x: slow_attention(own, x, x, keep, parts))
-        x = slow_residual(layer.residuals[1], x, slow_feed_forward(layer.feed_forward))
-    memory = model.encoder_norm(x)
-    x = slow_embedding(model.target_embedding.table, ids)
-    for layer in model.decoder:
-        own, cross = layer.self_attention, layer.cross_attention
-        past = torch.tensor(
-            [[q >= k for k in range(ids.size(1))] for q in range(ids.size(1))]
-        ).expand(len(ids), -1, -1)
-        seen = mask[:, None, :].expand(-1, ids.size(1), -1)
-        parts, others = _parts(own.project, 3), [cross.query, *_parts(cross.key_value, 2)]
-        x = slow_residual(layer.residuals[0], x, lambda x: slow_attention(own, x, x, past, parts))
-        x = slow_residual(
-            layer.residuals[1], x, lambda x: slow_attention(cross, x, memory, seen, others)
+def slow_embedding(embedding, ids, positions):
+    x = embedding.table.weight[ids] * math.sqrt(embedding.table.embedding_dim)
+    if positions == "sinusoid":
+        x = x + torch.stack([slow_position(place, x.size(1)) for place in range(len(ids))])
+    return x
+
+
+def slow_turn(x, place):
+    """Multiply x_i + i x_(i + d/2) by exp(i place 10000^(-2i/d))."""
+    half = len(x) // 2
+    turns = [cmath.exp(1j * place * 10_000 ** (-2 * i / len(x))) for i in range(half)]
+    real = [x[i] * turns[i].real - x[half + i] * turns[i].imag for i in range(half)]
+    imaginary = [x[i] * turns[i].imag + x[half + i] * turns[i].real for i in range(half)]
+    return torch.stack(real + imaginary)
+
+
+def slow_attention(module, q, k, v, keep, positions="none"):
+    """One head, one query and one key at a time: q (Tq, D), k and v (Tk, D), keep (Tq, Tk)."""
+    width, rows = q.size(1) // module.heads, []
+    for t, query in enumerate(q):
+        heads = []
+        for head in range(module.heads):
+            own, scores = slice(head * width, (head + 1) * width), []
+            slope = 2 ** (-8 * (head + 1) / module.heads) if positions == "alibi" else 0.0
+            seen = keep[t].nonzero().flatten().tolist()
+            for j in seen:
+                turned = [query[own], k[j, own]]
+                if positions == "rotary":
+                    turned = [slow_turn(turned[0], t), slow_turn(turned[1], j)]
+                scores.append(turned[0] @ turned[1] / math.sqrt(width) - slope * abs(t - j))
+            heads.append(torch.stack(scores).softmax(0) @ v[seen, own])
+        rows.append(torch.cat(heads))
+    return torch.stack(rows) @ module.output.weight.T + module.output.bias
+
+
+def slow_norm(norm, kind, x):
+    """(x - mean) / √variance · g + b, or x / √mean(x²) · g."""
+    centred, eps = (x - x.mean(-1, keepdim=True), 1e-5) if kind == "layer" else (x, 1e-6)
+    scaled = centred / torch.sqrt((centred**2).mean(-1, keepdim=True) + eps) * norm.weight
+    return scaled + norm.bias if kind == "layer" else scaled
+
+
+def slow_feed_forward(module, kind, x):
+    if kind == "swiglu":
+        w, v = module.inner.weight.chunk(2)
+        z = x @ w.T
+        return (z / (1 + torch.exp(-z)) * (x @ v.T)) @ module.output.weight.T
+    z = x @ module.inner.weight.T + module.inner.bias
+    inner = z * (z > 0) if kind == "relu" else z * (1 + torch.erf(z / math.sqrt(2))) / 2
+    return inner @ module.output.weight.T + module.output.bias
+
+
+def slow_side(layers, x, keep, recipe, memory=None):
+    """Run the layers of one side over one sentence: x (T, D), keep (T, T), memory (Ts, D)."""
+
+    def residual(part, x, function):
+        if recipe["norm"] == "pre":
+            return x + function(slow_norm(part.norm, recipe["norm_kind"], x))
+        return slow_norm(part.norm, recipe["norm_kind"], x + function(x))
+
+    def attend(x, module):
+        parts = x @ module.project.weight.T + module.project.bias
+        return slow_attention(module, *parts.chunk(3, 1), keep, recipe["positions"])
+
+    def attend_to_source(x, module):
+        q = x @ module.query.weight.T + module.query.bias
+        parts = memory @ module.key_value.weight.T + module.key_value.bias
+        return slow_attention(module, q, *parts.chunk(2, 1), torch.ones(len(x), len(memory)))
+
+    for layer in layers:
+        first, *middle, last = layer.residuals
+        x = residual(first, x, lambda x: attend(x, layer.self_attention))
+        for part in middle:
+            x = residual(part, x, lambda x: attend_to_source(x, layer.cross_attention))
+        x = residual(
+            last, x, lambda x: slow_feed_forward(layer.feed_forward, recipe["feed_forward"], x)
         )
-        x = slow_residual(layer.residuals[2], x, slow_feed_forward(layer.feed_forward))
-    return model.decoder_norm(x)
+    return x
 
 
-def _parts(projection, count):
-    """Take a projection of several matrices apart."""
-    parts = []
-    for weight, bias in zip(
-        projection.weight.chunk(count), projection.bias.chunk(count), strict=True
-    ):
-        part = nn.Linear(weight.size(1), weight.size(0))
-        part.weight, part.bias = nn.Parameter(weight), nn.Parameter(bias)
-        parts.append(part)
-    return parts
+def slow_states(model, recipe, source, target):
+    """Run teacher forcing over one sentence: (Tt, D)."""
+
+    def finish(norm, x):
+        return slow_norm(norm, recipe["norm_kind"], x) if recipe["norm"] == "pre" else x
+
+    x = slow_embedding(model.source_embedding, source, recipe["positions"])
+    memory = slow_side(
+        model.encoder, x, seen_mask("source", [len(source)])[0, 0].expand(len(x), -1), recipe
+    )
+    memory = finish(model.encoder_norm, memory)
+    x = slow_embedding(model.target_embedding, target, recipe["positions"])
+    past = seen_mask("target", [len(target)])
+    return finish(model.decoder_norm, slow_side(model.decoder, x, past, recipe, memory))
 
 
-def shaken(**options):
-    """Build a small model in which no bias is zero and no norm is one."""
-    model = small_model(**options)
+@pytest.mark.parametrize("choice", CHOICES, ids=name_of)
+def test_it_equals_a_slow_one_gradients_too(choice):
+    model = shaken(**choice)
+    # loops take long: the seed makes short sentences of several lengths
+    _, batch = random_batch(model, [3, 1], seed=6)
+    states, expected = model(batch).states, []
+    for row in range(2):
+        source, target = batch.source.ids[row][batch.source.mask[row]], batch.target_input[row]
+        target = target[batch.target_output[row] != PAD]
+        expected.append(slow_states(model, choice, source, target))
+    found, slow = states[batch.target_output != PAD], torch.cat(expected)
+    torch.testing.assert_close(found, slow, atol=1e-5, rtol=1e-4)
+    gradients = []
+    for output in (found, slow):
+        model.zero_grad()
+        (output * torch.linspace(-1, 1, output.numel()).view_as(output)).sum().backward()
+        gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+    torch.testing.assert_close(*gradients, atol=1e-3, rtol=1e-4)
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=name_of)
+def test_it_decodes_step_by_step_fast_and_slowly(choice):
+    model = shaken(**choice)
+    # after six steps, a sentence has left
+    assert_equal_steps(model, steps=8)
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-        for table in {model.source_embedding.table, model.target_embedding.table, model.output}:
-            table.weight[PAD].zero_()
-    return model.eval()
+        assert_step_by_step_as_all_at_once(model, rtol=1e-4)
 
 
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("choice", CHOICES, ids=name_of)
+def test_padding_and_neighbours_change_nothing(choice):
+    with torch.no_grad():
+        assert_alone_as_in_a_batch(shaken(**choice), [2, 9, 5, 1])
+
+
 @pytest.mark.parametrize("embeddings", EMBEDDINGS)
-def test_it_equals_a_slow_one_of_plain_torch(norm, embeddings):
-    model = shaken(norm=norm, embeddings=embeddings)
-    _, batch = random_batch(model, [3, 7, 1])
-    with torch.no_grad():
-        fast, slow = model(batch).states, slow_forward(model, batch)
-    real = batch.target_output != PAD
-    torch.testing.assert_close(fast[real], slow[real], atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("embeddings", "same"),
-    [("shared", (True, True)), ("tied", (False, True)), ("separate", (False, False))],
-)
-def test_embeddings_are_shared_as_their_name_says(embeddings, same):
-    recipe = ModelRecipe.model_validate({**SIZE, "embeddings": embeddings})
-    model = Transformer(recipe, PIECES, PIECES)
+def test_embeddings_are_shared_as_their_name_says(embeddings):
+    model = Transformer(model_recipe(embeddings=embeddings), PIECES, PIECES)
     source, target = model.source_embedding.table.weight, model.target_embedding.table.weight
-    assert (source is target, target is model.output_weight) == same
-    distinct = {id(weight) for weight in (source, target, model.output_weight)}
-    assert sum(p.shape == (PIECES, 16) for p in model.parameters()) == len(distinct)
+    assert (source is target, target is model.output_weight) == EMBEDDINGS[embeddings]
 
 
 @pytest.mark.parametrize("model_dim", [4, 16, 128])
@@ -153,66 +206,60 @@ def test_the_smallest_width_has_positions_too():
 
 
 def test_positions_go_on_beyond_the_table():
-    model = shaken()
-    ids = torch.randint(4, PIECES, (1, 700))
-    x = model.source_embedding(ids)
-    assert model.source_embedding.positions.size(0) == 1400
-    torch.testing.assert_close(
-        x, slow_embedding(model.source_embedding.table, ids), atol=1e-4, rtol=1e-4
+    model, ids = shaken(), torch.randint(4, PIECES, (1, 700))
+    x, expected = (
+        model.source_embedding(ids)[0],
+        slow_embedding(model.source_embedding, ids[0], "sinusoid"),
     )
+    torch.testing.assert_close(x, expected, atol=1e-4, rtol=1e-4)
     late = model.target_embedding(ids[:, :1], first=1000)
     expected = model.target_embedding.table(ids[:, :1]) * 4 + slow_position(1000, 16)
     torch.testing.assert_close(late, expected, atol=1e-4, rtol=1e-4)
     assert "source_embedding.positions" not in model.state_dict()
 
 
-@pytest.mark.parametrize("norm", NORMS)
-def test_step_by_step_equals_all_at_once(norm):
-    model = shaken(norm=norm)
-    _, batch = random_batch(model, [3, 7, 1])
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_only_an_encoder_without_positions_is_blind_to_the_order(positions):
+    model, order = shaken(positions=positions), torch.tensor([6, 2, 0, 5, 1, 3, 4, 7])
+    source = collate_source([np.arange(4, 11)])
     with torch.no_grad():
-        memory, _ = model.remember(batch.source, {})
-        whole = model.decode(memory, batch.target_input)
-        state = model.start(memory)
-        steps = [model.step(state, column[:, None])[:, 0] for column in batch.target_input.T]
-    torch.testing.assert_close(torch.stack(steps, 1), whole, atol=1e-5, rtol=1e-5)
+        states = model.encode(source).states
+        shuffled = model.encode(replace(source, ids=source.ids[:, order])).states
+    assert torch.allclose(states[:, order], shuffled, atol=1e-5) == (positions == "none")
 
 
-@pytest.mark.parametrize("norm", NORMS)
-def test_padding_and_neighbours_change_nothing(norm):
-    model = shaken(norm=norm)
-    examples, batch = random_batch(model, [3, 7, 1, 5])
-    with torch.no_grad():
-        together = model(batch).states
-        for row, example in enumerate(examples):
-            own = slice(row, row + 1), slice(len(example.source) + 1)
-            source = Sequences(
-                batch.source.ids[own], batch.source.mask[own], batch.source.lengths[own[0]]
-            )
-            target_input = batch.target_input[row : row + 1, : len(example.target) + 1]
-            expected = model(replace(batch, source=source, target_input=target_input)).states[0]
-            torch.testing.assert_close(
-                together[row, : len(expected)], expected, atol=1e-5, rtol=1e-5
-            )
+def test_scores_of_turned_vectors_depend_on_the_distance_only():
+    (q, k), rotary = torch.randn(2, 1, 8), Rotary(8)
+    scores = [(rotary(q, place + 3) * rotary(k, place)).sum() for place in (0, 5, 400, 700)]
+    torch.testing.assert_close(torch.stack(scores), scores[0].expand(4), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(rotary(q, 700)[0], slow_turn(q[0], 700), atol=1e-4, rtol=1e-4)
+    assert not rotary.state_dict()
 
 
-@pytest.mark.parametrize("norm", NORMS)
-def test_only_what_a_sentence_reads_gets_a_gradient(norm):
-    model = shaken(norm=norm)
-    _, batch = random_batch(model, [3, 7])
-    model(batch).states[0, 0].sum().backward()
-    gradients = model.target_embedding.table.weight.grad
-    read = {*batch.source.ids[0].tolist(), int(batch.target_input[0, 0])}
-    assert {row for row in range(PIECES) if gradients[row].any()} <= read
+def test_the_slopes_are_the_published_ones():
+    assert alibi_slopes(8).tolist() == [1 / 2**h for h in range(1, 9)]
+    torch.testing.assert_close(alibi_slopes(16)[:2], torch.tensor([2**-0.5, 0.5]))
+    assert alibi(1, 3, torch.tensor([0.5])).tolist() == [[[-1.0, -0.5, 0.0]]]
 
 
-def test_the_base_model_has_as_many_weights_as_published():
-    # Bugliarello & Okazaki count 74.85 M for `base` with 60,000 joint pieces:
-    # 60,000 · 512 + 6 · (4 · 512² + 4 · 512 + 2 · 512 · 2048 + 2048 + 512 + 4 · 512) + 6 · (… + 4 ·
-    # 512² + …)
-    recipe = ModelRecipe.model_validate({"size": "base"})
+@pytest.mark.parametrize("function", [lambda x: rotate(x, Rotary(4).at(3, 6).double()), gated])
+def test_gradients_agree_with_differences(function):
+    x = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(function, x)
+
+
+def test_swiglu_of_two_thirds_has_as_many_products_as_relu():
+    counts = []
+    for options in ({"feedforward_dim": 24}, {"feedforward_dim": 16, "feed_forward": "swiglu"}):
+        layers = small_model(**options).encoder[0].feed_forward
+        counts.append(sum(weight.numel() for weight in layers.parameters() if weight.dim() == 2))
+    assert counts[0] == counts[1]
+
+
+def test_the_base_model_has_as_many_parameters_as_published():
+    # Bugliarello & Okazaki count 74.85 M for `base` with 60,000 joint pieces
     with torch.device("meta"):
-        model = Transformer(recipe, 60_000, 60_000)
+        model = Transformer(ModelRecipe.model_validate({"size": "base"}), 60_000, 60_000)
     attention, feed_forward, norm = 4 * (512**2 + 512), 2 * 512 * 2048 + 2048 + 512, 2 * 512
     encoder, decoder = attention + feed_forward + 2 * norm, 2 * attention + feed_forward + 3 * norm
     count = sum(parameter.numel() for parameter in model.parameters())
@@ -221,7 +268,88 @@ def test_the_base_model_has_as_many_weights_as_published():
 
 
 def test_a_longest_line_fits_into_attention():
-    model = shaken()
     source = collate_source([np.random.default_rng(0).integers(4, PIECES, 600)])
     with torch.no_grad():
-        assert model.encode(source).states.isfinite().all()
+        assert shaken().encode(source).states.isfinite().all()
+
+
+# with variants
+
+
+def with_positions(recipe, positions):
+    """Build the model of a variant in its first layer."""
+    return made({**recipe, "layers": [1]}, layers=1, positions=positions)
+
+
+@pytest.mark.parametrize("positions", ["rotary", "alibi"])
+@pytest.mark.parametrize("recipe", [case for case in EDITS_ATTENTION if case in DEFAULTS])
+def test_a_variant_keeps_its_laws_beside_other_positions(recipe, positions):
+    model = with_positions(recipe, positions)
+    assert_alone_as_in_a_batch(model, [2, 6, 1])
+    assert_step_by_step_as_all_at_once(model, rtol=1e-4)
+
+
+@pytest.mark.parametrize("recipe", EDITS_ATTENTION)
+def test_alibi_adds_to_the_scores_of_every_variant(recipe):
+    model, side = with_positions(recipe, "alibi"), recipe["side"]
+    _, batch = random_batch(model, [5, 8])
+    layers, signals, ids = model.decoder, batch.target_signals, batch.target_input
+    seen = None
+    if side == "source":
+        layers, signals, ids = model.encoder, batch.source_signals, batch.source.ids
+        seen = batch.source.mask[:, None, None]
+    x, attention = torch.randn(*ids.shape, model.output_weight.size(1)), layers[0].self_attention
+
+    def scores(kind):
+        attention.__class__ = kind
+        syntax = Syntax(signals, states=[x], ids=batch.source.ids)
+        return torch.cat([part.scores() for part in attention.terms(x, seen, syntax)], 1)
+
+    placed, plain = scores(type(attention)), scores(SelfAttention)
+    places = torch.arange(ids.size(1))
+    steps = (places[:, None] - places).abs()
+    heads = torch.arange(1, attention.heads + 1)[:, None, None]
+    expected = (-(2 ** (-8 * heads / attention.heads)) * steps).expand_as(plain).clone()
+    if recipe.get("kind") == "lda" and not recipe.get("softmax"):
+        # the weights are the distribution itself
+        expected[:, : model.variants["source"][0].place.heads] = 0
+    finite = ~plain.isneginf()
+    torch.testing.assert_close((placed - plain)[finite], expected[finite], atol=1e-4, rtol=1e-4)
+
+
+def test_a_variant_gets_turned_queries_and_keys(monkeypatch):
+    model = small_model({"name": "pascal", "heads": 2}, positions="rotary").eval()
+    attention, seen = model.encoder[0].self_attention, []
+    monkeypatch.setattr(attention.variants[0], "edit", lambda terms, _: seen.append(terms) or terms)
+    x = torch.randn(1, 5, 16)
+    attention(x, None, Syntax({}))
+    projected = (x[0] @ attention.project.weight.T + attention.project.bias).view(5, 12, 4)
+    for t, head in product(range(5), range(2)):
+        for found, own in ((seen[0].q, head), (seen[0].k, 4 + head)):
+            expected = slow_turn(projected[t, own], t)
+            torch.testing.assert_close(found[0, head, t], expected, atol=1e-5, rtol=1e-5)
+
+
+def test_defaults_written_out_are_the_same_model_bit_for_bit():
+    written = {
+        "positions": "sinusoid",
+        "norm": "post",
+        "norm_kind": "layer",
+        "feed_forward": "relu",
+    }
+    plain, same = small_model(seed=3), small_model(seed=3, **written)
+    assert [*plain.state_dict()] == [*same.state_dict()]
+    batch = batch_for(plain, random_batch(plain, [4, 9])[0])
+    assert torch.equal(plain(batch).states, same(batch).states)
+
+
+@pytest.mark.journey
+def test_it_compiles_as_one_graph():
+    sizes = {**MODERN, "encoder_layers": 1, "decoder_layers": 1}
+    model = small_model({"name": "pascal", "heads": 2}, **sizes)
+    _, batch = random_batch(model, [4, 2])
+    torch.compiler.reset()
+    # torch 2.6 compiles it in parts
+    whole = tuple(map(int, torch.__version__.split(".")[:2])) > (2, 6)
+    compiled = torch.compile(model, fullgraph=whole, backend="aot_eager")
+    torch.testing.assert_close(compiled(batch).states, model(batch).states, rtol=1e-5, atol=1e-5)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from attending import assert_same_with_gradients
 
-from synmt.model.products import Products
+from synmt.model.seq2seq import Products
 from synmt.speed import fast
 from synmt.training import loss as loss_module
 from synmt.training.loss import smoothed_cross_entropy

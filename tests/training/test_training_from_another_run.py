@@ -14,7 +14,7 @@ from tiny import MODEL, fail, succeed, write_corpus, write_recipe
 from synmt.data.vocabulary import Vocabulary
 from synmt.errors import UsageError
 from synmt.model.build import build_for
-from synmt.model.parts import named_weights
+from synmt.model.weights import named_weights
 from synmt.run import Run
 from synmt.training.initial import adopt_vocabulary, check_parts, freeze, take_weights
 

@@ -30,7 +30,7 @@ from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.bootstrap import ratio_intervals, sum_by_sentence
-from synmt.model.recurrent import Gate
+from synmt.model.lstm import Gate
 from synmt.reporting.values import Interval
 from synmt.syntax.parse import Parse
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from torch import nn
 
-from synmt.errors import UsageError
 from synmt.model.variant import Place
 from synmt.syntax.feature_signals import CASES, PLACES, UNIVERSAL_TAGS, FeatureName, feature_signal
 from synmt.syntax.relations import KNOWN
@@ -49,12 +48,3 @@ def factor_table(
     table = nn.Embedding(len(values) + 2, width)
     nn.init.normal_(table.weight, std=width**-0.5 if std is None else std)
     return table
-
-
-def check_relations(variant: str, names: Iterable[FeatureName], relations: tuple[str, ...]) -> None:
-    """Refuse a list of relations where no relation is embedded."""
-    if relations and "relation" not in names:
-        raise UsageError(
-            f"{variant} has a list of `relations`, but embeds none",
-            do="Leave it out, or add `relation` to `features`",
-        )

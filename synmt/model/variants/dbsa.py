@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 
 from synmt.model.attention import Terms
-from synmt.model.blocks.biaffine import Biaffine, parent_loss
+from synmt.model.blocks.parents import Biaffine, parent_loss
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.signals import PARENT_CHAIN, WORD
 
@@ -40,10 +40,7 @@ class Dbsa(Variant):
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Replace q by q U and set the bias to k · u; in training, learn the parents."""
         edited = self.biaffine(terms)
-        if all(signal.name in syntax.signals for signal in self.learns):
-            parents, words = (
-                syntax.signals["parent_chain"],
-                syntax.signals["word"],
-            )  # (B, T), (B, T)
+        if gold := self.gold(syntax):
+            parents, words = gold  # (B, T), (B, T)
             self.supervise(syntax, parent_loss(edited.scores(), parents, words >= 0))
         return edited

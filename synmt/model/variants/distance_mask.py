@@ -78,6 +78,6 @@ class DistanceMask(Variant):
 
 
 def itself_where_alone(near: Tensor) -> Tensor:
-    """Let a row without a key attend to itself: (B, H, T, T) -> same."""
+    """Add itself to the keys of a row without any: (B, H, T, T) -> same."""
     itself = torch.eye(near.size(-1), dtype=torch.bool, device=near.device)  # (T, T)
     return near | (itself & ~near.any(-1, keepdim=True))  # (B, H, T, T)

@@ -46,9 +46,8 @@ class DistanceTransformer(Variant):
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Set the bias to log F: (B, 1, T, T)."""
-        heights = syntax.signals["boundaries"].to(
-            torch.promote_types(terms.q.dtype, torch.float32)
-        )  # (B, T)
+        precise = torch.promote_types(terms.q.dtype, torch.float32)
+        heights = syntax.signals["boundaries"].to(precise)  # (B, T)
         return terms.edit(bias=log_locality(heights, self.temperature)[:, None])
 
 

@@ -20,9 +20,6 @@ loop only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -31,7 +28,7 @@ from synmt.arrays import FloatArray, IntArray
 from synmt.model.attention import Memory
 from synmt.model.variant import Depth, Place, Rate, Syntax, Variant
 from synmt.syntax.parse import Parse
-from synmt.syntax.relations import KNOWN, unknown_warning
+from synmt.syntax.relations import KNOWN
 from synmt.syntax.signals import Signal, relation_signal
 
 
@@ -69,6 +66,7 @@ class Gcn(Variant):
 
     reads = (GRAPH, relation_signal())
     sides = ("source",)
+    unknown_relations = "share one bias"
 
     def __init__(
         self,
@@ -95,12 +93,6 @@ class Gcn(Variant):
             output = layer(states, self.edge_dropout(arcs), relations)  # (B, T, D)
             states = states + output if self.residual else output  # (B, T, D)
         return memory.edit(states=self.dropout(states))
-
-    @classmethod
-    def relation_warnings(cls, occurrences: Mapping[str, int], /, **options: Any) -> list[str]:
-        """Name the relations of the training text that share their biases because they are not
-        known."""
-        return unknown_warning("gcn", occurrences, KNOWN, "share one bias")
 
 
 class GraphLayer(nn.Module):

@@ -14,14 +14,13 @@ All pieces of a word have its arcs (in the papers an arc points at one piece). E
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from synmt.model.attention import Terms
 from synmt.model.blocks.pair_vectors import NormedPairVectors, PairVectors
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.kinship import edge_kinds, edges
-from synmt.syntax.relations import KNOWN, unknown_warning
+from synmt.syntax.relations import KNOWN
 from synmt.syntax.signals import Signal
 
 
@@ -36,6 +35,7 @@ class GraphRelations(Variant):
 
     sides = ("source",)
     default_layers = "all"
+    unknown_relations = "share their vectors"
 
     def __init__(
         self, place: Place, *, labelled: bool = True, norm: bool = True, values: bool = True
@@ -55,18 +55,6 @@ class GraphRelations(Variant):
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Set the bias (B, H, T, T) and, with `values`, the relative values."""
         return self.vectors.edit(terms, syntax.signals[self.signal])
-
-    @classmethod
-    def relation_warnings(
-        cls, occurrences: Mapping[str, int], *, labelled: bool, **options: Any
-    ) -> list[str]:
-        """Name the relations of the training text that share their vectors because no scheme has
-        them."""
-        return (
-            unknown_warning("graph_relations", occurrences, KNOWN, "share their vectors")
-            if labelled
-            else []
-        )
 
 
 def _signal(labelled: bool) -> Signal:

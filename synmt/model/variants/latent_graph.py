@@ -23,17 +23,16 @@ Stanford and one for all others, also where nothing supervises them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synmt.model.attention import Memory
-from synmt.model.blocks.biaffine import parent_loss
+from synmt.model.attention import Memory, exact
+from synmt.model.blocks.parents import parent_loss
 from synmt.model.variant import Place, Syntax, Variant
-from synmt.syntax.relations import KNOWN, unknown_warning
+from synmt.syntax.relations import KNOWN
 from synmt.syntax.signals import PARENT_FIRST, WORD, Signal, relation_signal
 
 LABELS = len(KNOWN) + 1
@@ -51,6 +50,7 @@ class LatentGraph(Variant):
     sides = ("source",)
     annotation = "separate"
     induces_trees = True
+    unknown_relations = "share one label"
 
     def __init__(self, place: Place, *, supervised: bool = False) -> None:
         super().__init__(place)
@@ -73,9 +73,9 @@ class LatentGraph(Variant):
         scores = self._scores(states, places, memory.mask)  # (B, T, T + 1)
         parents = scores.softmax(-1)  # (B, T, T + 1)
         both = torch.cat((states, parents.to(states.dtype) @ places), -1)  # (B, T, 2D)
-        labels = _exact(self.label(both)).log_softmax(-1)  # (B, T, L)
-        if self.learns and all(signal.name in syntax.signals for signal in self.learns):
-            self.supervise(syntax, self._loss(scores, labels, syntax))
+        labels = exact(self.label(both)).log_softmax(-1)  # (B, T, L)
+        if gold := self.gold(syntax):
+            self.supervise(syntax, self._loss(scores, labels, *gold))
         composed = self.compose(
             torch.cat((both, labels.exp().to(both.dtype)), -1)
         ).tanh()  # (B, T, D)
@@ -85,16 +85,15 @@ class LatentGraph(Variant):
     def _scores(self, states: Tensor, places: Tensor, mask: Tensor) -> Tensor:
         """Compute s · W s', -inf where there is no parent: (B, T, D), (B, T + 1, D), (B, T) -> (B,
         T, T + 1)."""
-        scores = _exact(self.query(states) @ places.mT)  # (B, T, T + 1)
+        scores = exact(self.query(states) @ places.mT)  # (B, T, T + 1)
         own = torch.eye(mask.size(1), dtype=torch.bool, device=mask.device)  # (T, T)
         # the last place is the root
         hidden = F.pad(~mask[:, None] | own, (0, 1), value=False)  # (B, T, T + 1)
         return scores.masked_fill(hidden, -torch.inf)
 
-    def _loss(self, scores: Tensor, labels: Tensor, syntax: Syntax) -> Tensor:
-        first, words, relations = (
-            syntax.signals[signal.name] for signal in self.learns
-        )  # (B, T) each
+    def _loss(
+        self, scores: Tensor, labels: Tensor, first: Tensor, words: Tensor, relations: Tensor
+    ) -> Tensor:
         inside = words >= 0  # (B, T)
         # the first piece of the parent is in the word itself only where the word is the root
         is_root = words.gather(1, first) == words  # (B, T)
@@ -103,19 +102,3 @@ class LatentGraph(Variant):
         # relations count from 1, because 0 is for specials
         chosen = labels.gather(-1, (relations - 1).clamp(min=0)[..., None])  # (B, T, 1)
         return loss - chosen[..., 0].masked_fill(~inside, 0.0).sum()
-
-    @classmethod
-    def relation_warnings(
-        cls, occurrences: Mapping[str, int], /, *, supervised: bool, **options: Any
-    ) -> list[str]:
-        """Name the relations of the training text that share a label because they are not known."""
-        return (
-            unknown_warning("latent_graph", occurrences, KNOWN, "share one label")
-            if supervised
-            else []
-        )
-
-
-def _exact(x: Tensor) -> Tensor:
-    """Convert a tensor to at least float32 before its softmax."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))

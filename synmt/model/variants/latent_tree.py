@@ -7,7 +7,7 @@ the parent has the query; the score of i as the root is r · k_i / √D, where r
 marginals of all trees with one root (matrix-tree theorem, Koo et al., 2007). In FA-NMT they are
 softmax(q_j · k_i / √D) over j: flat attention, where a word may attend to itself. The decoder reads
 the annotations m_i with its attention weights for s_i, or with separate ones, and through a gate
-(recurrent.py).
+(lstm.py).
 
     sets: 1        s_i + σ(W s_i) ⊙ m_i replaces s_i; the decoder is the plain one
     hard: true     m_i = v_j of the most probable j; the gradient is that of β (straight-through)
@@ -29,8 +29,8 @@ from torch import Tensor, nn
 from synmt.data.vocabulary import EOS
 from synmt.errors import UsageError
 from synmt.model.attention import Memory
-from synmt.model.blocks.latent import ParentFilter, straight_through
 from synmt.model.blocks.matrix_tree import possible_parents, tree_marginals
+from synmt.model.blocks.parents import ParentFilter, straight_through
 from synmt.model.variant import Annotation, Place, Syntax, Variant
 
 

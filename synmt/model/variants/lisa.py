@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from synmt.model.attention import Terms, split_heads, xavier
-from synmt.model.blocks.biaffine import Biaffine, parent_loss
+from synmt.model.blocks.parents import Biaffine, parent_loss
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.signals import PARENT_FIRST, WORD
 
@@ -47,10 +47,7 @@ class Lisa(Variant):
         q, k = split_heads(features, self.place.heads).chunk(2, -1)  # (B, H, T, d), (B, H, T, d)
         # this cancels the division by √d
         edited = self.biaffine(terms.edit(q=q * math.sqrt(q.size(-1)), k=k))
-        if all(signal.name in syntax.signals for signal in self.learns):
-            parents, words = (
-                syntax.signals["parent_first"],
-                syntax.signals["word"],
-            )  # (B, T), (B, T)
+        if gold := self.gold(syntax):
+            parents, words = gold  # (B, T), (B, T)
             self.supervise(syntax, parent_loss(edited.scores(), parents, words >= 0))
         return edited

@@ -30,7 +30,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from synmt.errors import UsageError
-from synmt.model.attention import Terms, xavier
+from synmt.model.attention import Terms, exact, xavier
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.model.variant_options import option_defaults
 
@@ -79,15 +79,14 @@ class Localness(Variant):
         """Set the bias to G: (B, H, T, T)."""
         real = real_positions(terms)  # (B, T)
         lengths = real.sum(1)[:, None, None]  # (B, 1, 1)
-        exact = torch.promote_types(terms.q.dtype, torch.float32)
         # bfloat16 has 8 bits: from position 64 on, it would round a centre to half pieces
         with torch.autocast(terms.q.device.type, enabled=False):
-            hidden = torch.tanh(self.w_p(terms.q.to(exact)))  # (B, H, T, d)
+            hidden = torch.tanh(self.w_p(exact(terms.q)))  # (B, H, T, d)
             centres = lengths * _share(self.u_p, hidden)  # (B, H, T)
             if self.window == "fixed":
                 windows = torch.full_like(centres, self.size)  # (B, H, T)
             elif self.window == "layer":
-                mean = mean_of_real(terms.k.to(exact), real)  # (B, H, 1, d)
+                mean = mean_of_real(exact(terms.k), real)  # (B, H, 1, d)
                 windows = lengths * _share(self.u_d, torch.tanh(self.w_d(mean)))  # (B, H, 1)
             else:
                 windows = lengths * _share(self.u_d, hidden)  # (B, H, T)
@@ -109,7 +108,7 @@ def mean_of_real(x: Tensor, real: Tensor) -> Tensor:
 
 
 def real_positions(terms: Terms) -> Tensor:
-    """Tell real pieces from padding: (B, T)."""
+    """Mark the pieces that are not padding: (B, T)."""
     if terms.mask is None:
         return torch.ones_like(terms.x[..., 0], dtype=torch.bool)  # (B, T)
     return terms.mask[:, 0, 0]  # (B, T)

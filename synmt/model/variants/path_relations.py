@@ -16,18 +16,16 @@ related as the word is to itself, and EOS has a symbol of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
 from synmt.model.attention import Terms, xavier
-from synmt.model.blocks.pair_scores import pair_scores
+from synmt.model.blocks.pair_vectors import pair_scores
 from synmt.model.blocks.path_encoder import PathEncoder
 from synmt.model.variant import Depth, Place, Rate, Syntax, Variant
 from synmt.syntax.kinship import LONGEST, SYMBOLS, path_signal
-from synmt.syntax.relations import KNOWN, unknown_warning
 from synmt.syntax.signals import Signal
 
 
@@ -43,6 +41,7 @@ class PathRelations(Variant):
 
     sides = ("source",)
     default_layers = "all"
+    unknown_relations = "share one label"
 
     def __init__(
         self,
@@ -86,8 +85,3 @@ class PathRelations(Variant):
             ]
             syntax.shared[self.place.entry] = self.paths(levels)
         return syntax.shared[self.place.entry]
-
-    @classmethod
-    def relation_warnings(cls, occurrences: Mapping[str, int], /, **options: Any) -> list[str]:
-        """Name the relations of the training text that share a label because no scheme has them."""
-        return unknown_warning("path_relations", occurrences, KNOWN, "share one label")

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from synmt.errors import UsageError
 from synmt.model.attention import Terms
-from synmt.model.pairs import Pairs
+from synmt.model.blocks.pair_vectors import add_vectors
 from synmt.model.variant import Place, Syntax, Variant
 
 
@@ -44,7 +44,7 @@ class Relative(Variant):
         self, place: Place, *, reach: PositiveInt = 16, values: bool = True, shared: bool = False
     ) -> None:
         super().__init__(place)
-        self.reach, self.values = reach, values
+        self.reach, self.shared = reach, shared
         self.key = nn.Parameter(torch.empty(2 * reach + 1, place.head_dim))
         self.value = (
             nn.Parameter(torch.empty(2 * reach + 1, place.head_dim))
@@ -68,12 +68,8 @@ class Relative(Variant):
         distances = clipped_distances(
             terms.q.size(2), terms.k.size(2), self.reach, terms.q.device
         )  # (Tq, Tk)
-        bias = Pairs(self.key, distances).scores(terms.q)  # (B, H, Tq, Tk)
-        if not self.values:
-            return terms.edit(bias=bias)
-        return terms.edit(
-            bias=bias, relative=Pairs(self.key if self.value is None else self.value, distances)
-        )
+        values = self.key if self.shared else self.value
+        return add_vectors(terms, self.key, values, distances)
 
 
 def clipped_distances(queries: int, keys: int, reach: int, device: torch.device) -> Tensor:

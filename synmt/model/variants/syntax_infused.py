@@ -15,7 +15,6 @@ nor the re-implementation's were checked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -27,7 +26,6 @@ from synmt.model.attention import xavier
 from synmt.model.blocks.factors import factor_signals, factor_table
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.feature_signals import FeatureName
-from synmt.syntax.relations import KNOWN, unknown_warning
 from synmt.syntax.signals import Signal
 
 FEATURES: tuple[FeatureName, ...] = ("tag", "relation", "case", "subword")
@@ -44,6 +42,7 @@ class SyntaxInfused(Variant):
     """
 
     sides = ("source",)
+    unknown_relations = "share one embedding"
 
     def __init__(
         self,
@@ -89,13 +88,3 @@ class SyntaxInfused(Variant):
         looked_up = zip(self.signals, self.tables, strict=True)
         features = (table(syntax.signals[name]).to(x.dtype) for name, table in looked_up)
         return self.projection(torch.cat((*features, x), -1))  # (B, T, D)
-
-    @classmethod
-    def relation_warnings(
-        cls, occurrences: Mapping[str, int], /, *, features: tuple[FeatureName, ...], **options: Any
-    ) -> list[str]:
-        """Name the relations of the training text that share one embedding because no scheme has
-        them."""
-        if "relation" not in features:
-            return []
-        return unknown_warning("syntax_infused", occurrences, KNOWN, "share one embedding")

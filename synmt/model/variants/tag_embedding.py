@@ -31,11 +31,10 @@ from torch import Tensor, nn
 
 from synmt.errors import UsageError
 from synmt.model.attention import xavier
-from synmt.model.blocks.factors import check_relations, factor_signals, factor_table
+from synmt.model.blocks.factors import factor_signals, factor_table
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.model.variant_options import option_defaults
 from synmt.syntax.feature_signals import FeatureName
-from synmt.syntax.relations import KNOWN, unknown_warning
 from synmt.syntax.signals import Signal
 
 Widths = Mapping[FeatureName, PositiveInt]
@@ -56,6 +55,7 @@ class TagEmbedding(Variant):
     """
 
     sides = ("source",)
+    unknown_relations = "share one embedding"
 
     def __init__(
         self,
@@ -112,7 +112,11 @@ class TagEmbedding(Variant):
         """Refuse features that are wider than an embedding, and options of a relation that is not
         embedded."""
         widths, width = _widths(size, features), place.embedding_dim or place.model_dim
-        check_relations("tag_embedding", widths, relations)
+        if relations and "relation" not in widths:
+            raise UsageError(
+                "tag_embedding has a list of `relations`, but embeds none",
+                do="Leave it out, or add `relation` to `features`",
+            )
         if features and size != option_defaults(cls)["size"]:
             raise UsageError(
                 "`size` of tag_embedding is for the relation alone, where there is no `features`",
@@ -144,23 +148,6 @@ class TagEmbedding(Variant):
 
     def _table(self, name: FeatureName) -> nn.Module:
         return self.table if name == "relation" else self.tables[name]
-
-    @classmethod
-    def relation_warnings(
-        cls,
-        occurrences: Mapping[str, int],
-        *,
-        relations: tuple[str, ...],
-        features: Widths,
-        **options: Any,
-    ) -> list[str]:
-        """Name the relations of the training text that share one embedding because they are not in
-        the list."""
-        if features and "relation" not in features:
-            return []
-        return unknown_warning(
-            "tag_embedding", occurrences, relations or KNOWN, "share one embedding"
-        )
 
 
 def _widening(width: int, whole: int) -> nn.Linear:

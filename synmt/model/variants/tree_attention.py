@@ -19,8 +19,8 @@ from torch import Tensor
 
 from synmt.data.vocabulary import EOS
 from synmt.model.attention import Terms
-from synmt.model.blocks.latent import ParentFilter, straight_through
 from synmt.model.blocks.matrix_tree import tree_marginals
+from synmt.model.blocks.parents import ParentFilter, straight_through
 from synmt.model.variant import Place, Syntax, Variant
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from synmt.model.attention import Memory, xavier
+from synmt.model.attention import Memory, exact, xavier
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.constituent_signals import MERGES
 
@@ -48,8 +48,7 @@ class TreeLstm(Variant):
     def annotate(self, memory: Memory, syntax: Syntax) -> Memory:
         """Put the phrases after the pieces, and start the decoder from the root."""
         merges, pieces = syntax.signals["merges"], memory.states.size(1)  # (B, L, N, 3)
-        exact = torch.promote_types(memory.states.dtype, torch.float32)
-        leaves = torch.cat((memory.states, memory.states), -1).to(exact)  # (B, T, 2D)
+        leaves = exact(torch.cat((memory.states, memory.states), -1))  # (B, T, 2D)
         phrases = join_nodes(self.cell, leaves, merges)  # (B, P, 2D)
         counts = (merges[..., 2] >= 0).sum((1, 2))  # (B,)
         real = torch.arange(phrases.size(1), device=counts.device) < counts[:, None]  # (B, P)
@@ -62,7 +61,7 @@ class TreeLstm(Variant):
         roots = phrases[
             torch.arange(len(counts), device=counts.device), (counts - 1).clamp(min=0)
         ]  # (B, 2D)
-        last = torch.cat(memory.ends, -1).to(exact)  # (L, B, 2D)
+        last = torch.cat(memory.ends, -1).to(leaves.dtype)  # (L, B, 2D)
         joined = torch.where(
             counts[:, None] > 0, self.start(last, roots.expand_as(last)), last
         )  # (L, B, 2D)

@@ -73,18 +73,15 @@ class TreePlanting(Variant):
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Return the terms as they are; in training, compare the weights with the tree."""
-        if all(signal.name in syntax.signals for signal in self.learns):
-            self.supervise(syntax, self._loss(terms.normalize(terms.scores()), syntax))
+        if gold := self.gold(syntax):
+            self.supervise(syntax, self._loss(terms.normalize(terms.scores()), *gold))
         return terms
 
-    def _loss(self, weights: Tensor, syntax: Syntax) -> Tensor:
-        words, following = syntax.signals["word"], syntax.signals["next_word"]  # (B, T), (B, T)
-        special = following.amax(
-            1, keepdim=True
-        )  # (B, 1) the number of words, which is the node of BOS and EOS
-        nodes = torch.arange(
-            words.size(1), device=words.device
-        )  # (N,), as many as there are pieces: enough
+    def _loss(self, weights: Tensor, steps: Tensor, following: Tensor, words: Tensor) -> Tensor:
+        # the number of words, which is the node of BOS and EOS
+        special = following.amax(1, keepdim=True)  # (B, 1)
+        # as many as there are pieces: enough
+        nodes = torch.arange(words.size(1), device=words.device)  # (N,)
         if self.place.side == "source":
             rows = keys = words  # (B, T)
             inside = nodes < special  # (B, N)
@@ -93,9 +90,7 @@ class TreePlanting(Variant):
             rows, keys = following, torch.cat((special, words[:, 1:]), 1)  # (B, T), (B, T)
             before = (nodes < nodes[:, None]) | (nodes == special)[:, None]  # (B, N, N)
             allowed = before & (nodes <= special)[:, :, None]  # (B, N, N)
-        return tree_divergence(
-            by_word(weights, rows, keys), syntax.signals["node_distance"], allowed
-        )
+        return tree_divergence(by_word(weights, rows, keys), steps, allowed)
 
 
 def by_word(weights: Tensor, rows: Tensor, keys: Tensor) -> Tensor:

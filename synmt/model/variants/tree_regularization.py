@@ -24,6 +24,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from synmt.model.attention import exact
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.constituent_signals import GOLD, SPLIT, SPLITS
 
@@ -47,10 +48,8 @@ class TreeRegularization(Variant):
         if "splits" in syntax.signals:
             # bfloat16 has no digits left where two states almost agree
             with torch.autocast(x.device.type, enabled=False):
-                exact = torch.promote_types(x.dtype, torch.float32)
-                self.supervise(
-                    syntax, split_loss(x[..., : self.width].to(exact), syntax.signals["splits"])
-                )
+                first = exact(x[..., : self.width])  # (B, T, d)
+                self.supervise(syntax, split_loss(first, syntax.signals["splits"]))
 
 
 def split_loss(states: Tensor, splits: Tensor) -> Tensor:

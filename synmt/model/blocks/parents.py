@@ -1,5 +1,5 @@
-"""Biaffine attention to dependency parents (after Dozat & Manning, 2017), and its loss on a gold
-tree.
+"""Parts of heads that find dependency parents: biaffine scores (after Dozat & Manning, 2017), the
+loss on a gold tree, and for latent trees which pieces may be parents and the choice of one.
 
     S_tj = (q_t U) · k_j / √d + k_j · u        loss = - Σ_t log softmax(S_t)[parent of t]
 
@@ -8,6 +8,8 @@ the attention.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -48,3 +50,33 @@ def parent_loss(scores: Tensor, parents: Tensor, supervised: Tensor) -> Tensor:
     rows = scores.masked_fill(dropped, 0.0)  # (B, H, T, T)
     log_likelihood = rows.log_softmax(-1).gather(-1, gold)  # (B, H, T, 1)
     return -log_likelihood.masked_fill(dropped, 0.0).sum() / scores.size(1)
+
+
+class ParentFilter(nn.Module):
+    """Marks the pieces that may be parents: all of a vocabulary except the excluded ones
+    (punctuation)."""
+
+    excluded: Tensor
+
+    def __init__(self, excluded: Sequence[int]) -> None:
+        super().__init__()
+        self.register_buffer(
+            "excluded", torch.tensor(excluded, dtype=torch.int64), persistent=False
+        )
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Mark the pieces that may be parents: (B, T) -> (B, T), boolean."""
+        return ~torch.isin(ids, self.excluded)
+
+
+def straight_through(weights: Tensor) -> Tensor:
+    """Put 1 at the largest weight of each row and 0 elsewhere, with the gradient of the weights:
+    (…, T) -> (…, T).
+
+    A row of zeros stays zero.
+    """
+    largest, place = weights.detach().max(-1, keepdim=True)  # (…, 1), (…, 1)
+    one_hot = torch.zeros_like(weights).scatter(
+        -1, place, (largest > 0).to(weights.dtype)
+    )  # (…, T)
+    return one_hot + (weights - weights.detach())

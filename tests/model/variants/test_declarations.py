@@ -1,0 +1,212 @@
+"""What each variant declares: its defaults, its first parameters, its options, signals and
+warnings."""
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+import torch
+from small import make_variant, random_example, relation_warnings
+
+from synmt.model.build import variant_class, variant_names
+from synmt.model.variant import Place
+from synmt.model.variant_options import option_defaults
+from synmt.syntax.feature_signals import STORED
+
+CATALOGUE = variant_names()
+
+# layers, heads, signals that it reads and learns from
+OF_PAPERS = """
+context               all    all  -                          -
+dbsa                  4      1    -                          parent_chain,word
+deps_san              1,2,3  all  distance                   -
+depth_relative        all    all  depth                      -
+distance_mask         1      4    distance,word              -
+distance_transformer  1      4    boundaries                 -
+gcn                   1      -    graph,relation             -
+kinship_mask          all    all  kinship                    -
+latent_graph          1      -    -                          -
+latent_tree           1      -    -                          -
+lisa                  1      1    -                          parent_first,word
+localness             1,2,3  all  -                          -
+pascal                1      all  parent_middle              -
+path_relations        all    all  paths.8                    -
+relative              all    all  -                          -
+scene_mask            4      1    same_scene                 -
+structural_depth      1      -    depth                      -
+structural_positions  all    all  signed_steps               -
+syntax_infused        1      -    tag,relation,case,subword  -
+tag_embedding         1      -    relation                   -
+tree_attention        1      1    -                          -
+tree_lstm             1      -    merges                     -
+tree_planting         6      1    -                          node_distance,next_word,word
+tree_regularization   4      -    -                          splits
+"""
+
+# what parameters begin with, in two heads of a layer of 64 dimensions: between ± a bound, with a
+# standard deviation, or all with a number
+INITIAL = """
+dbsa biaffine.weight bound (6 / (32 + 32) / 2) ** 0.5
+dbsa biaffine.key_bias equal 0
+lisa project.weight bound (6 / (64 + 64)) ** 0.5
+lisa project.bias equal 0
+lisa biaffine.weight bound (6 / (32 + 32)) ** 0.5
+localness w_p.weight bound (6 / (32 + 32)) ** 0.5
+localness u_d.weight bound (6 / (32 + 1)) ** 0.5
+localness u_d.bias equal 0
+context mixtures.0.context.weight bound (6 / (32 + 32)) ** 0.5
+relative key bound (6 / (33 + 32)) ** 0.5
+relative value bound (6 / (33 + 32)) ** 0.5
+depth_relative vectors.key bound (6 / (34 + 32)) ** 0.5
+graph_relations vectors.norm.weight equal 1
+kinship_mask mixture equal 0
+path_relations relation.weight bound (6 / (64 + 64)) ** 0.5
+gcn layers.0.arcs.weight deviation 0.01
+gcn layers.1.biases.weight deviation 0.01
+gcn layers.0.loop_gate.bias equal 1
+latent_tree root deviation 1
+latent_graph root deviation 64 ** -0.5
+tag_embedding table.weight deviation 10 ** -0.5
+syntax_infused tables.1.weight deviation 1
+structural_depth project.weight bound (6 / (64 + 64)) ** 0.5
+tree_lstm cell.gates.weight bound (6 / (128 + 64)) ** 0.5
+"""
+
+RELATIONS = {"nsubj": 500, "nsubj:pass": 30, "SUBJ": 1200, "OBJ": 60, "prep": 7, "det": 3}
+"""How often each relation occurs in a training text."""
+
+SHARING = """
+gcn share one bias
+graph_relations share their vectors
+path_relations share one label
+latent_graph share one label
+syntax_infused share one embedding
+tag_embedding share one embedding
+"""
+OWN_GROUPS = {"groups": (("nsubj", "obj", "det"), ("SUBJ",))}
+OTHER_WARNINGS = [
+    (
+        "tag_embedding",
+        {"relations": ("obl",)},
+        "6 relations (1,800 of 1,800 words) are unknown to tag_embedding; these words share one "
+        "embedding: SUBJ (1,200), nsubj (500), OBJ (60), nsubj:pass (30), prep (7), …",
+    ),
+    (
+        "dependency_distribution",
+        {},
+        "dependency_distribution leaves out 1,267 of 1,800 arcs, whose 3 relations are in no "
+        "group: SUBJ (1,200), OBJ (60), prep (7)",
+    ),
+    (
+        "dependency_distribution",
+        {"groups": "stanford"},
+        "dependency_distribution leaves out 1,260 of 1,800 arcs, whose 2 relations are in no "
+        "group: SUBJ (1,200), OBJ (60)",
+    ),
+    (
+        "dependency_distribution",
+        OWN_GROUPS,
+        "dependency_distribution leaves out 60 of 1,800 arcs, whose relation is in no group: "
+        "OBJ (60) no arc of the training text has obj, named in dependency_distribution.groups",
+    ),
+]
+WITHOUT_WARNING = [
+    ("dependency_distribution", {"kind": "udp"}),
+    ("dependency_distribution", {"groups": (("rest",), ("nsubj",))}),
+    ("graph_relations", {"labelled": False}),
+    ("latent_graph", {}),
+    ("syntax_infused", {"features": ("tag", "case")}),
+    ("tag_embedding", {"features": {"tag": 2}}),
+    ("pascal", {}),
+]
+
+
+@pytest.mark.parametrize("line", OF_PAPERS.strip().split("\n"))
+def test_its_defaults_are_those_of_its_paper(line):
+    name, layers, heads, *signals = line.split()
+    kind = variant_class(name)
+    found = kind.default_layers
+    assert (found if found == "all" else ",".join(map(str, found))) == layers
+    assert str(kind.default_heads if kind.edits_attention() else "-") == heads
+    options = option_defaults(kind)
+    by_default = kind.reads_for(**options), kind.learns_for(**options)
+    assert [",".join(signal.name for signal in part) or "-" for part in by_default] == signals
+
+
+@pytest.mark.parametrize("line", INITIAL.strip().split("\n"))
+def test_its_parameters_begin_as_the_paper_or_its_code_says(line):
+    name, path, distribution, expression = line.split(maxsplit=3)
+    torch.manual_seed(1)
+    variant = make_variant(variant_class(name), Place("source", 1, 2, 64, 32))
+    weight, expected = variant.get_parameter(path).detach(), eval(expression)
+    if distribution == "equal":
+        assert (weight == expected).all()
+    elif distribution == "bound":
+        assert 0.9 * expected < weight.abs().max() <= expected
+    else:
+        assert weight.std().item() == pytest.approx(expected, rel=0.15)
+
+
+@pytest.mark.parametrize("line", SHARING.strip().split("\n"))
+def test_it_warns_of_relations_that_it_does_not_know(line):
+    name, shared = line.split(maxsplit=1)
+    options = {"supervised": True} if name == "latent_graph" else {}
+    assert relation_warnings(variant_class(name), RELATIONS, **options) == [
+        f"2 relations (1,260 of 1,800 words) are unknown to {name}; these words {shared}: "
+        "SUBJ (1,200), OBJ (60)"
+    ]
+
+
+@pytest.mark.parametrize(("name", "options", "words"), OTHER_WARNINGS, ids=str)
+def test_it_warns_of_relations_that_are_not_in_its_lists(name, options, words):
+    assert " ".join(relation_warnings(variant_class(name), RELATIONS, **options)) == words
+
+
+@pytest.mark.parametrize(("name", "options"), WITHOUT_WARNING, ids=str)
+def test_it_does_not_warn_where_no_relation_counts(name, options):
+    assert relation_warnings(variant_class(name), RELATIONS, **options) == []
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_the_file_opens_with_paper_and_equation(name):
+    text = inspect.getdoc(inspect.getmodule(variant_class(name)))
+    assert re.search(r"[(,]\s?(?:19|20)\d\d", text), "no year of a paper"
+    assert re.search(r"^ {4}\S", text, re.MULTILINE), "no indented equation"
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_option_is_keyword_only_documented_and_has_a_default(name):
+    kind = variant_class(name)
+    documented = inspect.getdoc(kind)
+    for option in list(inspect.signature(kind).parameters.values())[1:]:
+        assert option.kind is inspect.Parameter.KEYWORD_ONLY, option.name
+        assert option.default is not inspect.Parameter.empty, option.name
+        assert re.search(rf"^{option.name}: ", documented, re.MULTILINE), (
+            f"'{option.name}' is not documented"
+        )
+
+
+def signals_of(name):
+    kind = variant_class(name)
+    return kind.reads_for(**option_defaults(kind)) + kind.learns_for(**option_defaults(kind))
+
+
+@pytest.mark.parametrize("name", [name for name in CATALOGUE if signals_of(name)])
+def test_its_signals_name_what_they_need(name):
+    for signal in signals_of(name):
+        assert signal.needs in (
+            "words",
+            "parents",
+            "labels",
+            "relations",
+            "tags",
+            "arcs",
+            "constituents",
+            *STORED,
+        )
+        example = random_example(5, np.random.default_rng(0))
+        tree = example.trees["source"]
+        array = signal.compute(tree.parse, np.append(tree.word_of, -1))
+        # nodes are listed by what is joined into them
+        assert array.shape[-1] == (3 if signal.name == "merges" else len(example.source) + 1)
