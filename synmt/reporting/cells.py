@@ -62,15 +62,12 @@ def plain_columns(table: Table) -> tuple[list[str], list[list[str]]]:
         unit = {"seconds": " (s)", "bytes": " (bytes)"}.get(column.kind, "")
         if any(isinstance(value, Interval) for value in values):
             titles += [f"{column.title}, low{unit}", f"{column.title}, high{unit}"]
-            columns += [[_plain(_end(value, name)) for value in values] for name in ("low", "high")]
+            for end in ("low", "high"):
+                columns.append([_plain(getattr(value, end, None)) for value in values])
         else:
             titles.append(column.title + unit)
             columns.append([_plain(value) for value in values])
     return titles, [list(row) for row in zip(*columns, strict=True)]
-
-
-def _end(value: Value, name: str) -> Value:
-    return getattr(value, name) if isinstance(value, Interval) else None
 
 
 def _plain(value: Value) -> str:
