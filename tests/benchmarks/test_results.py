@@ -545,20 +545,6 @@ def drawn(monkeypatch, *results):
     return figures
 
 
-def test_the_figure_tells_kinds_of_trees_and_chance_apart_without_colours(folder, monkeypatch):
-    [figure] = drawn(monkeypatch, folder.found)
-    [legend] = figure.legends
-    names = [text.get_text() for text in legend.get_texts()]
-    assert names[:2] == ["with a parser's trees", "without trees"]
-    kinds = [
-        mark.get_marker()
-        for mark, name in zip(legend.legend_handles, names, strict=True)
-        if "chance" not in name
-    ]
-    assert len(set(kinds)) == len(kinds)
-    assert names[-1] == "hollow: may be chance, or not tested"
-
-
 def test_a_comparison_that_has_only_its_baseline_yet_is_not_drawn(folder, monkeypatch):
     both, alone = folder.found, folder.found
     alone.bleu["test"] = alone.bleu["test"][:1]
