@@ -231,7 +231,9 @@ class Plan(Strict):
 def _problem(path: Path, problem: Mapping[str, Any]) -> SynmtError:
     key = ".".join(map(str, problem["loc"]))
     what = "a plan has no such key" if problem["type"] == "extra_forbidden" else None
-    return UsageError(f"{key}: {what or plain_message(problem)}".removeprefix(": "), where=str(path))
+    return UsageError(
+        f"{key}: {what or plain_message(problem)}".removeprefix(": "), where=str(path)
+    )
 
 
 def file_name(system: str) -> str:

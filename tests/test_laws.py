@@ -42,7 +42,7 @@ graph: [{name: gcn}, {architecture: lstm}]
 
 @pytest.fixture
 def without_wing(monkeypatch):
-    """Give a function after which the wing is not there."""
+    """Make a function after which the wing is not there."""
     return lambda: monkeypatch.setitem(sys.modules, "synmt.fast", None)
 
 

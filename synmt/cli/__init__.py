@@ -150,9 +150,7 @@ def _continues(argument: str, metavar: str) -> bool:
 def load(name: str) -> StrictCommand:
     """Make a command from the function of its name."""
     info = CommandInfo(callback=resolve_name(f"synmt.cli.{name}:{name}"), cls=StrictCommand)
-    made: Any = get_command_from_info(
-        info, pretty_exceptions_short=False, rich_markup_mode="rich"
-    )
+    made: Any = get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
     return made
 
 

@@ -209,7 +209,11 @@ def check_existence(paths: Sequence[Path]) -> None:
         what = "no such file or run folder"
         raise all_in_one(
             [
-                SynmtError(what, where=printable(path), do=printable(did_you_mean(path.name, sorted(path.parent.glob("*")))))
+                SynmtError(
+                    what,
+                    where=printable(path),
+                    do=printable(did_you_mean(path.name, sorted(path.parent.glob("*")))),
+                )
                 for path in missing
             ]
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from synmt.reporting.progress import duration
 from synmt.reporting.values import Column, Interval, Marked, Quantity, Table, Value, Written
 
 _LEAST = 0.0005
@@ -31,15 +32,6 @@ def shown(value: Value, column: Column | Quantity) -> str:
     digits = 0 if isinstance(value, int) and column.kind == "number" else column.digits
     form = f"{'+' if column.signed else ''},.{digits}{'%' if column.kind == 'share' else 'f'}"
     return format(value, form)
-
-
-def duration(seconds: float) -> str:
-    """Write a duration: `9 s`, `19 min 09 s`, `2 h 05 min`."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
 def shown_rows(table: Table) -> list[list[str]]:
@@ -79,5 +71,5 @@ def _plain(value: Value) -> str:
 
 
 def is_text(columns: Sequence[Column]) -> list[bool]:
-    """Tell which columns have words, which are left-aligned."""
+    """Return which columns have words, which are left-aligned."""
     return [column.kind == "text" for column in columns]

@@ -114,7 +114,7 @@ def check_plot(path: Path) -> None:
 
 
 def has_matplotlib() -> bool:
-    """Tell whether matplotlib is installed."""
+    """Return whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 

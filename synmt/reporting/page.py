@@ -53,9 +53,7 @@ def page_of(reports: Sequence[Report], *, about: Table | None = None, command: s
     for number, one in enumerate(sections, 1):
         heading = escape(one.title)
         contents += f'<li><a href="#part-{number}">{heading}</a></li>'
-        bodies.append(
-            f'<section id="part-{number}">\n<h2>{heading}</h2>\n{one.body}\n</section>'
-        )
+        bodies.append(f'<section id="part-{number}">\n<h2>{heading}</h2>\n{one.body}\n</section>')
     made_by = f"Made by synmt {__version__} on {date.today().isoformat()}:"
     footer = f"{paragraph(made_by, faint=True)}<pre><code>{escape(command)}</code></pre>\n"
     return _PAGE.format(

@@ -52,7 +52,7 @@ def tiny_plan(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(tiny_plan, monkeypatch, capsys):
-    """Give a function that runs a program on the plan: how it ended, and what it printed."""
+    """Make a function that runs a program on the plan: how it ended, and what it printed."""
 
     def running(*arguments, program=results):
         monkeypatch.setattr(sys, "argv", ["program", "tiny.yaml", *arguments])

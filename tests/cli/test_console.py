@@ -74,7 +74,11 @@ OUT_OF_MEMORY = (
 )
 QUOTED = "out of memory, says the text"
 ERRORS = [
-    (SynmtError("is broken", where="file", do="Repair it"), 1, "error: file: is broken. Repair it."),
+    (
+        SynmtError("is broken", where="file", do="Repair it"),
+        1,
+        "error: file: is broken. Repair it.",
+    ),
     (UsageError("no such key", allowed="a, b"), 2, "error: no such key. a, b."),
     (OSError(28, "No space left", "/x"), 1, "error: /x: No space left."),
     (OSError("odd"), 1, "error: output: odd."),
@@ -298,10 +302,10 @@ def test_progress_without_a_terminal_is_a_plain_line(capfd):
 PROGRESS = """
 1 | 12.3 | 1 of 2,200 lines, 0.1/s
 4 | 12 | 4 of 2,200 lines, 0.3/s
-5 | 5 | 5 of 2,200 lines, 1.0/s, 37 min left
+5 | 5 | 5 of 2,200 lines, 1.0/s, 36 min 35 s left
 5 | 60 | 5 of 2,200 lines, 0.1/s, 7 h 19 min left
-200 | 10 | 200 of 2,200 lines, 20/s, 100 s left
-200 | 20 | 200 of 2,200 lines, 10/s, 3 min left
+200 | 10 | 200 of 2,200 lines, 20/s, 1 min 40 s left
+200 | 20 | 200 of 2,200 lines, 10/s, 3 min 20 s left
 2200 | 11 | 2,200 of 2,200 lines, 200/s
 """
 
