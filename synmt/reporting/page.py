@@ -182,12 +182,14 @@ def picture(svg: str, *, caption: str, shrinks: bool = False) -> str:
 
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1a1a1a; --faint: #595959; --paper: #ffffff; --rule: #d4d4d4;
+:root { color-scheme: light dark; --ink: #1a1a1a; --faint: #595959; --paper: #ffffff;
+  --rule: #d4d4d4;
   --link: #0465af; }
 @media screen and (prefers-color-scheme: dark) {
   :root { --ink: #ececec; --faint: #a8a8a8; --paper: #14171a; --rule: #3a3f45; --link: #8fc6ff; }
 }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
+body { margin: 0; background: var(--paper); color: var(--ink);
+  font: 1rem/1.5 system-ui, sans-serif; }
 main { max-width: 56rem; margin: 0 auto; padding: 1.25rem 1rem 3rem; }
 h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .5rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; overflow-wrap: anywhere; }
@@ -197,11 +199,15 @@ nav ol { padding-left: 1.4rem; margin: .5rem 0; }
 p { margin: .4rem 0; overflow-wrap: anywhere; }
 .faint { color: var(--faint); font-size: .875rem; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9375rem; margin: .5rem 0; }
-caption { text-align: left; color: var(--faint); font-size: .875rem; padding-bottom: .3rem; white-space: normal;
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9375rem;
+  margin: .5rem 0; }
+caption { text-align: left; color: var(--faint); font-size: .875rem; padding-bottom: .3rem;
+  white-space: normal;
   position: sticky; left: 0; max-width: min(calc(100vw - 2rem), 54rem); overflow-wrap: anywhere; }
-th, td { text-align: right; padding: .25rem .7rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
-th:first-child { text-align: left; padding-left: 0; position: sticky; left: 0; background: var(--paper); }
+th, td { text-align: right; padding: .25rem .7rem; border-bottom: 1px solid var(--rule);
+  white-space: nowrap; }
+th:first-child { text-align: left; padding-left: 0; position: sticky; left: 0;
+  background: var(--paper); }
 thead th { color: var(--faint); font-weight: 600; white-space: normal; vertical-align: bottom; }
 .facts th, .facts td { text-align: left; white-space: normal; vertical-align: top; }
 /* narrower columns would break words after each letter: the table scrolls instead */
@@ -221,7 +227,8 @@ _PAGE = """<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
 <title>{title}</title>
 <style>{style}</style>
 </head>

@@ -136,8 +136,8 @@ def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
 def run_together(
     count: int, work: Callable[..., object], *arguments: Any, log: Path
 ) -> list[int | None]:
-    """Run processes that do work(rank, count, *arguments) together; gives how each has ended. Those that
-    hang are killed."""
+    """Run processes that do work(rank, count, *arguments) together; gives how each has ended. Those
+    that hang are killed."""
     ranks = [Forked(work, rank, count, *arguments, log=log) for rank in range(count)]
     try:
         return [rank.wait() for rank in ranks]

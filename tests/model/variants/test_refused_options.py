@@ -73,7 +73,7 @@ localness
 relative
   reach: 0 -> reach: must be more than 0, not 0
   shared: true, values: false -> no table to share
-  reach: 2.5 -> reach: 
+  reach: 2.5 -> reach: must be
   reach: 4611686018427387904 -> syntax.variants.0.reach: an option is at most 1048576, not 461168601
   range: 4 -> no option 'range'
 tag_embedding
@@ -96,7 +96,7 @@ dependency_distribution
   groups: [[nsubj], []], heads: 2 -> group 2 names no relation
   groups: [[nsubj], [obj, nsubj]], heads: 2 -> relation 'nsubj' is in groups 1 and 2
   groups: universall -> groups: must be 'universal' or 'stanford'
-  groups: [[nsubj, 3]] -> syntax.variants.0.groups: 
+  groups: [[nsubj, 3]] -> syntax.variants.0.groups: must be
   groups: stanford, kind: udp -> kind udp sums over all relations. Leave out `groups`
   kind: udp, softmax: true -> is for kind lda; udp has one anyway
   kind: lld -> 'ldd', 'lda', 'ldp', 'udp', 'udd', 'uldd' or 'uudd'
