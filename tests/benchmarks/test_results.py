@@ -492,15 +492,11 @@ def test_controls_chosen_by_their_scores_have_a_row_apart(folder):
     assert planned.rows[0][:2] == ["random: pascal", alone.value]
 
 
-@pytest.mark.parametrize(
-    ("label", "known"), [("by: wrods", "words, part"), ("without: {prat: other}", "words, part")]
-)
-def test_a_label_that_a_test_set_does_not_have_is_refused(folder, label, known):
+@pytest.mark.parametrize("label", ["by: wrods", "without: {prat: other}"])
+def test_a_label_that_a_test_set_does_not_have_is_refused(folder, label):
     folder.edit("by: words" if "by" in label else "without: {part: other}", label)
     [group] = folder.found.plan.groups
-    with pytest.raises(
-        UsageError, match=f"the test set 'test' has no label '(wrods|prat)'. Labels: {known}"
-    ):
+    with pytest.raises(UsageError, match="no label '(wrods|prat)'. Labels: words, part"):
         folder.found.grouping(group)
     labels = folder.path.with_suffix("") / "labels.json"
     for damage in ("[]", "{", '{"other": {}}', None):
