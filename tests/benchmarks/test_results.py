@@ -496,7 +496,7 @@ def test_controls_chosen_by_their_scores_have_a_row_apart(folder):
 def test_a_label_that_a_test_set_does_not_have_is_refused(folder, label):
     folder.edit("by: words" if "by" in label else "without: {part: other}", label)
     [group] = folder.found.plan.groups
-    with pytest.raises(UsageError, match="no label '(wrods|prat)'. Labels: words, part"):
+    with pytest.raises(UsageError, match=r"no label '(wrods|prat)'\. Labels: words, part"):
         folder.found.grouping(group)
     labels = folder.path.with_suffix("") / "labels.json"
     for damage in ("[]", "{", '{"other": {}}', None):
