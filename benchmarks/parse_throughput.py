@@ -31,7 +31,7 @@ _BULK = "Stanza, one bulk call"
 
 
 def main() -> None:
-    """Let the systems take turns and print what they did."""
+    """Measure the systems in turn, and print their speeds."""
     options = measuring.arguments(
         __doc__, text=Path, lines=1000, rounds=3, lang="en", model="compact"
     )

@@ -25,7 +25,7 @@ from results_plan import Plan, Planned, change
 from results_stored import ending_errors, labels, measure, read_labels, read_result
 
 from synmt.corpora.items import test_names
-from synmt.errors import SynmtError, UsageError, counted, did_you_mean
+from synmt.errors import SynmtError, UsageError, counted, unknown_name
 from synmt.files.writing import write_json
 from synmt.parallel.processes import in_processes
 from synmt.parallel.threads import chosen_cores
@@ -90,12 +90,10 @@ def _chosen(plan: Plan, options: argparse.Namespace) -> Iterator[Planned]:
     where, names = str(options.plan), (*plan.systems, *plan.search)
     for name in options.systems or ():
         if name not in names:
-            do = "Write changes before --systems" if "=" in name else did_you_mean(name, names)
-            raise UsageError(f"no system is named '{name}'", where=where, do=do)
+            raise unknown_name("system", name, names, where=where)
     for seed in options.seeds or ():
         if seed not in plan.seeds:
-            allowed = f"Seeds: {', '.join(map(str, plan.seeds))}"
-            raise UsageError(f"the plan does not have seed {seed}", where=where, allowed=allowed)
+            raise unknown_name("seed", str(seed), map(str, plan.seeds), where=where)
     systems, seeds = options.systems or names, options.seeds or plan.seeds
     runs = [
         run
@@ -106,19 +104,12 @@ def _chosen(plan: Plan, options: argparse.Namespace) -> Iterator[Planned]:
         what = "only the mixture that the search finds is trained with more seeds than the first"
         raise UsageError(what, where=where, do="Choose other systems or seeds")
     for run in runs:
-        _check_tests(plan, run)
+        known = test_names(run.recipe.corpus, run.recipe.source, run.recipe.target)
+        for name in plan.tests:
+            # a missing corpus has none at all
+            if known and name not in known:
+                raise unknown_name("test set", name, known, where=f"{where}, {run.system}")
         yield run
-
-
-def _check_tests(plan: Plan, run: Planned) -> None:
-    """Raise UsageError if a recipe lacks a test set of the plan; a missing corpus has none at
-    all."""
-    known = test_names(run.recipe.corpus, run.recipe.source, run.recipe.target)
-    for name in plan.tests:
-        if known and name not in known:
-            what = f"{run.system} has no test set '{name}'"
-            allowed, do = f"Test sets: {', '.join(known)}", did_you_mean(name, known)
-            raise UsageError(what, where=str(plan.path), allowed=allowed, do=do)
 
 
 def _missing(chosen: Sequence[Planned], runs: Path) -> list[Planned]:

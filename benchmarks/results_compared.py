@@ -22,7 +22,7 @@ from results_stored import read_labels, read_result, read_times, unpacked
 from results_systems import OTHER_TREES, TESTED, Systems
 
 from synmt.arrays import BoolArray, DoubleArray
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError, unknown_name
 from synmt.evaluation.metrics import make_metric
 from synmt.reporting.values import Interval
 
@@ -148,9 +148,8 @@ class Results:
         labels = read_labels(self.plan.folder / "labels.json", tests)[group.test]
         for label in (group.by, *group.without):
             if label not in labels:
-                what = f"the test set '{group.test}' has no label '{label}'"
-                allowed = f"Labels: {', '.join(labels)}"
-                raise UsageError(what, where=str(self.plan.path), allowed=allowed)
+                where = f"{self.plan.path}, {group.test}"
+                raise unknown_name("label", label, labels, where=where)
         values = np.array(labels[group.by])  # (N,)
         kept = np.ones(len(values), dtype=bool)
         for label, value in group.without.items():

@@ -4,8 +4,8 @@ the figure.
     python benchmarks/results_page.py
 
 The same results give the same bytes. Text outside of the marked parts of the pages stays as it is,
-and is written by hand; tests/benchmarks/test_results.py holds its numbers against the tables. In another
-folder than that of synmt, only docs/results*.md and the figure are made.
+and is written by hand; tests/benchmarks/test_results.py holds its numbers against the tables. In
+another folder than that of synmt, only docs/results*.md and the figure are made.
 """
 
 from __future__ import annotations

@@ -34,13 +34,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from results_stored import read_result
 
-from synmt.errors import UsageError, all_in_one, did_you_mean, plain_message
+from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean, plain_message
 from synmt.recipe.load import check_recipe, load_recipe, recipe_values, set_key
 from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml_text import load_yaml, parse_yaml_value
@@ -143,16 +144,10 @@ class Plan(Strict):
         if not isinstance(given, dict):
             what = "not a plan: it must consist of `key: value` lines"
             raise UsageError(what, where=str(path))
-        known = [key for key in cls.model_fields if key != "path"]
-        for key in given:
-            if key not in known:
-                do = did_you_mean(str(key), known)
-                raise UsageError(f"a plan has no key '{key}'", where=str(path), do=do)
         try:
-            return cls(path=path, **given)
+            return cls.model_validate({**given, "path": path})
         except ValidationError as error:
-            problems = [_problem(path, problem) for problem in error.errors()]
-            raise all_in_one(problems) from None
+            raise all_in_one([_problem(path, problem) for problem in error.errors()]) from None
 
     @model_validator(mode="after")
     def _names_fit(self) -> Plan:
@@ -162,18 +157,14 @@ class Plan(Strict):
             if own.baseline:
                 what = f"search: a mixture such as '{system}' has no baseline of its own"
                 raise ValueError(what)
-        named = [*self.baselines.values(), *self.chosen_by_score]
+        known = [*self.systems, *self.search]
+        named = [*self.baselines.values(), *self.chosen_by_score, *chain.from_iterable(self.pairs)]
         named += [own.baseline for own in self.systems.values() if own.baseline]
         for system in named:
-            if system not in self.systems:
-                hint = did_you_mean(system, self.systems)
+            if system not in known:
+                hint = did_you_mean(system, known)
                 raise ValueError(f"no system is named '{system}'. {hint}".rstrip())
-        for pair in self.pairs:
-            for system in pair:
-                if system not in {*self.systems, *self.search}:
-                    raise ValueError(f"pairs: no system is named '{system}'")
-        files = Counter(map(file_name, (*self.systems, *self.search)))
-        for name, count in files.items():
+        for name, count in Counter(map(file_name, known)).items():
             if count > 1:
                 raise ValueError(f"{count} systems have the name '{name}' in the names of files")
         return self
@@ -238,14 +229,12 @@ class Plan(Strict):
         return check_recipe(values, where=where)
 
 
-def _problem(path: Path, problem: Mapping[str, Any]) -> UsageError:
+def _problem(path: Path, problem: Mapping[str, Any]) -> SynmtError:
     key = ".".join(map(str, problem["loc"]))
-    what = f"{key}: {plain_message(problem)}".removeprefix(": ")
-    if problem["type"] == "extra_forbidden":
-        what = f"a plan has no key '{key}'"
-    elif problem["type"] == "missing":
-        what = f"'{key}' is missing"
-    return UsageError(what, where=str(path))
+    what = "a plan has no such key" if problem["type"] == "extra_forbidden" else None
+    return UsageError(
+        f"{key}: {what or plain_message(problem)}".removeprefix(": "), where=str(path)
+    )
 
 
 def file_name(system: str) -> str:

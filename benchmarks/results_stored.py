@@ -95,43 +95,41 @@ def unpacked(stored: dict[str, Any]) -> npt.NDArray[np.float64]:
 
 def read_result(path: Path) -> dict[str, Any]:
     """Read the file of a result; raises SynmtError if it is damaged."""
-    try:
+    what, do = "damaged, or not a result", "Remove it to measure the run again"
+    with _naming_damage(path, what, do):
         result = json.loads(path.read_text(encoding="utf-8"))
         if {"system", "seed", "fingerprint", "tests"} <= set(result) and result["validation"]:
             return result
-    except (ValueError, TypeError, KeyError):
-        pass
-    do = "Remove it to measure the run again"
-    raise SynmtError("damaged, or not a result", where=str(path), do=do)
+        raise ValueError
 
 
 def read_labels(path: Path, tests: Iterable[str]) -> Labels:
     """Read the labels of test sets; raises SynmtError if those of some are missing or damaged."""
-    try:
+    do = "Remove the result of a run, and run the comparison again, which also writes the labels"
+    with _naming_damage(path, "missing or damaged", do):
         found = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(found, dict) and set(tests) <= set(found):
-            return found
-    except (ValueError, OSError):
-        pass
-    do = "Remove the result of a run, and run the comparison again, which writes the labels, too"
-    raise SynmtError("missing or damaged", where=str(path), do=do)
+        return {**found, **{test: dict(found[test]) for test in tests}}
 
 
 def read_times(path: Path) -> dict[str, Any]:
     """Read the times of steps, as `results_times.py` writes them; raises SynmtError if it is
     damaged."""
-    try:
+    do = "Remove it, and measure again: benchmarks/results_times.py"
+    with _naming_damage(path, "damaged", do):
         times = json.loads(path.read_text(encoding="utf-8"))
         for one in times["systems"].values():
             seconds = np.array([one["seconds"], one["of_baseline"]], dtype=float)
             if not len(seconds[0]) or (seconds <= 0).any():
                 raise ValueError
-        if {"machine", "threads", "precision"} <= set(times):
-            return times
-    except (ValueError, TypeError, KeyError, AttributeError):
-        pass
-    do = "Remove it, and measure again: benchmarks/results_times.py"
-    raise SynmtError("damaged", where=str(path), do=do)
+        return {key: times[key] for key in ("machine", "threads", "precision", "systems")}
+
+
+@contextmanager
+def _naming_damage(path: Path, what: str, do: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError, OSError):
+        raise SynmtError(what, where=str(path), do=do) from None
 
 
 @contextmanager

@@ -66,7 +66,7 @@ def translate_all(translate: Search, sentences: list[list[int]], batch_size: int
 
 
 def main() -> None:
-    """Let the systems take turns and print what they did."""
+    """Measure the systems in turn, and print their speeds."""
     options = measuring.arguments(
         __doc__, size="small", pieces=8000, sentences=256, batch_size=64, rounds=5, threads=2
     )

@@ -45,7 +45,7 @@ System = Callable[[list[str]], list[str]]
 
 
 def main() -> None:
-    """Let the systems take turns and print what they did."""
+    """Measure the systems in turn, and print their speeds."""
     options = measuring.arguments(
         __doc__,
         run=Path,

@@ -39,8 +39,7 @@ class SynmtError(Exception):
     def with_(self, **parts: str) -> Self:
         """Copy the error with some of its parts replaced:
         `raise error.with_(do="…") from error`."""
-        old = {"what": self.what, "where": self.where, "allowed": self.allowed, "do": self.do}
-        return type(self)(**(old | parts))
+        return type(self)(**(vars(self) | parts))
 
     def with_advice(self, more: str) -> Self:
         """Copy the error with one more sentence of what to do; an empty one changes nothing."""
@@ -187,26 +186,13 @@ def listed(names: Iterable[str], most: int | None = None) -> str:
     names = list(names)
     if most is not None and len(names) > most:
         names[most:] = [f"{len(names) - most:,} more"]
-    *others, last = names or [""]
-    return f"{', '.join(others)} and {last}" if others else last
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Suggest the closest valid name as a question; empty if none is close."""
-    return _question(name, {each: each for each in names})
-
-
-def did_you_mean_path(path: Path, others: Iterable[Path] | None = None) -> str:
-    """Suggest the path with the closest name as a question; empty if none is close.
-
-    others: by default all that is in the folder of the path.
-    """
-    choices = sorted(path.parent.glob("*")) if others is None else others
-    return _question(path.name, {other.name: str(other) for other in choices})
-
-
-def _question(name: str, choices: Mapping[str, str]) -> str:
-    choices = {each.lower(): choice for each, choice in choices.items()}
+def did_you_mean(name: str, names: Iterable[str | Path]) -> str:
+    """Suggest the closest valid name, or path with such a name, as a question; empty if none is
+    close."""
+    choices = {getattr(each, "name", str(each)).lower(): each for each in names}
     near = difflib.get_close_matches(name.lower(), choices, n=1, cutoff=0.6)
     return f"Did you mean '{choices[near[0]]}'?" if near else ""
 
@@ -238,44 +224,42 @@ def but_is(value: Any) -> str:
     return f", not {str(value).lower() if isinstance(value, bool) else repr(value)}"
 
 
-_MUST_BE = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "int_parsing": "a whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "int_parsing_size": "a smaller number",
-    "string_type": "text",
-    "string_too_short": "text that is not empty",
-    "path_type": "text",
-    "tuple_type": "a list such as [a, b]",
-    "list_type": "a list such as [a, b]",
-    "dict_type": "a section with keys",
-    "model_type": "a section with keys",
-    "model_attributes_type": "a section with keys",
-    "greater_than": "more than {gt}",
-    "greater_than_equal": "{ge} or more",
-    "less_than": "less than {lt}",
-    "less_than_equal": "{le} or less",
-    "literal_error": "{expected}",
+_PLAIN = {
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "int_parsing_size": "must be a smaller number",
+    "string_type": "must be text",
+    "string_too_short": "must be text that is not empty",
+    "path_type": "must be text",
+    "tuple_type": "must be a list such as [a, b]",
+    "list_type": "must be a list such as [a, b]",
+    "dict_type": "must be a section with keys",
+    "model_type": "must be a section with keys",
+    "model_attributes_type": "must be a section with keys",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be {ge} or more",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be {le} or less",
+    "literal_error": "must be {expected}",
+    "missing": "is missing",
+    "unexpected_keyword_argument": "is unknown",
 }
-"""What a value must be, for pydantic's types of errors."""
-_IS = {"missing": "missing", "unexpected_keyword_argument": "unknown"}
-"""What a key is, for other types."""
+"""What is wrong with a value or key, for pydantic's types of errors."""
 
 
 def plain_message(problem: Mapping[str, Any]) -> str:
-    """Say what is wrong with a value: `problem` is an item of `ValidationError.errors()`."""
-    if words := _MUST_BE.get(problem["type"]):
+    """Describe what is wrong with a value: `problem` is an item of `ValidationError.errors()`."""
+    if words := _PLAIN.get(problem["type"]):
         limits = {
             name: f"{one:g}" if isinstance(one, float) else one
             for name, one in problem.get("ctx", {}).items()
         }
-        return f"must be {words.format(**limits)}"
-    if what := _IS.get(problem["type"]):
-        return f"is {what}"
+        return words.format(**limits)
     message = str(problem["msg"]).removeprefix("Value error, ")
     return message[0].lower() + message[1:]
 

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from synmt.errors import SynmtError, UsageError, broken_run, did_you_mean_path, unknown_name
+from synmt.errors import SynmtError, UsageError, broken_run, did_you_mean, unknown_name
 from synmt.files.checksums import changed, verify
 from synmt.files.json_files import read_json, read_json_if_there
 from synmt.files.links import own_folder
@@ -97,7 +97,7 @@ class Run:
             return SynmtError("not a run folder: run.json is missing", where=str(self.folder))
         runs = sorted(other.parent for other in self.folder.parent.glob("*/run.json"))
         return SynmtError(
-            "no such folder", where=str(self.folder), do=did_you_mean_path(self.folder, runs)
+            "no such folder", where=str(self.folder), do=did_you_mean(self.folder.name, runs)
         )
 
     def info(self) -> RunInfo:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from places import ROOT
+import yaml
+from places import ROOT, TESTS
 from small import random_batch, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 
@@ -23,26 +24,25 @@ from synmt.training.loss import Objective
 
 pytest.importorskip("synmt.fast")
 
-MODELS = {
-    "post": ({"name": "pascal"}, {}),
-    "pre": ({"name": "relative"}, {"norm": "pre", "embeddings": "separate"}),
-    "modern": (
-        {"name": "localness", "layers": [1]},
-        {"positions": "rotary", "norm_kind": "rms", "feed_forward": "swiglu"},
-    ),
-    "alibi": (
-        {"name": "relative", "side": "target"},
-        {"positions": "alibi", "feed_forward": "gelu"},
-    ),
-    "paths": ({"name": "path_relations"}, {}),
-    "lstm": ({"name": "latent_tree", "attention": "separate"}, {"architecture": "lstm"}),
-    "graph": ({"name": "gcn"}, {"architecture": "lstm"}),
-}
+# the variant and the model
+MODELS = yaml.safe_load(
+    """
+post: [{name: pascal}, {}]
+pre: [{name: relative}, {norm: pre, embeddings: separate}]
+modern:
+- {name: localness, layers: [1]}
+- {positions: rotary, norm_kind: rms, feed_forward: swiglu}
+alibi: [{name: relative, side: target}, {positions: alibi, feed_forward: gelu}]
+paths: [{name: path_relations}, {}]
+lstm: [{name: latent_tree, attention: separate}, {architecture: lstm}]
+graph: [{name: gcn}, {architecture: lstm}]
+"""
+)
 
 
 @pytest.fixture
 def without_wing(monkeypatch):
-    """Give a function after which the wing is not there."""
+    """Make a function after which the wing is not there."""
     return lambda: monkeypatch.setitem(sys.modules, "synmt.fast", None)
 
 
@@ -112,17 +112,13 @@ def test_lower_precisions_need_the_wing_and_a_warning_says_so(tmp_path, without_
 
 
 JOURNEYS = {
-    "fast": ("journey", "cli_train", "cli_translate", "translator", "pipeline"),
-    "cluster": (
-        "journey",
-        "cli_parse",
-        "cli_prepare",
-        "cli_train",
-        "cli_translate",
-        "cli_grid",
-        "translate_processes",
-    ),
+    "fast": "journey cli_train cli_translate translator pipeline",
+    "cluster": "journey cli_parse cli_prepare cli_train cli_translate cli_grid translate_processes",
 }
+
+
+def path_of(name):
+    return str(next(TESTS.rglob(f"test_{name}.py")).relative_to(ROOT))
 
 
 @pytest.mark.whole_suite
@@ -142,18 +138,10 @@ def test_unit_tests_and_journeys_pass_in_a_project_without_a_wing(wing, tmp_path
     environment = {**os.environ, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
     for chosen in (
         ["-m", "unit"],
-        ["-m", "journey", *(f"tests/test_{name}.py" for name in JOURNEYS[wing])],
+        ["-m", "journey", *map(path_of, JOURNEYS[wing].split())],
     ):
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "--numprocesses",
-            "2",
-            "--dist",
-            "worksteal",
-            *chosen,
-        ]
+        options = ["--numprocesses", "2", "--dist", "worksteal"]
+        command = [sys.executable, "-m", "pytest", *options, *chosen]
         done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout
         assert int(re.findall(r"(\d+) passed", done.stdout)[0]) > 50

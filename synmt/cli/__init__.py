@@ -1,6 +1,7 @@
 """The command `synmt`: six subcommands, one file each.
 
-Nothing heavy is imported here: torch and stanza load inside the commands that need them.
+Nothing heavy is imported here: a command is loaded when it is run, torch and stanza inside the
+commands that need them.
 """
 
 from __future__ import annotations
@@ -10,25 +11,35 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import pairwise, takewhile
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_from_info
+from typer.models import CommandInfo
 
 from synmt import __version__
 from synmt.cli import console
-from synmt.cli.analyze import analyze
-from synmt.cli.command import AtOnce, run
-from synmt.cli.options import spelling
-from synmt.cli.parse import parse
-from synmt.cli.prepare import prepare
-from synmt.cli.score import score
-from synmt.cli.train import train
-from synmt.cli.translate import translate
+from synmt.cli.command import AtOnce, run, spelling
 from synmt.errors import UsageError, did_you_mean
 from synmt.reporting.progress import show_progress_with
+
+COMMANDS = {
+    "parse": "Parse raw text: one dependency tree for each line, in CoNLL-U.",
+    "prepare": "Prepare the training data of a recipe: filter, segment into subwords, parse; print "
+    "the folder.",
+    "train": "Train a model from a recipe: parse, prepare, train, translate the test sets, score "
+    "them.",
+    "translate": "Translate raw text: each input line gives one output line, as soon as it is "
+    "ready.",
+    "score": "Score translations and compare each system with the first, or let models score given "
+    "texts by probability.",
+    "analyze": "Show where a system gains, which trees it has learned, what its heads attend to, "
+    "which words use syntax.",
+}
+"""Each command with the first paragraph of its help page."""
 
 _VALUES = {
     "int": "N",
@@ -63,11 +74,21 @@ class _PlainHelp:
 
 
 class Group(_PlainHelp, TyperGroup):
-    """synmt itself."""
+    """synmt itself; of commands that are not run it knows what they are for."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: TyperCommand(name, help=text) for name, text in COMMANDS.items()}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; `--docs` may lack its value."""
         return super().parse_args(ctx, [*args, ""] if args[-1:] == ["--docs"] else args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Load the command that is run."""
+        if args[0] in COMMANDS:
+            self.commands[args[0]] = load(args[0])
+        return super().resolve_command(ctx, args)
 
 
 class StrictCommand(_PlainHelp, TyperCommand):
@@ -77,54 +98,43 @@ class StrictCommand(_PlainHelp, TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; raise a UsageError for the first option that lacks its value or is
         repeated."""
-        if ctx.resilient_parsing:  # a shell completes a line that is not finished
-            return super().parse_args(ctx, self._repeat_names(args))
-        self._refuse_names_as_values(ctx, args)
-        args = self._repeat_names(args)
-        *_, parameters = self.make_parser(ctx).parse_args(args=list(args))
-        for parameter, times in Counter(parameters).items():
-            if times > 1 and parameter.param_type_name == "option" and not parameter.multiple:
-                raise UsageError(
-                    f"{spelling(parameter)} is given more than once", do="Give it once"
-                )
+        args = self._repeat_names(ctx, args)
+        # a shell completes a line that is not finished
+        if not ctx.resilient_parsing:
+            *_, parameters = self.make_parser(ctx).parse_args(args=list(args))
+            for parameter, times in Counter(parameters).items():
+                if times > 1 and parameter.param_type_name == "option" and not parameter.multiple:
+                    what = f"{spelling(parameter)} is given more than once"
+                    raise UsageError(what, do="Give it once")
         return super().parse_args(ctx, args)
 
-    def _refuse_names_as_values(self, ctx: Any, args: Sequence[str]) -> None:
-        options: list[Any] = [
-            one for one in self.get_params(ctx) if one.param_type_name == "option"
-        ]
-        names = {name for one in options for name in (*one.opts, *one.secondary_opts)}
-        with_value = {
-            name for one in options if not (one.is_flag or one.count) for name in one.opts
-        }
-        for name, following in pairwise(takewhile(lambda one: one != "--", args)):
-            following = following.partition("=")[0]
-            if name in with_value and following in names:
-                raise UsageError(
-                    f"{name} has no value", do=f"Write one between {name} and {following}"
-                )
-
-    def _repeat_names(self, args: Sequence[str]) -> list[str]:
+    def _repeat_names(self, ctx: Any, args: Sequence[str]) -> list[str]:
         """Write `--run A B` as `--run A --run B`, for the options whose values end in `…` on the
         help page."""
-        several = {
-            name: str(one.metavar)
-            for one in self.params
-            for name in one.opts
-            if str(getattr(one, "metavar", None)).endswith("…")
+        options: dict[str, Any] = {
+            name: one
+            for one in self.get_params(ctx)
+            if one.param_type_name == "option"
+            for name in (*one.opts, *one.secondary_opts)
         }
-        written, option, first = [], "", True
+        # the option before an argument, and whether it has all values that it needs
+        written, option, complete = list[str](), "", True
         for argument in args:
+            name, equals, _ = argument.partition("=")
+            if not complete and name in options and not ctx.resilient_parsing:
+                what = f"{option} has no value"
+                raise UsageError(what, do=f"Write one between {option} and {name}")
             if argument.startswith("-") and argument != "-" and option != "--":
-                # the first value may follow an equals sign, `--run=A B`
-                option, equals, _ = argument.partition("=")
-                first = not equals
-            elif option in several:
-                if not first and _continues(argument, several[option]):
-                    written.append(option)
-                elif not first:
-                    option = ""
-                first = False
+                option, known = name, options.get(name)
+                complete = bool(equals) or known is None or known.is_flag or known.count
+            else:
+                metavar = str(getattr(options.get(option), "metavar", None))
+                if complete and metavar.endswith("…"):
+                    if _continues(argument, metavar):
+                        written.append(option)
+                    else:
+                        option = ""
+                complete = True
             written.append(argument)
         return written
 
@@ -137,6 +147,13 @@ def _continues(argument: str, metavar: str) -> bool:
     return not argument.endswith(".tsv") and not (is_file and metavar == "RUN …")
 
 
+def load(name: str) -> StrictCommand:
+    """Make a command from the function of its name."""
+    info = CommandInfo(callback=resolve_name(f"synmt.cli.{name}:{name}"), cls=StrictCommand)
+    made: Any = get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
+    return made
+
+
 app = typer.Typer(
     name="synmt",
     cls=Group,
@@ -146,8 +163,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for subcommand in (parse, prepare, train, translate, score, analyze):
-    app.command(cls=StrictCommand)(subcommand)
 
 
 def _show_version(wanted: bool) -> None:
@@ -163,24 +178,19 @@ def _show_page(name: str | None) -> None:
 
     folder = shipped_folder("docs")
     pages = {
-        path.relative_to(folder).with_suffix("").as_posix(): path
-        for path in sorted(folder.rglob("*.md"))
+        path.relative_to(folder).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
+        for path in folder.rglob("*.md")
     }
     wanted = name.removeprefix("docs/").removesuffix(".md")
-    path = pages.get(wanted) or pages.get(f"systems/{wanted}")
-    if name and not path:
-        raise UsageError(
-            f"there is no page '{name}'",
-            where="--docs",
-            do=did_you_mean(wanted, pages) or "`synmt --docs` lists all",
-        )
-    if path:
-        print(path.read_text(encoding="utf-8"), end="")
+    text = pages.get(wanted) or pages.get(f"systems/{wanted}")
+    if text:
+        print(text, end="")
+    elif name:
+        do = did_you_mean(wanted, pages) or "`synmt --docs` lists all"
+        raise UsageError(f"there is no page '{name}'", where="--docs", do=do)
     else:
         for page in sorted(pages, key=lambda page: ("/" in page, page)):
-            print(
-                f"{page:32}{pages[page].read_text(encoding='utf-8').partition(chr(10))[0].lstrip('# ')}"
-            )
+            print(f"{page:32}{pages[page].splitlines()[0].lstrip('# ')}")
     raise typer.Exit
 
 

@@ -31,7 +31,6 @@ from synmt.errors import SynmtError, UsageError, listed
 from synmt.options import Option
 
 if TYPE_CHECKING:
-    from synmt.reporting.formats import Format as FormatName
     from synmt.reporting.values import Report
 
 
@@ -168,7 +167,16 @@ def analyze(values: dict[str, Any], page: _PageOptions, tables: TableOptions, ty
     # a run folder may stand in the place of labels
     if "labels" in chosen and is_run(chosen["labels"]):
         chosen["run"] = [*chosen.get("run", []), chosen.pop("labels")]
-    _show(tables.format, _answer(chosen, spellings, page.page), page.page)
+    reports = _answer(chosen, spellings, page.page)
+    if page.page:
+        from synmt.analysis.run_facts import page_with_facts
+        from synmt.files.writing import write_output
+
+        html = page_with_facts(list(reports.values()), ["synmt", *sys.argv[1:]])
+        # the page is written first, because a reader such as `head` may close standard output
+        with console.written("page", page.page), write_output(page.page) as out:
+            out.write(html)
+    console.show_reports(reports, tables.format)
 
 
 _FEW = 3
@@ -194,28 +202,27 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _check_input(
-    questions: Sequence[_Question], typed: Mapping[str, Any], spellings: Mapping[str, str]
+def _check(
+    questions: Sequence[_Question],
+    typed: Mapping[str, Any],
+    spellings: Mapping[str, str],
+    page: Path | None,
 ) -> None:
-    """Refuse standard input that is read twice."""
-    names = piped(typed)
+    """Refuse standard input that is read twice, files that are written twice, and a page of another
+    name."""
+    names, once = piped(typed), "standard input can be read only once"
     if len(names) > 1:
         both = " and ".join(dict.fromkeys(spellings[name] for name in names))
-        raise UsageError(
-            "standard input can be read only once", where=both, do="Give files for the others"
-        )
+        raise UsageError(once, where=both, do="Give files for the others")
     readers = [one for one in questions if names and names[0] in one.options]
     if len(readers) > 1:
         flags = listed(next(_flag(name) for name in one.flags if name in typed) for one in readers)
-        what = f"standard input can be read only once, but {flags} need it"
+        what = f"{once}, but {flags} need it"
         raise UsageError(what, where=spellings[names[0]], do="Give a file")
-
-
-def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path | None) -> None:
+    plot = typed.get("plot")
     if plot and sum(one.name != "compare" for one in questions) > 1:
-        raise UsageError(
-            "several analyses would draw into one file", where=str(plot), do="Make one at a time"
-        )
+        what = "several analyses would draw into one file"
+        raise UsageError(what, where=str(plot), do="Make one at a time")
     if page:
         from synmt.reporting.figures import has_matplotlib
         from synmt.reporting.page import check_page
@@ -234,12 +241,11 @@ def _answer(
     """Answer all questions about the same run: the one that the user named, or the newest."""
     questions = _choose_questions(typed, spellings)
     check_use(typed)
-    _check_input(questions, typed, spellings)
-    _check_files(questions, typed.get("plot"), page)
+    _check(questions, typed, spellings, page)
     default: dict[str, Any] = {}
     # groups may be about translations in files
-    in_files = {one for one in questions if "hypotheses" in typed and "hypotheses" in one.options}
-    of_runs = {one for one in questions if "run" in one.options} - in_files
+    other = "hypotheses" if "hypotheses" in typed else ""
+    of_runs = [one for one in questions if "run" in one.options and other not in one.options]
     # without runs, the analysis reports that after it has checked its own options
     with suppress(SynmtError):
         default = {"run": [newest_run()]} if of_runs and "run" not in typed else {}
@@ -256,15 +262,3 @@ def _answer(
             next(filter(typed.__contains__, one.flags)): one.answer(options)
             for one, options in chosen
         }
-
-
-def _show(kind: FormatName, reports: Mapping[str, Report], page: Path | None) -> None:
-    if page:
-        from synmt.analysis.run_facts import page_with_facts
-        from synmt.files.writing import write_output
-
-        html = page_with_facts(list(reports.values()), ["synmt", *sys.argv[1:]])
-        # the page is written first, because a reader such as `head` may close standard output
-        with console.written("page", page), write_output(page) as out:
-            out.write(html)
-    console.show_reports(reports, kind)

@@ -105,6 +105,13 @@ def newest_run() -> Path:
     return folder
 
 
+def spelling(parameter: Any) -> str:
+    """Join the long forms of an option, such as `--metrics/--metric`; an argument has its name on
+    the help page."""
+    forms = [form for form in parameter.opts + parameter.secondary_opts if form.startswith("--")]
+    return "/".join(forms) or parameter.metavar
+
+
 def run(app: typer.Typer) -> None:
     """Run the app, then exit: 0 success, 1 failure, 2 wrong usage, 130 interrupted."""
     open_streams()

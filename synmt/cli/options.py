@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import typer
 
+from synmt.cli.command import spelling
 from synmt.errors import UsageError
 from synmt.files.checksums import verify_large_files
 from synmt.files.own_code import ALLOW, allowing_code
@@ -201,13 +202,6 @@ def typed_options(context: typer.Context) -> Typed:
         if (origin := context.get_parameter_source(name := str(parameter.name)))
         and origin.name == "COMMANDLINE"
     }
-
-
-def spelling(parameter: Any) -> str:
-    """Join the long forms of an option, such as `--metrics/--metric`; an argument has its name on
-    the help page."""
-    forms = [form for form in parameter.opts + parameter.secondary_opts if form.startswith("--")]
-    return "/".join(forms) or parameter.metavar
 
 
 def piped(values: Mapping[str, Any]) -> list[str]:

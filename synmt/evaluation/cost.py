@@ -16,7 +16,7 @@ from synmt.errors import RETRANSLATE, UsageError
 from synmt.evaluation.systems import System, check_existence, matching
 from synmt.files.json_files import read_json, read_json_lines
 from synmt.files.schemas import CostOfTest, LogLine
-from synmt.reporting.cells import duration
+from synmt.reporting.progress import duration
 from synmt.reporting.values import Column, Table, Value, count_column, text_column
 from synmt.run import Run
 

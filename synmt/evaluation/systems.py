@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from synmt.errors import SynmtError, UsageError, all_in_one, counted, did_you_mean_path
+from synmt.errors import SynmtError, UsageError, all_in_one, counted, did_you_mean
 from synmt.evaluation.metrics import Lines, printable, read_aligned
 from synmt.evaluation.outputs import Outputs, check_same_test, from_run, scored_on
 from synmt.evaluation.seeds import check_one_system, group_by_seed
@@ -209,7 +209,11 @@ def check_existence(paths: Sequence[Path]) -> None:
         what = "no such file or run folder"
         raise all_in_one(
             [
-                SynmtError(what, where=printable(path), do=printable(did_you_mean_path(path)))
+                SynmtError(
+                    what,
+                    where=printable(path),
+                    do=printable(did_you_mean(path.name, sorted(path.parent.glob("*")))),
+                )
                 for path in missing
             ]
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from synmt.reporting.progress import duration
 from synmt.reporting.values import Column, Interval, Marked, Quantity, Table, Value, Written
 
 _LEAST = 0.0005
@@ -33,15 +34,6 @@ def shown(value: Value, column: Column | Quantity) -> str:
     return format(value, form)
 
 
-def duration(seconds: float) -> str:
-    """Write a duration: `9 s`, `19 min 09 s`, `2 h 05 min`."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
-
-
 def shown_rows(table: Table) -> list[list[str]]:
     """Write all cells for people; values that rows share are shown in the first of them."""
     rows, before = list[list[str]](), list[str]()
@@ -62,15 +54,12 @@ def plain_columns(table: Table) -> tuple[list[str], list[list[str]]]:
         unit = {"seconds": " (s)", "bytes": " (bytes)"}.get(column.kind, "")
         if any(isinstance(value, Interval) for value in values):
             titles += [f"{column.title}, low{unit}", f"{column.title}, high{unit}"]
-            columns += [[_plain(_end(value, name)) for value in values] for name in ("low", "high")]
+            for end in ("low", "high"):
+                columns.append([_plain(getattr(value, end, None)) for value in values])
         else:
             titles.append(column.title + unit)
             columns.append([_plain(value) for value in values])
     return titles, [list(row) for row in zip(*columns, strict=True)]
-
-
-def _end(value: Value, name: str) -> Value:
-    return getattr(value, name) if isinstance(value, Interval) else None
 
 
 def _plain(value: Value) -> str:
@@ -82,5 +71,5 @@ def _plain(value: Value) -> str:
 
 
 def is_text(columns: Sequence[Column]) -> list[bool]:
-    """Tell which columns have words, which are left-aligned."""
+    """Return which columns have words, which are left-aligned."""
     return [column.kind == "text" for column in columns]

@@ -28,36 +28,28 @@ _COLOURS = (INK, ONE, OTHER, "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D3
 _MARKERS, _LINES = "os^DvPX*", ("-", "--", ":")
 
 FONTS = (
-    *(
-        "Noto Sans CJK JP",
-        "Noto Sans CJK SC",
-        "Noto Sans JP",
-        "Noto Sans SC",
-        "Noto Sans KR",
-        "IPAexGothic",
-    ),
-    *(
-        "WenQuanYi Micro Hei",
-        "Hiragino Sans",
-        "PingFang SC",
-        "Apple SD Gothic Neo",
-        "Yu Gothic",
-        "Microsoft YaHei",
-    ),
-    *(
-        "Malgun Gothic",
-        "Arial Unicode MS",
-        "Noto Sans Arabic",
-        "Noto Sans Hebrew",
-        "Noto Sans Thai",
-    ),
-    *(
-        "Noto Sans Devanagari",
-        "Noto Sans Bengali",
-        "Noto Sans Tamil",
-        "Noto Sans Symbols2",
-        "Noto Emoji",
-    ),
+    "Noto Sans CJK JP",
+    "Noto Sans CJK SC",
+    "Noto Sans JP",
+    "Noto Sans SC",
+    "Noto Sans KR",
+    "IPAexGothic",
+    "WenQuanYi Micro Hei",
+    "Hiragino Sans",
+    "PingFang SC",
+    "Apple SD Gothic Neo",
+    "Yu Gothic",
+    "Microsoft YaHei",
+    "Malgun Gothic",
+    "Arial Unicode MS",
+    "Noto Sans Arabic",
+    "Noto Sans Hebrew",
+    "Noto Sans Thai",
+    "Noto Sans Devanagari",
+    "Noto Sans Bengali",
+    "Noto Sans Tamil",
+    "Noto Sans Symbols2",
+    "Noto Emoji",
 )
 """Fallback fonts for characters that matplotlib's default font does not have; those that are
 installed are used."""
@@ -122,7 +114,7 @@ def check_plot(path: Path) -> None:
 
 
 def has_matplotlib() -> bool:
-    """Tell whether matplotlib is installed."""
+    """Return whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 
@@ -149,20 +141,15 @@ def _render(draw: Callable[[], Figure], kind: str, grid: str) -> tuple[bytes, st
     """Draw a figure; returns the file and the characters that no font has."""
     import matplotlib
 
-    metadata = (
-        {"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else None
-    )
-    drawn = BytesIO()
+    dates, drawn = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}, BytesIO()
     style = {**STYLE, "axes.grid.axis": grid, "font.family": _fonts()}
     with warnings.catch_warnings(record=True) as caught, matplotlib.rc_context(style):
         warnings.filterwarnings("always", message=_MISSING)
-        draw().savefig(drawn, format=kind, dpi=300, metadata=metadata)
-    # matplotlib writes labels as they are
-    picture = (
-        for_xml(drawn.getvalue().decode("utf-8")).encode("utf-8")
-        if kind == "svg"
-        else drawn.getvalue()
-    )
+        draw().savefig(drawn, format=kind, dpi=300, metadata=dates.get(kind))
+    picture = drawn.getvalue()
+    if kind == "svg":
+        # matplotlib writes labels as they are
+        picture = for_xml(picture.decode("utf-8")).encode("utf-8")
     return picture, _missing(caught)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from synmt.arrays import json_text
@@ -57,51 +57,37 @@ def render(
 
 def remarks(reports: Mapping[str, Report]) -> list[str]:
     """List all that TSV has no place for: headings, explanations and texts."""
-    return [
-        line
-        for report in reports.values()
-        for part in _parts(report)
-        for lines in _lines(part)
-        for line in lines
-    ]
+    parts = (part for report in reports.values() for part in _parts(report))
+    return [line for above, _, below in parts for line in (*above, *below)]
 
 
-def _parts(report: Report) -> list[Table | TextBlock]:
-    parts = [
-        part
-        for part in report.parts
-        if isinstance(part, Table) or (isinstance(part, TextBlock) and part.lines)
-    ]
-    return [TextBlock(lines=[report.title]), *parts, TextBlock(lines=report.notes)]
-
-
-def _lines(part: Table | TextBlock) -> tuple[list[str], list[str]]:
-    """List the lines above a table and those below it."""
-    title = [part.title] if part.title else []
-    if isinstance(part, Table):
-        return title, part.explanations()
-    return title, [line for text in part.lines for line in text.splitlines()]
+def _parts(report: Report) -> Iterator[tuple[list[str], Table | None, list[str]]]:
+    """Yield each table, or None for a text, with the lines above it and those below it."""
+    yield [], None, report.title.splitlines()
+    for part in report.parts:
+        above = [part.title] if part.title else []
+        if isinstance(part, Table):
+            yield above, part, part.explanations()
+        elif isinstance(part, TextBlock) and part.lines:
+            yield above, None, [line for text in part.lines for line in text.splitlines()]
+    yield [], None, [line for text in report.notes for line in text.splitlines()]
 
 
 def _for_papers(report: Report, kind: Format) -> str:
     """Write tables, with all other lines as comments of LaTeX, as paragraphs of Markdown, and
     nowhere in TSV."""
     blocks = list[str]()
-    for part in _parts(report):
-        above, below = _lines(part)
-        table = [_table(part, kind)] if isinstance(part, Table) else []
-        blocks += [*_comments(above, kind), *table, *_comments(below, kind)]
+    for above, table, below in _parts(report):
+        blocks += _comments(above, kind)
+        blocks += [_table(table, kind)] if table else []
+        blocks += _comments(below, kind)
     return "\n".join(blocks)
 
 
 def _comments(lines: Sequence[str], kind: Format) -> list[str]:
-    if kind == "tsv" or not lines:
-        return []
-    return (
-        ["".join(f"% {line}\n" for line in lines)]
-        if kind == "latex"
-        else [f"{line}\n" for line in lines]
-    )
+    if kind == "markdown":
+        return [f"{line}\n" for line in lines]
+    return ["".join(f"% {line}\n" for line in lines)] if kind == "latex" and lines else []
 
 
 def _table(table: Table, kind: Format) -> str:

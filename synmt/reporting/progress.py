@@ -34,10 +34,9 @@ def progress(what: str, total: float | None, unit: str) -> AbstractContextManage
 
 
 def plain_lines(
-    say: Callable[[str], None], what: str, total: float | None, unit: str, every: float
+    write: Callable[[str], None], what: str, total: float | None, unit: str, every: float
 ) -> Advance:
-    """Make the function that takes the work done, and says every few seconds in a line how far a
-    job is."""
+    """Make the function that takes the work done, and writes every few seconds how far a job is."""
     began = last = time.monotonic()
     done = 0.0
 
@@ -47,13 +46,13 @@ def plain_lines(
         now = time.monotonic()
         if now - last >= every:
             last = now
-            say(f"{what}: {progress_text(done, total, unit, now - began)}")
+            write(f"{what}: {progress_text(done, total, unit, now - began)}")
 
     return advance
 
 
 def progress_text(done: float, total: float | None, unit: str, seconds: float) -> str:
-    """Say how far a job is after some seconds: `5 of 2,200 lines, 1.0/s, 37 min left`."""
+    """Write how far a job is after some seconds: `5 of 2,200 lines, 1.0/s, 36 min 35 s left`."""
     rate = done / seconds
     of_all = f" of {total:,.0f}" if total else ""
     text = f"{done:,.0f}{of_all} {unit}, {rate_text(rate)}"
@@ -72,8 +71,9 @@ def rate_text(each_second: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a rough duration: `90 s`, `37 min`, `2 h 5 min`."""
-    if seconds <= 120:
-        return f"{seconds:.0f} s"
-    hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours:,} h {minutes} min" if hours else f"{minutes} min"
+    """Write a duration: `9 s`, `19 min 09 s`, `2 h 05 min`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

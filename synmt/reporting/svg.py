@@ -15,7 +15,9 @@ _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]"
 
 # no CSS variables: most programs other than browsers do not support them
 _STYLE = """
-text { font-family: system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif; font-size: 15px; fill: #222222 }
+text {
+  font-family: system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif; font-size: 15px; fill: #222222
+}
 .ground { fill: #ffffff }
 @media (prefers-color-scheme: dark) {
   text { fill: #eeeeee }

@@ -25,7 +25,7 @@ def as_text(parts: Sequence[Any], *, width: int | None = None, bold: bool = Fals
 
 def _blocks(parts: Sequence[Any], width: int | None, bold: bool) -> Iterator[str]:
     """Yield headings, tables and notes; an explanation is written where it is needed first."""
-    said = set[str]()
+    explained = set[str]()
     # control characters of a text must not reach a terminal
     safe = str if width is None else visible
     for number, part in enumerate(parts):
@@ -38,8 +38,8 @@ def _blocks(parts: Sequence[Any], width: int | None, bold: bool) -> Iterator[str
         elif isinstance(part, Table):
             title = f"{safe(part.title)}\n" if part.title else ""
             yield gap + title + _drawn(part, width, bold)
-            new = [note for note in part.explanations() if note not in said]
-            said.update(new)
+            new = [note for note in part.explanations() if note not in explained]
+            explained.update(new)
             yield from map(safe, new)
         elif isinstance(part, TextBlock) and part.lines:
             yield gap + "\n".join(map(safe, part.lines))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
@@ -54,7 +55,7 @@ Value = str | float | Interval | Marked | Written | Quantity | None
 """A cell. None is an empty one; a number that is no quantity, such as a step, is an int."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Column:
     """A column of a table.
 
@@ -67,6 +68,7 @@ class Column:
     """
 
     title: str
+    _: KW_ONLY
     kind: Kind = "number"
     digits: int = 2
     signed: bool = False
@@ -79,19 +81,12 @@ class Column:
         return self.name or self.title
 
 
-def text_column(title: str, *, about: str = "", name: str = "") -> Column:
-    """Make a column of words."""
-    return Column(title=title, kind="text", about=about, name=name)
-
-
-def count_column(title: str, *, about: str = "", name: str = "") -> Column:
-    """Make a column of whole numbers, or of means of such."""
-    return Column(title=title, digits=0, about=about, name=name)
-
-
-def share_column(title: str, *, about: str = "", name: str = "") -> Column:
-    """Make a column of shares, shown in percent."""
-    return Column(title=title, kind="share", digits=1, about=about, name=name)
+text_column = partial(Column, kind="text")
+"""A column of words."""
+count_column = partial(Column, digits=0)
+"""A column of whole numbers, or of means of such."""
+share_column = partial(Column, kind="share", digits=1)
+"""A column of shares, shown in percent."""
 
 
 class Shown:

@@ -189,6 +189,23 @@ class Folder:
         }
 
 
+PLAN = """corpus: multi30k
+title: Captions
+test: test
+seeds: [1, 2]
+baselines: {transformer: plain}
+pairs: [[relative + pascal, relative]]
+systems:
+  plain: multi30k-tiny
+  pascal: multi30k-pascal
+  'pascal, random trees': multi30k-pascal-random
+  relative: multi30k-relative
+search: {relative + pascal: multi30k-pascal}
+groups:
+- {test: test, by: words, metric: exact, without: {part: other}, meaning: {'8': short ones}}
+"""
+
+
 @pytest.fixture
 def folder(tmp_path):
     """Make a folder with pages and with the results of two systems, a control and a mixture."""
@@ -200,22 +217,7 @@ def folder(tmp_path):
     (tmp_path / "docs/systems/pascal.md").write_text(
         "# PASCAL\n\n## What we measured\n\nMuch.\n\n## Look inside\n\nHere.\n"
     )
-    plan = (
-        "corpus: multi30k\ntitle: Captions\ntest: test\nseeds: [1, 2]\nbaselines: {transformer: "
-        "plain}\n"
-    )
-    plan += "pairs: [[relative + pascal, relative]]\nsystems:\n"
-    plan += (
-        "  plain: multi30k-tiny\n  pascal: multi30k-pascal\n  'pascal, random trees': "
-        "multi30k-pascal-random\n"
-    )
-    plan += "  relative: multi30k-relative\n"
-    plan += "search: {relative + pascal: multi30k-pascal}\n"
-    plan += (
-        "groups: [{test: test, by: words, metric: exact, without: {part: other}, meaning: "
-        "{'8': short ones}}]\n"
-    )
-    (tmp_path / "results/multi30k.yaml").write_text(plan)
+    (tmp_path / "results/multi30k.yaml").write_text(PLAN)
     made = Folder(tmp_path)
     of_plan = {"plain": 0.7, "pascal": 0.9, "pascal, random trees": 0.7, "relative": 0.95}
     made.store({**of_plan, "relative + pascal": 0.96})
@@ -232,45 +234,33 @@ def column(table, title):
 
 def test_pages_say_what_the_results_say_and_are_the_same_each_time(folder):
     first = folder.pages()
-    page = first["results.md"].decode()
-    assert page.startswith(
-        f"# Results\n\nBefore.\n\n{BEGIN}\n\n## Captions: all systems\n\n| system "
-    )
+    page, groups = first["results.md"].decode(), first["results-by-group.md"].decode()
+    assert page.startswith(f"# Results\n\nBefore.\n\n{BEGIN}\n\n## Captions: all systems\n\n| ")
     assert page.endswith(f"\n\n{END}\n\n## Speed\n\nFast.\n")
     gain = column(results_tables.main_table(folder.found), "difference")["pascal"]
     [row] = re.findall(r"\n\| pascal +\| parser +\| plain +(\|.*)", page)
     assert f"| {gain:+.2f} \\* |" in re.sub(" +", " ", row)
-    for heading in (
-        "the parser's trees against others",
-        "further differences",
-        "the search for a mixture",
-    ):
-        assert f"\n\n### Captions: {heading}\n\n" in page
-    groups = first["results-by-group.md"].decode()
-    assert groups.startswith(
-        f"# Results by group\n\n{BEGIN}\n\n## Captions\n\nExact match in percent by words, without"
-    )
-    assert "the part `other`:\n\n| system " in groups
+    assert [line for line in page.splitlines() if line.startswith("### Captions: ")] == [
+        "### Captions: the parser's trees against others",
+        "### Captions: further differences",
+        "### Captions: the search for a mixture",
+    ]
+    title = "Exact match in percent by words, without the part `other`:"
+    assert groups.startswith(f"# Results by group\n\n{BEGIN}\n\n## Captions\n\n{title}\n\n| ")
     assert "\n8: short ones\n" in groups
+    before, after = f"# PASCAL\n\n## What we measured\n\nMuch.\n\n{BEGIN}\n\n", f"{END}\n\n## Look"
     page = first["pascal.md"].decode()
-    assert page.startswith(
-        f"# PASCAL\n\n## What we measured\n\nMuch.\n\n{BEGIN}\n\nCaptions ([the whole table]"
-    )
-    assert page.endswith(f"{END}\n\n## Look inside\n\nHere.\n")
+    assert page.startswith(f"{before}Captions ([the whole table]")
+    assert after in page
     assert "does-syntax-help.png" in first
     # in another process, sets have another order
     command = [sys.executable, str(ROOT / "benchmarks/results_page.py"), "--root", str(folder.root)]
     subprocess.run(command, check=True, cwd=ROOT)
-    assert {
-        path.name: path.read_bytes() for path in folder.root.rglob("*") if path.name in first
-    } == first
+    again = {path.name: path.read_bytes() for path in folder.root.rglob("*") if path.is_file()}
+    assert first.items() <= again.items()
     for path in (folder.root / "results/multi30k").glob("*pascal*"):
         path.unlink()
-    page = folder.pages()["pascal.md"].decode()
-    assert (
-        page == f"# PASCAL\n\n## What we measured\n\nMuch.\n\n{BEGIN}\n\n{END}\n\n## Look "
-        "inside\n\nHere.\n"
-    )
+    assert folder.pages()["pascal.md"].decode().startswith(before + after)
 
 
 def test_the_page_of_a_system_has_the_baseline_of_its_baseline_too(folder):
@@ -383,7 +373,6 @@ def test_the_time_of_a_step_and_the_weights_are_those_of_the_baseline_times_so_m
     [
         {"seconds": []},
         {"seconds": 3},
-        {"seconds": "abc"},
         {"of_baseline": [0.0] * 6},
         {"seconds": ["a"] * 6},
     ],
@@ -417,6 +406,20 @@ def test_many_controls_have_a_variance_of_their_own(folder, monkeypatch):
     )
 
 
+# system, kind and baseline
+KINDS = """
+plain | none | plain
+pascal | parser | plain
+relative | none | plain
+modern | none | relative
+tree-attention | induced | plain
+pascal, random trees | control | plain
+plain, bf16 | repeat | plain
+ldd, bf16 | parser | plain, bf16
+relative + pascal | mixture | plain
+"""
+
+
 def test_only_systems_that_someone_would_use_are_tested(folder):
     more = ["'plain, bf16': {recipe: multi30k-tiny, set: {training.precision: bf16}}"]
     more += [
@@ -430,19 +433,9 @@ def test_only_systems_that_someone_would_use_are_tested(folder):
     folder.add(more, dict.fromkeys(("plain, bf16", "ldd, bf16", "tree-attention", "modern"), 0.8))
     found = folder.found
     systems, lines = found.systems, found.bleu["test"]
-    assert {
-        line.system: (systems.kind(line.system), systems.baseline(line.system)) for line in lines
-    } == {
-        "plain": ("none", "plain"),
-        "pascal": ("parser", "plain"),
-        "relative": ("none", "plain"),
-        "modern": ("none", "relative"),
-        "tree-attention": ("induced", "plain"),
-        "pascal, random trees": ("control", "plain"),
-        "plain, bf16": ("repeat", "plain"),
-        "ldd, bf16": ("parser", "plain, bf16"),
-        "relative + pascal": ("mixture", "plain"),
-    }
+    kinds = {one.system: [systems.kind(one.system), systems.baseline(one.system)] for one in lines}
+    rows = (row.split(" | ") for row in KINDS.strip().splitlines())
+    assert kinds == {system: row for system, *row in rows}
     untested = {line.system for line in lines if line.difference and line.difference.p is None}
     assert untested == {"pascal, random trees", "plain, bf16"}
 
@@ -499,15 +492,11 @@ def test_controls_chosen_by_their_scores_have_a_row_apart(folder):
     assert planned.rows[0][:2] == ["random: pascal", alone.value]
 
 
-@pytest.mark.parametrize(
-    ("label", "known"), [("by: wrods", "words, part"), ("without: {prat: other}", "words, part")]
-)
-def test_a_label_that_a_test_set_does_not_have_is_refused(folder, label, known):
+@pytest.mark.parametrize("label", ["by: wrods", "without: {prat: other}"])
+def test_a_label_that_a_test_set_does_not_have_is_refused(folder, label):
     folder.edit("by: words" if "by" in label else "without: {part: other}", label)
     [group] = folder.found.plan.groups
-    with pytest.raises(
-        UsageError, match=f"the test set 'test' has no label '(wrods|prat)'. Labels: {known}"
-    ):
+    with pytest.raises(UsageError, match=r"no label '(wrods|prat)'\. Labels: words, part"):
         folder.found.grouping(group)
     labels = folder.path.with_suffix("") / "labels.json"
     for damage in ("[]", "{", '{"other": {}}', None):
@@ -550,20 +539,6 @@ def drawn(monkeypatch, *results):
     )
     results_figure.draw(results, Path("figure.png"))
     return figures
-
-
-def test_the_figure_tells_kinds_of_trees_and_chance_apart_without_colours(folder, monkeypatch):
-    [figure] = drawn(monkeypatch, folder.found)
-    [legend] = figure.legends
-    names = [text.get_text() for text in legend.get_texts()]
-    assert names[:2] == ["with a parser's trees", "without trees"]
-    kinds = [
-        mark.get_marker()
-        for mark, name in zip(legend.legend_handles, names, strict=True)
-        if "chance" not in name
-    ]
-    assert len(set(kinds)) == len(kinds)
-    assert names[-1] == "hollow: may be chance, or not tested"
 
 
 def test_a_comparison_that_has_only_its_baseline_yet_is_not_drawn(folder, monkeypatch):
@@ -609,63 +584,46 @@ def section(text, title):
 
 def other_facts(results):
     """Compute the numbers in the sentences that no table has."""
-    lines, tests = results.bleu[results.plan.test], len(results.design.tested)
+    lines, systems, tests = results.lines, results.systems, len(results.design.tested)
     runs = [run for of_system in results.runs.values() for run in of_system]
-    gpus = [run for run in runs if run.get("device", "cpu") != "cpu"]
-    found = [len(runs), len(gpus), tests, *results.plan.seeds, *{run["steps"] for run in runs}]
-    gained = gain_of_gpus(results) if gpus else []
-    stable = [name for name in results.systems.names if name not in results.design.unstable]
-    compared = [name for name in stable if results.systems.baseline(name) != name]
-    found.append(sum(results.systems.kind(name) != "repeat" for name in compared))
+    on_gpus = [run.get("device", "cpu") != "cpu" for run in runs]
+    counts = [len(runs), sum(on_gpus), tests, *results.plan.seeds, *{run["steps"] for run in runs}]
+    names = [name for name in systems.names if name not in results.design.unstable]
+    compared = [name for name in names if systems.baseline(name) != name]
+    counts.append(sum(systems.kind(name) != "repeat" for name in compared))
+    gained = gain_of_gpus(results) if any(on_gpus) else []
+    tested = [line for line in lines if line.difference and line.difference.p is not None]
     for architecture in results.plan.baselines:
-        own = [
-            line.difference for line in lines if line.difference and line.difference.p is not None
-        ]
-        names = [line.system for line in lines if line.difference and line.difference.p is not None]
-        own = [
-            one
-            for one, name in zip(own, names, strict=True)
-            if results.systems.architecture(name) == architecture
-        ]
-        if own:
-            # the level of the first of several tests, alone and with a power of 80 %
-            level = 1 - 0.05 / 2 / tests
-            least = [one.error * stats.t(one.freedom).ppf(level) for one in own]
-            power = [one.error * stats.t(one.freedom).ppf([level, 0.8]).sum() for one in own]
-            gained += [f"{statistics.median(least):.1f}", f"{statistics.median(power):.1f}"]
-    return {*(f"{one:,}" for one in found), *gained}
+        own = [one.difference for one in tested if systems.architecture(one.system) == architecture]
+        # the level of the first of several tests, alone and with a power of 80 %
+        level = 1 - 0.05 / 2 / tests
+        for shares in ([level], [level, 0.8]) if own else ():
+            least = [one.error * stats.t(one.freedom).ppf(shares).sum() for one in own]
+            gained.append(f"{statistics.median(least):.1f}")
+    return {*(f"{one:,}" for one in counts), *gained}
 
 
 def gain_of_gpus(results):
-    """Estimate what a GPU adds as Frisch and Waugh do: from what system and seed leave of the
-    indicator and scores."""
+    """Estimate what a GPU adds by least squares, beside what system and seed add."""
     rows = [
         (line.system, run["seed"], run.get("device", "cpu") != "cpu", score)
-        for line in results.bleu[results.plan.test]
+        for line in results.lines
         if not line.unstable
         for run, score in zip(results.runs[line.system], line.scores, strict=True)
     ]
-    systems, seeds, gpu, scores = (np.array(one) for one in zip(*rows, strict=True))
-    others = [systems == one for one in np.unique(systems)] + [
-        seeds == one for one in np.unique(seeds)[1:]
-    ]
-    others = np.array(others, dtype=float).T
-    left = np.eye(len(rows)) - others @ np.linalg.pinv(others)
-    gpu, rest = left @ gpu.astype(float), left @ scores
-    gain, freedom = gpu @ rest / (gpu @ gpu), len(rows) - others.shape[1] - 1
-    error = np.sqrt(((rest - gain * gpu) ** 2).sum() / freedom / (gpu @ gpu))
+    systems, seeds, gpu, scores = map(np.array, zip(*rows, strict=True))
+    others = [systems == one for one in np.unique(systems)]
+    others += [seeds == one for one in np.unique(seeds)[1:]]
+    design = np.array([gpu, *others], dtype=float).T
+    inverse = np.linalg.pinv(design)
+    left, freedom = scores - design @ (inverse @ scores), len(rows) - len(others) - 1
+    gain, error = inverse[0] @ scores, np.linalg.norm(inverse[0]) * np.sqrt(left @ left / freedom)
     width = stats.t(freedom).ppf(0.975) * error
     return [f"{one:+.2f}" for one in (gain, gain - width, gain + width)]
 
 
-@pytest.fixture(scope="module")
-def everything():
-    return [Results(plan) for plan in plans(ROOT / "results")]
-
-
-def test_the_numbers_in_the_sentences_are_those_of_the_tables_and_these_those_of_the_results(
-    everything,
-):
+def test_the_numbers_in_the_sentences_are_those_of_the_tables_and_these_those_of_the_results():
+    everything = [Results(plan) for plan in plans(ROOT / "results")]
     page, groups = (
         (ROOT / f"docs/{name}.md").read_text() for name in ("results", "results-by-group")
     )
@@ -694,26 +652,3 @@ def test_the_numbers_in_the_sentences_are_those_of_the_tables_and_these_those_of
                 row for row in tables.splitlines() if re.match(rf"\| {re.escape(name)} +\|", row)
             ]
             assert numbers(gain) <= numbers(" ".join(rows)), name
-
-
-def test_the_same_systems_would_differ_if_controls_were_tested_and_had_no_variance_of_their_own(
-    everything,
-):
-    """So says the page: it was decided after most of the runs."""
-    for results in everything:
-        systems, unstable = results.systems, results.design.unstable
-        compared = [
-            name
-            for name in systems.names
-            if systems.baseline(name) != name and name not in unstable
-        ]
-        tested = [name for name in compared if systems.kind(name) != "repeat"]
-        alike = {name: systems.architecture(name) for name in results.runs}
-        for test, again in results.compared(
-            replace(results.design, tested=tested, alike=alike)
-        ).items():
-            real = [
-                [line.system for line in lines if line.is_real]
-                for lines in (again.lines(), results.bleu[test])
-            ]
-            assert real[0] == real[1]

@@ -101,37 +101,6 @@ def test_systems_that_vary_alike_are_seldom_called_unstable(systems, seeds):
     )
 
 
-def test_a_difference_from_an_unstable_system_has_both_variances_and_no_p():
-    """Sentences do not vary, so that only the seeds do."""
-    scores = {
-        "plain": [50.0, 51.0],
-        "a": [52.0, 52.5],
-        "b": [51.0, 52.0],
-        "c": [49.0, 50.5],
-        "fails": [50.0, 10.0],
-    }
-    design = replace(alike(scores), tested=["a", "b", "c"], unstable=unstable_systems(scores))
-    lines = compared(steady(scores), design).lines()
-    assert [line.system for line in lines if line.unstable] == ["fails"]
-    found = {line.system: line.difference for line in lines}
-    pooled = np.mean(
-        [np.var(seeds, ddof=1) for system, seeds in scores.items() if system != "fails"]
-    )
-    own = np.var(scores["fails"], ddof=1)
-    freedom = (own / 2 + pooled / 2) ** 2 / ((own / 2) ** 2 / 1 + (pooled / 2) ** 2 / 4)
-    width = stats.t(freedom).ppf(0.975) * math.sqrt(own / 2 + pooled / 2)
-    assert found["fails"].high - found["fails"].value == pytest.approx(width)
-    assert found["fails"].p is None
-    assert not found["fails"].is_real
-    assert found["a"].high - found["a"].value == pytest.approx(
-        stats.t(4).ppf(0.975) * math.sqrt(pooled)
-    )
-    # only those that are tested count for Holm's correction, here three
-    smallest = max(found[name].value for name in "abc")
-    p = 2 * stats.t(4).sf(smallest / math.sqrt(pooled))
-    assert min(found[name].p for name in "abc") == pytest.approx(3 * p)
-
-
 def luck(counts):
     """Compute what the luck with sentences adds to the variance of the scores of seeds, for a
     mean."""

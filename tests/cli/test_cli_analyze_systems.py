@@ -5,11 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from small_run import write_tests
 from tiny import analyze, synmt
 
-from synmt.cli import app
+from synmt.cli import load
 from synmt.run import Run
 
 pytestmark = pytest.mark.journey
@@ -130,8 +129,7 @@ def test_files_are_systems_too_and_labels_are_none(place):
     ],
 )
 def test_translate_takes_several_runs_and_then_its_text(place, arguments, runs, text):
-    command = typer.main.get_command(app).commands["translate"]
-    read = command.make_context("translate", list(arguments)).params
+    read = load("translate").make_context("translate", list(arguments)).params
     assert ([str(one) for one in read["run"]], str(read["source"])) == (runs, text)
 
 

@@ -7,12 +7,13 @@ import pytest
 import typer
 from shipped import ROOT
 
-from synmt.cli import app
+from synmt.cli import COMMANDS, app, load
 from synmt.training.recipe_list import list_recipes
 
 pytestmark = pytest.mark.journey
 
-GROUP = typer.main.get_group(app)
+SHARED = typer.main.get_group(app).params
+PARAMETERS = {name: [*load(name).params, *SHARED] for name in COMMANDS}
 FILES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "recipes").glob("*.yaml")]
 FILES += [*(ROOT / "synmt").rglob("*.py"), *(ROOT / "benchmarks").glob("*.py")]
 
@@ -21,24 +22,22 @@ def shown(text):
     """Find the commands in a text: the name of each, and what follows up to the end of its line or
     of its code."""
     joined = re.sub(r"\\\n\s*", " ", text)
-    return re.findall(rf"\bsynmt ({'|'.join(GROUP.commands)})\b([^`\n|<>#;]*)", joined)
+    return re.findall(rf"\bsynmt ({'|'.join(PARAMETERS)})\b([^`\n|<>#;]*)", joined)
 
 
-COMMANDS = {
+SHOWN = {
     path.relative_to(ROOT).as_posix(): shown(path.read_text(encoding="utf-8")) for path in FILES
 }
-COMMANDS = {path: commands for path, commands in sorted(COMMANDS.items()) if commands}
+SHOWN = {path: commands for path, commands in sorted(SHOWN.items()) if commands}
 
 
-@pytest.mark.parametrize("path", COMMANDS)
+@pytest.mark.parametrize("path", SHOWN)
 def test_the_options_of_a_command_that_is_shown_exist(path):
-    for name, arguments in COMMANDS[path]:
-        known = {
-            option
-            for one in GROUP.commands[name].params
-            for option in (*one.opts, *one.secondary_opts)
-        }
-        known |= {option for one in GROUP.params for option in one.opts} | {"--help", "-h"}
+    for name, arguments in SHOWN[path]:
+        options = (
+            option for one in PARAMETERS[name] for option in (*one.opts, *one.secondary_opts)
+        )
+        known = {"--help", "-h", *options}
         assert not set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", arguments)) - known, (
             f"synmt {name}{arguments}"
         )
@@ -46,7 +45,7 @@ def test_the_options_of_a_command_that_is_shown_exist(path):
 
 def test_every_recipe_that_a_command_names_is_shipped():
     recipes = {entry.name for entry in list_recipes([])}
-    commands = [command for of_file in COMMANDS.values() for command in of_file]
+    commands = [command for of_file in SHOWN.values() for command in of_file]
     assert len(commands) > 200
     named = [
         word for name, words in commands if name in ("train", "prepare") for word in words.split()

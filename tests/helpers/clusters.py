@@ -31,8 +31,8 @@ class LocalCluster:
         self.scheduler = None
 
     def complete(self, workers: int = 2) -> str:
-        """Let the scheduler and this number of workers run; gives the path of the scheduler
-        file."""
+        """Start what is missing of the scheduler and this number of workers; gives the path of the
+        scheduler file."""
         if self.scheduler is None or self.scheduler.poll() is not None:
             self.stop()
             path = self.folder / f"scheduler-{time.monotonic_ns()}.json"

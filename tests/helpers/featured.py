@@ -34,7 +34,7 @@ def write_featured_models(folder: Path) -> Path:
 
 
 def _add_features(path: Path) -> None:
-    """Give a tagger fine tags and morphology, with the weights that it has for universal tags."""
+    """Add to a tagger fine tags and morphology, with the weights that it has for universal tags."""
     saved = torch.load(path, map_location="cpu", weights_only=True)
     weights, vocabularies = saved["model"], saved["vocab"]
     number = vocabularies["upos"]["_unit2id"]

@@ -42,7 +42,7 @@ class Forked:
         self.pid = self._process.pid
 
     def poll(self) -> int | None:
-        """Tell how it has ended: 0, or the number of its signal, negative; None if it still
+        """Return how it has ended: 0, or the number of its signal, negative; None if it still
         runs."""
         return self._process.exitcode
 
@@ -94,7 +94,7 @@ class Piped(Forked):
             connection.close()
 
     def communicate(self, given: bytes = b"") -> tuple[bytes, bytes]:
-        """Give it the rest of its input, and read all that it says until it ends."""
+        """Write the rest of its input, and read all that it says until it ends."""
         self.stdin.write(given)
         self.stdin.close()
         return self.stdout.read(), self.stderr.read()
@@ -136,8 +136,8 @@ def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
 def run_together(
     count: int, work: Callable[..., object], *arguments: Any, log: Path
 ) -> list[int | None]:
-    """Let processes do work(rank, count, *arguments) together; gives how each has ended. Those that
-    hang are killed."""
+    """Run processes that do work(rank, count, *arguments) together; gives how each has ended. Those
+    that hang are killed."""
     ranks = [Forked(work, rank, count, *arguments, log=log) for rank in range(count)]
     try:
         return [rank.wait() for rank in ranks]

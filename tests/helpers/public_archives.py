@@ -30,7 +30,10 @@ UN = "www.un.org/dgacm/sites/www.un.org.dgacm/files/files/UNCORPUS"
 UN_SETS = "drive.google.com/uc?export=download&id=13GI1F1hvwpMUGBSa0QC6ov4eE57GC_Zx"
 MULTILINGUAL = "2017-01-trnmted/texts/DeEnItNlRo/DeEnItNlRo/DeEnItNlRo-DeEnItNlRo.zip"
 YANDEX = "github.com/mashashma/WMT2022-data/archive/refs/heads/main.zip"
-IWSLT15 = "drive.usercontent.google.com/download?id=1Mz-iiRxRqbCVbsYfKZQ6yuAxHNzYTMnI&export=download&confirm=t"
+IWSLT15 = (
+    "drive.usercontent.google.com/download"
+    "?id=1Mz-iiRxRqbCVbsYfKZQ6yuAxHNzYTMnI&export=download&confirm=t"
+)
 
 # where each text starts in the table of sentences: no two are equal
 EUROPARL, CRAWL, COMMENTARY, YANDEX_START, TALKS = 0, 5, 9, 13, 17

@@ -57,7 +57,7 @@ def keep_pieces(model: Seq2Seq, size: int) -> None:
 
 
 def members_of(batch: Batch, *models: Seq2Seq, row: int | None = None) -> list[Member]:
-    """Let models read a batch, or one sentence of it without padding."""
+    """Read a batch with models, or one sentence of it without padding."""
     source, signals = (batch.source, batch.source_signals) if row is None else alone(batch, row)
     return [
         Member(

@@ -22,14 +22,14 @@ def recipe(name: str) -> Recipe:
 
 @functools.cache
 def comment(name: str) -> str:
-    """Give what a recipe's first lines say, as one line."""
+    """Return what a recipe's first lines say, as one line."""
     lines = PATHS[name].read_text(encoding="utf-8").splitlines()
     first = next(index for index, line in enumerate(lines) if not line.startswith("#"))
     return " ".join(line.removeprefix("# ") for line in lines[:first])
 
 
 def variants(name: str) -> list[dict[str, Any]]:
-    """Give the variants of a recipe as they are written there."""
+    """Return the variants of a recipe as they are written there."""
     return [variant.model_dump(exclude_unset=True) for variant in recipe(name).syntax.variants]
 
 

@@ -111,7 +111,7 @@ def model_recipe(**options: Any) -> ModelRecipe:
 
 
 def is_tree(parents: Sequence[int] | IntArray) -> bool:
-    """Return whether the parents of every word lead to the one root; no words are a tree, too."""
+    """Check whether the parents of every word lead to the one root; no words are a tree, too."""
     ends = np.arange(len(parents))
     for _ in parents:
         ends = np.asarray(parents)[ends]
@@ -144,7 +144,7 @@ def slow_distances(parents: IntArray) -> list[list[int]]:
 
 
 def random_pieces(words: int, random: np.random.Generator) -> IntArray:
-    """Draw for words one to four pieces each, with specials between them, and with or without some
+    """Draw one to four pieces for each word, with specials between them, and with or without some
     before and after."""
     word_of = np.repeat(np.arange(words), random.integers(1, 5, words))
     # between two words: a piece without a word is never inside one

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+import yaml
 from small import PIECES, SIZE, random_batch, random_tree
 from test_training import CopyTask, make_recipe
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -62,44 +63,39 @@ class Recorded(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-SYSTEMS = {
-    "plain": [],
-    "pascal": [{"name": "pascal", "ignore": 0.3}],
-    "deps_san": [{"name": "deps_san", "resample": 0.1, "window": 6, "layers": [1, 2]}],
-    "distance_mask": [{"name": "distance_mask", "layers": [1, 2]}],
-    "kinship_mask": [{"name": "kinship_mask"}],
-    "localness": [{"name": "localness", "window": "query", "layers": [1]}],
-    "context": [{"name": "context", "kind": "deep_global"}],
-    "tags": [{"name": "tag_embedding"}],
-    "features": [
-        {
-            "name": "tag_embedding",
-            "features": {"lemma": 3, "tag": 2, "subword": 1},
-            "combine": "sum",
-        }
-    ],
-    "infused": [{"name": "syntax_infused", "features": ["tag", "relation", "subword"]}],
-    "labels": [{"name": "dependency_distribution", "kind": "ldd", "layers": [1]}],
-    "relative": [{"name": "relative", "side": side} for side in ("source", "target")],
-    "depth_relative": [{"name": "depth_relative"}],
-    "graph_relations": [{"name": "graph_relations"}],
-    "path_relations": [{"name": "path_relations", "label_dim": 4, "hidden_dim": 3}],
-    "structural_positions": [{"name": "structural_positions"}],
-    "structural_depth": [{"name": "structural_depth"}],
-    "lisa": [{"name": "lisa"}],
-    "dbsa": [{"name": "dbsa", "side": side, "layers": [1]} for side in ("source", "target")],
-    "scene_mask": [{"name": "scene_mask", "layers": [1]}],
-    "distance_transformer": [{"name": "distance_transformer"}],
-    "tree_regularization": [{"name": "tree_regularization", "side": "target", "layers": [1, 2]}],
-    "tree_lstm": [{"name": "tree_lstm"}],
-    "gcn": [{"name": "gcn"}],
-    "tree_planting": [
-        {"name": "tree_planting", "side": side, "layers": [1]} for side in ("source", "target")
-    ],
-    "tree_attention": [{"name": "tree_attention", "hard": True}],
-    "rotary": [{"name": "pascal", "heads": 2}],
-    "alibi": [{"name": "relative", "side": side, "heads": 2} for side in ("source", "target")],
-}
+SYSTEMS = yaml.safe_load(
+    """
+plain: []
+pascal: [{name: pascal, ignore: 0.3}]
+deps_san: [{name: deps_san, resample: 0.1, window: 6, layers: [1, 2]}]
+distance_mask: [{name: distance_mask, layers: [1, 2]}]
+kinship_mask: [{name: kinship_mask}]
+localness: [{name: localness, window: query, layers: [1]}]
+context: [{name: context, kind: deep_global}]
+tags: [{name: tag_embedding}]
+features: [{name: tag_embedding, features: {lemma: 3, tag: 2, subword: 1}, combine: sum}]
+infused: [{name: syntax_infused, features: [tag, relation, subword]}]
+labels: [{name: dependency_distribution, kind: ldd, layers: [1]}]
+relative: [{name: relative, side: source}, {name: relative, side: target}]
+depth_relative: [{name: depth_relative}]
+graph_relations: [{name: graph_relations}]
+path_relations: [{name: path_relations, label_dim: 4, hidden_dim: 3}]
+structural_positions: [{name: structural_positions}]
+structural_depth: [{name: structural_depth}]
+lisa: [{name: lisa}]
+dbsa: [{name: dbsa, side: source, layers: [1]}, {name: dbsa, side: target, layers: [1]}]
+scene_mask: [{name: scene_mask, layers: [1]}]
+distance_transformer: [{name: distance_transformer}]
+tree_regularization: [{name: tree_regularization, side: target, layers: [1, 2]}]
+tree_lstm: [{name: tree_lstm}]
+gcn: [{name: gcn}]
+tree_planting: [{name: tree_planting, side: source, layers: [1]},
+  {name: tree_planting, side: target, layers: [1]}]
+tree_attention: [{name: tree_attention, hard: true}]
+rotary: [{name: pascal, heads: 2}]
+alibi: [{name: relative, side: source, heads: 2}, {name: relative, side: target, heads: 2}]
+"""
+)
 MODERN = {"norm": "pre", "norm_kind": "rms", "feed_forward": "swiglu"}
 
 

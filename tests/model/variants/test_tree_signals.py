@@ -7,10 +7,17 @@ import pytest
 import walks
 from attending import NO_WORDS
 from small import MONKEY, all_trees, random_pieces, random_tree
-from synmt.syntax.kinship import SYMBOLS, label_paths
 
 from synmt.model.variants.gcn import graph
-from synmt.syntax.kinship import NO_STEPS, arcs_of_pairs, edge_kinds, kinship, signed_steps
+from synmt.syntax.kinship import (
+    NO_STEPS,
+    SYMBOLS,
+    arcs_of_pairs,
+    edge_kinds,
+    kinship,
+    label_paths,
+    signed_steps,
+)
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN
 
