@@ -11,8 +11,8 @@ import torch
 from enumerating import all_trees
 from places import ROOT
 from small import MONKEY, MONKEY_WORD_OF
-from synmt.syntax.paths import label_paths, read_paths
-from synmt.syntax.scenes import same_scene
+from synmt.syntax.kinship import label_paths, read_paths
+from synmt.syntax.feature_signals import same_scene
 
 from synmt.data.tasks import PARSING, tagged
 from synmt.model.blocks.matrix_tree import tree_marginals
