@@ -24,7 +24,7 @@ from synmt.cluster.shipment import Kit, MissingKit, cancel, files_of, perform, r
 from synmt.cluster.slurm import most_workers, slurm_jobs
 from synmt.cluster.worker_errors import AGAIN, INSTALL, check_versions, incapable
 from synmt.errors import SynmtError, UsageError
-from synmt.parallel.feeding import feed
+from synmt.parallel.processes import feed
 from synmt.parallel.worker_log import Relay
 
 _logger = logging.getLogger(__name__)

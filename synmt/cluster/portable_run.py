@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from synmt.decode.loaded_model import READ
 from synmt.errors import SynmtError
 from synmt.files.checksums import RECORD
 from synmt.files.links import remove
@@ -28,16 +29,6 @@ Content = Mapping[str, bytes]
 
 _NOT_READ = {"lock", "kept.arrow"}
 """Files of a prepared corpus that training does not read."""
-_OF_INIT = (
-    "run.json",
-    "recipe.yaml",
-    "*.model",
-    "*.words",
-    "*.truecase",
-    "features.json",
-    "model.safetensors",
-    "code/**/*.*",
-)
 
 
 @dataclass(frozen=True)
@@ -99,7 +90,9 @@ class PortableRun:
         }
         if init is not None:
             other = init.expanduser()
-            found[init] = [path for kind in _OF_INIT for path in sorted(other.glob(kind))]
+            found[init] = [
+                path for kind in (*READ, "model.safetensors") for path in sorted(other.glob(kind))
+            ]
         return found
 
 

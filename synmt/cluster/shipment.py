@@ -24,7 +24,7 @@ from synmt.errors import SynmtError
 from synmt.files.own_code import ALLOW
 from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.writing import write_atomically
-from synmt.parallel.versions import versions
+from synmt.parallel.engine import versions
 from synmt.parallel.worker_log import LoggedResult, run_logged
 
 _KEPT = 4

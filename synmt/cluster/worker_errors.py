@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from synmt.errors import SynmtError
-from synmt.parallel.versions import versions
+from synmt.parallel.engine import versions
 
 _IMPORT = re.compile(r"\b(ModuleNotFound|Import)Error\b")
 

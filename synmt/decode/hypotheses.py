@@ -136,7 +136,8 @@ def length_penalty(length: Tensor | float, alpha: float) -> Tensor | float:
 
         score = log P(y | x) / lp(y)        lp(y) = ((5 + |y|) / 6) ** alpha
 
-    |y| counts the pieces and EOS. An alpha of 0 ranks by log-probability; larger values prefer longer translations.
+    |y| counts the pieces and EOS. An alpha of 0 ranks by log-probability; larger values prefer
+    longer translations.
     """
     return ((5 + length) / 6) ** alpha
 

@@ -24,6 +24,17 @@ from synmt.run import Run
 from synmt.syntax.reading import Reading, reading_of
 from synmt.tokenization.word_tokenizer import RAW, WordTokenizer, load_tokenizers
 
+READ = (
+    "run.json",
+    "recipe.yaml",
+    "*.model",
+    "*.words",
+    "*.truecase",
+    "features.json",
+    "code/**/*.*",
+)
+"""The files of a run folder that `load_model` reads beside its weights."""
+
 
 @dataclass(frozen=True)
 class LoadedModel:

@@ -19,9 +19,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import PlainValidator
 
 from synmt.arrays import IntArray
 from synmt.data.vocabulary import Vocabulary
@@ -43,6 +44,7 @@ REASONS: dict[Reason, str] = {
 
 _REPEATED_PHRASES = 4
 _COPIED_WORDS = 4
+_READ_SPANS = PlainValidator(lambda rows: np.array(rows, dtype=np.int64).reshape(-1, 2))
 _REPEATED_CHARACTERS = re.compile(r"(\S{1,20}?)\1{7}")
 
 
@@ -81,8 +83,8 @@ class WordAlignment:
     """
 
     pairs: list[Pair]
-    source_words: IntArray
-    target_words: IntArray
+    source_words: Annotated[IntArray, _READ_SPANS]
+    target_words: Annotated[IntArray, _READ_SPANS]
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,11 @@ class Translation:
     unknown: tuple[str, ...] = ()
     degenerate: Reason | None = None
     alignment: WordAlignment | None = None
+
+    @property
+    def own(self) -> Translation:
+        """Return the translation with the line's own tree, as of a `CounterfactualTranslation`."""
+        return self
 
     @property
     def best(self) -> Candidate:

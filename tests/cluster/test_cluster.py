@@ -29,7 +29,7 @@ from synmt.data import encoding, filtering
 from synmt.data.annotate import annotate
 from synmt.data.prepare import prepare
 from synmt.errors import SynmtError, UsageError
-from synmt.parallel import feeding
+from synmt.parallel import processes
 from synmt.parallel.engine import cluster_in_use, using_cluster
 from synmt.parsing.bulk import parse_file
 
@@ -104,8 +104,8 @@ def wait_for_two(items, **options):
 def test_work_waits_for_a_worker_if_the_last_one_is_killed_and_says_so_once(
     waits, cluster, text, monkeypatch, caplog
 ):
-    monkeypatch.setattr(feeding, "_LOOK", 0.1)
-    monkeypatch.setattr(feeding, "wait", waits)
+    monkeypatch.setattr(processes, "_LOOK", 0.1)
+    monkeypatch.setattr(processes, "wait", waits)
     remark = "cluster: no worker is left; the work waits for one"
     with using_cluster(cluster.complete(1)):
         steps = parsing(text, "there", slow=0.05)

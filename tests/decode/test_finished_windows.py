@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from synmt.decode.finished_windows import FinishedWindows
+from synmt.decode.remote import FinishedWindows
 from synmt.decode.inputs import Request
 from synmt.decode.override import CounterfactualTranslation
 from synmt.decode.translation import Candidate, Translation, WordAlignment

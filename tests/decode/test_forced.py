@@ -14,8 +14,7 @@ from synmt.data.corpus import Example
 from synmt.data.tasks import tagged
 from synmt.data.vocabulary import BOS, EOS
 from synmt.decode.forced import force, force_targets
-from synmt.decode.pair_scores import PairScore, Totals
-from synmt.decode.pairs import score_alternatives, score_pairs
+from synmt.decode.pairs import PairScore, Totals, score_alternatives, score_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.syntax.parse import flat_parse

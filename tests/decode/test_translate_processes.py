@@ -21,7 +21,7 @@ from small_run import PASCAL, TEXT, flat_conllu, make_run
 from tiny import fail, succeed, write_lines
 
 from synmt.decode import remote
-from synmt.decode.remote import CopiedTranslator, remote_translator
+from synmt.decode.remote import RemoteTranslator, remote_translator
 from synmt.decode.translator import Translator
 from synmt.evaluation.model_scores import PairOptions, score_files
 from synmt.parallel import processes
@@ -147,7 +147,7 @@ def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkey
     os.mkfifo(tmp_path / "pipe")
     translate_here, first, sizes, came = remote.translate_windows, threading.Event(), [], []
 
-    def translate(translator, windows, *, counterfactually, other, finished):
+    def translate(translator, windows, *, other, finished):
         assert finished is None
         for window in windows:
             sizes.append(len(window))
@@ -308,7 +308,7 @@ def test_control_c_ends_the_processes_too(place):
 
 
 def test_what_a_process_unpickles_is_a_translator(place):
-    copied = CopiedTranslator((place / "run",), {"beam_size": 3, "device": "cpu"}, 16, 2)
-    translator = pickle.loads(pickle.dumps(copied))
+    copied = RemoteTranslator((place / "run",), {"beam_size": 3, "device": "cpu"}, 16, 2)
+    translator = pickle.loads(pickle.dumps(copied)).translator
     assert isinstance(translator, Translator)
     assert translator.options.beam_size == 3

@@ -10,9 +10,8 @@ from small import random_batch, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 
 from synmt.data.vocabulary import SPECIALS, Vocabulary, Words
-from synmt.decode.batch_translation import translate_batches
+from synmt.decode.translator import Translator, translate_batches
 from synmt.decode.inputs import batches, windows
-from synmt.decode.translator import Translator
 from synmt.decode.tree_provider import parser_difference
 from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import read_available_lines
@@ -115,7 +114,7 @@ def test_a_window_is_translated_before_the_next_one_is_read(plain):
             read.append(number)
             yield [TEXT[number]]
 
-    first = next(iter(translator.translate_windows(taken())))
+    first = next(iter(translator.translate_words(taken())))
     assert len(first) == 1
     assert read == [0]
 

@@ -10,11 +10,10 @@ from small_run import LSTM, PASCAL, TEXT, make_run
 from synmt.data.batch import collate
 from synmt.data.vocabulary import SPECIALS, UNK, Words
 from synmt.decode.alignment import whitespace_words
-from synmt.decode.forced import force
+from synmt.decode.forced import force, rescore
 from synmt.decode.inputs import Request, segment
 from synmt.decode.options import Sampling
 from synmt.decode.override import check_override, translate_counterfactually
-from synmt.decode.rescoring import rescore
 from synmt.decode.translation import piece_spans
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
@@ -203,8 +202,7 @@ def slow_alignment(translator, line, translation):
     best = translation.candidates[0]
     example = replace(one.example, target=np.array(best.pieces, dtype=np.int32))
     [forced] = force(translator.model, collate([example]), attention=True)
-    heads = [weights for (layer, _), weights in forced.cross.items() if layer == 1]
-    cross = sum(heads) / len(heads)
+    cross = forced.cross
     owners, pairs = [], []
     for spans, text in (
         (piece_spans(best.pieces, translator.target), best.text),
@@ -257,7 +255,7 @@ def test_a_counterfactual_translation_is_the_translation_under_the_other_tree(ru
     )
     assert [one.own.text for one in compared] == [one.text for one in own]
     assert [one.other.text for one in compared] == [one.text for one in flat]
-    under_flat = translator.batches(LINES, [[flat_parse(line) for line in LINES]])
+    under_flat = translator.read([Request(line, tree=flat_parse(line)) for line in LINES])
     again = rescore(translator.models, under_flat, own)
     for index, one in enumerate(compared):
         expected = (
