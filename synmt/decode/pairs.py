@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -234,9 +235,8 @@ def _score_window(
             for row, source in enumerate(sources)
             for index, score in enumerate(scores[source.index])
         ]
-        longest = translator.max_pieces
-        lengths = lambda one: min(longest, len(one.pieces.ids))  # noqa: E731
-        for part in batches(segmented, lengths, sentences=size, pieces=_PIECES * size):
+        longest, most = translator.max_pieces, _PIECES * size
+        for part in batches(segmented, partial(_length, longest), sentences=size, pieces=most):
             ids = [one.pieces.ids[:longest] for one in part]
             logs = force_targets(loaded.model, memory, [one.row for one in part], ids)
             for target, values in zip(part, logs, strict=True):
@@ -244,6 +244,10 @@ def _score_window(
                 score = alternatives[target.index]
                 alternatives[target.index] = _scored(score, target, longest, values)
     return scores
+
+
+def _length(longest: int, target: _Target) -> int:
+    return min(longest, len(target.pieces.ids))
 
 
 def _scored(score: PairScore, target: _Target, longest: int, values: DoubleArray) -> PairScore:

@@ -120,7 +120,7 @@ def test_a_sentence_gets_the_same_translations_in_any_batch(system, options):
     numbers = [1000 + 7 * row for row in range(len(words))]
     together = run(members_of(batch, *models), options, 14, prefixes=prefixes, numbers=numbers)
     # the lengths differ, so sentences leave at different steps
-    assert len({len(hypotheses[0].ids) for hypotheses in together}) > 1
+    assert system != "post" or len({len(hypotheses[0].ids) for hypotheses in together}) > 1
     for row in reversed(range(len(words))):
         here = slice(row, row + 1)
         single = run(
