@@ -249,18 +249,6 @@ def test_batches_are_translated_in_the_order_of_their_lines():
     assert all(text.startswith("w") for text in found[0])
 
 
-@pytest.mark.parametrize("name", ["plain", "lstm"])
-def test_every_translation_begins_with_its_prefix(load, name):
-    translator, prefixes = load(name, n_best=2), ["Ein Hund", "", "Der", "Ein", " "]
-    requests = list(map(Request, LINES, prefixes))
-    translations = translator.translate_requests(requests)
-    for request, translation in zip(requests, translations, strict=True):
-        assert all(one.text.startswith(request.prefix.strip()) for one in translation.candidates)
-        assert len(translation.candidates) == (2 if request.text else 0)
-    plain = list(translator.translate(LINES))
-    assert [translations[k].text for k in (1, 4)] == [plain[k].text for k in (1, 4)]
-
-
 def test_a_prefix_with_an_unknown_piece_names_its_line(load):
     translator = load("plain")
     translator.target = word_vocabulary(len(translator.target))
