@@ -173,7 +173,7 @@ def ending_with_driver() -> Iterator[threading.Event]:
 
 
 def driver_waits() -> bool:
-    """Tell whether the driver still waits for the item in work, and this worker is not shutting
+    """Return whether the driver still waits for the item in work, and this worker is not shutting
     down."""
     worker = import_module("distributed").get_worker()
     return _is_awaited(worker, worker.get_current_task())

@@ -341,7 +341,7 @@ class TranslationSummary:
 
 
 def too_long(what: str, longest: int, dropped: int, how: str) -> str:
-    """Say that a text is too long for the model.
+    """Describe a text that is too long for the model.
 
     longest: pieces that the model takes.
     dropped: pieces at the end beyond them.

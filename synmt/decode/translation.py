@@ -185,7 +185,7 @@ def _shared(one: str, other: str) -> int:
 
 
 def degenerate(source: str, translation: str, *, at_limit: bool = False) -> Reason | None:
-    """Tell why the translation of a source with text is degenerate; None if it is not.
+    """Find out why the translation of a source with text is degenerate; None if it is not.
 
     at_limit: the translation has as many pieces as the search allows.
     """
@@ -200,12 +200,12 @@ def degenerate(source: str, translation: str, *, at_limit: bool = False) -> Reas
 
 
 def has_loop(text: str) -> bool:
-    """Tell whether a phrase or a string of characters is repeated again and again."""
+    """Return whether a phrase or a string of characters is repeated again and again."""
     return _repeats_phrase(text.split()) or _REPEATED_CHARACTERS.search(text) is not None
 
 
 def _repeats_phrase(words: Sequence[str]) -> bool:
-    """Tell whether a phrase occurs 4 times in a row: three phrases of words then equal those one
+    """Return whether a phrase occurs 4 times in a row: three phrases of words then equal those one
     phrase earlier."""
     for size in range(1, len(words) // _REPEATED_PHRASES + 1):
         same = 0

@@ -75,7 +75,7 @@ class TreeProvider:
         return [found[parser] for parser in self._readers]
 
     def _warn_of_lacking(self, given: Trees) -> None:
-        """Say once that given trees lack a feature that a model reads."""
+        """Warn once that given trees lack a feature that a model reads."""
         present = [tree.features.keys() for tree in given if tree is not None and len(tree)]
         lacking = sorted(set(self._features).difference(*present), key=self._features.index)
         if present and lacking:

@@ -37,7 +37,7 @@ _in_use: ContextVar[Engine | None] = ContextVar("cluster", default=None)
 
 @contextmanager
 def using_cluster(address: str | None) -> Iterator[None]:
-    """Let a cluster do the work of this block that falls into shards; with None, this machine does
+    """Use a cluster for the work of this block that falls into shards; with None, this machine does
     it.
 
     address: of a Dask scheduler (`tcp://host:8786`), the path of a scheduler file, or `slurm` for

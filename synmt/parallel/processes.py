@@ -89,7 +89,7 @@ def in_processes(
 
 
 def can_fork() -> bool:
-    """Tell whether processes may be forked: a fork would inherit locks of other threads, which
+    """Return whether processes may be forked: a fork would inherit locks of other threads, which
     nobody can release."""
     # the libraries of macOS have threads of their own
     return sys.platform == "linux" and threading.active_count() == 1
@@ -237,7 +237,7 @@ class Pool:
             self._writer.close()
 
     def why_broken(self, where: Path, fewer: str, *, keeps: bool) -> SynmtError:
-        """Tell why processes have ended, and what to do.
+        """Make the error for processes that have ended.
 
         where, fewer, keeps: as for `in_processes`.
         """
