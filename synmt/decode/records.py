@@ -199,20 +199,18 @@ def _candidate_fields(candidate: Candidate) -> dict[str, Any]:
 def _copied(record: Record, output: Mapping[str, Any]) -> list[str]:
     """Write the fields of an input object; one with the name of an output field gets a name that is
     free."""
-    taken = {*output, *(name for name, _, _ in record.fields)}
-    renamed = {
-        name: _free(f"input_{name}", taken) for name, _, _ in record.fields if name in output
-    }
+    names = {*output, *(name for name, _, _ in record.fields)}
+    renamed, copied = {}, []
+    for name, written, value in record.fields:
+        if name in output:
+            free = f"input_{name}"
+            while free in names:
+                free = f"input_{free}"
+            renamed[name], written = free, f'"{free}"'
+        copied.append(f"{written}: {value}")
     if renamed:
         _warn_renamed(*renamed.items())
-    return [
-        f'"{renamed[name]}": {value}' if name in renamed else f"{written}: {value}"
-        for name, written, value in record.fields
-    ]
-
-
-def _free(name: str, taken: set[str]) -> str:
-    return _free(f"input_{name}", taken) if name in taken else name
+    return copied
 
 
 @cache
