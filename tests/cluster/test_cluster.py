@@ -21,7 +21,6 @@ from tiny import PASCAL, fail, snapshot, succeed, write_lines
 pytest.importorskip("synmt.cluster")
 
 from synmt.cluster import dask as clusters
-from synmt.cluster import worker_errors
 from synmt.cluster.sent_items import LongWork
 from synmt.cluster.worker_errors import incapable
 from synmt.data import encoding, filtering
@@ -360,14 +359,3 @@ def test_a_file_is_translated_and_scored_as_on_this_machine(cluster, place, monk
     assert killed.wait() == -9
     assert [done.stdout for done in there] == here
     assert all(b"cluster: tcp://" in done.stderr for done in there)
-
-
-def test_other_versions_are_named(monkeypatch):
-    ours = {"synmt": "1", "torch": "3"}
-    monkeypatch.setattr(worker_errors, "versions", lambda: ours)
-    worker_errors.check_versions("tcp://a", ours)
-    with pytest.raises(SynmtError) as caught:
-        worker_errors.check_versions("tcp://a", ours | {"torch": "9"})
-    message = "worker tcp://a: other versions than here: torch 9 (here 3). Install the same"
-    assert str(caught.value).startswith(message)
-    assert str(caught.value).endswith("`train` and `translate -o` keep what is finished.")

@@ -24,7 +24,7 @@ from synmt.data.vocabulary import EOS
 from synmt.decode import sampling as module
 from synmt.decode.hypotheses import length_penalty
 from synmt.decode.options import Sampling, SearchOptions
-from synmt.decode.sampling import draw, first_of, masses, uniform
+from synmt.decode.sampling import draw, masses, uniform
 
 pytestmark = pytest.mark.journey
 
@@ -168,18 +168,6 @@ def test_top_k_and_top_p_are_those_of_a_loop(monkeypatch, top_k, top_p, few):
         assert (weights / weights.sum()).tolist() == pytest.approx(expected.tolist())
 
 
-def test_a_piece_wins_as_often_as_its_mass_says_and_never_without_mass():
-    mass = torch.tensor([0.0, 2.0, 0.0, 1.0, 1.0, 1e-300], dtype=torch.float64)
-    numbers = uniform(3, torch.arange(20000)[:, None], torch.arange(6))
-    counts = Counter(first_of(numbers, mass).tolist())
-    assert set(counts) == {1, 3, 4}
-    # four standard deviations
-    for piece, share in {1: 0.5, 3: 0.25, 4: 0.25}.items():
-        assert abs(counts[piece] - 20000 * share) < 4 * math.sqrt(20000 * share * (1 - share))
-    for extreme in (2.0**-53, 1 - 2.0**-53):
-        assert first_of(torch.full((6,), extreme, dtype=torch.float64), mass).item() == 1
-
-
 def test_rounding_rarely_changes_a_sample():
     logs = torch.randn(4000, 1, 2000, generator=torch.Generator().manual_seed(1)).log_softmax(-1)
     noise = 1e-4 * torch.randn(logs.shape, generator=torch.Generator().manual_seed(2))
@@ -205,16 +193,3 @@ def _hashed(value):
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
     return z ^ (z >> 31)
-
-
-def test_random_numbers_are_uniform_and_independent():
-    names = torch.arange(40)[:, None, None], torch.arange(20)[:, None], torch.arange(25)
-    found, other = uniform(1, *names), uniform(2, *names)
-    # the chi-square of 100 cells passes 149 once in a thousand times
-    counts = torch.histc(found, 100, 0.0, 1.0)
-    assert ((counts - 200) ** 2 / 200).sum() < 149
-    neighbours = [(found.roll(1, axis), found) for axis in range(3)]
-    for pair in [(found, other), *neighbours]:
-        joint = torch.stack([one.flatten() for one in pair])
-        # four standard deviations of the correlation of independent numbers
-        assert torch.corrcoef(joint)[0, 1].abs() < 4 / math.sqrt(joint.size(1))

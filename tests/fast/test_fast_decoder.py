@@ -26,7 +26,7 @@ from synmt.decode.options import Sampling, SearchOptions
 from synmt.errors import UsageError
 from synmt.fast import packed
 from synmt.fast.decoder import fast_decoder
-from synmt.fast.packed import PackedLinear, reduce_layers, usable_precision
+from synmt.fast.packed import reduce_layers, usable_precision
 from synmt.fast.quantized import multiplies_int8
 
 INT8 = pytest.param(
@@ -218,15 +218,6 @@ def test_without_instructions_everything_is_computed_in_float32_which_is_said(
 def test_a_precision_that_does_not_exist_is_refused():
     with pytest.raises(UsageError, match=r"'int4'\. Precisions: float32, bf16, int8"):
         usable_precision("int4", torch.device("cpu"))
-
-
-def test_a_packed_layer_adds_what_belongs_to_it():
-    x, weight, bias = torch.randn(5, 6), torch.randn(7, 6), torch.randn(7)
-    layer, residual = PackedLinear(weight, bias), torch.randn(5, 7)
-    expected = x @ weight.T + bias
-    torch.testing.assert_close(layer(x), expected)
-    torch.testing.assert_close(layer.relu(x), expected.relu())
-    torch.testing.assert_close(layer.added_to(residual, x), expected + residual)
 
 
 def test_it_goes_beyond_the_table_of_angles_and_is_near_in_bf16():

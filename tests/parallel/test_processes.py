@@ -21,7 +21,6 @@ from synmt.cli import console
 from synmt.errors import SynmtError
 from synmt.parallel.processes import in_processes, process_count, started_processes
 from synmt.parallel.threads import threads
-from synmt.parallel.worker_log import LoggedResult, Relay, run_logged
 
 pytestmark = pytest.mark.journey
 GUARD = "if __name__ == '__main__': "
@@ -250,14 +249,3 @@ def test_the_remedy_leaves_one_process(monkeypatch):
     for cores, counts in (("1", [1, 1, 1]), ("3", [1, 2, 3])):
         monkeypatch.setenv("SYNMT_THREADS", cores)
         assert [process_count(items) for items in (0, 2, 5)] == counts
-
-
-def test_what_was_collected_is_not_collected_again(caplog):
-    logged = run_logged(lambda item: work("odd", item), 1)
-    warning = "synmt.somewhere", logging.WARNING, "odd: the same for all"
-    assert logged == LoggedResult(10, (warning, ("synmt.elsewhere", logging.ERROR, "item 1")))
-    caplog.clear()
-    logging.getLogger("synmt").warning("later")
-    relay = Relay()
-    assert [relay.result_of(logged), relay.result_of(logged)] == [10, 10]
-    assert caplog.messages == ["later", "odd: the same for all", "item 1"]
