@@ -21,7 +21,10 @@ from small import random_batch, small_model
 
 from synmt.data.vocabulary import BOS, EOS, PAD, UNK
 from synmt.decode import beam, sampling
+from synmt.decode.beam import is_done
 from synmt.decode.hypotheses import (
+    Finished,
+    Live,
     best_possible,
     best_sums,
     length_penalty,
@@ -29,6 +32,7 @@ from synmt.decode.hypotheses import (
 )
 from synmt.decode.inputs import in_workers, workers
 from synmt.decode.next_piece import (
+    Constraints,
     Ensemble,
     length_limits,
     limits_beyond,
@@ -197,6 +201,24 @@ def test_limits_grow_with_the_source_and_leave_room_for_one_piece():
     assert length_limits(torch.tensor([10]), ratio=1e30, extra=20).item() > 1_000_000
     padded = padded_prefixes(PREFIXES, torch.device("cpu"))
     assert limits_beyond(padded, torch.tensor([3, 3, 9, 3])).tolist() == [3, 3, 9, 12]
+
+
+def test_a_group_continues_while_any_of_its_hypotheses_can_win():
+    # the first one was chosen for its piece, the second is the likelier
+    pieces, scores = torch.full((1, 2, 3), 5), torch.tensor([[-2.0]])
+    kept = Finished(pieces[:, :1], scores, scores)
+    for likelier, done in ((-1.0, False), (-3.0, True)):
+        values = torch.tensor([[-5.0, likelier]])
+        live = Live(pieces, values, torch.tensor([9]), torch.zeros(1))
+        assert is_done(live, kept, 2, 0.0) == done
+
+
+def test_what_is_forbidden_is_what_a_loop_forbids():
+    pieces = torch.tensor([[[BOS, 4, 5, 4], [BOS, 6, 6, 5]], [[BOS, 4, 4, 4], [BOS, 5, 6, 5]]])
+    logs = torch.zeros(2, 2, 8)
+    Constraints(2, torch.tensor([[5, 5, 5, 7], [5, PAD, PAD, PAD]])).apply(logs, pieces)
+    allowed = [[row.nonzero()[:, 0].tolist() for row in beams] for beams in logs > -math.inf]
+    assert allowed == [[[7], [7]], [[EOS, 5, 6, 7], [EOS, 4, 5, 7]]]
 
 
 def test_sentences_that_are_done_leave_in_groups_of_four():
