@@ -347,7 +347,7 @@ def _score_pairs(options: ScoreArguments, source: Path, target: Path, kind: Form
     """Print a line of JSON for each pair as soon as it is scored; as `json`, print one object at
     the end."""
     from synmt.arrays import json_text
-    from synmt.decode.pair_scores import Totals
+    from synmt.decode.pairs import Totals
     from synmt.evaluation.model_scores import PairOptions, pair_json, score_files, summary_table
     from synmt.parallel.engine import using_cluster
 

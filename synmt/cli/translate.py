@@ -2,27 +2,145 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from synmt.cli import console
-from synmt.cli.command import is_run, loading, newest_run
-from synmt.cli.options import Declared, command, declared
-from synmt.cli.translate_arguments import TranslateArguments
+from synmt.cli.command import PARSERS, WEIGHTS, Cluster, Device, is_run, loading, newest_run
+from synmt.cli.options import Declared, command, declared, piped
 from synmt.decode.options import Sampling, SearchOptions
+from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.files.writing import wrong_compression
 from synmt.options import Option
 
 if TYPE_CHECKING:
-    from synmt.decode.finished_windows import FinishedWindows
     from synmt.decode.records import Record, Result, Windows
-    from synmt.decode.remote import RemoteTranslator
+    from synmt.decode.remote import FinishedWindows, RemoteTranslator
     from synmt.decode.translator import Translator
+
+_tree = partial(Option, panel="Trees")
+_file = partial(Option, panel="Input and output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslateArguments:
+    """What `synmt translate` is given, beside the options of the search."""
+
+    source: Annotated[
+        str,
+        Option(
+            "Text, one sentence per line, .gz too; - is standard input.",
+            metavar="INPUT",
+            is_argument=True,
+        ),
+    ] = "-"
+    run: Annotated[
+        Sequence[Path],
+        Option(
+            "A run folder; default: the newest finished one. Several make an ensemble of runs "
+            "with the same vocabularies: their probabilities are averaged, and the search "
+            "settings come from the first run's recipe.",
+            metavar="RUN …",
+            show_default=False,
+        ),
+    ] = ()
+    checkpoint: Annotated[
+        str, Option("The weights; final: those that the recipe uses.", metavar=WEIGHTS)
+    ] = "final"
+    device: Device = "auto"
+    precision: Annotated[
+        Literal["float32", "bf16", "int8"],
+        Option(
+            "Precision of the linear layers. bf16 and int8 are faster for files, on processors "
+            "that have instructions for them, and change a few translations.",
+        ),
+    ] = "float32"
+    prefixes: Annotated[
+        Path | None,
+        Option(
+            "File with one prefix per line (may be empty). The translation must begin with it; "
+            "its log-probability counts in the score.",
+            metavar="FILE",
+            panel="Search",
+        ),
+    ] = None
+    parser: Annotated[
+        str | None, _tree("New location of the run's parser, if it has moved.", metavar=PARSERS)
+    ] = None
+    parses: Annotated[
+        Path | None, _tree("A tree for each line, instead of parsing.", metavar="FILE.conllu")
+    ] = None
+    parse_override: Annotated[
+        Path | None,
+        _tree(
+            "Translate each line a second time with the tree in this file. Output: three "
+            "tab-separated columns, the translation, the translation with the other tree, and "
+            "the change in the log-probability of the first.",
+            metavar="FILE.conllu",
+        ),
+    ] = None
+    no_parse_cache: Annotated[
+        bool,
+        _tree(
+            "Neither read nor store trees in $SYNMT_CACHE/parses (at most 500 MB per parser, "
+            "without the text).",
+        ),
+    ] = False
+    output: Annotated[
+        Path | None,
+        _file(
+            "The file to write, compressed if it ends in .gz; -: standard output. Default: "
+            "standard output.",
+            names="--output -o",
+            metavar="FILE",
+        ),
+    ] = None
+    jsonl: Annotated[
+        bool,
+        _file(
+            "Read and write one JSON object per line. Input: `source` (or `text`), optionally "
+            "`prefix` and `parse` (its tree as CoNLL-U, or null). Output: `translation`, "
+            "`score`, `log_probability`, `dropped`, `degenerate`; the fields of the input are "
+            "copied as they are, an own `score` as `input_score`.",
+        ),
+    ] = False
+    scores: Annotated[bool, _file("Add the score to each line, after a tab.")] = False
+    tokens: Annotated[
+        bool,
+        _file("Write tokenized output (no detokenization), for a run whose recipe tokenizes text."),
+    ] = False
+    alignments: Annotated[
+        str | None,
+        _file(
+            "Write the word alignment of each line: `0-0 1-2 …`, source word first, counted from "
+            "0; words are separated by whitespace, and those of --tokens if the run tokenizes "
+            "text. With --jsonl, - puts it into the objects.",
+            metavar="FILE",
+        ),
+    ] = None
+    cluster: Cluster = None
+
+    @property
+    def where(self) -> str:
+        """The name of the input in messages."""
+        return "standard input" if self.source == "-" else self.source
+
+    @property
+    def output_file(self) -> Path | None:
+        """The file that is written; None for standard output."""
+        return None if str(self.output) == "-" else self.output
+
+    @property
+    def alignment_file(self) -> Path | None:
+        """The file for alignments; None for nowhere, or into the JSON objects."""
+        return None if self.alignments in (None, "-") else Path(self.alignments)
 
 
 _SAMPLE = Option(
@@ -34,6 +152,7 @@ _SEARCH = (
     Declared("sample", bool, _SAMPLE, default=False),
     *declared(Sampling),
 )
+_DRAWING = [one.name for one in fields(Sampling)]
 
 
 @partial(command, own=[one.parameter() for one in _SEARCH])
@@ -57,61 +176,146 @@ def translate(values: dict[str, Any], options: TranslateArguments) -> None:
 
     Example: [bold]synmt translate --jsonl --sample --top-p 0.9 < text.jsonl[/]
     """
-    options = replace(options, sample=values.pop("sample"))
-    options = replace(
-        options, search={name: value for name, value in values.items() if value is not None}
-    )
+    sample, is_list = values.pop("sample"), values["n_best"] > 1
+    search = {name: value for name, value in values.items() if value is not None}
     if is_run(options.source):
         options = replace(options, run=[*options.run, Path(options.source)], source="-")
-    options.validate()
-    _translate(options.run or [newest_run()], options.loading(), options)
+    if problems := [*_problems(options, is_list=is_list), *_idle_options(search, sample=sample)]:
+        raise all_in_one(problems)
+    drawing = {name: search.pop(name) for name in _DRAWING if name in search}
+    arguments = {
+        "device": options.device,
+        "checkpoint": options.checkpoint,
+        "parser": options.parser,
+        "alignment": options.alignments is not None,
+        "parse_cache": not options.no_parse_cache,
+        "precision": options.precision,
+        **search,
+        "sampling": Sampling(**drawing) if sample else None,
+    }
+    _translate(options.run or [newest_run()], arguments, options, is_list=is_list)
 
 
-def _translate(runs: Sequence[Path], how: dict[str, Any], arguments: TranslateArguments) -> None:
+def _problems(options: TranslateArguments, *, is_list: bool) -> Iterator[SynmtError]:
+    """Find arguments that are wrong or do not fit together."""
+    from synmt.run import wrong_checkpoint
+
+    if wrong := wrong_checkpoint(options.checkpoint, "--checkpoint"):
+        yield wrong
+    # a name after the first run may be that of a run or of the text
+    for path in options.run[1:]:
+        if not path.exists():
+            what = "there is neither a run folder nor a text of this name"
+            near = (other.parent.name for other in path.parent.glob("*/run.json"))
+            yield UsageError(what, where=str(path), do=did_you_mean(path.name, near))
+    yield from _file_problems(options)
+    if options.jsonl and options.scores:
+        yield UsageError("with --jsonl, every object has its scores anyway", where="--scores")
+    if options.jsonl and options.prefixes is not None:
+        yield UsageError(
+            "with --jsonl, a prefix is the field `prefix` of its object", where="--prefixes"
+        )
+    if options.alignments == "-" and not options.jsonl:
+        yield UsageError(
+            "the translations go to standard output",
+            where="--alignments",
+            do="Name a file, or add --jsonl",
+        )
+    if options.parse_override is not None and not options.jsonl and (options.scores or is_list):
+        yield UsageError(
+            "a line already has three columns, without room for scores or an n-best list",
+            where="--parse-override",
+            do="Add --jsonl, which has room for all of them",
+        )
+
+
+def _file_problems(options: TranslateArguments) -> Iterator[SynmtError]:
+    read = {
+        "INPUT": Path(options.source),
+        "--parses": options.parses,
+        "--parse-override": options.parse_override,
+        "--prefixes": options.prefixes,
+    }
+    names = piped(read)
+    if len(names) > 1:
+        what = "standard input can be read only once"
+        yield UsageError(what, where=" and ".join(names), do="Give files for the others")
+    inputs = [path for path in read.values() if path and path.exists()]
+    written = {"--output": options.output, "--alignments": options.alignment_file}
+    outputs = {name: path for name, path in written.items() if path is not None}
+    for name, path in outputs.items():
+        if path.exists() and any(map(path.samefile, inputs)):
+            yield UsageError("the output would replace the input", where=str(path))
+        if path.is_dir():
+            yield UsageError(f"'{path}' is a folder, not a file", where=name)
+        if wrong := wrong_compression(path):
+            yield wrong
+    if len(outputs) > len({os.path.realpath(path) for path in outputs.values()}):
+        yield UsageError("the alignments would replace the translations", where=str(options.output))
+
+
+def _idle_options(search: dict[str, Any], *, sample: bool) -> Iterator[SynmtError]:
+    """Find options of the search that have no effect."""
+    if sample and "beam_size" in search:
+        yield UsageError(
+            "with --sample, --beam-size has no effect",
+            do="Leave it out; --n-best is the number of translations",
+        )
+    names = ", ".join(f"--{name.replace('_', '-')}" for name in _DRAWING if name in search)
+    if names and not sample:
+        yield UsageError(f"{names}: only with --sample", do="Add --sample")
+    if "diversity" in search and search["groups"] == 1:
+        yield UsageError("with one group, --diversity has no effect", do="Add --groups 2 or more")
+
+
+def _translate(
+    runs: Sequence[Path], arguments: dict[str, Any], options: TranslateArguments, *, is_list: bool
+) -> None:
     with loading():
-        from synmt.decode.finished_windows import finished_windows
+        from synmt.decode.alignment import pharaoh
         from synmt.decode.override import check_override
-        from synmt.decode.remote import remote_translator
-        from synmt.decode.summary import TranslationSummary
+        from synmt.decode.records import TranslationSummary, format_json, format_text
+        from synmt.decode.remote import finished_windows, remote_translator
         from synmt.decode.translator import Translator
         from synmt.files.reading import known_lines
         from synmt.files.writing import write_output
         from synmt.parallel.engine import using_cluster
 
-        translator = Translator.load(*runs, **how)
-    if arguments.parse_override is not None:
+        translator = Translator.load(*runs, **arguments)
+    if options.parse_override is not None:
         check_override(translator)
-    _check_trees(translator, arguments)
-    summary = TranslationSummary(translator.max_pieces)
+    _check_trees(translator, options)
+    summary, output = TranslationSummary(translator.max_pieces), options.output_file
+    lines, has_trees, cluster = known_lines(options.source), bool(options.parses), options.cluster
+    if cluster and options.source == "-":
+        console.remark(
+            "standard input may come line by line, so this machine translates it, not the cluster"
+        )
+        cluster = None
     with ExitStack() as stack:
-        cluster = arguments.cluster
-        if cluster and arguments.source == "-":
-            console.remark(
-                "standard input may come line by line, so this machine translates it, not the "
-                "cluster"
-            )
-            cluster = None
         stack.enter_context(using_cluster(cluster))
-        lines = known_lines(arguments.source)
-        given = arguments.parses is not None
-        other = stack.enter_context(
-            remote_translator(translator, runs, how, lines=lines, has_trees=given)
-        )
+        remote = remote_translator(translator, runs, arguments, lines=lines, has_trees=has_trees)
+        other = stack.enter_context(remote)
         # what is finished is forgotten last, when the output is complete
-        kept = None if arguments.prints or lines is None else arguments.output
-        finished = stack.enter_context(finished_windows(kept, runs, how))
-        out = stack.enter_context(
-            write_output(None if arguments.prints else arguments.output, keep=True)
-        )
-        alignments = None
-        if arguments.alignment_file:
-            alignments = stack.enter_context(write_output(arguments.alignment_file, keep=True))
-        advance = stack.enter_context(_progress(arguments, lines))
-        for window in _results(translator, arguments, other, finished, known=lines is not None):
+        kept = finished_windows(None if lines is None else output, runs, arguments)
+        finished = stack.enter_context(kept)
+        out = stack.enter_context(write_output(output, keep=True))
+        file = options.alignment_file
+        alignments = stack.enter_context(write_output(file, keep=True)) if file else None
+        # not where the translations appear on the terminal, or where the input is a pipe
+        shown = lines is not None and not (output is None and sys.stdout.isatty())
+        bar = console.progress("translating", lines or 0, "lines") if shown else nullcontext(int)
+        advance = stack.enter_context(bar)
+        for window in _results(translator, options, other, finished, known=lines is not None):
             for record, result in window:
-                out.write(_format(record, result, arguments))
+                if options.jsonl:
+                    out.write(format_json(record, result, n_best=is_list))
+                else:
+                    out.write(format_text(result, n_best=is_list, scores=options.scores))
                 if alignments is not None:
-                    alignments.write(_format_alignment(result))
+                    # a line without text has an empty one
+                    found = result.own.alignment
+                    alignments.write(f"{pharaoh(found.pairs) if found else ''}\n")
                 summary.add(result)
             # a reader of the output gets each window as soon as it is ready
             out.flush()
@@ -121,7 +325,7 @@ def _translate(runs: Sequence[Path], how: dict[str, Any], arguments: TranslateAr
 
 def _results(
     translator: Translator,
-    arguments: TranslateArguments,
+    options: TranslateArguments,
     other: RemoteTranslator | None,
     finished: FinishedWindows | None,
     *,
@@ -136,71 +340,48 @@ def _results(
     from synmt.decode.remote import translate_windows
     from synmt.files.reading import decode_lines, open_binary, raw_lines, read_available_lines
 
-    with open_binary(arguments.source, allowed=["JSON"] if arguments.jsonl else ()) as stream:
+    size = (other or translator).window
+    with open_binary(options.source, allowed=["JSON"] if options.jsonl else ()) as stream:
         if other and known:
-            lines = windows_of(decode_lines(raw_lines(stream), where=arguments.where), other.window)
+            lines = windows_of(decode_lines(raw_lines(stream), where=options.where), size)
         else:
-            lines = read_available_lines(
-                stream, (other or translator).window, where=arguments.where
-            )
-        windows, again = tee(_records(lines, arguments, translator))
+            lines = read_available_lines(stream, size, where=options.where)
+        windows, again = tee(_records(lines, options, translator))
         requests = ([record.request for record in window] for window in again)
-        both = arguments.parse_override is not None
-        translated = translate_windows(
-            translator, requests, counterfactually=both, other=other, finished=finished
-        )
+        translated = translate_windows(translator, requests, other=other, finished=finished)
         # what is translated is read first, so that a window is not waited for before it is needed
         for results, window in zip(translated, windows, strict=True):
-            if not arguments.tokens:
+            if not options.tokens:
                 results = [joined_result(one, translator.tokenizers["target"]) for one in results]
             yield list(zip(window, results, strict=True))
 
 
 def _records(
-    lines: Iterator[list[str]], arguments: TranslateArguments, translator: Translator
+    lines: Iterator[list[str]], options: TranslateArguments, translator: Translator
 ) -> Windows:
     from synmt.decode.records import add_trees, checked_language, read_json, read_text
 
-    trees, tokenizers = translator.reads_trees, translator.tokenizers
-    if arguments.jsonl:
-        records = read_json(lines, where=arguments.where, trees=trees, tokenizers=tokenizers)
+    trees, tokenizers, where = translator.reads_trees, translator.tokenizers, options.where
+    if options.jsonl:
+        records = read_json(lines, where=where, trees=trees, tokenizers=tokenizers)
     else:
-        records = read_text(lines, arguments.prefixes, tokenizers=tokenizers)
-    records = checked_language(records, translator.models[0].recipe.source, where=arguments.where)
-    if arguments.parses is not None and trees:
-        records = add_trees(records, arguments.parses, "tree")
-    if arguments.parse_override is not None:
-        records = add_trees(records, arguments.parse_override, "other_tree")
-    return records
+        records = read_text(lines, options.prefixes, tokenizers=tokenizers)
+    records = checked_language(records, translator.models[0].recipe.source, where=where)
+    if options.parses is not None and trees:
+        records = add_trees(records, options.parses, "tree")
+    if options.parse_override is None:
+        return records
+    return add_trees(records, options.parse_override, "other_tree")
 
 
-def _format(record: Record, result: Result, arguments: TranslateArguments) -> str:
-    from synmt.decode.records import format_json, format_text
-
-    if arguments.jsonl:
-        return format_json(record, result, n_best=arguments.is_list)
-    return format_text(result, n_best=arguments.is_list, scores=arguments.scores)
-
-
-def _format_alignment(result: Result) -> str:
-    """Format the alignment of the translation with the own tree; a line without text has an empty
-    one."""
-    from synmt.decode.alignment import pharaoh
-    from synmt.decode.records import own_translation
-
-    alignment = own_translation(result).alignment
-    return f"{pharaoh(alignment.pairs) if alignment else ''}\n"
-
-
-def _check_trees(translator: Translator, arguments: TranslateArguments) -> None:
-    """Warn if the options for trees have no effect, or if given trees are not like those of the
-    training data."""
+def _check_trees(translator: Translator, options: TranslateArguments) -> None:
+    """Warn if options for trees have no effect, or if given trees differ from the training's."""
     from synmt.decode.override import describe_control
     from synmt.decode.tree_provider import parser_difference, parser_of_trees
 
-    parses = arguments.parses
+    parses = options.parses
     if not translator.reads_trees:
-        for name, value in {"--parses": parses, "--parser": arguments.parser}.items():
+        for name, value in {"--parses": parses, "--parser": options.parser}.items():
             if value is not None:
                 console.remark(f"the model reads no trees, so {name} has no effect")
     if parses is None or not translator.reads_trees:
@@ -215,16 +396,5 @@ def _check_trees(translator: Translator, arguments: TranslateArguments) -> None:
     if identity is None:
         console.warn(f"{facts} does not say which parser made the trees")
     elif difference := parser_difference(translator.parser_identity, identity):
-        console.warn(
-            f"{parses} was not made by the parser that the model was trained with: {difference}"
-        )
-
-
-@contextmanager
-def _progress(arguments: TranslateArguments, lines: int | None) -> Iterator[console.Advance]:
-    """Show the progress, unless the translations appear on the terminal, or the input is a pipe."""
-    if lines is None or (arguments.prints and sys.stdout.isatty()):
-        yield lambda amount: None
-        return
-    with console.progress("translating", lines, "lines") as advance:
-        yield advance
+        what = "was not made by the parser that the model was trained with"
+        console.warn(f"{parses} {what}: {difference}")

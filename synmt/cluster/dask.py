@@ -24,7 +24,7 @@ from synmt.cluster.shipment import Kit, MissingKit, cancel, files_of, perform, r
 from synmt.cluster.slurm import most_workers, slurm_jobs
 from synmt.cluster.worker_errors import AGAIN, INSTALL, check_versions, incapable
 from synmt.errors import SynmtError, UsageError
-from synmt.parallel.feeding import feed
+from synmt.parallel.processes import feed
 from synmt.parallel.worker_log import Relay
 
 _logger = logging.getLogger(__name__)
@@ -115,10 +115,10 @@ class Cluster:
         try:
             self._equip(kit, files, self._client.nthreads())
             with self._stopping(long.stop, kit, sent) if long else nullcontext():
-                told = feed(submit, map(Item, items), partial(self._room, long, demand), is_undone)
-                yield from filter(
-                    lambda result: result is not NOT_BEGUN, map(Relay().result_of, told)
-                )
+                room = partial(self._room, long, demand)
+                logged = feed(submit, map(Item, items), room, is_undone)
+                results = map(Relay().result_of, logged)
+                yield from (result for result in results if result is not NOT_BEGUN)
         except (CancelledError, OSError, asyncio.TimeoutError) as error:
             # Dask's own errors have no errno
             of_system = (
@@ -159,7 +159,7 @@ class Cluster:
 
     @contextmanager
     def _stopping(self, stop: threading.Event, kit: Kit, sent: WeakSet[Any]) -> Iterator[None]:
-        """Tell all workers when the driver has to stop, and cancel queued items, which may wait for
+        """Inform workers when the driver has to stop, and cancel queued items, which may wait for
         hours."""
         done = threading.Event()
 
@@ -184,7 +184,7 @@ class Cluster:
             watcher.join()
 
     def _equip(self, kit: Kit, files: Mapping[str, Path], workers: Iterable[str]) -> None:
-        """Give a kit to workers, and its files to those that lack them; one that dies meanwhile is
+        """Send a kit to workers, and its files to those that lack them; one that dies meanwhile is
         left out."""
         lacking: dict[str, list[str]] = {}
         for address, answer in self._call(receive, kit, workers=list(workers)).items():
@@ -234,11 +234,11 @@ def _client(scheduler: Any, address: str) -> Iterator[Any]:
                 allowed="Addresses: tcp://HOST:PORT, the file of `dask scheduler "
                 "--scheduler-file`, or slurm",
             )
-        how = {"scheduler_file": scheduler}
+        where = {"scheduler_file": scheduler}
     else:
-        how = {"address": scheduler}
+        where = {"address": scheduler}
     try:
-        client = import_module("distributed").Client(**how, timeout=_WAIT, set_as_default=False)
+        client = import_module("distributed").Client(**where, timeout=_WAIT, set_as_default=False)
     except (OSError, ValueError, TypeError, RuntimeError, asyncio.TimeoutError) as error:
         # what Dask raises if certificates are missing, or if it has to use them
         encrypted = address.startswith("tls:") or isinstance(error, TypeError | RuntimeError)

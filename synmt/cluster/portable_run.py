@@ -3,14 +3,15 @@ goes."""
 
 from __future__ import annotations
 
+import io
+import pickle
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TypeVar
 
-from pydantic import BaseModel
-
+from synmt.decode.loaded_model import READ
 from synmt.errors import SynmtError
 from synmt.files.checksums import RECORD
 from synmt.files.links import remove
@@ -20,24 +21,15 @@ from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
-from synmt.tokenization.casing import Truecaser
 from synmt.training.preparation import Prepared
+
+T = TypeVar("T")
 
 Content = Mapping[str, bytes]
 """The files of a run folder by their paths in it."""
 
 _NOT_READ = {"lock", "kept.arrow"}
 """Files of a prepared corpus that training does not read."""
-_OF_INIT = (
-    "run.json",
-    "recipe.yaml",
-    "*.model",
-    "*.words",
-    "*.truecase",
-    "features.json",
-    "model.safetensors",
-    "code/**/*.*",
-)
 
 
 @dataclass(frozen=True)
@@ -70,9 +62,8 @@ class PortableRun:
         folders = [self.prepared.folder, *filter(None, [self.recipe.model.init])]
         places = {path: folder / _name(path) for path in (*self._texts(), *folders)}
         parser = folder / _name_of_parser(self.parser) if self.parser is not None else None
-        return PortableRun(
-            _moved(self.recipe, places), _moved(self.prepared, places), self.parser, parser
-        )
+        recipe, prepared = _moved((self.recipe, self.prepared), places)
+        return PortableRun(recipe, prepared, self.parser, parser)
 
     def _texts(self) -> list[Path]:
         """List the files of text: those to validate and to test with, and truecase models."""
@@ -99,7 +90,9 @@ class PortableRun:
         }
         if init is not None:
             other = init.expanduser()
-            found[init] = [path for kind in _OF_INIT for path in sorted(other.glob(kind))]
+            found[init] = [
+                path for kind in (*READ, "model.safetensors") for path in sorted(other.glob(kind))
+            ]
         return found
 
 
@@ -116,25 +109,25 @@ def _name_of_parser(parser: StanzaParser) -> str:
     return f"parser-{parser.fingerprint}"
 
 
-def _moved(value: Any, places: Mapping[Path, Path]) -> Any:
-    """Replace paths in records of records."""
-    if isinstance(value, Path):
-        return places.get(value, value)
-    if isinstance(value, Truecaser):
-        return Truecaser(places.get(value.path, value.path))
-    if isinstance(value, BaseModel):
-        own = {name: _moved(getattr(value, name), places) for name in type(value).model_fields}
-        return value.model_copy(update=own)
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(
-            value,
-            **{field.name: _moved(getattr(value, field.name), places) for field in fields(value)},
-        )
-    if isinstance(value, Mapping):
-        return {key: _moved(one, places) for key, one in value.items()}
-    if isinstance(value, tuple | list):
-        return type(value)(_moved(one, places) for one in value)
-    return value
+class _Mover(pickle.Pickler):
+    """Pickles records with other paths."""
+
+    def __init__(self, stream: IO[bytes], places: Mapping[Path, Path]) -> None:
+        super().__init__(stream)
+        self._places = places
+
+    def reducer_override(self, value: Any) -> Any:
+        """Replace a path that has another place."""
+        if isinstance(value, Path) and value in self._places:
+            return Path, (str(self._places[value]),)
+        return NotImplemented
+
+
+def _moved(records: T, places: Mapping[Path, Path]) -> T:
+    """Copy records of records, with other paths."""
+    stream = io.BytesIO()
+    _Mover(stream, places).dump(records)
+    return pickle.loads(stream.getvalue())
 
 
 def pack(run: Run) -> dict[str, bytes]:

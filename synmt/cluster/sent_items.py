@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.cluster.shipment import MissingKit
-from synmt.cluster.worker_errors import killed
+from synmt.cluster.worker_errors import AGAIN
 from synmt.errors import SynmtError
 from synmt.parallel.worker_log import LoggedResult
 
@@ -88,7 +88,13 @@ class SentItem(Future[Any]):
         return result
 
     def _lost(self, deaths: int) -> Any:
-        error = killed(deaths, str(self._where))
+        error = SynmtError(
+            f"{deaths} workers died while they worked on the same shard or run, most likely for "
+            "lack of memory",
+            where=str(self._where),
+            do="Start workers with more memory each (`dask worker --nthreads 1 --memory-limit "
+            f"8GB`), and {AGAIN}",
+        )
         if self._long is None:
             raise error from None
         return LoggedResult(self._long.lost(self._item.content, error))

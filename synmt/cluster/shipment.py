@@ -24,7 +24,7 @@ from synmt.errors import SynmtError
 from synmt.files.own_code import ALLOW
 from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.writing import write_atomically
-from synmt.parallel.versions import versions
+from synmt.parallel.engine import versions
 from synmt.parallel.worker_log import LoggedResult, run_logged
 
 _KEPT = 4
@@ -173,7 +173,7 @@ def ending_with_driver() -> Iterator[threading.Event]:
 
 
 def driver_waits() -> bool:
-    """Tell whether the driver still waits for the item in work, and this worker is not shutting
+    """Return whether the driver still waits for the item in work, and this worker is not shutting
     down."""
     worker = import_module("distributed").get_worker()
     return _is_awaited(worker, worker.get_current_task())

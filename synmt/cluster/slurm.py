@@ -24,7 +24,7 @@ _FIX = f"press Ctrl-C and correct {_DESCRIBE}"
 
 @contextmanager
 def slurm_jobs() -> Iterator[Any]:
-    """Let Slurm start as many workers as there is work for, within the limits of Dask's
+    """Start by Slurm as many workers as there is work for, within the limits of Dask's
     configuration."""
     make = _dask_jobqueue().SLURMCluster
     # the scheduler is in this process: workers that come and go are no errors

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from synmt.errors import SynmtError
-from synmt.parallel.versions import versions
+from synmt.parallel.engine import versions
 
 _IMPORT = re.compile(r"\b(ModuleNotFound|Import)Error\b")
 
@@ -44,14 +44,3 @@ def incapable(address: str, error: Exception) -> SynmtError:
     if isinstance(error, SynmtError):
         return error.with_(where=f"worker {address}: {error.where}")
     return SynmtError(f"cannot work ({type(error).__name__}: {error})", where=f"worker {address}")
-
-
-def killed(deaths: int, where: str) -> SynmtError:
-    """Make the error of an item on which workers died, one after the other."""
-    return SynmtError(
-        f"{deaths} workers died while they worked on the same shard or run, most likely for lack "
-        "of memory",
-        where=where,
-        do="Start workers with more memory each (`dask worker --nthreads 1 --memory-limit 8GB`), "
-        f"and {AGAIN}",
-    )

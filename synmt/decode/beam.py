@@ -177,7 +177,7 @@ def advance(live: Live, step: Continuations, ends: Tensor) -> Live:
 
 
 def is_done(live: Live, finished: Finished, beam_size: int, alpha: float) -> Tensor:
-    """Tell which rows need not or cannot continue: (B,)."""
+    """Find the rows that need not or cannot continue: (B,)."""
     reachable = best_possible(live.log_probabilities.amax(1), live.limits, alpha)  # (B,)
     at_limit = live.pieces.size(2) > live.limits  # (B,)
     return (live.finished >= beam_size) | at_limit | (reachable <= finished.scores[:, -1])
@@ -205,7 +205,7 @@ def continuations(
 def diverse_continuations(
     logs: Tensor, log_probabilities: Tensor, beam_size: int, *, groups: int, diversity: float
 ) -> Continuations:
-    """Let the groups of each sentence choose in turn: (B, G K, V) and (B G, K), `beam_size` in each
+    """Choose for the groups of each sentence in turn: (B, G K, V) and (B G, K), `beam_size` in each
     -> B G rows."""
     if groups == 1:
         return continuations(logs, log_probabilities, beam_size)
@@ -223,7 +223,7 @@ def diverse_continuations(
 
 
 def which_end(step: Continuations, live: Live, beam_size: int) -> Tensor:
-    """Tell which live hypotheses end here: EOS is among the best continuations, or the limit is
+    """Find the live hypotheses that end here: EOS is among the best continuations, or the limit is
     reached: (B, K)."""
     width = step.merits.size(1)
     both = torch.cat((step.merits, step.endings), 1)  # (B, K' + K)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import TypeVar
 
@@ -94,12 +94,12 @@ def keep_best(finished: Finished, live: Live, endings: Tensor, alpha: float) -> 
     )
 
 
-_Tensors = TypeVar("_Tensors", Live, Finished)
+_Tensors = TypeVar("_Tensors")
 
 
 def select(tensors: _Tensors, rows: Tensor) -> _Tensors:
-    """Select rows by number or mask."""
-    return replace(tensors, **{f.name: getattr(tensors, f.name)[rows] for f in fields(tensors)})
+    """Select rows of a record of tensors, by number or mask."""
+    return type(tensors)(*(tensor[rows] for tensor in vars(tensors).values()))
 
 
 def collect(results: list[list[Hypothesis]], sentences: list[int], finished: Finished) -> None:
@@ -136,7 +136,8 @@ def length_penalty(length: Tensor | float, alpha: float) -> Tensor | float:
 
         score = log P(y | x) / lp(y)        lp(y) = ((5 + |y|) / 6) ** alpha
 
-    |y| counts the pieces and EOS. An alpha of 0 ranks by log-probability; larger values prefer longer translations.
+    |y| counts the pieces and EOS. An alpha of 0 ranks by log-probability; larger values prefer
+    longer translations.
     """
     return ((5 + length) / 6) ** alpha
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import torch
 
-from synmt.arrays import SIDES, Side
+from synmt.arrays import Side
 from synmt.data.tasks import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
 from synmt.errors import UsageError, naming
@@ -23,6 +23,17 @@ from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.syntax.reading import Reading, reading_of
 from synmt.tokenization.word_tokenizer import RAW, WordTokenizer, load_tokenizers
+
+READ = (
+    "run.json",
+    "recipe.yaml",
+    "*.model",
+    "*.words",
+    "*.truecase",
+    "features.json",
+    "code/**/*.*",
+)
+"""The files of a run folder that `load_model` reads beside its weights."""
 
 
 @dataclass(frozen=True)
@@ -53,24 +64,24 @@ class LoadedModel:
 
     @property
     def task(self) -> str:
-        """Return the tag that the model needs before and after a source; empty if it was trained
+        """The tag that the model needs before and after a source; empty if it was trained
         without tags."""
         return TRANSLATION if self.recipe.tasks.parsing != "none" else ""
 
     @cached_property
     def linearises(self) -> bool:
-        """Tell whether the model reads linearised trees in place of sources
+        """Whether the model reads linearised trees in place of sources
         (`tasks.mixed_only`)."""
         return self.recipe.tasks.mixed_only
 
     @property
     def reads_trees(self) -> bool:
-        """Tell whether the model needs the tree of a source to translate it."""
+        """Whether the model needs the tree of a source to translate it."""
         return bool(self.reading.signals) or self.linearises
 
     @property
     def needs_arcs(self) -> bool:
-        """Tell whether the trees have to come with arc probabilities."""
+        """Whether the trees have to come with arc probabilities."""
         return self.reading.arcs and not self.reading.certain
 
 
@@ -122,54 +133,49 @@ def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> Non
 
     folders: of their runs, for the message.
     """
-    first, *others = models
-    for other, where in zip(others, folders[1:], strict=True):
-        sides = [
-            side
-            for side in ("source", "target")
-            if getattr(first, side).to_bytes() != getattr(other, side).to_bytes()
-        ]
-        if sides:
-            raise UsageError(
-                _differing(sides, folders[0]),
-                where=where,
-                do="The runs of an ensemble must be prepared from one corpus with the same "
-                "`vocabulary` section",
-            )
-        if different := [
-            side
-            for side in SIDES
-            if first.tokenizers[side].identity != other.tokenizers[side].identity
-        ]:
-            raise UsageError(
-                f"its {' and '.join(different)} is not tokenized as that of {folders[0]}",
-                where=where,
-                do="The runs of an ensemble must have the same `text`, `target_text` and "
-                "training text",
-            )
-        if first.task != other.task:
-            raise UsageError(
-                f"only one of this run and {folders[0]} was trained with task tags",
-                where=where,
-                do="The runs of an ensemble must have the same `tasks.parsing`",
-            )
-        if first.linearises != other.linearises or (
-            first.linearises and _trees_of(first) != _trees_of(other)
-        ):
-            raise UsageError(
-                f"it reads other linearised trees than {folders[0]}, or only one of the two reads "
-                "such trees",
-                where=where,
-                do="The runs of an ensemble must have the same `tasks.mixed_only` and the "
-                "same parser",
-            )
+    for model, folder in zip(models[1:], folders[1:], strict=True):
+        for what, read, do in _SHARED:
+            if read(model) != read(models[0]):
+                do = f"The runs of an ensemble must {do}"
+                raise UsageError(what.format(folders[0]), where=folder, do=do)
 
 
-def _trees_of(model: LoadedModel) -> tuple[Any, ...]:
-    return model.parser, model.reading.control
+def _trees_of(model: LoadedModel) -> tuple[Any, ...] | None:
+    return (model.parser, model.reading.control) if model.linearises else None
 
 
-def _differing(sides: Sequence[str], folder: str) -> str:
-    if len(sides) == 1:
-        return f"its {sides[0]} vocabulary differs from that of {folder}"
-    return f"its {' and '.join(sides)} vocabularies differ from those of {folder}"
+_PREPARED = "be prepared from one corpus with the same `vocabulary` section"
+_TOKENIZED = "have the same `text`, `target_text` and training text"
+_SHARED: tuple[tuple[str, Callable[[LoadedModel], Any], str], ...] = (
+    (
+        "its source vocabulary differs from that of {}",
+        lambda model: model.source.to_bytes(),
+        _PREPARED,
+    ),
+    (
+        "its target vocabulary differs from that of {}",
+        lambda model: model.target.to_bytes(),
+        _PREPARED,
+    ),
+    (
+        "its source is not tokenized as that of {}",
+        lambda model: model.tokenizers["source"].identity,
+        _TOKENIZED,
+    ),
+    (
+        "its target is not tokenized as that of {}",
+        lambda model: model.tokenizers["target"].identity,
+        _TOKENIZED,
+    ),
+    (
+        "only one of this run and {} was trained with task tags",
+        lambda model: model.task,
+        "have the same `tasks.parsing`",
+    ),
+    (
+        "it reads other linearised trees than {}, or only one of the two reads such trees",
+        _trees_of,
+        "have the same `tasks.mixed_only` and the same parser",
+    ),
+)
+"""What the models of an ensemble share: the message if they do not, how to read it, and advice."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from synmt.data.batch import Sequences
 from synmt.data.vocabulary import BOS, EOS, PAD
@@ -69,9 +70,8 @@ def padded_prefixes(
     if prefixes is None or not any(prefixes):
         return None
     assert not {PAD, BOS, EOS} & {piece for prefix in prefixes for piece in prefix}
-    longest = max(map(len, prefixes))
-    rows = [[*prefix, *[PAD] * (longest - len(prefix))] for prefix in prefixes]
-    return torch.tensor(rows, device=device)  # (B, P)
+    rows = [torch.tensor(prefix, dtype=torch.long) for prefix in prefixes]
+    return pad_sequence(rows, True, PAD).to(device)  # (B, P)
 
 
 def length_limits(sources: Tensor, *, ratio: float, extra: int) -> Tensor:

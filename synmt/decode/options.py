@@ -116,8 +116,8 @@ class SearchOptions:
         int,
         _search(
             "Groups of diverse beam search (Vijayakumar et al., 2018), which share the beam, for "
-            "more variety in an "
-            "n-best list. Duplicates are removed, so a list may be shorter than --n-best.",
+            "more variety in an n-best list. Duplicates are removed, so a list may be shorter "
+            "than --n-best.",
             minimum=1,
         ),
     ] = 1
@@ -126,8 +126,7 @@ class SearchOptions:
         Range(0),
         _search(
             "Penalty of a piece, in nats, for each hypothesis of an earlier group that has just "
-            "chosen it; needs "
-            "--groups.",
+            "chosen it; needs --groups.",
             show_default="0.5",
         ),
     ] = 0.5

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from synmt.decode.forced import rescore
 from synmt.decode.inputs import Request
-from synmt.decode.rescoring import rescore
 from synmt.decode.translation import Translation
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError

@@ -10,14 +10,12 @@ out   translation, score, log_probability
       translations         for an n-best list: translation, score and log_probability of each, best
                            first
       alignment            if requested: pairs [source word, target word], with source_words and
-                           target_words, the
-                           characters [start, end) of each word
+                           target_words, the characters [start, end) of each word
       source_tokens, translation_tokens
                            the words, with a space between two, if the run tokenizes text;
                            alignments refer to them
       override             with another tree: translation, score, log_probability, and
-                           own_log_probability, that of the
-                           translation above
+                           own_log_probability, that of the translation above
 
 Fields of the input are copied as they are written, in their order, before those of the output. One
 with the name of an output field is kept as `input_NAME`: `input_score`.
@@ -28,6 +26,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -38,8 +37,8 @@ from typing import Any, Literal
 from synmt.arrays import SIDES, Side, json_text
 from synmt.decode.inputs import Request, zip_windows
 from synmt.decode.override import CounterfactualTranslation
-from synmt.decode.translation import Candidate, Translation, joined
-from synmt.errors import SynmtError, UsageError, listed
+from synmt.decode.translation import REASONS, Candidate, Reason, Translation, joined
+from synmt.errors import SynmtError, UsageError, counted, listed
 from synmt.files.language import watched
 from synmt.files.reading import read_lines
 from synmt.syntax.conllu import parse_in, read_parses
@@ -48,15 +47,13 @@ from synmt.tokenization.word_tokenizer import RAW, WordTokenizer
 _DIGITS = 6
 
 _logger = logging.getLogger(__name__)
+_EXAMPLES = 5
 _decoder = json.JSONDecoder(parse_int=float)
 # between two names or values of an object
 _between = re.compile(r"[ \t\r,:]*")
 
 Result = Translation | CounterfactualTranslation
-
-
 Tokenizers = Mapping[Side, WordTokenizer]
-
 _RAW: Tokenizers = {"source": RAW, "target": RAW}
 
 
@@ -71,11 +68,6 @@ class Record:
 
     fields: Sequence[tuple[str, str, str]]
     request: Request
-
-
-def own_translation(result: Result) -> Translation:
-    """Return the translation under the line's own tree."""
-    return result if isinstance(result, Translation) else result.own
 
 
 def joined_result(result: Result, tokenizer: WordTokenizer) -> Result:
@@ -104,10 +96,8 @@ def read_text(
         yield from ([Record((), Request(line)) for line in tokenize(window)] for window in windows)
         return
     for window, some in zip_windows(windows, read_lines(prefixes), f"prefixes in {prefixes}"):
-        yield [
-            Record((), Request(*pair))
-            for pair in zip(tokenize(window), tokenize_prefixes(some), strict=True)
-        ]
+        requests = map(Request, tokenize(window), tokenize_prefixes(some))
+        yield [Record((), request) for request in requests]
 
 
 def read_json(
@@ -157,19 +147,12 @@ def format_text(result: Result, *, n_best: bool = False, scores: bool = False) -
     scores: add the score after a tab.
     """
     if isinstance(result, CounterfactualTranslation):
-        columns = (
-            _column(result.own.text),
-            _column(result.other.text),
-            format_number(result.difference),
-        )
-        return "\t".join(columns) + "\n"
+        difference = format_number(result.difference)
+        return f"{_column(result.own.text)}\t{_column(result.other.text)}\t{difference}\n"
     best = result.best
     if n_best:
-        candidates = result.candidates or (best,)
-        return "".join(
-            f"{result.line - 1} ||| {one.text} ||| {format_number(one.score)}\n"
-            for one in candidates
-        )
+        rows = ((one.text, format_number(one.score)) for one in result.candidates or (best,))
+        return "".join(f"{result.line - 1} ||| {text} ||| {score}\n" for text, score in rows)
     return f"{_column(best.text)}\t{format_number(best.score)}\n" if scores else f"{best.text}\n"
 
 
@@ -181,35 +164,28 @@ def format_number(value: float, sign: str = "") -> str:
 
 def format_json(record: Record, result: Result, *, n_best: bool = False) -> str:
     """Format an input object with its translation as a line; `n_best` lists all candidates."""
-    own = own_translation(result)
-    fields = _translation_fields(own, n_best)
-    if own.alignment and own.best.tokens:
-        fields |= {"source_tokens": record.request.text, "translation_tokens": own.best.tokens}
+    own = result.own
+    fields = _candidate_fields(own.best)
+    fields |= {"dropped": own.dropped, "degenerate": own.degenerate}
+    if n_best:
+        fields["translations"] = list(map(_candidate_fields, own.candidates or (own.best,)))
+    if alignment := own.alignment:
+        fields["alignment"] = [list(pair) for pair in alignment.pairs]
+        fields["source_words"] = alignment.source_words.tolist()
+        fields["target_words"] = alignment.target_words.tolist()
+        if own.best.tokens:
+            fields["source_tokens"] = record.request.text
+            fields["translation_tokens"] = own.best.tokens
     if isinstance(result, CounterfactualTranslation):
-        other = _candidate_fields(result.other.best)
-        fields["override"] = other | {"own_log_probability": round(result.own_rescored, _DIGITS)}
-    return f"{{{', '.join([*_copied(record, fields), json_text(fields, ensure_ascii=False)[1:-1]])}}}\n"
+        other = {"own_log_probability": round(result.own_rescored, _DIGITS)}
+        fields["override"] = _candidate_fields(result.other.best) | other
+    written = json_text(fields, ensure_ascii=False)[1:-1]
+    return f"{{{', '.join([*_copied(record, fields), written])}}}\n"
 
 
 def _column(text: str) -> str:
     # byte pieces can spell a tab, which must not start another column
     return text.replace("\t", " ")
-
-
-def _translation_fields(translation: Translation, n_best: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = _candidate_fields(translation.best)
-    fields |= {"dropped": translation.dropped, "degenerate": translation.degenerate}
-    if n_best:
-        fields["translations"] = [
-            _candidate_fields(one) for one in translation.candidates or (translation.best,)
-        ]
-    if alignment := translation.alignment:
-        fields["alignment"] = [list(pair) for pair in alignment.pairs]
-        fields |= {
-            "source_words": alignment.source_words.tolist(),
-            "target_words": alignment.target_words.tolist(),
-        }
-    return fields
 
 
 def _candidate_fields(candidate: Candidate) -> dict[str, Any]:
@@ -223,20 +199,18 @@ def _candidate_fields(candidate: Candidate) -> dict[str, Any]:
 def _copied(record: Record, output: Mapping[str, Any]) -> list[str]:
     """Write the fields of an input object; one with the name of an output field gets a name that is
     free."""
-    taken = {*output, *(name for name, _, _ in record.fields)}
-    renamed = {
-        name: _free(f"input_{name}", taken) for name, _, _ in record.fields if name in output
-    }
+    names = {*output, *(name for name, _, _ in record.fields)}
+    renamed, copied = {}, []
+    for name, written, value in record.fields:
+        if name in output:
+            free = f"input_{name}"
+            while free in names:
+                free = f"input_{free}"
+            renamed[name], written = free, f'"{free}"'
+        copied.append(f"{written}: {value}")
     if renamed:
         _warn_renamed(*renamed.items())
-    return [
-        f'"{renamed[name]}": {value}' if name in renamed else f"{written}: {value}"
-        for name, written, value in record.fields
-    ]
-
-
-def _free(name: str, taken: set[str]) -> str:
-    return _free(f"input_{name}", taken) if name in taken else name
+    return copied
 
 
 @cache
@@ -273,40 +247,33 @@ def _record(line: str, where: str, tokenizers: Tokenizers, *, trees: bool) -> Re
         fields = _decoder.decode(line)
     except (ValueError, RecursionError) as error:
         # the message of a JSONDecodeError counts lines too, and this is always line 1
-        why = (
-            f"{error.msg}, at character {error.pos + 1}"
-            if isinstance(error, json.JSONDecodeError)
-            else error
-        )
+        at = isinstance(error, json.JSONDecodeError)
+        why = f"{error.msg}, at character {error.pos + 1}" if at else error
         raise SynmtError(f"not JSON ({why})", where=where, do="Write one object per line") from None
     if not isinstance(fields, dict):
         raise SynmtError(
             "not a JSON object", where=where, do="Write one object with the field `source` per line"
         )
-    name = next((name for name in ("source", "text") if name in fields), None)
-    if name is None:
+    name = "source" if "source" in fields else "text"
+    if name not in fields:
         raise SynmtError(
             "the field `source` is missing", where=where, allowed="`text` is read in its place"
         )
-    text, prefix = _text(fields, name, where), _optional_text(fields, "prefix", where)
-    words = tokenizers["source"].tokenize(text)
-    tree = _optional_text(fields, "parse", where) if trees else None
+    words = tokenizers["source"].tokenize(_text(fields, name, where) or "")
+    prefix = tokenizers["target"].tokenize(_text(fields, "prefix", where) or "")
+    tree = _text(fields, "parse", where) if trees else None
     parse = None if tree is None else parse_in(tree, words, where=f"{where}, `parse`")
-    return Record(
-        tuple(_fields(line)), Request(words, tokenizers["target"].tokenize(prefix or ""), parse)
-    )
+    return Record(tuple(_fields(line)), Request(words, prefix, parse))
 
 
-def _optional_text(fields: dict[str, Any], name: str, where: str) -> str | None:
-    return (
-        None if fields.get(name) is None else _text(fields, name, where, allowed="a string or null")
-    )
-
-
-def _text(fields: dict[str, Any], name: str, where: str, *, allowed: str = "a string") -> str:
-    value = fields[name]
+def _text(fields: dict[str, Any], name: str, where: str) -> str | None:
+    """Read a field; only the source may not be missing or null."""
+    value, optional = fields.get(name), name in ("prefix", "parse")
+    if value is None and optional:
+        return None
     if not isinstance(value, str):
-        raise SynmtError(f"`{name}` is not a string", where=where, allowed=f"Allowed: {allowed}")
+        allowed = f"Allowed: a string{' or null' * optional}"
+        raise SynmtError(f"`{name}` is not a string", where=where, allowed=allowed)
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -314,3 +281,77 @@ def _text(fields: dict[str, Any], name: str, where: str, *, allowed: str = "a st
             f"`{name}` has a lone surrogate, which is not a character", where=where
         ) from None
     return value
+
+
+class TranslationSummary:
+    """Counts what is unusual in translations.
+
+    max_pieces: of a source.
+    """
+
+    def __init__(self, max_pieces: int) -> None:
+        self._max_pieces, self._lines = max_pieces, 0
+        self._degenerate: dict[int, Reason] = {}
+        self._unknown = Counter[str]()
+        self._differences: list[float] = []
+        self._changed = 0
+
+    def add(self, result: Result) -> None:
+        """Add a line, and log a warning if it was truncated."""
+        translation = result.own
+        self._lines += 1
+        self._unknown.update(translation.unknown)
+        if translation.degenerate:
+            self._degenerate[translation.line] = translation.degenerate
+        if isinstance(result, CounterfactualTranslation) and translation.candidates:
+            self._changed += result.changed
+            self._differences.append(result.difference)
+        if translation.dropped:
+            what = f"line {translation.line}"
+            _logger.warning(too_long(what, self._max_pieces, translation.dropped, "not translated"))
+
+    def log(self) -> None:
+        """Log the counts; nothing if nothing is unusual."""
+        if self._unknown:
+            examples = _examples([f"'{text}'" for text, _ in self._unknown.most_common()])
+            pieces = counted(sum(self._unknown.values()), "piece is", "pieces are")
+            _logger.warning(
+                f"{pieces} not in the source vocabulary: {examples}; the model reads <unk>"
+            )
+        if self._degenerate:
+            counts = Counter(self._degenerate.values())
+            kinds = ", ".join(
+                f"{counts[reason]:,} {what}" for reason, what in REASONS.items() if counts[reason]
+            )
+            examples = _examples([str(line) for line in self._degenerate])
+            where = f"line{'s' * (len(self._degenerate) > 1)} {examples}"
+            _logger.info(
+                f"degenerate translations: {kinds}, of {counted(self._lines, 'line')} ({where})"
+            )
+        if self._differences:
+            mean = sum(self._differences) / len(self._differences)
+            _logger.info(
+                f"with the other trees, {self._changed:,} of {len(self._differences):,} "
+                "translations change; the "
+                f"log-probability of the original ones changes by {format_number(mean, '+')} nats "
+                "per line on average"
+            )
+
+
+def too_long(what: str, longest: int, dropped: int, how: str) -> str:
+    """Describe a text that is too long for the model.
+
+    longest: pieces that the model takes.
+    dropped: pieces at the end beyond them.
+    how: what happens to these, such as `not translated`.
+    """
+    rest = "last one is" if dropped == 1 else f"last {dropped} are"
+    pieces = longest + dropped
+    return (
+        f"{what} has {pieces} pieces; the model takes {longest} (filters.max_pieces), so the "
+        f"{rest} {how}"
+    )
+
+
+def _examples(values: Sequence[str]) -> str:
+    return ", ".join(values[:_EXAMPLES]) + " …" * (len(values) > _EXAMPLES)

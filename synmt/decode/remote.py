@@ -1,26 +1,33 @@
-"""Remote translators: in processes of this machine, which copy it or load it again, or in workers
-of a cluster."""
+"""Translating windows of lines elsewhere: in other processes of this machine, or in workers of a
+cluster; and finding on disk those that an interrupted command has finished."""
 
 from __future__ import annotations
 
+import json
 import logging
 import math
+import pickle
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field, is_dataclass, replace
+from functools import cached_property, partial
+from itertools import tee
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from synmt.decode.finished_windows import FinishedWindows, Numbered
 from synmt.decode.inputs import Request
+from synmt.decode.loaded_model import READ
 from synmt.decode.override import translate_counterfactually
 from synmt.decode.records import Result
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
-from synmt.parallel.engine import cluster_in_use, in_order, portable_translator
-from synmt.parallel.processes import Pool, can_fork, process_count
-from synmt.parallel.worker import inherited
+from synmt.files.json_files import read_cached_json
+from synmt.files.reading import fingerprint, stored_sha256
+from synmt.files.writing import is_stream, write_atomically
+from synmt.parallel.engine import cluster_in_use, in_order, versions
+from synmt.parallel.processes import Pool, can_fork, inherited, process_count
+from synmt.run import find_run
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -30,72 +37,57 @@ _WINDOWS = 4
 longer than it saves."""
 _LINES = 128
 """Lines that a forked process must have."""
+_PARSER = "parser"
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class ForkedTranslator:
-    """The translator of this process, which its copies have, too.
-
-    runs: run folders.
-    window: number of lines that are best translated at once.
-    processes: how many copies translate.
-    pool: the copies.
-    """
-
-    runs: tuple[Path, ...]
-    window: int
-    processes: int
-    pool: Pool
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # what a copy unpickles is its own translator
-        return inherited, ()
-
-
-@dataclass(frozen=True)
-class CopiedTranslator:
-    """A translator that each process of this machine loads for itself.
+class RemoteTranslator:
+    """A translator of other processes: forks of this one have it already, and others load it.
 
     runs: run folders.
     loading: keyword arguments of `Translator.load`.
-    window, processes: as for `ForkedTranslator`.
+    window: number of lines that are best translated at once.
+    processes: how many processes of this machine translate.
+    pool: these processes, if they are forks.
+    parser: the files of the parser, if it travels to a cluster, by their paths in its folder.
     """
 
     runs: tuple[Path, ...]
     loading: Mapping[str, Any]
     window: int
-    processes: int
-    pool = None
+    processes: int = 1
+    pool: Pool | None = None
+    parser: Mapping[str, Path] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # what a process unpickles is the translator
-        return partial(Translator.load, *self.runs, **self.loading), ()
+        return type(self), (self.runs, self.loading, self.window)
 
+    @cached_property
+    def translator(self) -> Translator:
+        """The translator of the process that asks for it."""
+        return inherited() or Translator.load(*self.runs, **self.loading)
 
-class RemoteTranslator(Protocol):
-    """A translator in other processes or on other machines, which unpickle it as their own."""
+    def files(self) -> dict[str, Path]:
+        """Name the files by their paths in a folder of copies; the chosen weights become the final
+        ones."""
+        found = {f"{_PARSER}/{name}": path for name, path in self.parser.items()}
+        for number, folder in enumerate(self.runs):
+            run = find_run(folder)
+            paths = (path for kind in READ for path in run.folder.glob(kind))
+            found |= {f"{number}/{path.relative_to(run.folder)}": path for path in paths}
+            weights = run.weights_of(self.loading.get("checkpoint", "final"))
+            found[f"{number}/{run.weights.name}"] = weights
+        return found
 
-    @property
-    def runs(self) -> tuple[Path, ...]:
-        """Return the run folders."""
-        ...
-
-    @property
-    def window(self) -> int:
-        """Return the number of lines that are best translated at once."""
-        ...
-
-    @property
-    def processes(self) -> int:
-        """Return how many processes of this machine translate."""
-        ...
-
-    @property
-    def pool(self) -> Pool | None:
-        """Return the processes if they run already."""
-        ...
+    def relocated(self, folder: Path) -> RemoteTranslator:
+        """Make the same translator, which loads copies of the files."""
+        runs = tuple(folder / str(number) for number in range(len(self.runs)))
+        loading = {**self.loading, "checkpoint": "final"}
+        if (folder / _PARSER).is_dir():
+            loading["parser"] = str(folder / _PARSER)
+        return replace(self, runs=runs, loading=loading)
 
 
 @contextmanager
@@ -117,27 +109,32 @@ def remote_translator(
     lines: how many there are; None if they come one by one.
     has_trees: whether all lines come with trees.
     """
+    other = RemoteTranslator(tuple(runs), loading, translator.window)
     if cluster_in_use():
-        yield portable_translator().of(translator, runs, loading, has_trees=has_trees)
-    elif lines is None or translator.device.type != "cpu":
+        # the parsers of an ensemble have to be where its runs have recorded them
+        parses = translator.reads_trees and translator.parser_identity and not has_trees
+        travels = parses and len(runs) == 1
+        yield replace(other, parser=translator.parser.files() if travels else {})
+        return
+    if lines is None or translator.device.type != "cpu":
         yield None
-    elif can_fork():
-        with _forked(translator, runs, lines) as other:
-            yield other
+        return
+    forks = can_fork()
+    processes = process_count(lines // (_LINES if forks else _WINDOWS * other.window))
+    if processes == 1:
+        yield None
+    elif forks:
+        with _forked(translator, replace(other, processes=processes), lines) as copies:
+            yield copies
     else:
-        processes = process_count(lines // (_WINDOWS * translator.window))
-        copied = CopiedTranslator(tuple(runs), loading, translator.window, processes)
-        yield copied if processes > 1 else None
+        yield replace(other, processes=processes)
 
 
 @contextmanager
 def _forked(
-    translator: Translator, runs: Sequence[Path], lines: int
-) -> Iterator[ForkedTranslator | None]:
-    processes = process_count(lines // _LINES)
-    if processes == 1:
-        yield None
-        return
+    translator: Translator, other: RemoteTranslator, lines: int
+) -> Iterator[RemoteTranslator | None]:
+    processes = other.processes
     try:
         pool = Pool(processes, inherited=translator)
     except SynmtError as error:
@@ -145,60 +142,132 @@ def _forked(
         yield None
         return
     # all processes have as many windows, of like size, so that all end at the same time
-    windows = processes * math.ceil(lines / (processes * translator.window))
+    windows = processes * math.ceil(lines / (processes * other.window))
     try:
-        yield ForkedTranslator(tuple(runs), math.ceil(lines / windows), processes, pool)
+        yield replace(other, window=math.ceil(lines / windows), pool=pool)
     finally:
         pool.end()
 
 
 def in_order_remotely(
-    work: Callable[[Any, T], R], other: RemoteTranslator, items: Iterator[T], *, keeps: bool = False
+    work: Callable[[Translator, T], R],
+    other: RemoteTranslator,
+    items: Iterator[T],
+    *,
+    keeps: bool = False,
 ) -> Iterator[R]:
     """Yield `work(translator, item)` of each item in their order.
 
     keeps: whether the same command goes on from what is finished.
     """
+    by_other = partial(_work_there, work)
     return in_order(
-        work, other, items, other.processes, where=other.runs[0], keeps=keeps, pool=other.pool
+        by_other, other, items, other.processes, where=other.runs[0], keeps=keeps, pool=other.pool
     )
+
+
+def _work_there(work: Callable[[Translator, T], R], other: RemoteTranslator, item: T) -> R:
+    return work(other.translator, item)
+
+
+_Numbered = tuple[int, list[Request]]
+"""The number of the first line of a window, and its requests."""
 
 
 def translate_windows(
     translator: Translator,
     windows: Iterable[list[Request]],
     *,
-    counterfactually: bool = False,
     other: RemoteTranslator | None = None,
     finished: FinishedWindows | None = None,
 ) -> Iterator[Sequence[Result]]:
-    """Translate windows of words in their order.
+    """Translate windows of words in their order, also with the other trees of requests that have
+    one.
 
-    counterfactually: also with the other tree of each request.
     other: remote translators, which translate several windows at once.
     finished: windows whose translations are on disk.
     """
-    work = _translate_both if counterfactually else _translate
 
-    def translated(some: Iterator[Numbered]) -> Iterator[Sequence[Result]]:
+    def translated(some: Iterator[_Numbered]) -> Iterator[Sequence[Result]]:
         if other:
-            return in_order_remotely(work, other, some, keeps=finished is not None)
-        return (work(translator, window) for window in some)
+            return in_order_remotely(_translate, other, some, keeps=finished is not None)
+        return (_translate(translator, window) for window in some)
 
     numbered = _numbered(windows)
     return finished.translate(numbered, translated) if finished else translated(numbered)
 
 
-def _numbered(windows: Iterable[list[Request]]) -> Iterator[Numbered]:
+def _numbered(windows: Iterable[list[Request]]) -> Iterator[_Numbered]:
     number = 1
     for window in windows:
         yield number, window
         number += len(window)
 
 
-def _translate(translator: Any, window: Numbered) -> Sequence[Result]:
-    return translator.translate_requests(window[1], window[0])
+def _translate(translator: Translator, window: _Numbered) -> Sequence[Result]:
+    number, requests = window
+    if any(request.other_tree is not None for request in requests):
+        return translate_counterfactually(translator, requests, number)
+    return translator.translate_requests(requests, number)
 
 
-def _translate_both(translator: Any, window: Numbered) -> Sequence[Result]:
-    return translate_counterfactually(translator, window[1], window[0])
+@dataclass(frozen=True)
+class FinishedWindows:
+    """A folder with the translations of windows, each in a file that is named by what was
+    translated: after an interruption, the same command goes on with the others.
+
+    job: identifies all else that the translations depend on.
+    """
+
+    folder: Path
+    job: str
+
+    def translate(
+        self,
+        windows: Iterator[_Numbered],
+        translated: Callable[[Iterator[_Numbered]], Iterator[Sequence[Result]]],
+    ) -> Iterator[Sequence[Result]]:
+        """Yield the translations of windows in their order; `translated` makes those that are not
+        on disk."""
+        # each window is looked for once: another process may store it at any time
+        looked_for, again = tee(
+            (window, path := self._path(window), read_cached_json(path, list[Result]))
+            for window in windows
+        )
+        others = translated(window for window, _, results in again if results is None)
+        for _, path, results in looked_for:
+            if results is None:
+                results = next(others)
+                with write_atomically(path) as out:
+                    out.write(json.dumps(results, default=_plain))
+            yield results
+
+    def _path(self, window: _Numbered) -> Path:
+        return self.folder / fingerprint(self.job, pickle.dumps(window))
+
+
+def _plain(value: Any) -> Any:
+    # a quarter of the time of `asdict`, which copies every number
+    return vars(value) if is_dataclass(value) else value.tolist()
+
+
+@contextmanager
+def finished_windows(
+    output: Path | None, runs: Sequence[Path], loading: Mapping[str, Any]
+) -> Iterator[FinishedWindows | None]:
+    """Provide the folder next to an output, which is removed at the end of the block; None if there
+    is no output file.
+
+    runs, loading: what the translator was loaded from.
+    """
+    if output is None or is_stream(output):
+        yield None
+        return
+    checkpoint = loading.get("checkpoint", "final")
+    found = [find_run(run) for run in runs]
+    paths = [(run.weights_of(checkpoint), run.folder / "recipe.yaml") for run in found]
+    hashes = [stored_sha256(path) for pair in paths for path in pair]
+    job = fingerprint(versions(), sorted(map(repr, loading.items())), hashes)
+    folder = output.with_name(f".{output.name}.windows")
+    yield FinishedWindows(folder, job)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -20,13 +20,21 @@ SplitMix64's output function (Steele, Lea & Flood, 2014), modulo 2^64:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from synmt.data.vocabulary import BOS, EOS, PAD
-from synmt.decode.hypotheses import Finished, Hypothesis, best_first, collect, length_penalty, looks
+from synmt.decode.hypotheses import (
+    Finished,
+    Hypothesis,
+    best_first,
+    collect,
+    length_penalty,
+    looks,
+    select,
+)
 from synmt.decode.next_piece import Constraints, Ensemble, Member
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.model.device import drawing_type
@@ -64,13 +72,9 @@ class Samples:
 
     @property
     def finished(self) -> Tensor:
-        """Tell which samples are complete: (B, K)."""
+        """Which samples are complete: (B, K)."""
         newest = self.pieces[..., -1]  # (B, K)
         return (newest == EOS) | (newest == PAD)
-
-    def select(self, sentences: Tensor) -> Samples:
-        """Select sentences by number or mask."""
-        return replace(self, **{f.name: getattr(self, f.name)[sentences] for f in fields(self)})
 
 
 def sample(
@@ -101,8 +105,8 @@ def sample(
             samples = draw(logs, samples, options.sampling)
             leaving, remaining = look(samples.finished.all(1))
             if remaining is not None:
-                _collect(results, samples.select(leaving), options.length_penalty)
-                samples, rules = samples.select(remaining), rules.select(remaining)
+                _collect(results, select(samples, leaving), options.length_penalty)
+                samples, rules = select(samples, remaining), rules.select(remaining)
             if len(samples.places):
                 beams = torch.arange(samples.pieces.size(1), device=limits.device)  # (K,)
                 ensemble.select(remaining, beams.expand(len(samples.places), -1))

@@ -19,9 +19,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import PlainValidator
 
 from synmt.arrays import IntArray
 from synmt.data.vocabulary import Vocabulary
@@ -43,6 +44,7 @@ REASONS: dict[Reason, str] = {
 
 _REPEATED_PHRASES = 4
 _COPIED_WORDS = 4
+_READ_SPANS = PlainValidator(lambda rows: np.array(rows, dtype=np.int64).reshape(-1, 2))
 _REPEATED_CHARACTERS = re.compile(r"(\S{1,20}?)\1{7}")
 
 
@@ -81,8 +83,8 @@ class WordAlignment:
     """
 
     pairs: list[Pair]
-    source_words: IntArray
-    target_words: IntArray
+    source_words: Annotated[IntArray, _READ_SPANS]
+    target_words: Annotated[IntArray, _READ_SPANS]
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,11 @@ class Translation:
     unknown: tuple[str, ...] = ()
     degenerate: Reason | None = None
     alignment: WordAlignment | None = None
+
+    @property
+    def own(self) -> Translation:
+        """Return the translation with the line's own tree, as of a `CounterfactualTranslation`."""
+        return self
 
     @property
     def best(self) -> Candidate:
@@ -178,7 +185,7 @@ def _shared(one: str, other: str) -> int:
 
 
 def degenerate(source: str, translation: str, *, at_limit: bool = False) -> Reason | None:
-    """Tell why the translation of a source with text is degenerate; None if it is not.
+    """Find out why the translation of a source with text is degenerate; None if it is not.
 
     at_limit: the translation has as many pieces as the search allows.
     """
@@ -193,12 +200,12 @@ def degenerate(source: str, translation: str, *, at_limit: bool = False) -> Reas
 
 
 def has_loop(text: str) -> bool:
-    """Tell whether a phrase or a string of characters is repeated again and again."""
+    """Return whether a phrase or a string of characters is repeated again and again."""
     return _repeats_phrase(text.split()) or _REPEATED_CHARACTERS.search(text) is not None
 
 
 def _repeats_phrase(words: Sequence[str]) -> bool:
-    """Tell whether a phrase occurs 4 times in a row: three phrases of words then equal those one
+    """Return whether a phrase occurs 4 times in a row: three phrases of words then equal those one
     phrase earlier."""
     for size in range(1, len(words) // _REPEATED_PHRASES + 1):
         same = 0

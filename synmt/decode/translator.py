@@ -1,8 +1,7 @@
 """From raw text to raw text: tokenize, parse if the model reads trees, segment into pieces, search,
 join.
 
-Everything below `translate` and `translate_windows` works on words: raw text too if the run does
-not tokenize its text.
+Everything below `translate` works on words: raw text too if the run does not tokenize its text.
 """
 
 from __future__ import annotations
@@ -10,13 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from synmt.data.batch import collate
-from synmt.data.vocabulary import UNK
+from synmt.data.batch import Batch, collate
+from synmt.data.vocabulary import UNK, Vocabulary
 from synmt.decode import inputs
 from synmt.decode.beam import search
+from synmt.decode.forced import align, rescore
 from synmt.decode.inputs import (
     Request,
     Source,
@@ -30,13 +32,13 @@ from synmt.decode.inputs import (
 from synmt.decode.loaded_model import LoadedModel, check_ensemble, load_model
 from synmt.decode.next_piece import Member, limits_of
 from synmt.decode.options import SearchOptions
-from synmt.decode.rescoring import align, rescore
-from synmt.decode.translation import Translation, joined, make_translation
+from synmt.decode.translation import Translation, joined, make_candidate, make_translation
 from synmt.decode.tree_provider import TreeProvider
 from synmt.errors import SynmtError, UsageError, one_text
 from synmt.model.device import InferencePrecision
 from synmt.model.seq2seq import Seq2Seq
 from synmt.parsing.parser import StanzaParser
+from synmt.recipe.schema import DecodingRecipe
 from synmt.run import Run, find_run
 from synmt.syntax.controls import Control
 from synmt.syntax.parse import Parse, without_whitespace
@@ -75,18 +77,11 @@ class Translator:
         parse_cache: bool = True,
     ) -> None:
         first = models[0]
-        self.models, self.options = (
-            tuple(models),
-            options or SearchOptions.from_recipe(first.recipe.decoding),
-        )
+        self.models = tuple(models)
+        self.options = options or SearchOptions.from_recipe(first.recipe.decoding)
         self.alignment, self.parse_cache = alignment, parse_cache
-        self.source, self.target, self.task, self.device = (
-            first.source,
-            first.target,
-            first.task,
-            first.device,
-        )
-        self.tokenizers = first.tokenizers
+        self.source, self.target, self.tokenizers = first.source, first.target, first.tokenizers
+        self.task, self.device = first.task, first.device
         self.max_pieces = min(model.recipe.filters.max_pieces for model in models)
         self._tree_provider = TreeProvider(models, device=str(self.device), cached=parse_cache)
 
@@ -120,17 +115,10 @@ class Translator:
         opened = [one if isinstance(one, Run) else find_run(Path(one)) for one in (run, *others)]
         recipes = [one.recipe() for one in opened]
         options = SearchOptions.from_recipe(recipes[0].decoding, **search)
-        models = [
-            load_model(
-                one,
-                recipe,
-                device=device,
-                checkpoint=checkpoint,
-                parser=parser,
-                precision=precision,
-            )
-            for one, recipe in zip(opened, recipes, strict=True)
-        ]
+        chosen = partial(
+            load_model, device=device, checkpoint=checkpoint, parser=parser, precision=precision
+        )
+        models = list(map(chosen, opened, recipes))
         check_ensemble(models, [str(one.folder) for one in opened])
         return cls(models, options, alignment=alignment, parse_cache=parse_cache)
 
@@ -202,16 +190,9 @@ class Translator:
         """
         if isinstance(lines, str):
             raise one_text(lines, "lines")
-        for translations in self.translate_windows(windows(lines, self.window), parses):
-            yield from translations
-
-    def translate_windows(
-        self, lines: Iterable[list[str]], parses: Iterable[Parse] | None = None
-    ) -> Iterator[list[Translation]]:
-        """Translate windows of raw lines; each is translated before the next one is read."""
-        words = map(self.tokenizers["source"].tokenize_lines, lines)
+        words = map(self.tokenizers["source"].tokenize_lines, windows(lines, self.window))
         for translations in self.translate_words(words, parses):
-            yield [joined(one, self.tokenizers["target"]) for one in translations]
+            yield from (joined(one, self.tokenizers["target"]) for one in translations)
 
     def translate_words(
         self, lines: Iterable[list[str]], parses: Iterable[Parse] | None = None
@@ -229,26 +210,23 @@ class Translator:
         request."""
         batches = list(self.read(requests, number))
         translations = [Translation(number + index) for index in range(len(requests))]
-        found = in_workers(
-            lambda sources: self._search(sources, requests, number), batches, workers(self.device)
-        )
-        for sources, translated in zip(batches, found, strict=True):
-            for source, translation in zip(sources[0], translated, strict=True):
-                translations[source.index] = translation
+        search = partial(self._search, requests=requests, number=number)
+        for found in in_workers(search, batches, workers(self.device)):
+            for translation in found:
+                translations[translation.line - number] = translation
         if self.alignment:
-            for index, rescored in rescore(
-                self.models, batches, translations, attention=True
-            ).items():
-                translations[index] = align(
-                    translations[index], requests[index].text, rescored, self.target
-                )
+            rescored = rescore(self.models, batches, translations, attention=True)
+            for index, one in rescored.items():
+                line = requests[index].text
+                translations[index] = align(translations[index], line, one, self.target)
         return translations
 
     def read(self, requests: Sequence[Request], number: int = 1) -> Iterator[Sources]:
         """Parse a window of words where needed, and segment it into pieces, in batches."""
         lines = [request.text for request in requests]
         trees = self._tree_provider.trees(lines, [request.tree for request in requests], number)
-        return self.batches(lines, trees)
+        # the pieces do not depend on the trees, so every model has the same lines in a batch
+        return zip(*(self.source_batches(lines, own) for own in trees), strict=True)
 
     def trees(self, lines: Sequence[str], given: Trees | None = None, number: int = 1) -> Trees:
         """Find the tree of each line that the first model reads: given, or its parser's; None if it
@@ -258,29 +236,17 @@ class Translator:
         """
         return self._tree_provider.trees(lines, given, number)[0]
 
-    def batches(self, lines: Sequence[str], trees: Sequence[Trees]) -> Iterator[Sources]:
-        """Segment lines into pieces, in batches, with the trees that each model reads."""
-        # the pieces do not depend on the trees, so every model has the same lines in a batch
-        return zip(*(self.source_batches(lines, own) for own in trees), strict=True)
-
     def source_batches(self, lines: Sequence[str], trees: Trees) -> Iterator[list[Source]]:
         """Segment lines into pieces and group similar lengths, longest first; lines without pieces
         are left out."""
         sources = [
-            self._segment(index, line, tree)
+            source
             for index, (line, tree) in enumerate(zip(lines, trees, strict=True))
-            if without_whitespace(line)
+            if without_whitespace(line) and len(source := self._segment(index, line, tree))
         ]
-        logits = self.options.beam_size * len(self.target)
-        sources = [source for source in sources if len(source)]
-        size = max(
-            1,
-            min(
-                self.options.batch_size,
-                _LOGITS // logits,
-                math.ceil(len(sources) / workers(self.device)),
-            ),
-        )
+        shared = math.ceil(len(sources) / workers(self.device))
+        most = _LOGITS // (self.options.beam_size * len(self.target))
+        size = max(1, min(self.options.batch_size, most, shared))
         return batches(sources, len, sentences=size, pieces=_PIECES * size)
 
     def _segment(self, index: int, line: str, tree: Parse | None) -> Source:
@@ -294,30 +260,26 @@ class Translator:
         self, sources: Sources, requests: Sequence[Request], number: int
     ) -> list[Translation]:
         """Translate one batch, in the order of its sources."""
-        read = [
-            collate([source.example for source in own], model.reading).to(self.device)
-            for model, own in zip(self.models, sources, strict=True)
-        ]
+        members = []
+        for model, own in zip(self.models, sources, strict=True):
+            batch = collate([source.example for source in own], model.reading).to(self.device)
+            member = Member(model.model, batch.source, batch.source_signals, model.decoder)
+            members.append(member)
+        limits = limits_of(members[0].source, self.options)
         numbers = [number + source.index for source in sources[0]]
+        texts = [requests[source.index] for source in sources[0]]
         prefixes = [
-            self._prefix(requests[source.index].prefix, number + source.index)
-            for source in sources[0]
+            self._prefix(request.prefix, line) for request, line in zip(texts, numbers, strict=True)
         ]
-        members = [
-            Member(model.model, batch.source, batch.source_signals, model.decoder)
-            for model, batch in zip(self.models, read, strict=True)
-        ]
-        limits = limits_of(read[0].source, self.options)
         found = search(members, self.options, limits=limits, prefixes=prefixes, numbers=numbers)
         translations = []
-        for source, hypotheses, limit, prefix in zip(
-            sources[0], found, limits.tolist(), prefixes, strict=True
+        for source, request, hypotheses, limit, prefix in zip(
+            sources[0], texts, found, limits.tolist(), prefixes, strict=True
         ):
             # a long prefix raises the limit to what it needs
             limit = max(limit, len(prefix) + 2)
-            text = requests[source.index].text
             translations.append(
-                make_translation(text, source, hypotheses, self.target, number, limit)
+                make_translation(request.text, source, hypotheses, self.target, number, limit)
             )
         return translations
 
@@ -327,3 +289,28 @@ class Translator:
             what = f"the target vocabulary has no piece for a part of the prefix '{text}'"
             raise SynmtError(what, where=f"line {line}")
         return pieces
+
+
+def translate_batches(
+    model: Seq2Seq, batches: Iterable[Batch], decoding: DecodingRecipe, vocabulary: Vocabulary
+) -> list[str]:
+    """Translate the sources of batches that are made already, such as those of validation, in the
+    order of their lines; the model stays in the mode that it was in."""
+    training, device = model.training, next(model.parameters()).device
+    options = SearchOptions.from_recipe(decoding)
+    # packed now, because the weights change in training
+    decoder = model.predictor()
+
+    def translated(batch: Batch) -> list[tuple[int, str]]:
+        source = batch.to(device)
+        member = Member(model, source.source, source.source_signals, decoder)
+        found = search([member], options, limits=limits_of(source.source, options))
+        texts = [make_candidate(best, vocabulary).text for best, *_ in found]
+        return list(zip(batch.lines, texts, strict=True))
+
+    model.eval()
+    try:
+        found = in_workers(translated, list(batches), workers(device))
+    finally:
+        model.train(training)
+    return [text for _, text in sorted(chain.from_iterable(found))]

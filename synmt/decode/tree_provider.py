@@ -36,18 +36,14 @@ class TreeProvider:
     def __init__(self, models: Sequence[LoadedModel], *, device: str, cached: bool) -> None:
         self._needs_arcs = any(model.needs_arcs for model in models)
         names = dict.fromkeys(name for model in models for name in model.reading.of_parser)
-        self._features = (*names, *[SCENES] * any(model.reading.scenes for model in models))
+        self._features = [*names, *[SCENES] * any(model.reading.scenes for model in models)]
+        # features and arcs do not change the trees, so models that do not read them share the
+        # parser too
         keys = [_parser_key(model.parser) for model in models]
-        groups = {
-            key: [model for model, own in zip(models, keys, strict=True) if own == key]
-            for key in keys
-        }
-        parsers = {
-            # features and arcs do not change the trees, so models that do not read them share the
-            # parser too
-            key: _LazyParser(group, device, cached=cached)
-            for key, group in groups.items()
-        }
+        parsers: dict[str, _LazyParser] = {}
+        for key in keys:
+            sharing = [model for model, own in zip(models, keys, strict=True) if own == key]
+            parsers[key] = _LazyParser(sharing, device, cached=cached)
         self._first = parsers[keys[0]]
         self._readers = [
             parsers[key] if model.reads_trees else None
@@ -68,8 +64,9 @@ class TreeProvider:
         """
         no_trees: Trees = [None] * len(lines)
         given = no_trees if given is None else given
-        if self._needs_arcs:
-            _check_arcs(given, number)
+        for line, tree in enumerate(given, start=number):
+            if self._needs_arcs and tree is not None and tree.arcs is None and len(tree):
+                raise without_arcs("the tree", f"line {line}")
         self._warn_of_lacking(given)
         found = {
             parser: parser.complete(lines, given, number) if parser else no_trees
@@ -78,15 +75,11 @@ class TreeProvider:
         return [found[parser] for parser in self._readers]
 
     def _warn_of_lacking(self, given: Trees) -> None:
-        """Say once that given trees lack a feature that a model reads."""
-        trees = [tree for tree in given if tree is not None and len(tree)]
-        lacking = [
-            name
-            for name in self._features
-            if trees and not any(name in tree.features for tree in trees)
-        ]
-        if lacking:
-            self._features = tuple(name for name in self._features if name not in lacking)
+        """Warn once that given trees lack a feature that a model reads."""
+        present = [tree.features.keys() for tree in given if tree is not None and len(tree)]
+        lacking = sorted(set(self._features).difference(*present), key=self._features.index)
+        if present and lacking:
+            self._features = [name for name in self._features if name not in lacking]
             _logger.warning(
                 f"the model reads {', '.join(lacking)}, which the given trees do not have"
             )
@@ -115,10 +108,10 @@ class _LazyParser:
 
     def complete(self, lines: Sequence[str], given: Trees, number: int) -> Trees:
         """Parse the lines that have no tree; lines without text get an empty tree."""
-        trees = [
-            flat_parse(line) if tree is None and not without_whitespace(line) else tree
-            for line, tree in zip(lines, given, strict=True)
-        ]
+        trees = list(given)
+        for index, line in enumerate(lines):
+            if trees[index] is None and not without_whitespace(line):
+                trees[index] = flat_parse(line)
         missing = [index for index, tree in enumerate(trees) if tree is None]
         # where every line has a tree, the parser need not be installed
         if not missing:
@@ -165,21 +158,19 @@ def unknown_parser(*, where: str = "", do: str) -> UsageError:
 def parser_difference(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> str:
     """Describe how the trees of two parsers may differ; empty if the parsers are the same, in
     whatever folders."""
-    names = sorted((recorded.keys() | present.keys()) - _NOT_IN_TREES)
-    return ", ".join(
-        _other_files(recorded.get(name) or {}, present.get(name) or {})
-        if name == "files"
-        else f"{name} {present.get(name)} instead of {recorded.get(name)}"
-        for name in names
-        if recorded.get(name) != present.get(name)
-    )
+    differences = []
+    for name in _differing(recorded, present):
+        value, other = recorded.get(name), present.get(name)
+        if name == "files":
+            changed = ", ".join(_differing(value or {}, other or {}))
+            differences.append(f"other model files ({changed})")
+        elif name not in _NOT_IN_TREES:
+            differences.append(f"{name} {other} instead of {value}")
+    return ", ".join(differences)
 
 
-def _other_files(recorded: dict[str, str], present: dict[str, str]) -> str:
-    changed = sorted(
-        name for name in recorded.keys() | present.keys() if recorded.get(name) != present.get(name)
-    )
-    return f"other model files ({', '.join(changed)})"
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
 
 
 _NOT_IN_TREES = NOT_IN_TREES | ADDED
@@ -190,12 +181,6 @@ def _parser_key(identity: Mapping[str, Any] | None) -> str:
     return fingerprint(
         sorted(item for item in (identity or {}).items() if item[0] not in _NOT_IN_TREES)
     )
-
-
-def _check_arcs(trees: Trees, number: int) -> None:
-    for line, tree in enumerate(trees, start=number):
-        if tree is not None and tree.arcs is None and len(tree):
-            raise without_arcs("the tree", f"line {line}")
 
 
 def parser_of_trees(facts: Path) -> ParserIdentity | None:

@@ -9,10 +9,9 @@ from itertools import tee
 from pathlib import Path
 from typing import Any
 
-from synmt.decode.pair_scores import PairScore, Totals, finite
-from synmt.decode.pairs import score_pairs
+from synmt.decode.pairs import PairScore, Totals, finite, score_pairs
+from synmt.decode.records import too_long
 from synmt.decode.remote import remote_translator
-from synmt.decode.summary import too_long
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, counted, one_file_for_both_sides
 from synmt.files.reading import known_lines, read_lines

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol, TypeVar
 
+import synmt
 from synmt.errors import UsageError
 from synmt.parallel.processes import in_processes, started_processes
 
@@ -35,7 +37,7 @@ _in_use: ContextVar[Engine | None] = ContextVar("cluster", default=None)
 
 @contextmanager
 def using_cluster(address: str | None) -> Iterator[None]:
-    """Let a cluster do the work of this block that falls into shards; with None, this machine does
+    """Use a cluster for the work of this block that falls into shards; with None, this machine does
     it.
 
     address: of a Dask scheduler (`tcp://host:8786`), the path of a scheduler file, or `slurm` for
@@ -68,11 +70,6 @@ def _wing(name: str) -> Any:
 def trainings_on(cluster: Engine) -> Any:
     """Return the function of the wing that trains the runs of a grid side by side on a cluster."""
     return partial(_wing("trainings:train_side_by_side"), cluster)
-
-
-def portable_translator() -> Any:
-    """Return the class of the wing for a translator that workers of a cluster load."""
-    return _wing("portable_translator:PortableTranslator")
 
 
 def cluster_in_use() -> Engine | None:
@@ -137,3 +134,15 @@ def with_number(work: Callable[[S, T], R], state: S, item: tuple[int, T]) -> tup
     """Work on a numbered item, and keep its number."""
     number, content = item
     return number, work(state, content)
+
+
+def versions() -> dict[str, str]:
+    """List the versions that results may depend on; a package that is not installed has none."""
+    found = {"synmt": synmt.__version__, "Python": ".".join(platform.python_version_tuple()[:2])}
+    for name in ("stanza", "torch", "sentencepiece", "numpy", "pyarrow"):
+        try:
+            # `+cpu` and `+cu130` are builds of the same version
+            found[name] = metadata.version(name).partition("+")[0]
+        except metadata.PackageNotFoundError:
+            found[name] = "none"
+    return found

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
+from itertools import islice
+from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as wait_for_end
 from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Lock
 from pathlib import Path
 from typing import Any, TypeVar
 
-from synmt.errors import SynmtError
-from synmt.parallel.feeding import feed
-from synmt.parallel.threads import chosen_cores
-from synmt.parallel.worker import do, do_nothing, prepare
-from synmt.parallel.worker_log import Relay
+from synmt.errors import SynmtError, naming_lack_of_memory
+from synmt.parallel.threads import chosen_cores, use_threads
+from synmt.parallel.worker_log import LoggedResult, Relay, detach_handlers, run_logged
 
 T = TypeVar("T")
 R = TypeVar("R")
 S = TypeVar("S")
+
+_LOOK = 5
+"""Seconds until the number of items that may be submitted is computed again: items may take hours,
+and workers join."""
 
 _started: ContextVar[Pool | None] = ContextVar("pool", default=None)
 
@@ -81,7 +89,7 @@ def in_processes(
 
 
 def can_fork() -> bool:
-    """Tell whether processes may be forked: a fork would inherit locks of other threads, which
+    """Return whether processes may be forked: a fork would inherit locks of other threads, which
     nobody can release."""
     # the libraries of macOS have threads of their own
     return sys.platform == "linux" and threading.active_count() == 1
@@ -129,12 +137,37 @@ def _ctrl_c_later() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
+def feed(
+    submit: Callable[[T], Future[Any]],
+    items: Iterator[T],
+    room: Callable[[], int],
+    is_undone: Callable[[Any], bool] = lambda result: False,
+) -> Iterator[Any]:
+    """Yield the results of items in the order in which they finish.
+
+    room: tells how many items may be submitted at once; no others are read.
+    is_undone: tells from its result that an item must be submitted again.
+    """
+    running: dict[Future[Any], T] = {}
+    while True:
+        running |= {submit(item): item for item in islice(items, max(0, room() - len(running)))}
+        if not running:
+            return
+        finished, _ = wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED)
+        for future in finished:
+            item, result = running.pop(future), future.result()
+            if is_undone(result):
+                running[submit(item)] = item
+            else:
+                yield result
+
+
 class Pool:
     """Processes that do one work after the other, as long as none fails.
 
     busy: whether a work is still running, or has failed.
     inherited: if it is given, the processes are forks of this one and have it, too
-        (`synmt.parallel.worker.inherited`): they start at once and share memory. `can_fork` says
+        (`inherited`): they start at once and share memory. `can_fork` says
         when.
 
     Raises SynmtError if the system starts none.
@@ -151,14 +184,14 @@ class Pool:
         self._states, self._writer = context.Pipe(duplex=False)
         self._writing = threading.Lock()
         self._executor = ProcessPoolExecutor(
-            workers, context, prepare, (self._states, context.Lock(), inherited)
+            workers, context, _prepare, (self._states, context.Lock(), inherited)
         )
         self.busy = True
         try:
             # processes that could not start are reported when they are first needed
             with suppress(BrokenProcessPool):
                 for _ in range(workers):
-                    self._submit(do_nothing)
+                    self._submit(_start)
         except BaseException as error:
             self.end()
             if not isinstance(error, OSError):
@@ -173,7 +206,7 @@ class Pool:
         self._works += 1
         message = pickle.dumps((self._works, work, state))
         threading.Thread(target=self._hand_out, args=(message,), daemon=True).start()
-        submit = partial(self._submit, do, self._works)
+        submit = partial(self._submit, _do, self._works)
         self.busy = True
         yield from map(Relay().result_of, feed(submit, items, lambda: 2 * self._workers))
         self.busy = False
@@ -204,7 +237,7 @@ class Pool:
             self._writer.close()
 
     def why_broken(self, where: Path, fewer: str, *, keeps: bool) -> SynmtError:
-        """Tell why processes have ended, and what to do.
+        """Make the error for processes that have ended.
 
         where, fewer, keeps: as for `in_processes`.
         """
@@ -225,3 +258,74 @@ class Pool:
             do=f"Run the same command again with fewer processes ({fewer})"
             + ": what is finished is kept" * keeps,
         )
+
+
+# the functions below run in a worker
+
+
+class _Worker:
+    """What a process knows: the work that it does now, and where it reads the next one.
+
+    inherited: what its parent gave to copies of itself.
+    """
+
+    states: Connection
+    reading: Lock
+    number = 0
+    task: LoggedResult
+    inherited: Any = None
+
+
+def inherited() -> Any:
+    """Return what the parent gave to this copy of itself."""
+    return _Worker.inherited
+
+
+def _prepare(states: Connection, reading: Lock, inherited: Any) -> None:
+    # Ctrl-C reaches every process of the terminal, but only the parent reacts
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # each process has a core
+    use_threads(1)
+    if inherited is not None:
+        # a copy lets go of its parent's handlers of signals and of the log
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        detach_handlers()
+        # torch has read the number of threads long ago
+        if torch := sys.modules.get("torch"):
+            torch.set_num_threads(1)
+    _Worker.states, _Worker.reading, _Worker.inherited = states, reading, inherited
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait_for_end([parent.sentinel])
+        os._exit(1)
+
+
+def _start() -> None:
+    """Show that this process has started."""
+
+
+def _do(number: int, item: Any) -> LoggedResult:
+    """Work on an item of the work with this number."""
+    while _Worker.number < number:
+        _read_work()
+    assert _Worker.number == number
+    # what led to an error stays here
+    with naming_lack_of_memory():
+        return run_logged(_Worker.task.result, item, _Worker.task.remarks)
+
+
+def _read_work() -> None:
+    with _Worker.reading:
+        message = _Worker.states.recv_bytes()
+    try:
+        read = run_logged(pickle.loads, message)
+    except Exception:
+        # what cannot be read here cannot be read by the others
+        traceback.print_exc()
+        os._exit(1)
+    _Worker.number, work, state = read.result
+    _Worker.task = LoggedResult(partial(work, state), read.remarks)

@@ -30,14 +30,14 @@ def use_threads(count: int | None = None) -> None:
 
 
 def threads() -> int:
-    """Tell how many threads may compute at once: SYNMT_THREADS, OMP_NUM_THREADS or all usable
+    """Count the threads that may compute at once: SYNMT_THREADS, OMP_NUM_THREADS or all usable
     cores."""
     openmp = os.environ.get(_OPENMP, "").partition(",")[0]
     return _asked() or (int(openmp) if openmp.isdecimal() else 0) or usable_cores()
 
 
 def chosen_cores() -> int:
-    """Tell on how many cores processes may work: SYNMT_THREADS, or all usable ones."""
+    """Count the cores on which processes may work: SYNMT_THREADS, or all usable ones."""
     return _asked() or usable_cores()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
-from synmt.decode.batch_translation import translate_batches
+from synmt.decode.translator import translate_batches
 from synmt.evaluation.metrics import score_system
 from synmt.evaluation.spaces import warn_of_unspaced
 from synmt.files.reading import read_lines

@@ -1,4 +1,4 @@
-"""`synmt translate` in its plain uses."""
+"""`synmt translate`: text and JSON lines, prefixes, samples, alignments, other trees, mistakes."""
 
 import gzip
 import io
@@ -6,79 +6,94 @@ import json
 import os
 import re
 import select
+import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 from contextlib import nullcontext
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
-import tiny
 from forked import Piped
 from small_run import PASCAL, TEXT, flat_conllu, make_run
-from tiny import fail, lines_of, succeed
+from tiny import fail, lines_of, succeed, synmt, write_lines
 
 from synmt.cli import console
 
 pytestmark = pytest.mark.journey
 
-LINES = [TEXT[0], "", "  ", "A dog \u2028 sees.", TEXT[1]]
+LINES = [TEXT[0], "", "A dog \u2028 sees.", TEXT[1]]
 INPUT = "".join(f"{line}\n" for line in LINES)
+OUTPUT = ["translation", "score", "log_probability", "dropped", "degenerate"]
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """Make a plain run, the newer one, and a PASCAL run."""
-    folder = tmp_path_factory.mktemp("project") / "runs"
-    make_run(folder / "pascal", PASCAL)
-    plain = make_run(folder / "plain", parser=False, max_pieces=40)
+def project(tmp_path_factory):
+    """Make a plain run, the newer one, a PASCAL run, and flat trees of the lines."""
+    folder = tmp_path_factory.mktemp("project")
+    make_run(folder / "runs/pascal", PASCAL)
+    plain = make_run(folder / "runs/plain", parser=False, max_pieces=40)
     plain.write_info(finished_at="2026-01-02T00:00:00+00:00")
+    (folder / "flat").write_text(flat_conllu(LINES))
     return folder
 
 
-synmt = partial(tiny.synmt, "translate")
+@pytest.fixture
+def run(project):
+    """Translate text with options as they are typed."""
+
+    def translate(options, text=INPUT):
+        return succeed("translate", *shlex.split(options), text=text, cwd=project)
+
+    return translate
+
+
+@pytest.fixture
+def output(run):
+    return lambda *given, **more: lines_of(run(*given, **more))
+
+
+@pytest.fixture
+def objects(output):
+    def translate(options, records):
+        text = "".join(json.dumps(record) + "\n" for record in records)
+        return [json.loads(line) for line in output(f"--jsonl {options}", text)]
+
+    return translate
 
 
 def warnings_in(errors):
     """Leave out the line about degenerate output: translations by random weights often loop."""
-    return b"".join(
-        line
-        for line in errors.splitlines(True)
-        if not line.startswith(b"degenerate translations: ")
-    )
+    return [line for line in errors.decode().splitlines() if not line.startswith("degenerate")]
 
 
-def test_without_arguments_the_newest_run_translates_standard_input(runs):
-    done = synmt(text=INPUT, cwd=runs.parent)
-    assert (done.returncode, warnings_in(done.stderr)) == (0, b"run: runs/plain\n")
-    assert [bool(line) for line in lines_of(done)] == [bool(line.strip()) for line in LINES]
-    for named in (("--run", "runs/plain"), ("runs/plain",)):
-        assert synmt(*named, text=INPUT, cwd=runs.parent).stdout == done.stdout
+def test_without_arguments_the_newest_run_translates_standard_input(run):
+    done = run("")
+    assert warnings_in(done.stderr) == ["run: runs/plain"]
+    assert [bool(line) for line in lines_of(done)] == [True, False, True, True]
+    for options in ("--run runs/plain", "runs/plain", "--run runs/plain -o -"):
+        assert run(options).stdout == done.stdout
+    assert run("", text=INPUT[:-1]).stdout == done.stdout
+    assert run("", text="").stdout == b""
 
 
-def test_a_file_is_translated_into_a_file(runs, tmp_path):
-    with gzip.open(tmp_path / "in.gz", "wt", encoding="utf-8") as stream:
-        stream.write(INPUT)
-    done = synmt(tmp_path / "in.gz", "-o", tmp_path / "out.gz", "--run", runs / "plain")
-    assert (done.returncode, done.stdout) == (0, b"")
-    written = gzip.decompress((tmp_path / "out.gz").read_bytes())
-    assert written == synmt("--run", runs / "plain", text=INPUT).stdout
+def test_a_file_is_translated_into_a_file_and_what_killed_commands_left_is_removed(
+    run, project, tmp_path
+):
+    (tmp_path / "in.gz").write_bytes(gzip.compress(INPUT.encode()))
+    for name in (".out.gz.abcdefgh.unfinished", ".pairs.abcdefgh.unfinished"):
+        (tmp_path / name).touch()
+    files = f"{tmp_path}/in.gz -o {tmp_path}/out.gz --alignments {tmp_path}/pairs"
+    assert run(f"{files} --run runs/plain").stdout == b""
+    assert gzip.decompress((tmp_path / "out.gz").read_bytes()) == run("").stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"in.gz", "out.gz", "pairs"}
 
 
-def test_the_last_newline_is_optional_and_no_text_gives_no_text(runs):
-    whole = synmt("--run", runs / "plain", text=INPUT)
-    assert synmt("--run", runs / "plain", text=INPUT[:-1]).stdout == whole.stdout
-    empty = synmt("--run", runs / "plain", text="")
-    assert (empty.returncode, empty.stdout) == (0, b"")
-
-
-@pytest.mark.parametrize(
-    ("output", "shown"), [([], []), (["-o", "-"], []), (["-o", "out"], ["translating"])]
-)
+@pytest.mark.parametrize(("output", "shown"), [("", []), ("-o -", []), ("-o out", ["translating"])])
 def test_progress_is_shown_on_a_terminal_unless_the_translations_appear_there(
-    runs, tmp_path, monkeypatch, output, shown
+    run, project, monkeypatch, output, shown
 ):
     jobs, terminal = [], io.StringIO()
     terminal.isatty = lambda: True
@@ -87,222 +102,38 @@ def test_progress_is_shown_on_a_terminal_unless_the_translations_appear_there(
     monkeypatch.setattr(
         console, "progress", lambda what, *_: jobs.append(what) or nullcontext(lambda amount: None)
     )
-    (tmp_path / "in").write_text("A dog.\n")
-    succeed("translate", "in", *output, "--run", runs / "plain", cwd=tmp_path)
+    write_lines(project / "in", ["A dog."])
+    run(f"in {output} --run runs/plain")
     assert jobs == shown
-    assert (terminal.getvalue() or (tmp_path / "out").read_text()).count("\n") == 1
+    assert (terminal.getvalue() or (project / "out").read_text()).count("\n") == 1
 
 
-def test_n_best_lists_have_the_format_of_moses_and_scores_follow_a_tab(runs):
-    best = lines_of(synmt("--run", runs / "plain", text=INPUT))
-    listed = synmt("--run", runs / "plain", "--n-best", 3, text=INPUT)
-    rows = [line.split(" ||| ") for line in lines_of(listed)]
-    assert [row[0] for row in rows] == ["0"] * 3 + ["1", "2"] + ["3"] * 3 + ["4"] * 3
+def test_n_best_lists_have_the_format_of_moses_and_scores_follow_a_tab(output):
+    best, scored = output(""), output("--scores")
+    rows = [line.split(" ||| ") for line in output("--n-best 3")]
+    assert "".join(row[0] for row in rows) == "0001222333"
     assert rows[0][1] == best[0]
     assert rows[3][1:] == ["", "0.0000"]
-    scores = [float(row[2]) for row in rows if row[0] == "0"]
+    scores = [float(row[2]) for row in rows[:3]]
     assert scores == sorted(scores, reverse=True)
-    scored = lines_of(synmt("--run", runs / "plain", "--scores", text=INPUT))
     assert scored[:2] == [f"{best[0]}\t{rows[0][2]}", "\t0.0000"]
 
 
 @pytest.fixture
-def process(runs):
+def process(project):
     """Start the command in its own process and give it a line."""
-    with Piped("translate", "--run", runs / "plain") as process:
+    with Piped("translate", "--run", project / "runs/plain") as process:
         process.stdin.write(f"{TEXT[0]}\n".encode())
         yield process
 
 
 def test_the_first_line_comes_out_before_the_last_goes_in(process):
-    ready, _, _ = select.select([process.stdout], [], [], 60)
-    assert ready
+    assert select.select([process.stdout], [], [], 60)[0]
     first = process.stdout.readline()
     rest, errors = process.communicate(f"{TEXT[1]}\n".encode())
-    assert (process.wait(), warnings_in(errors)) == (0, b"")
+    assert (process.wait(), warnings_in(errors)) == (0, [])
     assert len(first) > 1
     assert rest.count(b"\n") == 1
-
-
-def test_a_line_that_is_too_long_is_translated_in_part_and_reported(runs):
-    done = succeed("translate", "--run", runs / "plain", text=f"{TEXT[0]}\n{'dog ' * 5000}\n")
-    assert done.stdout.count(b"\n") == 2
-    assert b"\n\n" not in done.stdout
-    assert re.search(
-        rb"warning: line 2 has \d{4,} pieces; the model takes 40 .*the last \d+ are not",
-        done.stderr,
-    )
-
-
-def test_a_pascal_run_parses_its_input_or_takes_trees(runs, tmp_path):
-    done = synmt("--run", runs / "pascal", text=INPUT)
-    assert (done.returncode, warnings_in(done.stderr)) == (0, b"")
-    assert [bool(line) for line in lines_of(done)] == [bool(line.strip()) for line in LINES]
-    trees = tmp_path / "trees.conllu"
-    succeed("parse", "-o", trees, text=INPUT)
-    given = synmt("--run", runs / "pascal", "--parses", trees, text=INPUT)
-    assert (given.returncode, given.stdout, warnings_in(given.stderr)) == (0, done.stdout, b"")
-    facts = tmp_path / "trees.conllu.json"
-    facts.write_text(facts.read_text().replace('"language": "en"', '"language": "xx"'))
-    other = synmt("--run", runs / "pascal", "--parses", trees, text=INPUT)
-    assert other.stdout == done.stdout
-    assert (
-        b"not made by the parser that the model was trained with: language xx instead of en"
-        in other.stderr
-    )
-
-
-@pytest.mark.parametrize(("trees", "message"), [(2, "has 2 sentences"), (4, "has 4 sentences")])
-def test_different_numbers_of_trees_and_lines_are_an_error(runs, tmp_path, trees, message):
-    (tmp_path / "trees.conllu").write_text(flat_conllu(TEXT[:trees]))
-    text = "".join(f"{line}\n" for line in TEXT[:3])
-    done = synmt("--run", runs / "pascal", "--parses", tmp_path / "trees.conllu", text=text)
-    errors = done.stderr.decode()
-    assert (done.returncode, message in errors, "Traceback" in errors) == (1, True, False)
-    assert "the text has 3 lines" in errors
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text", "code", "message"),
-    [
-        (["--run", "nowhere"], "x\n", 1, "nowhere: no such folder"),
-        (
-            ["--run", "runs/plain", "gone.txt"],
-            "x\n",
-            2,
-            "gone.txt: there is neither a run folder nor a text of this name",
-        ),
-        (["--checkpoint", "bset"], "x\n", 2, "Did you mean 'best'?"),
-        (["--checkpoint", "last"], "x\n", 1, "has no checkpoints"),
-        (["--beam-size", "2", "--n-best", "3"], "x\n", 2, "a beam of 2 cannot give 3 translations"),
-        (["--beam-size", "0"], "x\n", 2, "'--beam-size': must be 1 or more, not '0'"),
-        (["--beam-size", "x"], "x\n", 2, "'--beam-size': must be a whole number, not 'x'"),
-        (
-            ["--precision", "fp16"],
-            "x\n",
-            2,
-            "Invalid value for '--precision': 'fp16' is not one of",
-        ),
-        (["--length-penalty", "nan"], "x\n", 2, "--length-penalty"),
-        (["--length-penalty", "inf"], "x\n", 2, "--length-penalty cannot be inf"),
-        (["--device", "toaster"], "x\n", 2, "there is no device 'toaster'"),
-        (
-            ["--parses", "-", "--run", "runs/pascal"],
-            "x\n",
-            2,
-            "INPUT and --parses: standard input",
-        ),
-        (["--parses", "gone.conllu", "--run", "runs/pascal"], "x\n", 1, "gone.conllu: cannot read"),
-        (["gone.txt"], "", 1, "gone.txt: cannot read the file"),
-        ([], b"good\nb\xe4d\n", 1, "standard input: line 2 is not UTF-8"),
-    ],
-)
-def test_a_mistake_is_one_clear_message(runs, arguments, text, code, message):
-    assert message in fail(code, "translate", *arguments, text=text, cwd=runs.parent)
-
-
-def test_a_broken_or_unfinished_run_says_what_is_wrong(tmp_path):
-    run = make_run(tmp_path / "runs" / "one", parser=False)
-    run.weights.write_bytes(b"no weights")
-    assert "the run folder is broken" in fail(1, "translate", "--run", run.folder, text="x\n")
-    run.weights.unlink()
-    run.write_info(status="training")
-    assert "the run has not finished" in fail(1, "translate", "--run", run.folder, text="x\n")
-    assert "there is no finished run in runs/" in fail(1, "translate", text="x\n", cwd=tmp_path)
-
-
-def test_the_output_never_replaces_the_input(runs, tmp_path):
-    (tmp_path / "text").write_text("A dog.\n")
-    fail(2, "translate", tmp_path / "text", "-o", tmp_path / "text", "--run", runs / "plain")
-    assert (tmp_path / "text").read_text() == "A dog.\n"
-
-
-def test_an_output_takes_away_what_killed_commands_left_of_it(runs, tmp_path):
-    for name in (".out.gz.abcdefgh.unfinished", ".pairs.abcdefgh.unfinished"):
-        (tmp_path / name).touch()
-    outputs = ["-o", "out.gz", "--alignments", "pairs"]
-    succeed("translate", *outputs, "--run", runs / "plain", text="A dog.\n", cwd=tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"out.gz", "pairs"}
-
-
-@pytest.mark.parametrize("name", ["out", "out.gz"])
-def test_what_was_translated_before_an_error_is_kept_until_the_output_is_complete(
-    runs, tmp_path, name
-):
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    lines = [b"A dog.\n"] * 600
-    whole.write_bytes(b"".join(lines))
-    broken.write_bytes(b"".join([*lines, b"\xff\n"]))
-    how = ["-o", name, "--run", runs / "plain", "--batch-size", "8", "--beam-size", "1"]
-    errors = fail(1, "translate", *how, broken, cwd=tmp_path)
-    kept = tmp_path / {"out": "out.unfinished", "out.gz": "out.unfinished.gz"}[name]
-    assert f"the output is not complete: what is finished is in {kept}" in errors
-    assert kept.stat().st_mode & 0o777 == broken.stat().st_mode & 0o777
-    # an attempt that finishes less, or nothing, leaves it alone
-    before = kept.read_bytes()
-    for text in (b"\xff\n", b"A dog.\n" * 8 + b"\xff\n"):
-        broken.write_bytes(text)
-        fail(1, "translate", *how, broken, cwd=tmp_path)
-        assert kept.read_bytes() == before
-    opened = gzip.open if name.endswith("gz") else open
-    with opened(kept, "rt", encoding="utf-8") as stream:
-        finished = stream.read().splitlines()
-    assert 0 < len(finished) <= 600
-    assert not (tmp_path / name).exists()
-    succeed("translate", *how, whole, cwd=tmp_path)
-    with opened(tmp_path / name, "rt", encoding="utf-8") as stream:
-        assert stream.read().splitlines()[: len(finished)] == finished
-    assert not kept.exists()
-
-
-def test_after_an_interruption_the_same_command_translates_only_what_is_missing(runs, tmp_path):
-    lines = [f"A dog {number}.\n".encode() for number in range(300)]
-    text, folder = tmp_path / "text", tmp_path / ".out.windows"
-    command = [
-        "translate",
-        text,
-        "--run",
-        runs / "plain",
-        "--batch-size",
-        "8",
-        "--beam-size",
-        "1",
-        "--threads",
-        "1",
-    ]
-    text.write_bytes(b"".join([*lines, b"\xff\n"]))
-    fail(1, *command, "-o", tmp_path / "out")
-    text.write_bytes(b"".join(lines))
-    damaged, *finished = sorted(folder.iterdir())
-    assert finished
-    damaged.write_bytes(damaged.read_bytes()[:-9])
-    # so that one sees what is read again
-    for path in finished:
-        marked = json.loads(path.read_text())
-        for one in marked:
-            one["candidates"][0]["text"] = "again"
-        path.write_text(json.dumps(marked))
-    shutil.copytree(folder, tmp_path / ".other.windows")
-    for name, *options in (["fresh"], ["out"], ["other", "--length-penalty", "0.3"]):
-        succeed(*command, *options, "-o", tmp_path / name)
-    expected, found, other = (
-        (tmp_path / name).read_text().splitlines() for name in ("fresh", "out", "other")
-    )
-    assert {mine for mine, theirs in zip(found, expected, strict=True) if mine != theirs} == {
-        "again"
-    }
-    assert len(lines) > found.count("again") >= len(finished)
-    assert "again" not in other
-    assert {path.name for path in tmp_path.iterdir()} == {"text", "fresh", "out", "other"}
-
-
-def test_outputs_with_another_compression_are_refused_before_the_model_is_loaded(tmp_path):
-    error = fail(
-        2, "translate", "-o", "a.xz", "--alignments", "b.bz2", "--run", "none", cwd=tmp_path
-    )
-    for name in ("a.xz", "b.bz2"):
-        assert f"{name}: outputs are compressed with gzip only. Let the name end in .gz." in error
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_closed_output_pipe_ends_the_command_quietly(process):
@@ -321,11 +152,323 @@ def test_control_c_says_so_and_leaves_with_130(process):
     assert process.wait() == 130
 
 
-def test_a_named_pipe_is_read_once_and_whole(runs, tmp_path):
-    pipe, out = tmp_path / "pipe", tmp_path / "out.de"
-    os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_text, args=(INPUT,))
+def test_named_pipes_are_read_once_and_written_and_stay_pipes(run, tmp_path):
+    os.mkfifo(tmp_path / "in")
+    os.mkfifo(tmp_path / "out")
+    writer = threading.Thread(target=(tmp_path / "in").write_text, args=(INPUT,))
     writer.start()
-    succeed("translate", pipe, "-o", out, cwd=runs.parent)
+    reader = subprocess.Popen(["cat", tmp_path / "out"], stdout=subprocess.PIPE)
+    run(f"{tmp_path}/in -o {tmp_path}/out --run runs/plain")
     writer.join()
-    assert out.read_bytes().count(b"\n") == len(LINES)
+    assert (tmp_path / "out").is_fifo()
+    assert reader.communicate()[0] == run("").stdout
+
+
+def test_a_file_named_like_standard_input_and_a_link_to_itself_change_nothing(
+    run, project, tmp_path
+):
+    write_lines(project / "-", [])
+    (tmp_path / "loop").symlink_to("loop")
+    run(f"-o {tmp_path}/loop")
+    assert (tmp_path / "loop").read_text().count("\n") == len(LINES)
+
+
+def test_a_pascal_run_parses_its_input_or_takes_trees(run, project):
+    done, trees = run("--run runs/pascal"), project / "trees"
+    assert warnings_in(done.stderr) == []
+    succeed("parse", "-o", trees, text=INPUT)
+    given = run("--run runs/pascal --parses trees")
+    assert (given.stdout, warnings_in(given.stderr)) == (done.stdout, [])
+    facts = project / "trees.json"
+    other = facts.read_text().replace('"language": "en"', '"language": "xx"')
+    warning = "trees was not made by the parser that the model was trained with: language xx"
+    unclear = "trees.json does not say which parser made the trees"
+    for text, said in ((other, warning), ("{", unclear), ('{"parser": 3}', unclear)):
+        facts.write_text(text)
+        other = run("--run runs/pascal --parses trees")
+        assert other.stdout == done.stdout
+        assert said in other.stderr.decode()
+
+
+def test_trees_are_stored_for_the_next_run_unless_disabled(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path))
+    first = run("--run runs/pascal --no-parse-cache").stdout
+    assert not (tmp_path / "parses").exists()
+    for _ in range(2):
+        assert run("--run runs/pascal").stdout == first
+        assert len(list((tmp_path / "parses").glob("*.sqlite"))) == 1
+
+
+MISTAKES = """
+1 | --run nowhere | nowhere: no such folder
+1 | --run runs/pascall | runs/pascall: no such folder. Did you mean 'runs/pascal'?
+2 | --run runs/plain gone.txt | gone.txt: there is neither a run folder nor a text of this name
+1 | gone.txt | gone.txt: cannot read the file
+2 | --checkpoint bset | Did you mean 'best'?
+1 | --checkpoint last | has no checkpoints
+2 | --beam-size 2 --n-best 3 | a beam of 2 cannot give 3 translations
+2 | --beam-size 0 | '--beam-size': must be 1 or more, not '0'
+2 | --beam-size x | '--beam-size': must be a whole number, not 'x'
+2 | --precision fp16 | Invalid value for '--precision': 'fp16' is not one of
+2 | --device toaster | there is no device 'toaster'
+2 | --top-k 3 | --top-k: only with --sample
+2 | --sample --top-p 2 | --top-p cannot be 2.0
+2 | --sample --beam-size 3 | with --sample, --beam-size has no effect
+2 | --diversity 1 | Add --groups 2 or more
+2 | --parses - | INPUT and --parses: standard input can be read only once
+2 | --prefixes - | INPUT and --prefixes: standard input can be read only once
+2 | --parse-override - | INPUT and --parse-override: standard input can be read only once
+1 | --parses gone.conllu --run runs/pascal | gone.conllu: cannot read
+1 | --parses flat --run runs/pascal | flat, sentence 1, line 1: the sentence does not match
+2 | --parse-override flat --scores | Add --jsonl
+2 | --parse-override flat --run runs/plain | the model reads no trees
+1 | --prefixes /dev/null | there are 0 prefixes
+2 | --jsonl --prefixes x | the field `prefix`
+2 | --jsonl --scores | every object has its scores anyway
+2 | --alignments - | Name a file, or add --jsonl
+2 | --alignments same -o same | the alignments would replace the translations
+2 | --alignments runs/../same -o same | the alignments would replace the translations
+2 | --alignments '' | --alignments: '.' is a folder
+2 | -o runs | --output: 'runs' is a folder
+2 | flat -o flat | flat: the output would replace the input
+2 | -o a.xz --run none | a.xz: outputs are compressed with gzip only. Let the name end in .gz.
+2 | --alignments b.bz2 --run none | b.bz2: outputs are compressed with gzip only.
+"""
+
+
+@pytest.mark.parametrize("line", MISTAKES.strip().splitlines())
+def test_a_mistake_is_one_clear_message(project, line):
+    code, options, message = line.split(" | ")
+    before = sorted(project.iterdir())
+    assert message in fail(int(code), "translate", *shlex.split(options), text="x\n", cwd=project)
+    assert sorted(project.iterdir()) == before
+
+
+def test_all_mistakes_are_reported_at_once(project):
+    mistakes = ["--jsonl", "--scores", "--checkpoint", "bset", "--prefixes", "-"]
+    assert fail(2, "translate", *mistakes, text="x\n", cwd=project).count("\n") == 4
+
+
+def test_text_that_is_not_utf8_and_a_broken_or_unfinished_run_are_named(tmp_path):
+    run = make_run(tmp_path / "runs/one", parser=False)
+
+    def error(text="x\n"):
+        return fail(1, "translate", "--run", run.folder, text=text)
+
+    assert "standard input: line 2 is not UTF-8" in error(b"good\nb\xe4d\n")
+    run.weights.write_bytes(b"no weights")
+    assert "the run folder is broken" in error()
+    run.weights.unlink()
+    run.write_info(status="training")
+    assert "the run has not finished" in error()
+    assert "there is no finished run in runs/" in fail(1, "translate", text="x\n", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["out", "out.gz"])
+def test_what_was_translated_before_an_error_is_kept_until_the_output_is_complete(
+    project, tmp_path, name
+):
+    text, lines = tmp_path / "text", b"A dog.\n" * 600
+    command = ["translate", text, "-o", name, "--run", project / "runs/plain"]
+    command += ["--batch-size", 8, "--beam-size", 1]
+    text.write_bytes(lines + b"\xff\n")
+    errors = fail(1, *command, cwd=tmp_path)
+    kept = tmp_path / {"out": "out.unfinished", "out.gz": "out.unfinished.gz"}[name]
+    assert f"the output is not complete: what is finished is in {kept}" in errors
+    assert kept.stat().st_mode & 0o777 == text.stat().st_mode & 0o777
+    # an attempt that finishes less, or nothing, leaves it alone
+    before = kept.read_bytes()
+    for less in (b"", b"A dog.\n" * 8):
+        text.write_bytes(less + b"\xff\n")
+        fail(1, *command, cwd=tmp_path)
+        assert kept.read_bytes() == before
+    assert not (tmp_path / name).exists()
+    text.write_bytes(lines)
+    succeed(*command, cwd=tmp_path)
+    unpacked = gzip.decompress if name.endswith("gz") else bytes
+    finished = unpacked(before)
+    assert finished
+    assert unpacked((tmp_path / name).read_bytes()).startswith(finished)
+    assert not kept.exists()
+
+
+def test_after_an_interruption_the_same_command_translates_only_what_is_missing(project, tmp_path):
+    lines = [f"A dog {number}.\n".encode() for number in range(300)]
+    text, folder = tmp_path / "text", tmp_path / ".out.windows"
+    options = f"--run {project}/runs/plain --batch-size 8 --beam-size 1 --threads 1"
+    command = ["translate", text, *options.split()]
+    text.write_bytes(b"".join([*lines, b"\xff\n"]))
+    fail(1, *command, "-o", tmp_path / "out")
+    text.write_bytes(b"".join(lines))
+    damaged, *finished = sorted(folder.iterdir())
+    assert finished
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    # so that one sees what is read again
+    for path in finished:
+        path.write_text(re.sub(r'"text": "[^"]*"', '"text": "again"', path.read_text()))
+    shutil.copytree(folder, tmp_path / ".other.windows")
+    written = []
+    for name, *options in (["fresh"], ["out"], ["other", "--length-penalty", "0.3"]):
+        succeed(*command, *options, "-o", tmp_path / name)
+        written.append((tmp_path / name).read_text().splitlines())
+    fresh, out, other = written
+    assert {mine for mine, theirs in zip(out, fresh, strict=True) if mine != theirs} == {"again"}
+    assert len(lines) > out.count("again") >= len(finished)
+    assert "again" not in other
+    assert {path.name for path in tmp_path.iterdir()} == {"text", "fresh", "out", "other"}
+
+
+def test_objects_come_out_with_their_other_fields_in_order(output, objects):
+    records = [
+        {"id": 7, "source": TEXT[0], "z": [1, {"a": None}], "half": "\ud800"},
+        {"text": ""},
+        {"source": TEXT[1], "text": "is not read", "prefix": None},
+    ]
+    made = objects("", records)
+    assert [list(one) for one in made] == [[*record, *OUTPUT] for record in records]
+    for one, record in zip(made, records, strict=True):
+        assert one == one | record
+    scored = output("--scores", "".join(f"{line}\n" for line in (TEXT[0], "", TEXT[1])))
+    assert [f"{one['translation']}\t{one['score']:.4f}" for one in made] == scored
+    assert made[1]["degenerate"] is None
+
+
+def test_fields_come_out_as_they_were_written_and_those_of_the_output_under_another_name(output):
+    kept = (
+        r'"x": [NaN, 1e400,-0, {"}": 0.10000000000000000001}], "a": 1, "a": 2, "\ud800": '
+        r'"\u00e9é", "n": ' + "1" * 5000
+    )
+    text = f'\t{{ "source" :"A dog.","score":1e400, {kept}, "input_score": 2 }}\r\n'
+    first, second = output("--jsonl", text + '{"source": "", "score": 3}\n')
+    begin = f'{{"source": "A dog.", "input_input_score": 1e400, {kept}, "input_score": 2, '
+    assert first.startswith(begin + '"translation": "')
+    assert second.startswith('{"source": "", "input_score": 3, "translation": "", "score": 0.0, ')
+
+
+def test_fields_with_the_names_of_output_fields_cause_one_warning(run):
+    records = [{"source": TEXT[0], "score": value, "degenerate": "?"} for value in range(9)]
+    done = run("--jsonl", "".join(json.dumps(record) + "\n" for record in records))
+    said = "`score` and `degenerate`: copied as `input_score` and `input_degenerate`"
+    assert done.stderr.decode().count("warning") == done.stderr.decode().count(said) == 1
+    again = map(json.loads, lines_of(run("--jsonl", done.stdout.decode())))
+    assert [(one["input_score"], one["input_degenerate"]) for one in again] == [
+        (number, "?") for number in range(9)
+    ]
+
+
+def test_several_translations_of_an_object_are_a_list(objects):
+    made = objects("--n-best 3", [{"source": TEXT[0]}, {"source": " "}])
+    assert [len(one["translations"]) for one in made] == [3, 1]
+    assert made[0]["translations"][0] == {name: made[0][name] for name in OUTPUT[:3]}
+    assert made[1]["translations"][0]["translation"] == ""
+
+
+INVALID = r"""
+{broken | not JSON
+ | not JSON (Expecting value, at character 1). Write one object per line
+[1] | not a JSON object
+{"src": "x"} | the field `source` is missing
+{"source": 3} | `source` is not a string. Allowed: a string.
+{"source": null} | `source` is not a string
+{"source": "x", "prefix": ["a"]} | `prefix` is not a string
+{"source": "\ud800"} | `source` has a lone surrogate
+{"source": "x", "parse": 3} | `parse` is not a string. Allowed: a string or null.
+{"source": "x", "parse": ""} | `parse`: has 0 sentences in CoNLL-U. There must be one tree
+{"source": "x", "parse": "1\tA"} | `parse`, sentence 1, line 1: columns: 2
+{"source": "x y", "parse": "1\tx\t_\t_\t_\t_\t0\troot\t_\t_"} | does not match the text of the line
+"""
+
+
+@pytest.mark.parametrize("line", [*INVALID.strip("\n").splitlines(), "[" * 100000 + " | not JSON"])
+def test_an_invalid_object_is_reported_after_the_results_before_it(project, line):
+    written, message = line.split(" | ")
+    good = '{"source": "A dog."}\n'
+    options = ("--run", "runs/pascal", "--jsonl", "--no-parse-cache")
+    done = synmt("translate", *options, text=good * 2 + written + "\n" + good, cwd=project)
+    errors = done.stderr.decode()
+    assert (done.returncode, done.stdout.count(b"\n")) == (1, 2)
+    assert "standard input: line 3" in errors
+    assert message in errors
+    assert "Traceback" not in errors
+
+
+def test_prefixes_come_from_a_file_or_from_the_objects(output, objects, project):
+    prefixes = ["Ein Hund", "Der", "", "Ein"]
+    write_lines(project / "prefixes", prefixes)
+    lines = output("--prefixes prefixes")
+    assert lines[0].startswith("Ein Hund")
+    assert lines[1] == ""
+    assert lines[2] == output("")[2]
+    pairs = zip(LINES, prefixes, strict=True)
+    made = objects("", [{"source": line, "prefix": prefix} for line, prefix in pairs])
+    assert [one["translation"] for one in made] == lines
+
+
+def test_alignments_are_a_line_for_each_line(output, objects, tmp_path):
+    lines = output(f"--alignments {tmp_path}/pairs")
+    assert lines == output("")
+    aligned = (tmp_path / "pairs").read_text().split("\n")
+    assert [bool(line) for line in aligned] == [True, False, True, True, False]
+    first, second, *_ = objects("--alignments -", [{"source": line} for line in LINES])
+    assert " ".join(f"{s}-{t}" for s, t in first["alignment"]) == aligned[0]
+    assert [TEXT[0][start:end] for start, end in first["source_words"]] == TEXT[0].split()
+    assert [lines[0][start:end] for start, end in first["target_words"]] == lines[0].split()
+    assert "alignment" not in second
+
+
+def test_samples_diverse_beams_and_ensembles_translate(output):
+    sampled = "--sample --temperature 2 --top-k 50 --top-p 0.95 --seed"
+    assert output(f"{sampled} 3") == output(f"{sampled} 3 --batch-size 1") != output(f"{sampled} 4")
+    rows = output("--beam-size 4 --n-best 4 --groups 2 --diversity 9")
+    assert {row.split(" ||| ")[0] for row in rows} == set("0123")
+    both = output("--run runs/plain runs/pascal --no-repeat 3")
+    assert [bool(line) for line in both] == [bool(line) for line in LINES]
+
+
+def test_another_tree_gives_three_columns_or_an_object_and_a_summary(run, output, objects):
+    options = "--run runs/pascal --parse-override flat"
+    done = run(options)
+    rows = [line.split("\t") for line in lines_of(done)]
+    own, flat = output("--run runs/pascal"), output("--run runs/pascal --parses flat")
+    assert [row[:2] for row in rows] == [list(pair) for pair in zip(own, flat, strict=True)]
+    assert rows[1] == ["", "", "0.0000"]
+    changed = sum(row[0] != row[1] for row in rows)
+    assert f"with the other trees, {changed} of 3 translations change" in done.stderr.decode()
+    made = objects(f"{options} --n-best 2", [{"source": line} for line in LINES])
+    for one, (_, other, difference) in zip(made, rows, strict=True):
+        added = one["override"]["own_log_probability"] - one["log_probability"]
+        assert one["override"]["translation"] == other
+        assert added == pytest.approx(float(difference), abs=1e-3)
+    for row in output(f"{options} --parses flat"):
+        assert float(row.split("\t")[2]) == pytest.approx(0, abs=1e-3)
+
+
+def test_an_object_may_contain_its_tree(output, objects, project):
+    blocks = (project / "flat").read_text().split("\n\n")
+    pairs = zip(LINES, blocks, strict=False)
+    records = [{"source": line, "parse": tree.rstrip("\n")} for line, tree in pairs]
+    made, flat = objects("--run runs/pascal", records), output("--run runs/pascal --parses flat")
+    assert [one["translation"] for one in made] == flat
+    assert [one["parse"] for one in made] == [one["parse"] for one in records]
+    own, records[0]["parse"] = output("--run runs/pascal"), None
+    mixed = [one["translation"] for one in objects("--run runs/pascal", records)]
+    assert mixed == [own[0], *flat[1:]] != own
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    both = ["--run", "runs/pascal", "--jsonl", "--parses", "flat"]
+    error = fail(2, "translate", *both, text=text, cwd=project)
+    assert "--parses: an object has a `parse` already" in error
+    # a model without trees does not look at it
+    assert objects("", [{"source": "A dog.", "parse": 3}])[0]["parse"] == 3
+
+
+def test_standard_input_is_translated_here_in_spite_of_a_cluster_and_says_so(run):
+    done = run("--cluster tcp://127.0.0.1:9", "A dog.\n")
+    assert done.stdout.count(b"\n") == 1
+    assert b"so this machine translates it, not the cluster\n" in done.stderr
+
+
+def test_the_help_page_has_a_panel_for_each_kind_of_option():
+    shown = synmt("translate", "--help").stdout.decode()
+    panels = ("Options", "Search", "Sampling", "Trees", "Input and output")
+    places = [shown.index(f"─ {panel} ─") for panel in panels]
+    assert places == sorted(places)

@@ -7,7 +7,9 @@ import threading
 from _thread import interrupt_main
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from clusters import LocalCluster, wait_for
@@ -113,37 +115,23 @@ def once(condition, act):
 @pytest.mark.usefixtures("small_tables")
 def test_runs_are_the_same_if_a_worker_is_killed_and_a_failed_one_is_named(cluster, place, scratch):
     command = ["train", *(place / f"{name}.yaml" for name in ("plain", "broken", "pascal"))]
-    command += [
-        "--runs",
-        place / "there",
-        "--data",
-        place / "data",
-        "--cluster",
-        cluster.complete(2),
-    ]
-    killed = []
-
-    def kill():
-        killed.append(cluster.workers.pop())
-        killed[0].kill()
-
-    with once(lambda: any(scratch.glob("*/*/checkpoints/step-00000006")), kill):
+    command += ["--runs", place / "there", "--data", place / "data"]
+    command += ["--cluster", cluster.complete(2)]
+    killed = cluster.workers.pop()
+    with once(lambda: any(scratch.glob("*/*/checkpoints/step-00000006")), killed.kill):
         done = synmt(*command)
     said = done.stderr.decode()
     assert done.returncode == 1
-    assert killed
     assert "the cluster trains 3 runs, side by side\n" in said
     broken = f"{place / 'there' / 'broken'}: RuntimeError: CUDA error: unspecified launch failure."
     assert said.rstrip().endswith(broken)
     for name in ("plain", "pascal"):
         assert_same_run(place / "there" / name, place / "here" / name)
-        assert Run(place / "there" / name).info().keys() == Run(place / "here" / name).info().keys()
-        there, here = (
-            json.loads((place / at / name / "tests/test/made_from.json").read_text())
-            for at in ("there", "here")
-        )
-        assert there == here
-        assert {"source", "target"} <= set(here)
+        there, here = (Run(place / at / name) for at in ("there", "here"))
+        assert there.info().keys() == here.info().keys()
+        found = [(run.test_folder("test") / "made_from.json").read_text() for run in (there, here)]
+        assert found[0] == found[1]
+        assert {"source", "target"} <= json.loads(found[0]).keys()
     runs = [place / "there" / name for name in ("plain", "pascal")]
     assert done.stdout == succeed("score", "--cost", *runs).stdout
     # only the failed one is tried again
@@ -196,33 +184,50 @@ def test_a_command_that_ends_at_once_frees_the_worker_and_the_next_one_goes_on(
 
 
 @pytest.fixture
-def gone(monkeypatch, tmp_path):
-    """Let this process be the cluster, and the first driver go away; list the steps at which a
-    worker has begun."""
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
-    events, waits, begun = iter([StopAfter(5), threading.Event()]), iter([False, True]), []
+def pretend(monkeypatch, tmp_path):
+    """Let a function of this process be the cluster: it makes the results of items by `work`.
 
-    class Here:
-        def run(self, work, state, items, *, where, long):
-            for item in items:
-                result = work(state, item)
-                if len(begun) == 1:
-                    raise KeyboardInterrupt
-                yield result
+    stops, waits: the events of the driver, and whether it waits, for each item.
+    """
 
-    @contextmanager
-    def ending():
-        yield next(events)
+    def use(run, stops=(), waits=()):
+        class Here:
+            def run(self, work, state, items, *, where, long):
+                return run(work, state, items, long)
+
+        @contextmanager
+        def ending():
+            yield next(events)
+
+        events = chain(stops, iter(threading.Event, None))
+        answers = chain(waits, repeat(True))
+        monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setattr("synmt.training.grid.cluster_in_use", Here)
+        monkeypatch.setattr(trainings, "ending_with_driver", ending)
+        monkeypatch.setattr(trainings, "driver_waits", lambda: next(answers))
+
+    return use
+
+
+@pytest.fixture
+def gone(pretend, monkeypatch):
+    """Let the first driver go away; list the steps at which a worker has begun."""
+    begun = []
+
+    def run(work, state, items, long):
+        for item in items:
+            result = work(state, item)
+            if len(begun) == 1:
+                raise KeyboardInterrupt
+            yield result
 
     def noting(*arguments, **options):
         records = pipeline.train_prepared(*arguments, **options)
         begun.append(next(records).step)
         return (yield from records)
 
-    monkeypatch.setattr("synmt.training.grid.cluster_in_use", Here)
-    monkeypatch.setattr(trainings, "ending_with_driver", ending)
+    pretend(run, [StopAfter(5)], [False])
     monkeypatch.setattr(trainings, "train_prepared", noting)
-    monkeypatch.setattr(trainings, "driver_waits", lambda: next(waits))
     return begun
 
 
@@ -254,37 +259,24 @@ def test_what_began_with_other_weights_is_left_alone(place, gone, tmp_path):
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_run_that_failed_on_a_cluster_is_not_begun_anew_by_what_its_error_advises(
-    place, tmp_path, monkeypatch, overwrite
+    place, tmp_path, pretend, monkeypatch, overwrite
 ):
     error = SynmtError("gone", do="Run the same command again")
 
-    class Losing:
-        def run(self, work, state, items, *, where, long):
-            # one run ends with an error, the worker of the other one is lost
-            first, second = items
-            yield from (work(state, first), long.lost(second, error))
+    def losing(work, state, items, long):
+        # one run ends with an error, the worker of the other one is lost
+        first, second = items
+        yield from (work(state, first), long.lost(second, error))
 
-    def failing(*_, **__):
-        raise error
-        yield
-
-    @contextmanager
-    def never():
-        yield threading.Event()
-
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("synmt.training.grid.cluster_in_use", Losing)
-    monkeypatch.setattr(trainings, "ending_with_driver", never)
-    monkeypatch.setattr(trainings, "driver_waits", lambda: True)
-    monkeypatch.setattr(trainings, "train_prepared", failing)
+    pretend(losing)
+    monkeypatch.setattr(trainings, "train_prepared", Mock(side_effect=error))
     *_, last = steps_of(place, tmp_path / "lost", "plain", "pascal", overwrite=overwrite)
     more = " Leave out --overwrite to resume the run instead of restarting it." * overwrite
-    assert [failed.reason for failed in last.failed] == [
-        f"gone. Run the same command again.{more}"
-    ] * 2
+    reasons = [failed.reason for failed in last.failed]
+    assert reasons == [f"gone. Run the same command again.{more}"] * 2
 
 
-def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_path):
+def test_a_run_reads_nothing_but_what_travels_with_it(place, pretend, monkeypatch, tmp_path):
     # the cluster is this process, and the files of the driver are out of sight
     away = tmp_path / "project"
     away.mkdir()
@@ -296,30 +288,20 @@ def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_pa
     }
     # it parses the test set with a copy of the parser
     write(away, "tuned", vocabulary={}, model=model, parser={"workers": 1, "device": "cpu"})
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
 
-    class RemoteTranslator:
-        def run(self, work, state, items, *, where, long):
-            kit, files = Kit.pack(work, state), state.files()
-            assert list(kit.hashes.items()) == sorted(
-                (name, stored_sha256(path)) for name, path in files.items()
-            )
-            for name, path in files.items():
-                (kit.folder() / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(path, kit.folder() / name)
-            for item in items:
-                away.rename(tmp_path / "hidden")
-                result = kit.open()(item)
-                (tmp_path / "hidden").rename(away)
-                yield result
+    def run(work, state, items, long):
+        kit = Kit.pack(work, state)
+        for name, path in state.files().items():
+            assert kit.hashes[name] == stored_sha256(path)
+            (kit.folder() / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, kit.folder() / name)
+        for item in items:
+            away.rename(tmp_path / "hidden")
+            result = kit.open()(item)
+            (tmp_path / "hidden").rename(away)
+            yield result
 
-    @contextmanager
-    def never():
-        yield threading.Event()
-
-    monkeypatch.setattr("synmt.training.grid.cluster_in_use", RemoteTranslator)
-    monkeypatch.setattr(trainings, "ending_with_driver", never)
-    monkeypatch.setattr(trainings, "driver_waits", lambda: True)
+    pretend(run)
     loaded, waves = [], []
     load = StanzaParser.from_identity.__func__
 
@@ -345,15 +327,8 @@ def test_the_content_of_a_run_folder_is_written_as_it_is_and_others_are_removed(
     whole = pack(Run(place / "here" / "plain"))
     assert newest_step(whole) == "step-00000024"
     other = Run(tmp_path / "plain")
-    unpack(
-        other,
-        {
-            "lock": b"",
-            "checkpoints/step-00000002/state.json": b"{}",
-            "tests/old/x": b"",
-            "run.json": b"{}",
-        },
-    )
+    old = ("lock", "checkpoints/step-00000002/state.json", "tests/old/x", "run.json")
+    unpack(other, dict.fromkeys(old, b"{}"))
     unpack(other, whole)
     assert {name: data for name, data in snapshot(other.folder).items() if name != "lock"} == whole
     assert not (other.folder / "tests" / "old").exists()
@@ -368,15 +343,15 @@ def test_the_content_of_a_run_folder_is_written_as_it_is_and_others_are_removed(
 @pytest.mark.parametrize(
     "name",
     [
-        "../x",
-        "/tmp/x",
-        "tests/../../x",
-        "checkpoints/../x",
-        "checkpoints/step-1/../../x",
-        "tests/.x",
-        "a\\b",
-        "C:x",
-        "a//b",
+        r"../x",
+        r"/tmp/x",
+        r"tests/../../x",
+        r"checkpoints/../x",
+        r"checkpoints/step-1/../../x",
+        r"tests/.x",
+        r"a\b",
+        r"C:x",
+        r"a//b",
     ],
 )
 def test_a_worker_writes_no_file_outside_the_run_folder(tmp_path, name):
@@ -390,10 +365,7 @@ def test_workers_have_the_code_of_a_variant_that_is_allowed_here(
     cluster, place, tmp_path, monkeypatch
 ):
     (tmp_path / "mylab").mkdir()
-    text = (
-        "from synmt.model.variants.pascal import Pascal as Base\n\n\nclass Pascal(Base):\n   "
-        " pass\n"
-    )
+    text = "from synmt.model.variants.pascal import Pascal as Base\nclass Pascal(Base): pass\n"
     (tmp_path / "mylab" / "pascal.py").write_text(text)
     monkeypatch.chdir(tmp_path)
     variant = {"variants": [{"name": "mylab.pascal", "layers": [1], "heads": 2}]}

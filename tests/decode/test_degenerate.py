@@ -2,7 +2,7 @@
 
 import pytest
 
-from synmt.decode.summary import TranslationSummary, too_long
+from synmt.decode.records import TranslationSummary, too_long
 from synmt.decode.translation import Translation, degenerate, has_loop
 
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from synmt.decode.finished_windows import FinishedWindows
 from synmt.decode.inputs import Request
 from synmt.decode.override import CounterfactualTranslation
+from synmt.decode.remote import FinishedWindows
 from synmt.decode.translation import Candidate, Translation, WordAlignment
 
 _SPANS = np.array([[0, 1], [2, 5]])

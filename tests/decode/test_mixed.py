@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from small import MONKEY, random_tree, small_recipe
 from test_tasks import corpus_of, lines, recipe_of
-from tiny import synmt, write_corpus, write_recipe
+from tiny import succeed, write_corpus, write_lines, write_recipe
 
 from synmt.analysis.forward_passes import run_forward
 from synmt.analysis.robustness.conditions import check_translator
@@ -48,6 +48,7 @@ TWINS = [
 ]
 PLAIN = ["the boy sleeps", "he eats", "a b c d e f"]
 TARGETS = ["der Junge schläft", "er isst", "x"]
+NOTHING = Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])
 MIXED = {"mixed": "dependencies"}
 ONLY = {**MIXED, "mixed_only": True}
 
@@ -63,11 +64,8 @@ def recursive(parse, word):
 def test_a_word_stands_between_its_left_and_right_dependents():
     expected = "(root (nsubj (det The ) monkey ) eats (obj (det a ) banana ) )"
     assert linearise_with_words(MONKEY).text == expected == recursive(MONKEY, 2)
-    nothing = Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])
-    assert (linearise_with_words(nothing).text, linearise_with_words(nothing).spans.shape) == (
-        "",
-        (0, 2),
-    )
+    nothing = linearise_with_words(NOTHING)
+    assert (nothing.text, nothing.spans.shape) == ("", (0, 2))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -77,121 +75,117 @@ def test_random_trees_are_written_as_defined(seed):
     assert linearise_with_words(parse).text == recursive(parse, root)
 
 
-def monkey_line(parse=MONKEY):
-    line = "The monkey eats a banana"
-    text = [linearise_with_words(MONKEY).text, line, "monkey banana eats The a"] * 3
-    vocabulary = train_vocabulary(
-        text, VocabularyRecipe(size=300), [f"({r}" for r in sorted({*MONKEY.relations})]
-    )
-    return line, vocabulary, segment_tree(0, line, parse, vocabulary, 100, UNCHANGED)
+LINE = "The monkey eats a banana"
+VOCABULARY = train_vocabulary(
+    [linearise_with_words(MONKEY).text, LINE, "monkey banana eats The a"] * 3,
+    VocabularyRecipe(size=300),
+    [f"({relation}" for relation in sorted({*MONKEY.relations})],
+)
+
+
+def monkey_line(parse=MONKEY, most=100, control=UNCHANGED):
+    return segment_tree(0, LINE, parse, VOCABULARY, most, control)
 
 
 def test_pieces_of_words_cover_their_characters_and_brackets_nothing():
-    line, vocabulary, source = monkey_line()
-    pieces = vocabulary.pieces(source.example.source.tolist())
+    source = monkey_line()
+    pieces = VOCABULARY.pieces(source.example.source.tolist())
     assert "".join(pieces).replace("▁", " ").strip() == linearise_with_words(MONKEY).text
-    covered = [line[start:end] for start, end in source.spans.tolist()]
+    covered = [LINE[start:end] for start, end in source.spans.tolist()]
     for piece, text in zip(pieces, covered, strict=True):
         assert text == ("" if piece[:2] in ("▁(", "▁)", ")") else piece.replace("▁", ""))
-    assert "".join(covered) == line.replace(" ", "")
+    assert "".join(covered) == LINE.replace(" ", "")
     # an alignment finds the words of the line
-    assert set(word_of(source.spans, whitespace_words(line)).tolist()) == {0, 1, 2, 3, 4}
+    assert {*word_of(source.spans, whitespace_words(LINE)).tolist()} == {0, 1, 2, 3, 4}
 
 
 def test_a_crossing_tree_covers_each_word_where_it_stands():
     crossing = Parse(MONKEY.words, MONKEY.spans, np.array([3, 2, 2, 2, 2]), MONKEY.relations)
-    line, vocabulary, source = monkey_line(crossing)
-    pieces = vocabulary.pieces(source.example.source.tolist())
-    words = [piece.replace("▁", "") for piece in pieces if "(" not in piece and ")" not in piece]
-    assert [line[start:end] for start, end in source.spans.tolist() if start < end] == [
-        word for word in words if word
-    ]
-    assert linearise_with_words(crossing).text.index("The") > linearise_with_words(
-        crossing
-    ).text.index("monkey")
+    source = monkey_line(crossing)
+    pieces = VOCABULARY.pieces(source.example.source.tolist())
+    words = [piece.strip("▁") for piece in pieces if "(" not in piece and ")" not in piece]
+    covered = [LINE[start:end] for start, end in source.spans.tolist()]
+    assert list(filter(None, covered)) == list(filter(None, words))
+    text = linearise_with_words(crossing).text
+    assert text.index("The") > text.index("monkey")
 
 
 def test_a_long_tree_is_truncated_and_a_line_without_a_tree_is_read_as_it_is():
-    line, vocabulary, source = monkey_line()
-    short = segment_tree(0, line, MONKEY, vocabulary, 5, UNCHANGED)
+    source, short = monkey_line(), monkey_line(most=5)
     assert short.example.source.tolist() == source.example.source.tolist()[:5]
     assert (short.spans.tolist(), short.dropped) == (source.spans.tolist()[:5], len(source) - 5)
-    plain = segment(0, line, None, vocabulary, 100)
-    nothing = Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])
-    for tree in (None, nothing):
-        assert np.array_equal(
-            segment_tree(0, line, tree, vocabulary, 100, UNCHANGED).example.source,
-            plain.example.source,
-        )
+    plain = segment(0, LINE, None, VOCABULARY, 100).example.source
+    for tree in (None, NOTHING):
+        assert np.array_equal(monkey_line(tree).example.source, plain)
 
 
 def test_a_control_changes_the_tree_that_is_read():
-    line, vocabulary, source = monkey_line()
-    changed = segment_tree(0, line, MONKEY, vocabulary, 100, Control("right"))
-    assert vocabulary.decode(changed.example.source.tolist()).startswith("(root The (nsubj monkey")
-    assert not np.array_equal(changed.example.source, source.example.source)
+    ids = monkey_line(control=Control("right")).example.source.tolist()
+    assert VOCABULARY.decode(ids).startswith("(root The (nsubj monkey")
 
 
-def test_every_pair_is_there_with_its_plain_and_its_linearised_source(tmp_path):
-    corpus = corpus_of(tmp_path)
-    recipe = recipe_of(tmp_path, tasks=MIXED)
-    made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
-    assert lines(made.train.source) == PLAIN + TWINS
-    assert lines(made.train.target) == TARGETS * 2
-    assert (made.valid, made.test) == (corpus.valid, corpus.test)
-    assert bracket_units(recipe, made) == ("(dep", "(det", "(nsubj", "(root")
-
-
-def test_parse2seq_has_linearised_sources_only(tmp_path):
-    corpus = corpus_of(tmp_path)
-    trees = (tmp_path / "trees.conllu").read_text(encoding="utf-8")
-    (tmp_path / "valid.conllu").write_text(trees.split("\n\n")[0] + "\n\n", encoding="utf-8")
-    paths = tmp_path / "trees.conllu", tmp_path / "made", tmp_path / "valid.conllu"
-    made = with_trees(recipe_of(tmp_path, tasks=ONLY), corpus, *paths)
-    assert (lines(made.train.source), lines(made.train.target)) == (TWINS, TARGETS)
-    assert (lines(made.valid.source), made.valid.target) == (TWINS[:1], corpus.valid.target)
-    both = with_trees(recipe_of(tmp_path, tasks=MIXED), corpus, *paths[:2])
-    assert both.train.source != made.train.source
-    (tmp_path / "valid.conllu").write_text(
-        trees.replace("det", "obj").split("\n\n")[0] + "\n\n", encoding="utf-8"
-    )
-    other = with_trees(recipe_of(tmp_path, tasks=ONLY), corpus, *paths)
-    assert lines(other.valid.source) == [TWINS[0].replace("det", "obj")]
-
-
-def test_pairs_are_filtered_by_their_plain_source(tmp_path):
-    recipe = recipe_of(tmp_path, tasks=MIXED, filters={"max_words": 5})
-    made = with_trees(recipe, corpus_of(tmp_path), tmp_path / "trees.conllu", tmp_path / "made")
-    assert lines(made.train.source) == PLAIN[:2] + TWINS[:2]
-
-
-def test_a_linearised_source_that_is_too_long_is_left_out_alone_and_counted(tmp_path):
+@pytest.fixture
+def made(tmp_path):
+    """Make the text of a task from the corpus, and its recipe."""
     corpus_of(tmp_path)
-    vocabulary = {"kind": "word", "size": 50, "byte_fallback": False}
-    recipe = recipe_of(tmp_path, tasks=MIXED, filters={"max_pieces": 10}, vocabulary=vocabulary)
     corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
-    made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
-    prepare(without_filters(recipe), made, tmp_path / "prepared")
-    data = PreparedCorpus.open(tmp_path / "prepared")
-    source = data.vocabularies[0]
+
+    def make(tasks=MIXED, *trees, **sections):
+        recipe = recipe_of(tmp_path, tasks=tasks, **sections)
+        paths = (tmp_path / "trees.conllu", tmp_path / "made", *trees)
+        return recipe, with_trees(recipe, corpus, *paths)
+
+    return make
+
+
+def prepared(recipe, corpus, folder):
+    prepare(without_filters(recipe), corpus, folder)
+    return PreparedCorpus.open(folder)
+
+
+def test_every_pair_is_there_with_its_plain_and_its_linearised_source(made, tmp_path):
+    recipe, corpus = made()
+    assert lines(corpus.train.source) == PLAIN + TWINS
+    assert lines(corpus.train.target) == TARGETS * 2
+    original = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
+    assert (corpus.valid, corpus.test) == (original.valid, original.test)
+    assert bracket_units(recipe, corpus) == ("(dep", "(det", "(nsubj", "(root")
+
+
+def test_parse2seq_has_linearised_sources_only(made, tmp_path):
+    first, valid = (tmp_path / "trees.conllu").read_text().split("\n\n")[0], tmp_path / "v.conllu"
+    corpora = []
+    for text in (first, first.replace("det", "obj")):
+        valid.write_text(f"{text}\n\n")
+        _, corpus = made(ONLY, valid)
+        assert (lines(corpus.train.source), lines(corpus.train.target)) == (TWINS, TARGETS)
+        corpora.append(lines(corpus.valid.source))
+    assert corpora == [TWINS[:1], [TWINS[0].replace("det", "obj")]]
+    assert made()[1].train.source != corpus.train.source
+
+
+def test_pairs_are_filtered_by_their_plain_source(made):
+    _, corpus = made(filters={"max_words": 5})
+    assert lines(corpus.train.source) == PLAIN[:2] + TWINS[:2]
+
+
+def test_a_linearised_source_that_is_too_long_is_left_out_alone_and_counted(made, tmp_path):
+    vocabulary = {"kind": "word", "size": 50, "byte_fallback": False}
+    recipe, corpus = made(filters={"max_pieces": 10}, vocabulary=vocabulary)
+    data = prepared(recipe, corpus, tmp_path / "prepared")
     rows = data.split("train").rows(range(5))
-    assert [source.decode(row.source.tolist()) for row in rows] == PLAIN + TWINS[:2]
-    [said] = describe_dropped(recipe, made, tmp_path / "prepared")
+    decode = data.vocabularies[0].decode
+    assert [decode(row.source.tolist()) for row in rows] == PLAIN + TWINS[:2]
+    [said] = describe_dropped(recipe, corpus, tmp_path / "prepared")
     assert said.startswith("1 of 3 linearised sources have more pieces than filters.max_pieces")
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_brackets_are_units_of_the_source_vocabulary(joint, tmp_path):
-    corpus_of(tmp_path)
+def test_brackets_are_units_of_the_source_vocabulary(joint, made, tmp_path):
     # `(det` is there three times, but no other vocabulary would have it in one piece
     vocabulary = {"kind": "bpe", "size": 290, "joint": joint}
-    recipe = recipe_of(
-        tmp_path, tasks=MIXED, vocabulary=vocabulary, model={"embeddings": "separate"}
-    )
-    corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
-    made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
-    prepare(without_filters(recipe), made, tmp_path / "prepared")
-    source, target = PreparedCorpus.open(tmp_path / "prepared").vocabularies
+    recipe, corpus = made(vocabulary=vocabulary, model={"embeddings": "separate"})
+    source, target = prepared(recipe, corpus, tmp_path / "prepared").vocabularies
     ids = source.encode_ids(TWINS[0])
     assert [piece for piece in source.pieces(ids) if "(" in piece] == ["▁(root", "▁(nsubj", "▁(det"]
     assert source.decode(ids) == TWINS[0]
@@ -201,9 +195,7 @@ def test_brackets_are_units_of_the_source_vocabulary(joint, tmp_path):
 def test_given_bracketings_are_sources_as_they_are(tmp_path):
     corpus_of(tmp_path)
     given = ["(ROOT (S (NP the boy ) (VP sleeps ) ) )", "", "(ROOT a b )"]
-    (tmp_path / "train.en.brackets").write_text(
-        "".join(f"{line}\n" for line in given), encoding="utf-8"
-    )
+    write_lines(tmp_path / "train.en.brackets", given)
     corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
     recipe = recipe_of(tmp_path, tasks={"mixed": "bracketings"})
     made = with_bracketings(recipe, corpus, tmp_path / "made")
@@ -211,10 +203,9 @@ def test_given_bracketings_are_sources_as_they_are(tmp_path):
     assert lines(made.train.target) == [*TARGETS, TARGETS[0], TARGETS[2]]
     assert bracket_units(recipe, made) == ("(NP", "(ROOT", "(S", "(VP")
     (tmp_path / "train.en.brackets").unlink()
+    corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
     with pytest.raises(UsageError, match=r"no bracketings, but tasks\.mixed needs them"):
-        with_bracketings(
-            recipe, resolve(CorpusRecipe(folder=tmp_path), "en", "de"), tmp_path / "made"
-        )
+        with_bracketings(recipe, corpus, tmp_path / "made")
 
 
 @pytest.mark.parametrize(
@@ -246,19 +237,20 @@ def test_a_weighted_text_and_a_variant_that_wants_trees_are_refused(tmp_path):
     assert not only.parses
 
 
+def output_of(command, folder):
+    done = succeed(*command.split(), cwd=folder)
+    return (done.stdout + done.stderr).decode()
+
+
 @pytest.mark.parametrize("tasks", [MIXED, ONLY], ids=["mixed", "parse2seq"])
 def test_it_trains_and_translates_raw_text(tasks, tmp_path, monkeypatch, caplog):
     corpus = write_corpus(tmp_path / "corpus")
     sections = {"syntax": {"variants": []}, "decoding": {"beam_size": 1}, "parser": {"workers": 1}}
     write_recipe(tmp_path / "mixed.yaml", corpus, tasks=tasks, **sections)
-    plan = synmt("train", "mixed.yaml", "--dry-run", cwd=tmp_path)
-    assert plan.returncode == 0, plan.stderr.decode()
-    steps = plan.stdout.decode() + plan.stderr.decode()
+    steps = output_of("train mixed.yaml --dry-run", tmp_path)
     assert ("parse train.en" in steps, "parse valid.en" in steps) == (True, "mixed_only" in tasks)
-    done = synmt("train", "mixed.yaml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr.decode()
-    again = synmt("train", "mixed.yaml", "--dry-run", cwd=tmp_path)
-    assert "to do" not in again.stdout.decode() + again.stderr.decode()
+    output_of("train mixed.yaml", tmp_path)
+    assert "to do" not in output_of("train mixed.yaml --dry-run", tmp_path)
     run = Run(tmp_path / "runs" / "mixed")
     text = (corpus / "test.en").read_text(encoding="utf-8").splitlines()
     expected = (run.folder / "tests/test/hypothesis.txt").read_text(encoding="utf-8").splitlines()
@@ -273,13 +265,11 @@ def test_it_trains_and_translates_raw_text(tasks, tmp_path, monkeypatch, caplog)
         assert [one.text for one in translator.translate(text)] == expected
     assert "parser is not the one" not in caplog.text
     if translator.reads_trees:
-        ids = next(translator.source_batches(text[:1], translator.trees(text[:1])))[
-            0
-        ].example.source
-        assert translator.source.decode(ids.tolist()).startswith("(root ")
-        with pytest.raises(UsageError, match="this model reads linearised trees"):
-            next(run_forward(translator, text[:1]))
+        [[source]] = translator.source_batches(text[:1], translator.trees(text[:1]))
+        ids = source.example.source.tolist()
+        assert translator.source.decode(ids).startswith("(root ")
         for check in (
+            lambda: next(run_forward(translator, text[:1])),
             lambda: check_translator(translator, "x"),
             lambda: check_override(translator),
         ):

@@ -21,7 +21,7 @@ from small_run import PASCAL, TEXT, flat_conllu, make_run
 from tiny import fail, succeed, write_lines
 
 from synmt.decode import remote
-from synmt.decode.remote import CopiedTranslator, remote_translator
+from synmt.decode.remote import RemoteTranslator, remote_translator
 from synmt.decode.translator import Translator
 from synmt.evaluation.model_scores import PairOptions, score_files
 from synmt.parallel import processes
@@ -33,6 +33,7 @@ COUNT = 130
 four windows each."""
 SHORT = {"batch_size": 4, "max_length_ratio": 0.25, "max_length_extra": 2}
 LINES = [f"{line} {number}" for number, line in enumerate(islice(cycle([*TEXT[:3], ""]), COUNT))]
+TRANSLATE = "translate text --run run --parses trees"
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +41,9 @@ def place(tmp_path_factory):
     """Make a run that reads trees, a text, and its trees."""
     folder = tmp_path_factory.mktemp("many")
     make_run(folder / "run", PASCAL, max_pieces=40, decoding=SHORT)
-    write_lines(folder / "text", LINES)
-    write_lines(folder / "target", LINES)
+    for name in ("text", "target"):
+        write_lines(folder / name, LINES)
+    write_lines(folder / "lines", (f'{{"source": "{line}"}}' for line in LINES))
     (folder / "trees").write_text(flat_conllu(LINES))
     return folder
 
@@ -72,54 +74,31 @@ def start(request, monkeypatch):
     return 2, request.param
 
 
-def run(place, command, *options, threads):
-    done = succeed(command, *options, "--batch-size", 1, "--threads", threads, cwd=place)
-    return done.stdout, done.stderr.splitlines()[-1:]
+def run(place, command, threads, made=succeed):
+    return made(*command.split(), "--batch-size", 1, "--threads", threads, cwd=place)
 
 
 @pytest.mark.parametrize(
-    "options",
+    "command",
     [
-        ["--parses", "trees", "--alignments", "pairs"],
-        ["--sample", "--seed", 1, "--n-best", 2, "--jsonl"],
+        f"{TRANSLATE} --alignments pairs",
+        "translate lines --run run --sample --seed 1 --n-best 2 --jsonl",
+        "score --model run --source text --target target --parses trees --json",
     ],
 )
-def test_processes_write_what_one_writes(place, works, start, options):
-    if "--jsonl" in options:
-        write_lines(place / "lines", [f'{{"source": "{line}"}}' for line in LINES])
-        options = ["lines", *options]
-    else:
-        options = ["text", *options]
-    options += ["--run", "run"]
-    alone = run(place, "translate", *options, threads=1)
+def test_processes_write_what_one_writes(place, works, start, command):
+    alone = run(place, command, 1)
     assert not works
-    assert run(place, "translate", *options, threads=2) == alone
-    assert works == [start]
-    assert alone[0].count(b"\n") >= COUNT
-
-
-def test_processes_score_what_one_scores(place, works, start):
-    options = [
-        "--model",
-        "run",
-        "--source",
-        "text",
-        "--target",
-        "target",
-        "--parses",
-        "trees",
-        "--json",
-    ]
-    alone = run(place, "score", *options, threads=1)
-    assert not works
-    assert run(place, "score", *options, threads=2) == alone
+    there = run(place, command, 2)
+    assert there.stdout == alone.stdout
+    assert there.stderr.splitlines()[-1:] == alone.stderr.splitlines()[-1:]
     assert works == [start]
 
 
 def test_two_models_score_by_turns(place, works, monkeypatch):
     # there are copies for the first model; the second one finds threads
     forks = iter([True, False])
-    monkeypatch.setattr(remote, "can_fork", lambda: next(forks))
+    monkeypatch.setattr(remote, "can_fork", lambda: next(forks, False))
     monkeypatch.setattr(remote, "_LINES", COUNT // 2)
     make_run(place / "other", max_pieces=40)
     files = {"source": place / "text", "target": place / "target", "parses": place / "trees"}
@@ -127,15 +106,11 @@ def test_two_models_score_by_turns(place, works, monkeypatch):
 
     def scores(threads):
         monkeypatch.setenv("SYNMT_THREADS", threads)
-        by_turns = [
-            (one.log_probability, two.log_probability)
-            for one, two in zip(*map(score_files, pairs), strict=True)
-        ]
-        return np.array(by_turns, dtype=float)  # (N, 2)
+        by_turns = zip(*map(score_files, pairs), strict=True)
+        return np.array([[one.log_probability for one in turn] for turn in by_turns], dtype=float)
 
     there = scores("2")
     assert works == [(2, "fork"), (2, "spawn")]
-    monkeypatch.setattr(remote, "can_fork", lambda: False)
     alone = scores("1")
     assert len(np.unique(alone[~np.isnan(alone)].round(3))) > COUNT
     np.testing.assert_allclose(there, alone, atol=1e-4)
@@ -147,7 +122,7 @@ def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkey
     os.mkfifo(tmp_path / "pipe")
     translate_here, first, sizes, came = remote.translate_windows, threading.Event(), [], []
 
-    def translate(translator, windows, *, counterfactually, other, finished):
+    def translate(translator, windows, *, other, finished):
         assert finished is None
         for window in windows:
             sizes.append(len(window))
@@ -162,7 +137,7 @@ def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkey
 
     monkeypatch.setattr(remote, "translate_windows", translate)
     monkeypatch.setattr(
-        remote, "remote_translator", lambda *how, **_: nullcontext(SimpleNamespace(window=16))
+        remote, "remote_translator", lambda *_, **__: nullcontext(SimpleNamespace(window=16))
     )
     writer = threading.Thread(target=write)
     writer.start()
@@ -174,31 +149,13 @@ def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkey
 def test_where_no_process_can_start_this_one_translates(place, monkeypatch, works):
     monkeypatch.setattr(remote, "can_fork", lambda: True)
     monkeypatch.setattr(remote, "_LINES", COUNT // 2)
-    alone = run(place, "translate", "text", "--run", "run", "--parses", "trees", threads=1)
-
-    def refuse():
-        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
-
-    monkeypatch.setattr(os, "fork", refuse)
-    done = succeed(
-        "translate",
-        "text",
-        "--run",
-        "run",
-        "--parses",
-        "trees",
-        "--batch-size",
-        1,
-        "--threads",
-        2,
-        cwd=place,
-    )
+    alone = run(place, TRANSLATE, 1)
+    monkeypatch.setattr(os, "fork", Mock(side_effect=OSError(errno.ENOMEM, "Cannot allocate")))
+    done = run(place, TRANSLATE, 2)
     assert works == [(2, "fork")]
-    assert done.stdout == alone[0]
-    assert (
-        b"warning: no other process can start (Cannot allocate memory), so this one does all"
-        in done.stderr
-    )
+    assert done.stdout == alone.stdout
+    said = b"warning: no other process can start (Cannot allocate), so this one does all"
+    assert said in done.stderr
     assert not active_children()
 
 
@@ -217,36 +174,31 @@ def test_few_lines_a_pipe_or_a_gpu_need_no_processes(place, monkeypatch, forks, 
     translator = Translator.load(place / "run", batch_size=2)
 
     def chosen(lines):
-        with remote_translator(
-            translator, [place / "run"], {"batch_size": 2}, lines=lines
-        ) as other:
+        with remote_translator(translator, [place / "run"], {}, lines=lines) as other:
             return other and (other.processes, other.window)
 
     assert translator.window == 16
     assert chosen(None) is chosen(min(enough) - 1) is None
     assert {lines: chosen(lines) for lines in enough} == enough
-    translator.device = type("Device", (), {"type": "cuda"})()
+    translator.device = SimpleNamespace(type="cuda")
     assert chosen(10_000) is None
 
 
 def test_a_process_with_another_thread_is_not_copied():
-    ended = threading.Event()
-    thread = threading.Thread(target=ended.wait)
-    thread.start()
+    timer = threading.Timer(300, int)
+    timer.start()
     try:
         assert not processes.can_fork()
     finally:
-        ended.set()
-        thread.join()
+        timer.cancel()
+        timer.join()
 
 
 def test_what_processes_warn_of_is_logged_once(place, tmp_path, monkeypatch, start):
     monkeypatch.setattr(remote, "_translate", _warn)
     # a copy of this process has the file open, too
-    log = tmp_path / "log"
-    options = ["--parses", "trees", "--batch-size", 1, "--threads", 2]
-    succeed("--log-file", log, "translate", "text", "--run", "run", *options, cwd=place)
-    assert log.read_text().count("odd") == 1
+    run(place, f"--log-file {tmp_path}/log {TRANSLATE}", 2)
+    assert (tmp_path / "log").read_text().count("odd") == 1
 
 
 def test_a_process_that_is_killed_is_reported_and_the_output_stays_as_it_was(
@@ -254,25 +206,11 @@ def test_a_process_that_is_killed_is_reported_and_the_output_stays_as_it_was(
 ):
     (place / "out").write_text("old\n")
     monkeypatch.setattr(remote, "_translate", _die)
-    error = fail(
-        1,
-        "translate",
-        "text",
-        "-o",
-        "out",
-        "--run",
-        "run",
-        "--batch-size",
-        1,
-        "--threads",
-        2,
-        cwd=place,
-    )
+    error = run(place, f"{TRANSLATE} -o out", 2, lambda *typed, **how: fail(1, *typed, **how))
     assert "run: a worker process was killed, most likely for lack of memory" in error
     # windows that are finished are on disk
-    assert error.rstrip().endswith(
-        "with fewer processes (`--threads 1`): what is finished is kept."
-    )
+    advice = "with fewer processes (`--threads 1`): what is finished is kept."
+    assert error.rstrip().endswith(advice)
     assert (place / "out").read_text() == "old\n"
     # the thread that has waited for a process may not have noted its end yet
     assert not [child for child in active_children() if exists(child.pid)]
@@ -297,9 +235,8 @@ def _die(translator, window):
 
 def test_control_c_ends_the_processes_too(place):
     many = write_lines(place / "many", LINES * 200)
-    with Piped(
-        "translate", many, "--run", place / "run", "--batch-size", 1, "--threads", 2
-    ) as process:
+    options = f"--run {place}/run --batch-size 1 --threads 2"
+    with Piped("translate", many, *options.split()) as process:
         assert process.stdout.readline()
         process.signal(signal.SIGINT)
         # it ends when the last process that could write into it has ended
@@ -307,8 +244,6 @@ def test_control_c_ends_the_processes_too(place):
         assert process.wait() == 130
 
 
-def test_what_a_process_unpickles_is_a_translator(place):
-    copied = CopiedTranslator((place / "run",), {"beam_size": 3, "device": "cpu"}, 16, 2)
-    translator = pickle.loads(pickle.dumps(copied))
-    assert isinstance(translator, Translator)
-    assert translator.options.beam_size == 3
+def test_what_a_process_unpickles_loads_its_own_translator(place):
+    other = RemoteTranslator((place / "run",), {"beam_size": 3, "device": "cpu"}, 16, 2, Mock())
+    assert pickle.loads(pickle.dumps(other)).translator.options.beam_size == 3

@@ -1,21 +1,28 @@
-"""Lines in, lines out: order, blank lines, long lines, trees, and how text is read."""
+"""Lines in, lines out: order, blank and long lines, trees, ensembles, prefixes, alignments, and how
+text is read."""
 
 import io
-import itertools
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from small import random_batch, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 
-from synmt.data.vocabulary import SPECIALS, Vocabulary, Words
-from synmt.decode.batch_translation import translate_batches
-from synmt.decode.inputs import batches, windows
-from synmt.decode.translator import Translator
+from synmt.data.batch import collate
+from synmt.data.vocabulary import SPECIALS, UNK, Words
+from synmt.decode.alignment import whitespace_words
+from synmt.decode.forced import force, rescore
+from synmt.decode.inputs import Request, batches, segment, windows, zip_windows
+from synmt.decode.options import Sampling
+from synmt.decode.override import translate_counterfactually
+from synmt.decode.translation import piece_spans
+from synmt.decode.translator import Translator, translate_batches
 from synmt.decode.tree_provider import parser_difference
 from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import read_available_lines
+from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import DecodingRecipe
 from synmt.run import Run
 from synmt.syntax.controls import Control
@@ -23,106 +30,86 @@ from synmt.syntax.parse import flat_parse
 
 pytestmark = pytest.mark.journey
 
-LINES = [*TEXT[:3], "", "   ", "A dog.", "\u2028", "The monkey \x07 sees 🙈 שלום.", "\t", TEXT[1]]
-
-
-@pytest.fixture(scope="module", params=["transformer", "lstm"])
-def plain(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs") / "plain"
-    if request.param == "lstm":
-        return make_run(folder, {"name": "latent_tree"}, parser=False, model=LSTM)
-    return make_run(folder, parser=False)
+ODD = [*TEXT[:3], "", "   ", "A dog.", "\u2028", "The monkey \x07 sees 🙈 שלום.", "\t", TEXT[1]]
+LINES = [*TEXT[:3], "", "A dog."]
+FLAT = [flat_parse(line) for line in LINES]
+LABELLED = {
+    "name": "dependency_distribution",
+    "layers": [1],
+    "heads": 2,
+    "groups": [["nsubj"], ["obj"]],
+}
 
 
 @pytest.fixture(scope="module")
-def pascal(tmp_path_factory):
-    return make_run(tmp_path_factory.mktemp("runs") / "pascal", PASCAL)
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    latent = {"name": "latent_tree"}
+    return {
+        "plain": make_run(folder / "plain", parser=False),
+        "lstm": make_run(folder / "lstm", latent, parser=False, model=LSTM),
+        "pascal": make_run(folder / "pascal", PASCAL),
+        "other": make_run(folder / "other", PASCAL, max_pieces=9),
+    }
+
+
+@pytest.fixture
+def load(runs):
+    return lambda *names, **options: Translator.load(*map(runs.get, names), **options)
 
 
 def texts(translations):
     return [translation.text for translation in translations]
 
 
-def test_each_line_gets_one_translation_in_order(plain):
-    translations = list(Translator.load(plain).translate(LINES))
-    assert [translation.line for translation in translations] == list(range(1, len(LINES) + 1))
+def rounded(translations):
+    return [[(one.text, round(one.score, 3)) for one in t.candidates] for t in translations]
+
+
+def word_vocabulary(size):
+    return Words([f"w{number}" for number in range(size - len(SPECIALS))])
+
+
+@pytest.mark.parametrize("name", ["plain", "lstm"])
+def test_each_line_gets_one_translation_in_order(load, name):
+    translations = list(load(name).translate(ODD))
+    assert [translation.line for translation in translations] == list(range(1, len(ODD) + 1))
     filled = [bool(translation.candidates) for translation in translations]
-    assert filled == [bool(line.strip()) for line in LINES]
-    assert all("\n" not in translation.text for translation in translations)
+    assert filled == [bool(line.strip()) for line in ODD]
     assert translations[1].text == translations[-1].text
-    assert len({translation.text for translation in translations}) > 4
+    assert len(set(texts(translations))) > 4
 
 
-def test_a_run_is_named_by_its_folder_as_text_or_path_and_several_are_an_ensemble(plain):
-    expected = texts(Translator.load(plain).translate(LINES))
-    assert texts(Translator.load(str(plain.folder)).translate(LINES)) == expected
-    both = Translator.load(plain.folder, plain, device="cpu", n_best=2)
-    assert len(both.models) == 2
-    assert texts(both.translate(LINES)) == expected
+def test_a_run_is_named_by_its_folder_as_text_or_path_and_options_have_known_names(runs):
+    folder = runs["plain"].folder
+    expected = texts(Translator.load(folder).translate(LINES))
+    assert texts(Translator.load(str(folder), folder, n_best=2).translate(LINES)) == expected
+    with pytest.raises(UsageError, match=r"'beam_sise'.* Did you mean 'beam_size'\?"):
+        Translator.load(folder, beam_sise=4)
+    with pytest.raises(UsageError, match=r"lines: must be a list of texts.*Write \['A dog'\]"):
+        next(Translator.load(folder).translate("A dog"))
 
 
-def test_one_text_is_no_list_of_lines_and_options_have_known_names(plain):
-    with pytest.raises(
-        UsageError, match=r"lines: must be a list of texts, not one text. Write \['A dog'\]"
-    ):
-        next(Translator.load(plain).translate("A dog"))
-    with pytest.raises(
-        UsageError, match=r"there is no option 'beam_sise'.* Did you mean 'beam_size'\?"
-    ):
-        Translator.load(plain, beam_sise=4)
+@pytest.mark.parametrize("name", ["plain", "lstm"])
+def test_neither_the_batch_size_nor_the_number_of_threads_changes_a_translation(load, name):
+    expected, before = rounded(load(name, n_best=3).translate(ODD)), torch.get_num_threads()
+    try:
+        for batch_size, threads in ((1, 1), (3, 1), (2, 3), (64, 3)):
+            torch.set_num_threads(threads)
+            translator = load(name, n_best=3, batch_size=batch_size)
+            assert rounded(translator.translate(ODD)) == expected
+    finally:
+        torch.set_num_threads(before)
 
 
-def test_a_run_is_read_once(plain, monkeypatch):
-    calls = []
-    for owner, name in ((Vocabulary, "load"), (Run, "recipe")):
-        read = getattr(owner, name)
-        monkeypatch.setattr(
-            owner, name, lambda *args, read=read, name=name: calls.append(name) or read(*args)
-        )
-    Translator.load(plain)
-    assert sorted(calls) == ["load", "load", "recipe"]
-
-
-@pytest.mark.parametrize("batch_size", [1, 3, 64])
-def test_the_batch_size_changes_no_translation(plain, batch_size):
-    expected = list(Translator.load(plain, n_best=3).translate(LINES))
-    found = list(Translator.load(plain, n_best=3, batch_size=batch_size).translate(LINES))
-    for one, other in zip(found, expected, strict=True):
-        assert [c.text for c in one.candidates] == [c.text for c in other.candidates]
-        assert [c.score for c in one.candidates] == pytest.approx(
-            [c.score for c in other.candidates], abs=1e-4
-        )
-
-
-def test_candidates_come_best_first(plain):
-    for translation in Translator.load(plain, n_best=4).translate(TEXT):
-        scores = [candidate.score for candidate in translation.candidates]
-        assert len(scores) == 4
-        assert scores == sorted(scores, reverse=True)
-
-
-def test_more_candidates_than_beams_are_refused(plain):
-    with pytest.raises(UsageError, match="a beam of 2 cannot give 3 translations"):
-        Translator.load(plain, beam_size=2, n_best=3)
-
-
-def test_a_window_is_translated_before_the_next_one_is_read(plain):
-    translator = Translator.load(plain)
+def test_a_window_is_translated_before_the_next_one_is_read(load):
     read = []
-
-    def taken():
-        for number in range(3):
-            read.append(number)
-            yield [TEXT[number]]
-
-    first = next(iter(translator.translate_windows(taken())))
-    assert len(first) == 1
-    assert read == [0]
+    lines = ([read.append(line) or line] for line in TEXT)
+    assert len(next(iter(load("plain").translate_words(lines)))) == len(read) == 1
 
 
-def test_a_long_line_is_translated_in_part_and_counts_what_is_dropped(plain):
-    translator = Translator.load(plain)
-    line = " ".join(["monkey"] * 5000)
+def test_a_long_line_is_translated_in_part_and_counts_what_is_dropped(load):
+    translator, line = load("plain"), " ".join(["monkey"] * 5000)
     translator.max_pieces = len(translator.source.encode_ids("monkey monkey"))
     [long, short, exact] = translator.translate([line, "A dog.", "monkey monkey"])
     assert long.dropped == len(translator.source.encode_ids(line)) - translator.max_pieces > 4000
@@ -130,16 +117,15 @@ def test_a_long_line_is_translated_in_part_and_counts_what_is_dropped(plain):
     assert long.text == exact.text != ""
 
 
-def test_lines_are_parsed_or_given_trees_are_used(pascal):
-    translator = Translator.load(pascal)
-    parsed = list(translator.translate(LINES))
-    assert texts(Translator.load(pascal).translate(LINES, translator.parser.parse(LINES))) == texts(
-        parsed
-    )
-    # other trees, other translations
-    flat = texts(Translator.load(pascal).translate(LINES, map(flat_parse, LINES)))
-    assert flat != texts(parsed)
-    assert [bool(text) for text in flat] == [bool(text) for text in texts(parsed)]
+def test_lines_are_parsed_or_given_trees_are_used(load):
+    translator = load("pascal")
+    parsed, flat = (rounded(translator.translate(LINES, trees)) for trees in (None, FLAT))
+    own = translator.trees(LINES)
+    assert rounded(translator.translate(LINES, translator.parser.parse(LINES))) == parsed != flat
+    given = [FLAT[0], None, None, None, FLAT[4]]
+    assert translator.trees(LINES, given) == [given[0], *own[1:4], given[4]]
+    requests = [Request(line, tree=tree) for line, tree in zip(LINES, given, strict=True)]
+    assert rounded(translator.translate_requests(requests)) == [flat[0], *parsed[1:4], flat[4]]
 
 
 @pytest.mark.parametrize("max_pieces", [1, 4, 9])
@@ -148,44 +134,68 @@ def test_the_tree_of_a_truncated_line_is_truncated_with_it(tmp_path, max_pieces)
     assert all(texts(Translator.load(run).translate(TEXT, map(flat_parse, TEXT))))
 
 
-@pytest.mark.parametrize(
-    ("trees", "message"), [(2, "there are 2 trees, and more"), (4, "more trees than lines")]
-)
-def test_there_must_be_one_tree_per_line(pascal, trees, message):
-    parses = [flat_parse(line) for line in TEXT[:trees]]
-    with pytest.raises(SynmtError, match=message):
-        list(Translator.load(pascal).translate(TEXT[:3], parses))
-
-
-def test_another_control_reaches_everything_that_reads_trees(pascal):
-    translator = Translator.load(pascal)
+def test_another_control_reaches_everything_that_reads_trees(load):
+    translator = load("pascal")
     trees = translator.parser.parse(LINES)
     chains = [Control("left").apply(tree, b"") for tree in trees]
     controlled = translator.with_control(Control("left"))
     parsed = texts(controlled.translate(LINES))
-    assert (
-        parsed
-        == texts(controlled.translate(LINES, trees))
-        == texts(translator.translate(LINES, chains))
-    )
+    assert parsed == texts(controlled.translate(LINES, trees))
+    assert parsed == texts(translator.translate(LINES, chains))
     assert parsed != texts(translator.translate(LINES))
     # the models that parse are those that translate
     assert [model.reading.control.kind for model in controlled.models] == ["left"]
     assert translator.reading.control.kind == "none"
 
 
-def test_a_run_without_a_recorded_parser_needs_trees(tmp_path):
-    run = make_run(tmp_path / "unnamed", PASCAL, parser=False)
+def test_no_parser_is_loaded_where_none_is_needed_and_one_that_is_not_recorded_is_missed(
+    load, tmp_path, monkeypatch
+):
+    unnamed = Translator.load(make_run(tmp_path / "unnamed", PASCAL, parser=False))
     with pytest.raises(SynmtError, match=r"does not say which parser makes them.*--parses"):
-        list(Translator.load(run).translate(TEXT))
-    assert all(texts(Translator.load(run).translate(TEXT, map(flat_parse, TEXT))))
+        list(unnamed.translate(TEXT))
+    monkeypatch.setattr("synmt.decode.tree_provider.recorded_parser", None)
+    for translator in (unnamed, load("pascal")):
+        requests = [
+            Request(line, tree=tree or None) for line, tree in zip(LINES, FLAT, strict=True)
+        ]
+        found = translator.translate_requests(requests)
+        assert [bool(one.text) for one in found] == [bool(line) for line in LINES]
+        assert texts(translator.translate(["", " \t"])) == ["", ""]
 
 
-def test_another_parser_than_the_training_one_is_warned_of_once(tmp_path, caplog):
-    run = make_run(tmp_path / "other", PASCAL)
-    run.write_info(parser={**run.info()["parser"], "stanza": "0.9"})
-    translator = Translator.load(run, batch_size=1)
-    list(translator.translate(TEXT * 3))
+def test_an_ensemble_is_the_mean_of_its_members_in_any_order(load):
+    alone, twice, one, other = (
+        rounded(load(*names.split()).translate(LINES))
+        for names in ("pascal", "pascal pascal", "plain lstm pascal", "lstm pascal plain")
+    )
+    assert twice == alone != one == other
+
+
+def test_an_ensemble_parses_once_for_each_parser_and_takes_what_all_take(
+    runs, load, monkeypatch, caplog
+):
+    calls, parse = [], StanzaParser.parse
+    monkeypatch.setattr(
+        StanzaParser, "parse", lambda self, *args, **kw: calls.append(1) or parse(self, *args, **kw)
+    )
+    names = ("pascal", "plain", "other")
+    translator = load(*names, parse_cache=False, batch_size=1)
+    assert translator.max_pieces == 9
+    assert any(one.dropped for one in translator.translate(LINES))
+    assert len(calls) == 1
+    trees = translator._tree_provider.trees(LINES)
+    assert trees[0] is trees[2]
+    assert trees[1] == [None] * len(LINES)
+    other = Run(runs["other"].folder)
+    recorded = other.info()
+    other.write_info(parser={**recorded["parser"], "stanza": "0.9"})
+    translator = load(*names, parse_cache=False, batch_size=1)
+    other.write_info(parser=recorded["parser"])
+    trees = translator._tree_provider.trees(LINES)
+    assert trees[0] is not trees[2]
+    assert all(texts(translator.translate(TEXT)))
+    # it is warned of once
     [warning] = [message for message in caplog.messages if "trained with" in message]
     assert "not the one that the model was trained with: stanza" in warning
     assert "instead of 0.9" in warning
@@ -197,8 +207,16 @@ def test_the_same_parser_in_another_folder_is_the_same():
     assert parser_difference(recorded, {**recorded, "files": {}}) == "other model files (a.pt)"
 
 
-def test_broken_weights_give_an_error_instead_of_translations(plain):
-    translator = Translator.load(plain)
+def test_runs_with_different_vocabularies_cannot_form_an_ensemble(runs, tmp_path):
+    other = make_run(tmp_path / "words", parser=False)
+    (other.folder / "target.model").unlink()
+    word_vocabulary(340).save(other.folder, "target")
+    with pytest.raises(UsageError, match="its target vocabulary differs from that of"):
+        Translator.load(runs["plain"], other)
+
+
+def test_broken_weights_give_an_error_instead_of_translations(load):
+    translator = load("plain")
     with torch.no_grad():
         translator.model.output_weight[7] = float("nan")
     [loaded] = translator.models
@@ -207,43 +225,159 @@ def test_broken_weights_give_an_error_instead_of_translations(plain):
         list(translator.translate(TEXT))
 
 
-def test_the_number_of_batches_at_once_changes_no_translation(plain):
-    before, found = torch.get_num_threads(), []
-    try:
-        for threads in (1, 3):
-            torch.set_num_threads(threads)
-            found.append(texts(Translator.load(plain, batch_size=2).translate(TEXT * 3)))
-    finally:
-        torch.set_num_threads(before)
-    assert found[0] == found[1]
-
-
 @pytest.mark.parametrize("precision", ["bf16", "int8"])
-def test_in_lower_precisions_every_line_is_translated(precision, plain):
-    translator = Translator.load(plain, precision=precision)
-    assert len(texts(translator.translate(TEXT))) == len(TEXT)
+def test_in_lower_precisions_every_line_is_translated(precision, load):
+    assert all(texts(load("plain", precision=precision).translate(TEXT)))
+
+
+def test_a_wide_beam_takes_fewer_sentences_at_once(load, monkeypatch):
+    translator = load("plain", beam_size=7)
+    monkeypatch.setattr("synmt.decode.translator._LOGITS", 2 * 7 * len(translator.target) + 1)
+    assert [len(part) for part in translator.source_batches(TEXT, [None] * len(TEXT))] == [2, 2, 2]
+    assert all(texts(translator.translate(TEXT)))
 
 
 def test_batches_are_translated_in_the_order_of_their_lines():
     model = small_model().train()
     _, batch = random_batch(model, [3, 9, 1, 5])
-    words = Words([f"w{number}" for number in range(40 - len(SPECIALS))])
-    settings = DecodingRecipe(beam_size=2)
-    ordered = translate_batches(model, [batch], settings, words)
-    shuffled = replace(batch, lines=(7, 3, 5, 1))
-    found = translate_batches(model, [shuffled], settings, words)
+    found = [
+        translate_batches(model, [one], DecodingRecipe(beam_size=2), word_vocabulary(40))
+        for one in (batch, replace(batch, lines=(7, 3, 5, 1)))
+    ]
     assert model.training
-    assert found == [ordered[3], ordered[1], ordered[2], ordered[0]]
-    assert all(text.split()[0].startswith("w") for text in found)
+    assert found[1] == [found[0][place] for place in (3, 1, 2, 0)]
+    assert all(text.startswith("w") for text in found[0])
+
+
+def test_a_prefix_with_an_unknown_piece_names_its_line(load):
+    translator = load("plain")
+    translator.target = word_vocabulary(len(translator.target))
+    with pytest.raises(SynmtError, match=r"line 8: .*has no piece for a part of the prefix 'w1 x'"):
+        translator.translate_requests([Request("A dog.", "w1 x")], 8)
+
+
+def test_samples_depend_on_the_number_of_the_line_and_on_nothing_else(load):
+    options = {"n_best": 3, "sampling": Sampling(temperature=2.0, seed=4)}
+    translator = load("plain", **options)
+    whole = rounded(translator.translate(LINES))
+    assert rounded(load("plain", **options, batch_size=1).translate(LINES)) == whole
+    for number, same in ((5, True), (1, False)):
+        alone = rounded(translator.translate_requests([Request(LINES[4])], number))
+        assert (alone == whole[4:]) == same
+
+
+@pytest.mark.parametrize("names", ["pascal", "pascal lstm"])
+def test_rescoring_gives_the_log_probability_of_the_search(load, names):
+    translator = load(*names.split())
+    translations = list(translator.translate(LINES))
+    read = translator.read(list(map(Request, LINES)))
+    again = rescore(translator.models, read, translations)
+    assert sorted(again) == [0, 1, 2, 4]
+    for index, rescored in again.items():
+        expected = translations[index].best.log_probability
+        assert rescored.log_probability == pytest.approx(expected, abs=1e-3)
+
+
+def test_pieces_add_their_characters_and_the_last_byte_has_the_character(load):
+    vocabulary = load("plain").target
+    ids = tuple(vocabulary.encode_ids("A 🙈 dog."))
+    text, spans = vocabulary.decode(ids), piece_spans(ids, vocabulary)
+    assert (spans[0, 0], spans[-1, 1]) == (0, len(text))
+    assert np.array_equal(spans[1:, 0], spans[:-1, 1])
+    last = next(k for k, (start, end) in enumerate(spans.tolist()) if "🙈" in text[start:end])
+    assert "".join(vocabulary.pieces(ids[last - 3 : last + 1])) == "<0xF0><0x9F><0x99><0x88>"
+    assert (spans[last - 3 : last, 0] == spans[last - 3 : last, 1]).all()
+    assert piece_spans((), vocabulary).shape == (0, 2)
+
+
+def slow_alignment(translator, line, translation):
+    """Align by loops: sums over source words, means over target words."""
+    source, best = segment(0, line, None, translator.source, 512), translation.best
+    example = replace(source.example, target=np.array(best.pieces, dtype=np.int32))
+    [forced] = force(translator.model, collate([example]), attention=True)
+    target_owners = owners(piece_spans(best.pieces, translator.target), best.text)
+    source_owners, pairs = owners(source.spans, line), []
+    for target in range(len(best.text.split())):
+        weights = [0.0] * len(line.split())
+        for row, owner in enumerate(target_owners):
+            for column, word in enumerate(source_owners):
+                weights[word] += forced.cross[row, column] * (owner == target)
+        if max(weights) > 0:
+            pairs.append((weights.index(max(weights)), target))
+    return pairs
+
+
+def owners(spans, text):
+    """Find the word of each piece: the first one that ends after the piece begins."""
+    ends = [end for _, end in whitespace_words(text).tolist()]
+    return [next((w for w, end in enumerate(ends) if end > s), len(ends) - 1) for s, _ in spans]
+
+
+def test_alignments_equal_those_computed_by_loops(load):
+    translator = load("plain", alignment=True)
+    for line, translation in zip(LINES, translator.translate(LINES), strict=True):
+        if not line:
+            assert translation.alignment is None
+            continue
+        alignment = translation.alignment
+        assert alignment.pairs == slow_alignment(translator, line, translation) != []
+        assert np.array_equal(alignment.source_words, whitespace_words(line))
+        assert np.array_equal(alignment.target_words, whitespace_words(translation.text))
+
+
+@pytest.mark.parametrize("names", ["lstm", "plain lstm"])
+def test_an_lstm_and_an_ensemble_align_too(load, names):
+    translator = load(*names.split(), alignment=True)
+    found = list(translator.translate(TEXT))
+    assert [bool(one.alignment.pairs) for one in found] == [bool(one.text.split()) for one in found]
+    assert any(texts(found))
+
+
+def test_a_counterfactual_translation_is_the_translation_under_the_other_tree(load):
+    translator = load("pascal")
+    pairs = list(zip(LINES, FLAT, strict=True))
+    compared = translate_counterfactually(
+        translator, [Request(line, other_tree=tree) for line, tree in pairs]
+    )
+    own, flat = (list(translator.translate(LINES, trees)) for trees in (None, FLAT))
+    assert texts(one.own for one in compared) == texts(own)
+    assert texts(one.other for one in compared) == texts(flat)
+    under_flat = translator.read([Request(line, tree=tree) for line, tree in pairs])
+    again = rescore(translator.models, under_flat, own)
+    for index, one in enumerate(compared):
+        expected = again[index].log_probability if index in again else 0.0
+        assert one.difference == pytest.approx(expected - own[index].best.log_probability, abs=1e-4)
+    assert any(one.changed for one in compared)
+
+
+def test_a_tree_without_probabilities_is_certain_for_a_model_that_reads_them(tmp_path):
+    translator = Translator.load(make_run(tmp_path / "labelled", LABELLED))
+    [compared] = translate_counterfactually(translator, [Request(LINES[0], other_tree=FLAT[0])])
+    assert compared.other.text
+
+
+def test_unknown_pieces_are_reported_with_their_characters(load):
+    source = segment(0, "A цат sees dog", None, Words(["A", "dog"]), 512)
+    assert source.example.source.tolist() == [4, UNK, UNK, 5]
+    assert source.unknown == ("цат", "sees")
+    assert next(iter(load("plain").translate(["A цат 🙈"]))).unknown == ()
+
+
+def test_a_translation_at_its_length_limit_is_degenerate(load):
+    translator = load("plain")
+    with torch.no_grad():
+        # EOS is never the best
+        translator.model.output_weight[3].zero_()
+    assert {one.degenerate for one in translator.translate(TEXT)} <= {"loop", "limit"}
 
 
 @pytest.mark.parametrize(("byte", "character"), [("<0x0A>", "\n"), ("<0x0D>", "\r")])
-def test_the_end_of_a_line_spelt_in_bytes_does_not_end_a_line(plain, monkeypatch, byte, character):
-    translator = Translator.load(plain)
-    end = next(n for n in range(len(translator.target)) if translator.target.pieces([n]) == [byte])
-    decode = translator.target.decode
+def test_the_end_of_a_line_spelt_in_bytes_does_not_end_a_line(load, monkeypatch, byte, character):
+    target = (translator := load("plain")).target
+    end = next(n for n in range(len(target)) if target.pieces([n]) == [byte])
+    decode = target.decode
     assert decode([end]) == character
-    monkeypatch.setattr(translator.target, "decode", lambda ids: decode([*ids, end, *ids]))
+    monkeypatch.setattr(target, "decode", lambda ids: decode([*ids, end, *ids]))
     [translation] = translator.translate([TEXT[0]])
     assert " " in translation.text
     assert character not in translation.text
@@ -280,12 +414,15 @@ def test_lines_are_read_as_they_arrive(chunks, expected):
     assert list(read_available_lines(stream, 3, where="pipe")) == expected
 
 
-def test_windows_hold_every_line():
-    assert list(windows("abcde", 2)) == [["a", "b"], ["c", "d"], ["e"]]
+def test_windows_hold_every_line_and_go_with_as_many_others():
+    made = list(windows("abcde", 2))
+    assert made == [["a", "b"], ["c", "d"], ["e"]]
+    assert [others for _, others in zip_windows(made, range(5), "trees")] == [[0, 1], [2, 3], [4]]
+    for count, message in ((4, "there are 4 trees, and more"), (6, "more trees than lines")):
+        with pytest.raises(SynmtError, match=message):
+            list(zip_windows(made, range(count), "trees"))
 
 
 def test_batches_have_similar_lengths_and_at_most_the_allowed_size():
-    lengths = [3, 9, 1, 7, 50, 2, 8]
-    made = list(batches(lengths, int, sentences=3, pieces=20))
+    made = list(batches([3, 9, 1, 7, 50, 2, 8], int, sentences=3, pieces=20))
     assert made == [[50], [9, 8], [7, 3], [2, 1]]
-    assert sorted(itertools.chain(*made)) == sorted(lengths)

@@ -25,7 +25,7 @@ from synmt.decode.options import Sampling, SearchOptions
 from synmt.errors import UsageError
 from synmt.fast import packed
 from synmt.fast.decoder import fast_decoder
-from synmt.fast.packed import PackedLinear, reduce_layers, usable_precision
+from synmt.fast.packed import reduce_layers, usable_precision
 from synmt.fast.quantized import multiplies_int8
 
 INT8 = pytest.param(
@@ -36,17 +36,17 @@ INT8 = pytest.param(
 )
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
-@pytest.mark.parametrize("embeddings", ["shared", "tied", "separate"])
-def test_the_fast_step_computes_what_the_models_step_does(norm, embeddings):
-    assert_equal_steps(small_model(norm=norm, embeddings=embeddings).eval(), steps=8)
-
-
 @pytest.mark.parametrize(
-    "shape", [{"decoder_layers": 1}, {"heads": 2, "feedforward_dim": 24}, {"decoder_layers": 3}]
+    "options",
+    [
+        *({"norm": "pre", "embeddings": kind} for kind in ("shared", "tied", "separate")),
+        {"decoder_layers": 1},
+        {"heads": 2, "feedforward_dim": 24},
+        {"decoder_layers": 3},
+    ],
 )
-def test_the_fast_step_has_the_shape_of_the_model(shape):
-    assert_equal_steps(small_model(**shape).eval())
+def test_the_fast_step_computes_what_the_models_step_does(options):
+    assert_equal_steps(small_model(**options).eval(), steps=8)
 
 
 def test_without_the_operators_of_onednn_the_fast_step_is_written_out(monkeypatch):
@@ -121,6 +121,9 @@ def test_a_search_finds_the_same_with_the_fast_step_and_if_it_rarely_looks(optio
         monkeypatch.setattr(sampling, "looks", lambda device: looks(GPU_LIKE))
 
 
+WAITS = {f"aten::{name}" for name in ("_local_scalar_dense", "item", "nonzero", "masked_select")}
+
+
 class _Counting(TorchDispatchMode):
     """Counts the operators that wait for a device."""
 
@@ -130,12 +133,7 @@ class _Counting(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         name = function.overloadpacket._qualified_op_name
-        if name in (
-            "aten::_local_scalar_dense",
-            "aten::item",
-            "aten::nonzero",
-            "aten::masked_select",
-        ):
+        if name in WAITS:
             self.counts[name] += 1
         return function(*args, **(kwargs or {}))
 
@@ -195,44 +193,30 @@ def test_reduced_layers_are_near_and_leave_variants_alone(precision):
     assert 0 < (states - other).abs().max() < 0.05 * other.abs().max()
 
 
-@pytest.mark.parametrize("precision", ["bf16", "int8"])
-def test_a_processor_without_instructions_computes_in_float32_and_says_so(
-    precision, monkeypatch, caplog
+@pytest.mark.parametrize(
+    ("precision", "device", "message"),
+    [
+        ("bf16", "cpu", "this processor has no instructions for bf16, so"),
+        ("int8", "cpu", "this processor has no instructions for int8, so"),
+        ("int8", "cuda", "int8 is for CPUs, so everything is computed in float32"),
+        ("bf16", "cuda", ""),
+    ],
+)
+def test_without_instructions_everything_is_computed_in_float32_which_is_said(
+    precision, device, message, monkeypatch, caplog
 ):
     monkeypatch.setattr(packed, "multiplies", lambda precision: False)
     monkeypatch.setattr(packed, "multiplies_int8", lambda: False)
     with caplog.at_level(logging.WARNING, "synmt"):
-        assert usable_precision(precision, torch.device("cpu")) == "float32"
-    assert f"this processor has no instructions for {precision}, so" in caplog.text
-
-
-def test_on_a_gpu_bf16_is_computed_and_int8_is_not(caplog):
-    assert usable_precision("bf16", torch.device("cuda")) == "bf16"
-    assert not caplog.records
-    with caplog.at_level(logging.WARNING, "synmt"):
-        assert usable_precision("int8", torch.device("cuda")) == "float32"
-    assert "int8 is for CPUs, so everything is computed in float32" in caplog.text
+        usable = usable_precision(precision, torch.device(device))
+    assert usable == ("float32" if message else "bf16")
+    assert message in caplog.text
+    assert bool(message) == bool(caplog.text)
 
 
 def test_a_precision_that_does_not_exist_is_refused():
-    with pytest.raises(
-        UsageError, match=r"unknown precision 'int4'\. Precisions: float32, bf16, int8"
-    ):
+    with pytest.raises(UsageError, match=r"'int4'\. Precisions: float32, bf16, int8"):
         usable_precision("int4", torch.device("cpu"))
-
-
-def test_a_packed_layer_adds_what_belongs_to_it():
-    x, weight, bias, residual = (
-        torch.randn(5, 6),
-        torch.randn(7, 6),
-        torch.randn(7),
-        torch.randn(5, 7),
-    )
-    layer = PackedLinear(weight, bias)
-    expected = x @ weight.T + bias
-    torch.testing.assert_close(layer(x), expected)
-    torch.testing.assert_close(layer.relu(x), expected.relu())
-    torch.testing.assert_close(layer.added_to(residual, x), expected + residual)
 
 
 def test_it_goes_beyond_the_table_of_angles_and_is_near_in_bf16():

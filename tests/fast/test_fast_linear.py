@@ -30,6 +30,8 @@ def test_the_linear_map_equals_that_of_torch_gradients_too(shape, bias, mkl, mon
         weight, offset = torch.randn(6, 8), torch.randn(6) if bias else None
         inputs = [t.requires_grad_() for t in (x, weight, offset) if t is not None]
         assert_same_with_gradients(linear(*inputs), F.linear(*inputs), inputs, atol=1e-5, rtol=1e-5)
+        with torch.inference_mode():
+            torch.testing.assert_close(linear(*inputs), F.linear(*inputs), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("frozen", ["x", "weight", "bias"])
@@ -115,18 +117,6 @@ def test_products_of_gradients_equal_those_of_torch(mkl, kind, narrow, wide, mon
     torch.testing.assert_close(total.double(), 1 + usual, **exact)
 
 
-def test_inference_multiplies_as_training_does():
-    generator = torch.Generator().manual_seed(0)
-    x, weight, bias = (
-        torch.randn(*shape, generator=generator) for shape in ((3, 5, 16), (24, 16), (24,))
-    )
-    expected = x @ weight.T + bias
-    assert torch.allclose(linear(x, weight, bias), expected, atol=1e-5)
-    with torch.inference_mode():
-        assert torch.allclose(linear(x, weight, bias), expected, atol=1e-5)
-        assert torch.allclose(linear(x, weight), x @ weight.T, atol=1e-5)
-
-
 @pytest.mark.parametrize("annotation", [None, "shared", "separate"])
 def test_gradients_are_those_of_plain_projections(annotation, monkeypatch):
     variants = [{"name": "latent_tree", "attention": annotation}] if annotation else []
@@ -142,29 +132,30 @@ def test_gradients_are_those_of_plain_projections(annotation, monkeypatch):
     torch.testing.assert_close(*gradients)
 
 
-def test_a_repeated_projection_has_the_gradient_of_all_its_uses():
+@pytest.fixture
+def repeating():
+    """Make a projection and an input, both in float64."""
     torch.manual_seed(0)
-    projection, x = (
-        FastLinear(3, 3).double(),
-        torch.randn(4, 3, dtype=torch.float64, requires_grad=True),
-    )
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    return FastLinear(3, 3).double(), x
+
+
+def test_a_repeated_projection_has_the_gradient_of_all_its_uses(repeating):
+    projection, x = repeating
     use = repeated(projection)
     outputs = use(use(x).tanh()), projection(projection(x).tanh())
     assert_same_with_gradients(*outputs, (x, *projection.parameters()))
 
 
-def test_a_pass_that_stops_before_the_weight_leaves_nothing_to_the_next():
-    projection, x = (
-        FastLinear(3, 3).double(),
-        torch.randn(4, 3, dtype=torch.float64, requires_grad=True),
-    )
-    use = repeated(projection)
+def test_a_pass_that_stops_before_the_weight_leaves_nothing_to_the_next(repeating):
+    projection, x = repeating
+    use, slope = repeated(projection), torch.autograd.grad
     total = use(use(x)).square().sum()
-    torch.autograd.grad(total, x, retain_graph=True)
-    again = torch.autograd.grad(total, projection.weight, retain_graph=True)[0]
-    expected = torch.autograd.grad(projection(projection(x)).square().sum(), projection.weight)[0]
-    torch.testing.assert_close(again, expected)
-    torch.testing.assert_close(torch.autograd.grad(total, projection.weight)[0], expected)
+    slope(total, x, retain_graph=True)
+    expected = slope(projection(projection(x)).square().sum(), projection.weight)[0]
+    for _ in range(2):
+        again = slope(total, projection.weight, retain_graph=True)[0]
+        torch.testing.assert_close(again, expected)
 
 
 def test_a_repeated_projection_says_that_it_has_no_second_gradient():

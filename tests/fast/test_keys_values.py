@@ -49,10 +49,17 @@ def masks(*shape, seed=0):
 
 @pytest.mark.parametrize(("kind", "tolerance"), KINDS)
 def test_a_source_is_attended_as_the_equation_says(kind, tolerance):
-    query, keys_values, mask = draw(4, 2, WIDTH), draw(4, 5, 2 * WIDTH, seed=1), masks(4, 1, 1, 5)
-    expected = written_out(query, keys_values, mask.expand(4, 1, 2, 5))
-    found = kind.of(keys_values, HEADS).attend(query, mask)
-    torch.testing.assert_close(found.double(), expected, atol=tolerance, rtol=0)
+    keys_values = draw(4, 5, 2 * WIDTH, seed=1)
+    compare(kind.of(keys_values, HEADS), keys_values, masks(4, 1, 1, 5), tolerance)
+
+
+def compare(stored, keys_values, mask, tolerance, seed=0):
+    """Attend to what is stored and to the same keys and values as the equation says."""
+    count = len(keys_values)
+    query = draw(count, 2, WIDTH, seed=seed)
+    expected = written_out(query, keys_values, mask.expand(count, 1, 2, -1))
+    found = stored.attend(query, mask).double()
+    torch.testing.assert_close(found, expected, atol=tolerance, rtol=0)
 
 
 @pytest.mark.parametrize(("kind", "tolerance"), KINDS)
@@ -68,14 +75,8 @@ def test_a_target_grows_shrinks_and_forgets(kind, tolerance):
         slow = torch.cat((slow, new), 1)
 
     def check(seed):
-        query, mask = (
-            draw(len(slow), 2, WIDTH, seed=seed),
-            masks(len(slow), 1, 2, slow.size(1), seed=seed),
-        )
-        expected = written_out(query, slow, mask)
-        torch.testing.assert_close(
-            stored.attend(query, mask).double(), expected, atol=tolerance, rtol=0
-        )
+        mask = masks(len(slow), 1, 2, slow.size(1), seed=seed)
+        compare(stored, slow, mask, tolerance, seed)
 
     fill(1, 1)
     check(2)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from tiny import write_lines
 
 from synmt.errors import UsageError
 from synmt.parallel import threads as module
@@ -23,46 +24,29 @@ def environment(monkeypatch):
     return monkeypatch
 
 
-def groups(folder, lines, settings):
-    """Write what Linux tells about control groups; return the arguments of `usable_cores`."""
-    (folder / "cgroup").write_text("".join(f"{line}\n" for line in lines))
-    for name, value in settings.items():
-        (folder / "fs" / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "fs" / name).write_text(f"{value}\n")
-    return folder / "cgroup", folder / "fs"
+LIMITS = """
+8 |
+8 | 0::/ | cpu.max: max 100000
+3 | 0::/ | cpu.max: 300000 100000
+2 | 0::/job/step | job/cpu.max: 200000 100000 | job/step/cpu.max: max 100000
+2 | 0::/job | job/cpu.max: 150000 100000
+1 | 0::/job | job/cpu.max: 10000 100000
+8 | 0::/job | job/cpu.max: 9900000 100000
+4 | 4:cpu,cpuacct:/a, 0::/ | cpu/a/cpu.cfs_quota_us: 400000 | cpu/a/cpu.cfs_period_us: 100000
+8 | 4:cpu,cpuacct:/a | cpu/a/cpu.cfs_quota_us: -1 | cpu/a/cpu.cfs_period_us: 100000
+8 | 3:memory:/a | cpu/a/cpu.cfs_quota_us: 100000 | cpu/a/cpu.cfs_period_us: 100000
+"""
+"""The cores, the groups of the process, and the settings of groups."""
 
 
-@pytest.mark.parametrize(
-    ("lines", "settings", "cores"),
-    [
-        ([], {}, 8),
-        (["0::/"], {"cpu.max": "max 100000"}, 8),
-        (["0::/"], {"cpu.max": "300000 100000"}, 3),
-        (["0::/job/step"], {"job/cpu.max": "200000 100000", "job/step/cpu.max": "max 100000"}, 2),
-        (["0::/job"], {"job/cpu.max": "150000 100000"}, 2),
-        (["0::/job"], {"job/cpu.max": "10000 100000"}, 1),
-        (["0::/job"], {"job/cpu.max": "9900000 100000"}, 8),
-        (
-            ["4:cpu,cpuacct:/a", "0::/"],
-            {"cpu/a/cpu.cfs_quota_us": "400000", "cpu/a/cpu.cfs_period_us": "100000"},
-            4,
-        ),
-        (
-            ["4:cpu,cpuacct:/a"],
-            {"cpu/a/cpu.cfs_quota_us": "-1", "cpu/a/cpu.cfs_period_us": "100000"},
-            8,
-        ),
-        (
-            ["3:memory:/a"],
-            {"cpu/a/cpu.cfs_quota_us": "100000", "cpu/a/cpu.cfs_period_us": "100000"},
-            8,
-        ),
-    ],
-)
-def test_cores_are_limited_by_the_affinity_and_by_every_quota(
-    environment, tmp_path, lines, settings, cores
-):
-    assert usable_cores(*groups(tmp_path, lines, settings)) == cores
+@pytest.mark.parametrize("limit", LIMITS.strip().splitlines())
+def test_cores_are_limited_by_the_affinity_and_by_every_quota(environment, tmp_path, limit):
+    cores, groups, *settings = limit.split("|")
+    write_lines(tmp_path / "cgroup", groups.strip().split(", "))
+    for setting in settings:
+        name, value = setting.strip().split(": ")
+        write_lines(tmp_path / "fs" / name, [value])
+    assert usable_cores(tmp_path / "cgroup", tmp_path / "fs") == int(cores)
 
 
 def test_a_system_without_control_groups_has_the_cores_of_the_affinity(environment, tmp_path):
@@ -97,32 +81,45 @@ def test_a_wrong_number_of_threads_is_named(environment, value):
         use_threads()
 
 
+COMMAND = """
+import sys
+from synmt.cli import main
+sys.argv = "synmt translate --threads 1 --run none".split()
+try:
+    main()
+except SystemExit:
+    pass
+import torch
+print(torch.get_num_threads())
+"""
+SCRIPT = """
+import synmt
+from synmt.parallel.threads import threads
+try:
+    threads()
+except synmt.errors.UsageError as error:
+    print(type(error).__name__)
+else:
+    import torch
+    print(torch.get_num_threads())
+"""
+
+
+def output_of(program, *without, **variables):
+    """Run a program with other variables, and without some."""
+    env = {name: value for name, value in os.environ.items() if name not in without} | variables
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, env=env).stdout
+
+
 @pytest.mark.journey
 def test_every_command_sets_its_threads_before_torch_is_loaded():
-    script = (
-        "import sys\nfrom synmt.cli import main\nsys.argv = ['synmt', 'translate', '--threads', "
-        "'1', '--run', 'none']\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "import torch\nprint(torch.get_num_threads())"
-    )
-    two = {**os.environ, "OMP_NUM_THREADS": "2"}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=two)
-    assert done.stdout == "1\n"
+    assert output_of(COMMAND, OMP_NUM_THREADS="2") == "1\n"
 
 
 @pytest.mark.parametrize(("chosen", "expected"), [("1", "1"), ("two", "UsageError")])
 def test_a_script_that_imports_synmt_has_the_threads_of_the_variable(chosen, expected):
-    script = (
-        "import synmt\nfrom synmt.parallel.threads import threads\n"
-        "try:\n    threads()\nexcept synmt.errors.UsageError as error:\n    "
-        "print(type(error).__name__)\n"
-        "else:\n    import torch\n    print(torch.get_num_threads())"
-    )
-    environment = {**os.environ, "OMP_NUM_THREADS": "2", "SYNMT_THREADS": chosen}
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True
-    )
-    assert done.stdout == f"{expected}\n"
+    assert output_of(SCRIPT, OMP_NUM_THREADS="2", SYNMT_THREADS=chosen) == f"{expected}\n"
 
 
 @pytest.mark.parametrize(
@@ -136,13 +133,5 @@ def test_a_script_that_imports_synmt_has_the_threads_of_the_variable(chosen, exp
 def test_waiting_threads_spin_for_a_moment_unless_the_user_says_otherwise(own, expected):
     pytest.importorskip("synmt.fast")
     names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
-    others = {name: value for name, value in os.environ.items() if name not in names}
     program = f"import synmt, os; print(*map(os.environ.get, {names}))"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=others | own,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == f"{expected}\n"
+    assert output_of(program, *names, **own) == f"{expected}\n"

@@ -12,8 +12,7 @@ from synmt.analysis.compare.sentences import ComparedSentence, word_spans
 from synmt.analysis.forward_passes import run_forward
 from synmt.analysis.inputs import file_language, find_parser, name_parser, parse_lines
 from synmt.arrays import DoubleArray, IntArray
-from synmt.decode.alignment import best_pairs, default_head_weights, word_weights
-from synmt.decode.forced import cross_by_head
+from synmt.decode.alignment import attention_to_source, best_pairs, word_weights
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.parsing.parser import StanzaParser
@@ -178,8 +177,7 @@ def word_attention(
     """
     found: list[DoubleArray | None] = [None] * len(sources)
     for forward in run_forward(translator, sources, targets, what=("cross",)):
-        cross = cross_by_head(forward.captured)  # (B, T, S) each
-        weights = default_head_weights(cross, max(layer for layer, _ in cross))  # (B, T, S)
+        weights = attention_to_source(forward.captured.cross)  # (B, T, S)
         for one, row in zip(forward.sentences, weights, strict=True):
             words = source_words[one.index], target_words[one.index]
             found[one.index] = word_weights(row, one.target, one.source, *words)
