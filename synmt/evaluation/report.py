@@ -11,7 +11,7 @@ from typing import Any
 from synmt.errors import UsageError, counted
 from synmt.evaluation.comparison import TESTS, SystemComparison, SystemResult
 from synmt.evaluation.cost import cost_table, costs_of
-from synmt.evaluation.seeds import FEW_SEEDS
+from synmt.evaluation.significance import FEW_SEEDS
 from synmt.evaluation.systems import System, matching
 from synmt.files.writing import write_output
 from synmt.reporting.values import Column, Report, Table, count_column, text_column

@@ -267,7 +267,7 @@ _FIRST = {
     "prepare": ("synmt.recipe.load", "load_recipe", ["prepare", "x.yaml"]),
     "train": ("synmt.recipe.load", "load_recipe", ["train", "x.yaml"]),
     "translate": ("synmt.run", "find_run", ["translate"]),
-    "score": ("synmt.evaluation.cache", "cached_score", ["score", "-r", "text", "other"]),
+    "score": ("synmt.evaluation.metrics", "cached_score", ["score", "-r", "text", "other"]),
     "analyze": ("synmt.run", "find_run", ["analyze", "--by-length"]),
 }
 

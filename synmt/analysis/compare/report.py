@@ -179,7 +179,7 @@ def _facts(compared: ComparedSystems) -> dict[str, Any]:
 
 def _late_facts(compared: ComparedSystems, details: WordDetails) -> dict[str, Any]:
     """List the sentences with their trees and alignments."""
-    sentences = [asdict(one) | details.as_json(one.line) for one in compared.sentences]
+    sentences = [asdict(one) | details.by_line[one.line].as_json() for one in compared.sentences]
     return {"parser": details.parser or None, "sentences": sentences}
 
 

@@ -26,8 +26,7 @@ import numpy as np
 from synmt.arrays import DoubleArray, IntArray
 from synmt.evaluation.metrics import Metric, MetricOptions, Score, make_metric
 from synmt.evaluation.outputs import Outputs
-from synmt.evaluation.seeds import compare_on_resamples
-from synmt.evaluation.significance import Comparison, holm
+from synmt.evaluation.significance import Comparison, compare_on_resamples, holm
 
 
 @dataclass(frozen=True)

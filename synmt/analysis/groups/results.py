@@ -23,8 +23,7 @@ from synmt.arrays import BoolArray
 from synmt.errors import counted
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import Metric, Score, score_counted
-from synmt.evaluation.seeds import FEW_SEEDS, compare_on_resamples, spread
-from synmt.evaluation.significance import Comparison, holm
+from synmt.evaluation.significance import FEW_SEEDS, Comparison, compare_on_resamples, holm, spread
 from synmt.reporting.progress import progress
 from synmt.reporting.values import (
     Column,

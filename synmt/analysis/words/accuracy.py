@@ -8,7 +8,7 @@ differences.
 A word that matches belongs to the group of its word in the reference; any other word of a
 translation to its own. Intervals come from resamples of the sentences, the same ones for all
 systems. The value of a system with several seeds is the mean over them, and its resamples have
-resampled seeds too (see synmt.evaluation.seeds).
+resampled seeds too (see synmt.evaluation.significance).
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from synmt.analysis.groups.results import FEW_SENTENCES, GroupResult, GroupRow, 
 from synmt.analysis.words.texts import TokenizedText, TranslatedText, WordTexts, found_words
 from synmt.arrays import BoolArray, DoubleArray, IntArray, Side
 from synmt.evaluation.bootstrap import SAMPLES, SEED, interval, resamples
-from synmt.evaluation.seeds import resample_seeds, seeded_bootstrap
-from synmt.evaluation.significance import Comparison
+from synmt.evaluation.significance import Comparison, resample_seeds, seeded_bootstrap
 from synmt.reporting.values import Column, count_column, share_column
 
 _SAMPLES_EACH = 100

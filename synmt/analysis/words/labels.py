@@ -130,7 +130,11 @@ def by_trees(
     trees = options.parses.name if options.parses else ""
     if side == "target":
         parser = find_side_parser(
-            options, run, side, "choose `--words frequency`, which needs no trees"
+            options.parser,
+            run,
+            side,
+            options.references,
+            instead="choose `--words frequency`, which needs no trees",
         )
         trees = f"{trees} for the references, " * bool(trees) + name_parser(parser)
         parses = parse_lines(parser, lines) if given is None else given
