@@ -8,7 +8,7 @@ import pytest
 
 from synmt.analysis.groups import trees
 from synmt.analysis.groups.grouping import PAPERS, Grouping, by_length, count_units
-from synmt.analysis.groups.labels import by_label
+from synmt.analysis.groups.grouping import by_label
 from synmt.analysis.groups.results import (
     FEW_SENTENCES,
     SentenceScores,
@@ -27,7 +27,7 @@ from synmt.analysis.groups.trees import (
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.evaluation.bootstrap import resamples
 from synmt.evaluation.metrics import make_metric, score, score_system
-from synmt.evaluation.seeds import FEW_SEEDS, compare_on_resamples, seeded_bootstrap
+from synmt.evaluation.significance import FEW_SEEDS, compare_on_resamples, seeded_bootstrap
 from synmt.evaluation.significance import paired_bootstrap
 from synmt.files.reading import read_lines
 from synmt.recipe.data import VocabularyRecipe

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from test_groups import halves, some_systems
 
-from synmt.analysis.groups.figure import draw_results, names_height
+from synmt.analysis.groups.figure import draw_results
 from synmt.analysis.groups.grouping import by_length
 from synmt.analysis.groups.results import GroupResult, GroupRow, ResultTable, tabulate
 from synmt.errors import SynmtError, UsageError
@@ -104,18 +104,6 @@ def test_several_tables_are_drawn_one_below_the_other():
     assert figure.get_figheight() == 2 * draw_results([table(COMPARED)]).get_figheight()
 
 
-def test_few_groups_are_no_wider_next_to_a_table_of_many():
-    many = table([row(str(number), 20.0) for number in range(30)])
-    alone, beside = (
-        draw_results(tables) for tables in ([table(COMPARED)], [table(COMPARED), many])
-    )
-    assert beside.get_figwidth() > 3 * alone.get_figwidth()
-    for figure in (alone, beside):
-        figure.draw_without_rendering()
-    width, other = (figure.axes[0].get_window_extent().width for figure in (alone, beside))
-    assert other == pytest.approx(width, rel=0.05)
-
-
 def test_tables_without_groups_can_be_drawn(tmp_path):
     empty = [table([], total=TOTAL)]
     _, above, below = draw_results(empty).axes
@@ -172,17 +160,6 @@ def test_a_plot_that_cannot_be_drawn_is_refused_at_once(tmp_path, monkeypatch):
 def test_no_two_of_many_systems_have_the_same_mark():
     marks = {(style["color"], style["marker"]) for style in map(series_style, range(64))}
     assert len(marks) == 64
-
-
-def test_a_figure_has_room_for_each_line_of_names():
-    assert names_height(["plain", "pascal"], 4.8) == 0
-    heights = [
-        names_height([f"a-system-with-a-long-name-{number}" for number in range(count)], 4.8)
-        for count in (2, 3, 23)
-    ]
-    assert heights == pytest.approx([0, 0.19, 21 * 0.19])
-    # as many columns as fit
-    assert names_height([f"system-{number}" for number in range(23)], 12) < 3 * 0.19
 
 
 def test_several_systems_have_lines_and_bars_of_seeds_and_intervals():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from synmt.analysis.groups.labels import choose_labels, choose_sentences, number_values, read_labels
+from synmt.analysis.groups.grouping import choose_labels, choose_sentences, number_values, read_labels
 from synmt.errors import SynmtError, UsageError
 
 

@@ -152,7 +152,7 @@ def test_a_file_of_labels_replaces_those_of_the_run(runs):
 
 
 def test_a_label_that_names_each_sentence_is_left_out_unless_chosen(runs, monkeypatch, caplog):
-    monkeypatch.setattr("synmt.analysis.groups.labels.TOO_MANY_VALUES", 2)
+    monkeypatch.setattr("synmt.analysis.groups.grouping.TOO_MANY_VALUES", 2)
     result = run("--by-label")
     assert "label 'id' has 3 values and is left out; choose it with --label id" in caplog.messages
     assert "attractors" in result.stdout

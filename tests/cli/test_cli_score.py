@@ -20,7 +20,7 @@ from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.contrast.report import ContrastOptions
 from synmt.evaluation.metrics import METRICS, MeanMetric
 from synmt.evaluation.model_scores import PairOptions
-from synmt.evaluation.seeds import FEW_SEEDS
+from synmt.evaluation.significance import FEW_SEEDS
 from synmt.files.reading import read_lines
 from synmt.reporting.text import fit
 

@@ -8,7 +8,7 @@ import pytest
 from small_run import TEXT, make_run
 
 from synmt.errors import SynmtError
-from synmt.evaluation.cache import cached_score
+from synmt.evaluation.metrics import cached_score
 from synmt.evaluation.metrics import MeanMetric, make_metric, score
 from synmt.files.reading import read_lines
 from synmt.recipe.corpus import SplitFiles

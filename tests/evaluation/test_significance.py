@@ -15,7 +15,7 @@ from synmt.errors import UsageError
 from synmt.evaluation.bootstrap import interval
 from synmt.evaluation.comparison import TESTS, SignificancePlan, check_tests, compare_scores
 from synmt.evaluation.metrics import make_metric, score
-from synmt.evaluation.seeds import resample_seeds, seeded_bootstrap, spread
+from synmt.evaluation.significance import resample_seeds, seeded_bootstrap, spread
 from synmt.evaluation.significance import (
     approximate_randomization,
     bootstrap_scores,

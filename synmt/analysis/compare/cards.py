@@ -51,7 +51,8 @@ def make_cards(compared: ComparedSystems, details: WordDetails) -> TextBlock:
 _ALIGNMENTS = (
     "Alignments show the source above the translation of a system. Lines show the attention of "
     "each translated word to the source words, averaged over the heads of the penultimate decoder "
-    f"layer: the highest weight is solid, others are dashed, and those below {MIN_WEIGHT:g} are left out."
+    "layer: the highest weight is solid, others are dashed, and those below "
+    f"{MIN_WEIGHT:g} are left out."
 )
 
 

@@ -24,8 +24,6 @@ from synmt.analysis.groups.grouping import (
     Edges,
     Grouping,
     by_value,
-    paper_buckets,
-    parse_buckets,
     quarters,
 )
 from synmt.analysis.groups.results import FEW_SENTENCES, NAMED_GROUPS
@@ -52,21 +50,15 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 
-def group_by_trees(options: GroupOptions, parses: Sequence[Parse], *, side: Side) -> list[Grouping]:
+def group_by_trees(
+    options: GroupOptions, parses: Sequence[Parse], *, side: Side, edges: Edges | None
+) -> list[Grouping]:
     """Make the groupings by trees that the options choose."""
-    # the buckets of a paper are for lengths
-    edges = (
-        parse_buckets(options.buckets)
-        if options.buckets and not paper_buckets(options.buckets)
-        else None
-    )
     chosen = [DEPTH] * options.by_depth + [MEAN_DISTANCE, LONGEST_DISTANCE] * options.by_distance
     groupings = [by_measure(measure, parses, side=side, edges=edges) for measure in chosen]
-    return (
-        [*groupings, without_rare(by_relation(parses, side=side))]
-        if options.by_relation
-        else groupings
-    )
+    if options.by_relation:
+        groupings.append(without_rare(by_relation(parses, side=side)))
+    return groupings
 
 
 @dataclass(frozen=True)
