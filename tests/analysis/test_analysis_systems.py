@@ -100,21 +100,6 @@ def test_files_and_runs_mix_and_equal_names_become_paths(runs, tmp_path):
     assert named(alone) == {"hyp": ["hyp"]}
 
 
-def test_a_baseline_given_alone_is_compared_with_nothing(runs):
-    found = read_translations([runs / "alone"], baseline=runs / "alone")
-    assert [one.seeds[0].system for one in found] == ["alone"]
-
-
-def test_a_seed_of_a_system_as_the_baseline_is_that_system(runs):
-    first, *others = sorted(path for path in runs.glob("plain-seed*"))
-    assert others
-    found = read_translations([runs / "alone", first, *others], baseline=first, group_seeds=True)
-    assert [(system.name, len(system.seeds)) for system in found] == [
-        ("plain", 1 + len(others)),
-        ("alone", 1),
-    ]
-
-
 def test_systems_that_do_not_belong_together_are_refused(runs):
     write(runs / "other-seed1", smoothing=0.2, references=["Ja.", "Nie."])
     write(runs / "other-seed2", seed=2, smoothing=0.3)

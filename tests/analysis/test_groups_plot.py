@@ -1,18 +1,16 @@
 """Figures of groups show what the tables say."""
 
-import sys
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from test_groups import halves, some_systems
+from test_groups import some_systems
 
 from synmt.analysis.groups.figure import draw_results
 from synmt.analysis.groups.grouping import by_length
 from synmt.analysis.groups.results import GroupResult, GroupRow, ResultTable, tabulate
-from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.significance import Comparison
-from synmt.reporting.figures import check_plot, save_figure, series_style
+from synmt.reporting.figures import save_figure, series_style
 from synmt.reporting.values import Column
 
 pytestmark = pytest.mark.journey
@@ -81,12 +79,6 @@ def test_differences_have_their_intervals_and_small_groups_none():
     assert (below.get_ylabel(), below.get_xlabel()) == ("Sentences (%)", "Source length (words)")
 
 
-def test_an_interval_on_one_side_of_the_difference_is_drawn_up_to_it():
-    _, above, _ = draw_results([table([row("a", 2.0, 1.0, interval=(1.5, 2.0))])]).axes
-    assert bars_of(above) == [[(0.07, 1.0, 2.0)]]
-    assert above.get_ylabel() == "Δ BLEU (points)\nfrom plain\n95 % interval"
-
-
 def test_a_plot_of_one_system_shows_its_scores():
     rows = [row("a", 20.0), row("b", 30.0), EMPTY]
     above, below = draw_results(
@@ -96,12 +88,6 @@ def test_a_plot_of_one_system_shows_its_scores():
     assert all(len(line.get_xdata()) == 1 for line in above.get_lines())  # labels have no order
     assert above.get_ylabel() == "BLEU (points, lower is better)"
     assert below.get_xlabel() == "kind of $"
-
-
-def test_several_tables_are_drawn_one_below_the_other():
-    figure = draw_results([table(COMPARED), table(COMPARED[:2], by="kind", unit="")])
-    assert [axes.get_xlabel() for axes in figure.axes[2::3]] == ["Source length (words)", "kind"]
-    assert figure.get_figheight() == 2 * draw_results([table(COMPARED)]).get_figheight()
 
 
 def test_tables_without_groups_can_be_drawn(tmp_path):
@@ -149,14 +135,6 @@ def test_long_labels_are_shortened_and_letters_that_svg_forbids_are_replaced(tmp
     assert {"w" * 31 + "…", "a\ufffdb"} < set(texts)
 
 
-def test_a_plot_that_cannot_be_drawn_is_refused_at_once(tmp_path, monkeypatch):
-    with pytest.raises(UsageError, match=r"plot.jpg: .*\.png, \.svg, \.pdf"):
-        check_plot(tmp_path / "plot.jpg")
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(SynmtError, match=r"pip install 'synmt\[plot\]'"):
-        check_plot(tmp_path / "plot.png")
-
-
 def test_no_two_of_many_systems_have_the_same_mark():
     marks = {(style["color"], style["marker"]) for style in map(series_style, range(64))}
     assert len(marks) == 64
@@ -186,30 +164,3 @@ def test_several_systems_have_lines_and_bars_of_seeds_and_intervals():
     )
     assert scores.get_ylabel() == "BLEU (points)\nbar: standard deviation of seeds"
     assert [bar.get_height() for bar in shares.patches] == pytest.approx([100 / 6, 500 / 6])
-
-
-def test_words_have_intervals_of_their_values_and_shares_of_words():
-    words = Column(title="words", name="text"), Column(title="share", name="text_share")
-    results = {
-        name: {"f1": GroupResult(50.0, [50.0], low=40.0, high=55.0)} for name in ("plain", "pascal")
-    }
-    rows = [GroupRow("NOUN", 20, 0.5, 30, 0.25, results)]
-    found = ResultTable(
-        "part of speech", "", [Column(title="F1", name="f1")], words, rows, rows[0], 1000
-    )
-    values, _, shares = draw_results([found]).axes
-    assert [bar for [bar] in bars_of(values)] == [(-0.07, 40, 55), (0.07, 40, 55)]
-    assert values.get_ylabel() == "F1 (points)\n95 % interval"
-    assert (shares.get_ylabel(), [bar.get_height() for bar in shares.patches]) == (
-        "Words (%)",
-        [25],
-    )
-
-
-def test_labels_of_several_systems_are_not_joined_by_lines():
-    scores, _, _ = draw_results([tabulate(halves(), some_systems([1, 2, 1]))]).axes
-    # the ends of bars are lines, too
-    places = [
-        line.get_xdata()[0] for line in scores.get_lines() if line.get_marker() in tuple("os^")
-    ]
-    assert places == pytest.approx([-0.14, 0.86, 0, 1, 0.14, 1.14])

@@ -10,14 +10,12 @@ import pytest
 from synmt.analysis.groups.results import FEW_SENTENCES
 from synmt.analysis.words.accuracy import WordCounts, WordGroups, count_words, tabulate_words
 from synmt.analysis.words.alignments import join_alignments
-from synmt.analysis.words.frequency import group_by_frequency
-from synmt.analysis.words.texts import TokenizedText, WordTexts, found_words, match_words, tokenize
+from synmt.analysis.words.grouping import group_by_frequency
+from synmt.analysis.words.texts import TokenizedText, WordTexts, found_words, match_words
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.systems import System
-from synmt.files.reading import read_lines
-from synmt.syntax.align import locate_words
 
 REFERENCE = [
     "der Hund sieht den Hund",
@@ -109,29 +107,6 @@ def test_matches_are_those_of_bags_of_words(seed):
     ):
         assert place < 0 or words[place] == word
     assert found_words(matches, len(words)).sum() == sum(expected)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_counts_of_a_group_do_not_depend_on_other_sentences_or_their_order(seed):
-    random = np.random.default_rng(seed)
-    references, hypotheses = random_lines(random, 12), random_lines(random, 12)
-
-    def groups(lines):
-        return np.array(
-            [ord(word) % 3 - (word == "a") for line in lines for word in line.split()],
-            dtype=np.int64,
-        )
-
-    def count(order):
-        chosen, translated = [references[n] for n in order], [hypotheses[n] for n in order]
-        return counts_of(translated, chosen, (groups(chosen), groups(translated)), "xyz")
-
-    order = random.permutation(12).tolist()
-    one, other = count(range(12)), count(order)
-    for name in ("words", "matches", "translated"):
-        assert np.array_equal(getattr(one, name)[order], getattr(other, name))
-        alone = [getattr(count([n]), name)[0] for n in range(12)]
-        assert np.array_equal(getattr(one, name), np.array(alone))
 
 
 def percent(*fractions):
@@ -273,67 +248,3 @@ def test_intervals_and_differences_resample_sentences_and_seeds():
     p_values = sorted((found["all"]["b"].comparison.p_value, compared.p_value))
     adjusted = [min(1, 2 * p_values[0]), max(min(1, 2 * p_values[0]), p_values[1])]
     assert sorted((other.holm_p, found["all"]["b"].holm_p)) == pytest.approx(adjusted)
-
-
-def test_a_system_against_itself_differs_in_nothing():
-    counts = many_counts(np.random.default_rng(1))["a"][:1]
-    compared = (
-        tabulate_words(SOME, {"a": counts, "b": counts}).total.systems["b"]["recall"].comparison
-    )
-    assert (compared.difference, compared.low, compared.high, compared.p_value) == (0, 0, 0, 1)
-
-
-def test_words_are_cut_as_bleu_cuts_them_and_found_in_the_line_again():
-    line = "„Ja&quot;, sagt er:  3,5 % (fast)."
-    words = tokenize([line], MetricOptions()).lines[0]
-    assert words == ["„Ja", '"', ",", "sagt", "er", ":", "3,5", "%", "(", "fast", ")", "."]
-    places = locate_words(words, line)
-    found = [line[start:end] for start, end in places.tolist()]
-    assert [found[0], *found[2:]] == [
-        "„Ja",
-        ",",
-        "sagt",
-        "er",
-        ":",
-        "3,5",
-        "%",
-        "(",
-        "fast",
-        ")",
-        ".",
-    ]
-    assert line[places[1, 0]] == "&"
-    assert tokenize(["Der HUND"], MetricOptions(lowercase=True)).lines == [["der", "hund"]]
-    assert locate_words(["x"], " ").tolist() == [[0, 0]]
-
-
-def test_words_in_lower_case_are_found_in_the_line_as_it_is_written():
-    for line in ("NEW YORK TIMES reports .", "İSTANBUL (TR) &amp; ANKARA"):
-        words = (
-            tokenize([line], MetricOptions(lowercase=lowercase)).lines[0]
-            for lowercase in (True, False)
-        )
-        lowered, cased = (locate_words(one, line).tolist() for one in words)
-        assert lowered == cased
-    line = "the USA today"
-    assert [
-        line[start:end] for start, end in locate_words(["the", "usa", "today"], line).tolist()
-    ] == line.split()
-
-
-def test_the_figures_on_the_files_of_the_pascal_paper_are_those_of_compare_mt(nc11):
-    names = ("truth", "transformer.preds", "transformer_pascal.preds")
-    _, table = by_frequency(*(list(read_lines(nc11(name))) for name in names))
-    expected = {
-        "1": [(58.4679, 28.0011, 37.8671), (58.5594, 28.7294, 38.5474)],
-        "2": [(57.7118, 40.6562, 47.7054), (57.6846, 40.8702, 47.8430)],
-        "3": [(54.7830, 44.9434, 49.3778), (55.2114, 45.4288, 49.8447)],
-        "4": [(55.0425, 47.9873, 51.2733), (56.2878, 49.3114, 52.5692)],
-        "5-9": [(55.8394, 49.8754, 52.6892), (56.6066, 51.1793, 53.7563)],
-        "10-99": [(56.2848, 54.5857, 55.4222), (57.0265, 55.7897, 56.4013)],
-        "100-999": [(58.3184, 57.0311, 57.6676), (58.2063, 58.0617, 58.1339)],
-        ">999": [(68.0663, 72.5272, 70.2260), (68.8914, 73.6397, 71.1864)],
-    }
-    for group, figures in expected.items():
-        found = [[round(value, 4) for value in row_of(table, group, system)] for system in (0, 1)]
-        assert found == [list(one) for one in figures]

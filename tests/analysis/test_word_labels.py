@@ -10,13 +10,16 @@ from test_groups import random_parses
 from test_word_accuracy import texts_of
 
 from synmt.analysis.words.alignments import carry_over, join_alignments, read_alignments
-from synmt.analysis.words.frequency import (
+from synmt.analysis.words.grouping import (
+    TREE_LABELS,
+    UNKNOWN,
     count_file,
     count_prepared,
     group_by_frequency,
+    group_words,
     prepared_text,
+    tree_labels,
 )
-from synmt.analysis.words.labels import TREE_LABELS, UNKNOWN, group_words, tree_labels
 from synmt.analysis.words.texts import TokenizedText
 from synmt.errors import SynmtError
 from synmt.evaluation.metrics import MetricOptions

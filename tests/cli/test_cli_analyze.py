@@ -105,13 +105,6 @@ def test_several_analyses_name_the_test_set_once(runs):
     assert Path("log").read_text().count(remark) == 2
 
 
-def test_options_override_the_scoring_of_the_recipe(runs):
-    assert (
-        "case:mixed|eff:no|tok:char"
-        in report("--by-length", "--cased", "--tokenize", "char")["signature"]
-    )
-
-
 def test_a_baseline_run_and_its_file_give_the_same_table(runs):
     by_run = report("--by-length", "--baseline", runs / "plain")
     by_file = report("--by-length", "--baseline", PLAIN / "hypothesis.txt")
@@ -139,26 +132,6 @@ def test_the_labels_of_the_run_are_used_when_no_file_is_given(runs):
         assert (row["group"], row["sentences"], accuracy["difference"]) == expected
 
 
-def test_a_file_of_labels_replaces_those_of_the_run(runs):
-    path = runs / "own.tsv"
-    path.write_text("kind\tother\na\t1\nb\t1\nb\t1\n")
-    found = report("--by-label", path, "--label", "kind")
-    assert [row["group"] for row in found["groups"][0]["rows"]] == ["a", "b"]
-    assert len(found["groups"]) == 1
-    both = run("--by-length", "--by-label", path)
-    assert [name in both.stdout for name in ("source length (words)", "kind", "exact match")] == [
-        True
-    ] * 3
-
-
-def test_a_label_that_names_each_sentence_is_left_out_unless_chosen(runs, monkeypatch, caplog):
-    monkeypatch.setattr("synmt.analysis.groups.grouping.TOO_MANY_VALUES", 2)
-    result = run("--by-label")
-    assert "label 'id' has 3 values and is left out; choose it with --label id" in caplog.messages
-    assert "attractors" in result.stdout
-    assert len(report("--by-label", "--label", "id")["groups"][0]["rows"]) == 3
-
-
 def test_only_the_sentences_that_meet_all_conditions_are_scored(runs):
     found = report(
         "--by-label", "--by-length", "--where", "attractors=1", "--baseline", runs / "plain"
@@ -175,45 +148,12 @@ def test_only_the_sentences_that_meet_all_conditions_are_scored(runs):
             assert table["all"]["systems"][name]["score"]["value"] == expected["bleu"].value
 
 
-def test_the_title_names_the_conditions(runs):
-    result = run(
-        "--by-label", "--label", "attractors", "--where", "attractors!=0", "--where", "id=z"
-    )
-    assert result.stdout.splitlines()[0] == "pascal on the test set, where attractors!=0 and id=z"
-    assert ["1", "*", "1", "100.0%"] in [line.split()[:4] for line in result.stdout.splitlines()]
-    assert report("--by-length")["where"] == []
-
-
 def test_a_plot_names_the_conditions(runs):
     for group in (["--by-length"], ["--by-label", "--label", "id"]):
         assert run(*group, "--where", "id=x", "--plot", f"{len(group)}.svg").exit_code == 0
     drawn = [Path(f"{number}.svg").read_text(encoding="utf-8") for number in (1, 3)]
     assert ">Source length (words, where id=x)<" in drawn[0]
     assert ">id, where id=x<" in drawn[1]
-
-
-def test_conditions_read_the_labels_of_a_file(runs):
-    path = runs / "own.tsv"
-    path.write_text("kind\na\nb\nb\n")
-    files = FILES + SOURCE_FILE
-    assert (
-        report(path, "--by-length", *files, "--where", "kind=b")["groups"][0]["all"]["sentences"]
-        == 2
-    )
-    assert (
-        report("--by-label", path, *files, "--where", "kind!=b")["groups"][0]["all"]["sentences"]
-        == 1
-    )
-    assert "there are no labels of hypothesis.txt" in str(
-        run("--by-length", *files, "--where", "kind=b").exception
-    )
-
-
-def test_files_need_no_run(runs):
-    found = report("--by-length", *FILES, *SOURCE_FILE, "--metric", "ter")
-    assert (found["metric"], found["test"]) == ("TER", None)
-    [result] = found["groups"][0]["all"]["systems"].values()
-    assert result["score"]["value"] == score_system(POOR, REFERENCES, ["ter"])["ter"].value
 
 
 def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
@@ -229,12 +169,8 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
     ("arguments", "message"),
     [
         (["--json"], "no analysis is chosen. Choose one or more of --by-length, --by-depth, "),
-        (["--gold", "x.conllu"], "--gold needs --trees. Add it."),
         (["--head", "1.1"], "--head needs --trees or --attention. Add one of them."),
-        (["--draw", "2"], "--draw needs --trees. Add it."),
-        (["--html", "x.html"], "no analysis is chosen"),
         (["--by-length", "--html", "x.txt"], "x.txt: not an HTML file name. Endings: .html, .htm."),
-        (["--parser", "de"], "no analysis is chosen. Choose one or more of"),
         (["labels.tsv"], f"LABELS.tsv needs {GROUPED}. Add one of them."),
         (["--gates", "--cased"], f"--lowercase/--cased needs {GROUPED} or"),
         (
@@ -246,33 +182,11 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
             "x.png: several analyses would draw into one file",
         ),
         (["--by-length", "labels.tsv"], "no chosen analysis uses the labels. Add `--by-label`"),
-        (["--by-length", "--buckets", "20,10"], "does not name or list buckets"),
         (["--by-length", "--unit", "word"], "Did you mean 'words'?"),
-        (["--by-length", "--metric", "blu"], "Did you mean 'bleu'?"),
         (
             ["--by-length", "--test", "chalenge"],
             "Its test sets: challenge, test. Did you mean 'challenge'?",
         ),
-        (["--by-label", "--label", "atractors"], "Did you mean 'attractors'?"),
-        (["--where", "id=x"], f"--where needs {GROUPED}. Add one of them."),
-        (
-            ["--by-length", "--label", "id", "--where", "id=x"],
-            "no chosen analysis uses the labels. Add `--by-label`",
-        ),
-        (["--by-length", "--where", "atractors=1"], "Did you mean 'attractors'?"),
-        (
-            ["--by-length", "--where", "attractors=3"],
-            "label 'attractors' has no value '3'. Its values: 0, 1.",
-        ),
-        (
-            ["--by-label", "--where", "id=x", "--where", "id=y"],
-            "no test sentence has id=x and id=y",
-        ),
-        (
-            ["--by-length", "--test", "challenge", "--where", "id=x"],
-            "there are no labels of the test set challenge",
-        ),
-        (["--by-label", "--test", "challenge"], "there are no labels of the test set challenge"),
         (["--by-length", "--plot", "x.bmp"], "unsupported picture format"),
         (["--by-depth", "--unit", "pieces"], "no chosen analysis uses --unit. Add `--by-length`"),
         (
@@ -288,7 +202,6 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
             "no chosen analysis uses --parser. Add `--by-depth` or `--by-distance` or ",
         ),
         (["--words", "frequency", "--parser", "x"], "no chosen analysis uses --parser"),
-        (["--words", "frequency", "--parses", "x"], "no chosen analysis uses --parses"),
         (
             ["--by-depth", "--parses", "x", "--parser", "y"],
             "`--parses` has the trees, and no parser is needed",
@@ -317,14 +230,6 @@ def test_an_option_with_one_value_is_refused_where_it_is_given_twice(runs):
         True,
     )
     assert synmt("-q", "analyze", "--by-length", *["--where", "attractors=1"] * 2).returncode == 0
-
-
-def test_a_recipe_that_does_not_say_how_to_score_is_explained(runs):
-    (runs / "pascal" / "recipe.yaml").write_text(RECIPE.replace("tokenize", "tokenise"))
-    assert "Did you mean 'tokenize'?" in str(run("--by-length").exception)
-    # what scores do not need may be wrong, such as a variant of the user's own that has moved
-    (runs / "pascal" / "recipe.yaml").write_text(RECIPE + "syntax: {variants: [{name: my.module}]}")
-    assert run("--by-length").exit_code == 0
 
 
 def test_lengths_need_a_source(runs):

@@ -119,18 +119,6 @@ def test_files_need_no_source_and_any_metric_can_be_used(files):
         assert (one["tree"], one["alignments"]) == (None, [None, None])
 
 
-def test_a_run_can_be_compared_with_a_file_in_either_order(runs, files):
-    found = report("--compare", files["b"], runs[0])
-    assert [one["system"] for one in systems(found)] == ["A: b", "B: base"]
-    for one in found["sentences"]:
-        of_file, of_run = one["alignments"]
-        assert of_file is None
-        assert of_run
-    assert (
-        systems(report("--compare", runs[0], files["b"]))[1]["wins"] == systems(found)[1]["losses"]
-    )
-
-
 def test_systems_that_tokenize_differently_have_trees_but_no_alignments(runs, tmp_path):
     letters = write_run(tmp_path / "letters", GERMAN, text={"tokenizer": "char"})
     for name, lines in (("source", ENGLISH), ("reference", GERMAN), ("hypothesis", GERMAN)):
@@ -148,32 +136,6 @@ def test_systems_that_tokenize_differently_have_trees_but_no_alignments(runs, tm
         assert one["alignments"] == [None, None]
         assert not one["source"] or len(one["tree"]["tags"]) > one["source"].count(" ") + 1
     assert 'lang="de"' in page.read_text(encoding="utf-8")
-
-
-def test_a_language_without_a_parser_leaves_the_trees_out(tmp_path, files, monkeypatch):
-    monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path / "none"))
-    source = write_lines(tmp_path / "source.xx", ENGLISH)
-    given = ["--references", files["references"], "--source", source, "--json"]
-    printed, said = analyze("--compare", files["a"], files["b"], *given)
-    assert "no trees of the source: " in said
-    assert all(
-        one["tree"] is None and one["source_words"] for one in json.loads(printed)["sentences"]
-    )
-    # a chosen parser must exist
-    analyze("--compare", files["a"], files["b"], *given, "--parser", tmp_path / "none", code=1)
-
-
-def test_systems_with_equal_names_are_called_by_their_paths(files, tmp_path):
-    other = write_lines(tmp_path / "more" / "a", GERMAN)
-    source = write_lines(tmp_path / "source.txt", ENGLISH)
-    given = ["--references", files["references"], "--source", source, "--json"]
-    printed, said = analyze("--compare", files["a"], other, *given)
-    found = json.loads(printed)
-    assert (
-        "assuming the source is English: its file name does not end in a language code such "
-        "as `.de`" in said
-    )
-    assert list(found["sentence_scores"]) == [str(files["a"]), str(other)]
 
 
 def test_systems_that_cannot_be_compared_are_refused(runs, files, tmp_path):
@@ -219,16 +181,6 @@ def test_letters_without_a_font_are_warned_of_except_for_svg(runs, tmp_path, mon
         plot = tmp_path / f"plot.{ending}"
         _, said = analyze("--by-length", "--run", run, "--plot", plot)
         assert (f"warning: {plot}: no installed font has 猿; install one" in said) is warns
-
-
-@pytest.mark.parametrize(
-    "arguments", [("--compare", "-", "-"), ("--compare", "a", "-", "--references", "-")]
-)
-def test_standard_input_is_read_only_once(arguments):
-    printed, said = analyze(*arguments, code=2)
-    assert printed == ""
-    assert "--compare" in said
-    assert "standard input can be read only once. Give files for the others." in said
 
 
 @pytest.fixture(scope="module")

@@ -1,26 +1,15 @@
 """`synmt analyze --words` and `--ngrams`, on runs and on files."""
 
-import re
-
-import numpy as np
 import pytest
 from pages import Reader
-from small_run import LSTM, PASCAL, SIZE, TEXT, make_run, write_tests
+from small_run import LSTM, PASCAL, SIZE, make_run, write_tests
 from test_cli_analyze import finish, report, run
 from test_cli_analyze_groups import RECIPE
 from test_word_accuracy import PAIRS, REFERENCE, SOURCE, A, B
 from tiny import write_lines
 
 from synmt.analysis.compare.words import word_attention
-from synmt.analysis.forward_passes import run_forward
-from synmt.analysis.options import WordOptions
-from synmt.analysis.words.accuracy import WordGroups
-from synmt.analysis.words.alignments import attention, most_attended, rarely_aligned
-from synmt.analysis.words.report import analyze_words
-from synmt.analysis.words.texts import tokenize
 from synmt.decode.translator import Translator
-from synmt.errors import UsageError
-from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.outputs import tokens_folder
 from synmt.run import Run
 
@@ -135,27 +124,6 @@ def test_a_run_whose_training_text_is_missing_is_a_warning(place, caplog):
     )
 
 
-def test_lines_of_a_legend_are_below_the_table_that_they_explain(place):
-    shown = run("--words", "frequency,tag", *FILES, *SPACES, *ALIGNED).stdout
-    _, frequency, tag = shown.split("Accuracy by ")
-    assert "frequency: how often the references have the word" in frequency
-    for line in ("alignments: pairs.align", "trees: gold.conllu"):
-        assert (line in frequency, line in tag) == (False, True)
-    # once for both
-    assert ("words: between spaces" in frequency, "words: between spaces" in tag) == (True, False)
-
-
-def test_source_words_are_grouped_by_their_frequency_as_in_compare_mt(place):
-    found = report("--words", "frequency", "--side", "source", *FILES, *SPACES, *ALIGNED[:2])[
-        "words"
-    ][0]
-    assert found["by"] == "frequency of the source word in the test set"
-    # compare-mt, on the three sentences once: 1, 7/8, 2/5 and 1/2, 6/8, 4/5, but one of the five
-    # `the` is not aligned
-    assert by_group(found, "a.de", "recall") == pytest.approx({"4": 100, "5-9": 87.5, "10-99": 50})
-    assert by_group(found, "b.de", "recall") == pytest.approx({"4": 50, "5-9": 75, "10-99": 100})
-
-
 def test_target_words_are_grouped_by_the_trees_of_the_source_through_alignments(place):
     found = report("--words", "source-tag", *FILES, *SPACES, *ALIGNED)["words"][0]
     assert found["by"] == "part of speech of the aligned source word"
@@ -174,18 +142,6 @@ def test_target_words_are_grouped_by_the_trees_of_the_source_through_alignments(
     shown = run("--words", "source-tag", *FILES, *SPACES, *ALIGNED).stdout
     assert "\nrecall: share of the reference's words that the translation has\n" in shown
     assert "F1" not in shown
-
-
-def test_all_words_may_be_followed_by_more(place):
-    found = report("--words", "all,source-tag,tag", *FILES, *SPACES, *ALIGNED)["words"]
-    assert [one["by"].split(" of the")[0] for one in found[1:]] == [
-        "part of speech",
-        "relation",
-        "distance to the parent",
-        "depth in the tree",
-        "part of speech",
-    ]
-    assert found[-1]["by"] == "part of speech of the aligned source word"
 
 
 def test_a_model_aligns_translations_too_so_that_groups_have_precision(place):
@@ -258,31 +214,6 @@ def test_the_table_of_a_single_system_has_all_measures_with_intervals(place):
         "95 % interval: bootstrap of the sentences (Koehn, 2004), 1,000 resamples, seed 12345",
     ):
         assert line in shown
-
-
-def test_several_systems_with_seeds_share_a_table(place):
-    for name, lines in (("other-seed1.de", A), ("other-seed2.de", B)):
-        write_lines(place / name, lines * COPIES)
-    several = ("--hypotheses", "a.de", "b.de", "other-seed*.de", *FILES[4:], *SPACES)
-    found = report("--words", "frequency", *several)
-    assert found["systems"] == ["a.de", "b.de", "other-seed*.de"]
-    a, b, both = (found["words"][0]["all"]["systems"][name]["f1"] for name in found["systems"])
-    assert both["seeds"] == [a["value"], b["value"]]
-    assert both["value"] == pytest.approx((a["value"] + b["value"]) / 2)
-    assert both["comparison"]["difference"] == pytest.approx((b["value"] - a["value"]) / 2)
-    shown = run("--words", "frequency", *several).stdout.splitlines()
-    assert shown[0] == "How well b.de and other-seed*.de translate words, compared with a.de"
-    line = next(line.split() for line in shown if line.startswith("all ") and "a.de" in line)
-    of_a = found["words"][0]["all"]["systems"]["a.de"]
-    assert line[4:] == [
-        f"{of_a[measure]['value']:.1f}" for measure in ("precision", "recall", "f1")
-    ]
-    rows = [line.split() for line in shown if "other-seed*.de" in line]
-    # the heading, and below each group's first line those of the other systems
-    assert all(row[0] == "other-seed*.de" for row in rows[1:])
-    assert any(
-        "bootstrap of the sentences and of the seeds (Koehn, 2004), " in line for line in shown
-    )
 
 
 def test_n_grams_are_listed_with_their_score(place):
@@ -381,33 +312,6 @@ def test_wrong_usage_is_explained(place, arguments, message):
     assert message in str(error)
 
 
-def test_nothing_to_analyse_is_refused(place):
-    with pytest.raises(UsageError, match="neither words nor n-grams are chosen"):
-        analyze_words(WordOptions())
-
-
-def test_a_model_aligns_each_reference_word_with_the_source_word_that_it_attends_to_most(tmp_path):
-    made = make_run(tmp_path / "run", parser=False)
-    sources, references = TEXT[:3], TEXT[3:]
-    source, reference = (tokenize(lines, MetricOptions()) for lines in (sources, references))
-    found = most_attended(attention(made.folder, (sources, references), source, reference))
-    translator = Translator.load(made)
-    for line, target, pairs in zip(sources, references, found, strict=True):
-        (forward,) = run_forward(translator, [line], [target], what=("cross",))
-        spans = forward.sentences[0]
-        # the mean over the heads of the first of two layers
-        weights = forward.captured.cross[1][0].double().mean(0).numpy()
-        expected = []
-        for number, word in enumerate(words_with_places(target)):
-            rows = weights[pieces_of(word, spans.target, target)].sum(0)
-            sums = [
-                rows[pieces_of(other, spans.source, line)].sum()
-                for other in words_with_places(line)
-            ]
-            expected.append((int(np.argmax(sums)), number))
-        assert pairs == expected
-
-
 def test_several_models_align_by_their_mean_attention_in_any_order(place):
     for name, model in (("one", SIZE), ("other", LSTM)):
         made = make_run(place / "models" / name, parser=False, model=model)
@@ -442,32 +346,3 @@ def test_a_model_that_cannot_read_the_text_does_not_align_it(place, caplog):
         text.startswith("a system does not help to align words: ") for text in caplog.messages
     )
     assert "or give a file: `--alignments FILE`" in str(run(*asked).exception)
-
-
-def test_groups_that_are_rarely_aligned_are_named():
-    numbers = [0] * 30 + [1] * 29 + [2] * 40 + [-1] * 50
-    groups = WordGroups("tag", "", ["DET", "X", "PUNCT"], np.array(numbers), [], side="source")
-    some = [*range(15), *range(60, 79)]
-    pairs = np.array([(word, 2 * word) for word in some])
-    (line,) = rarely_aligned(groups, pairs)
-    assert (
-        line == "less than half of the words are aligned in PUNCT (47%): their recall says little"
-    )
-    # a word with two alignments is one word
-    assert rarely_aligned(groups, np.concatenate((pairs, [(78, 1)]))) == [line]
-    assert rarely_aligned(groups, np.concatenate((pairs, [(79, 1)]))) == []
-
-
-def words_with_places(line):
-    """Find the words of a line, whose full stop is a separate word."""
-    return [match.span() for match in re.finditer(r"[^\s.]+|\.", line)]
-
-
-def pieces_of(word, spans, line):
-    """Find the pieces whose first character is in a word."""
-    # a lone blank belongs to the next word
-    first = [
-        next((place for place in range(*span) if line[place] != " "), span[1])
-        for span in spans.tolist()
-    ]
-    return [piece for piece, place in enumerate(first) if word[0] <= place < word[1]]

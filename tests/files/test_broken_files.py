@@ -19,7 +19,7 @@ from pyarrow import ipc
 from test_old_formats import OLD
 
 from synmt.analysis.run_facts import run_facts
-from synmt.analysis.words.frequency import prepared_text
+from synmt.analysis.words.grouping import prepared_text
 from synmt.corpora import transfer
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.encoding import ShardFiles, summarize

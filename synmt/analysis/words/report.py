@@ -15,8 +15,7 @@ from synmt.analysis.inputs import check_name, save_plot, scoring_options
 from synmt.analysis.systems import read_systems
 from synmt.analysis.words.accuracy import WordGroups, count_words, tabulate_words
 from synmt.analysis.words.alignments import by_aligned_words, find_alignments, rarely_aligned
-from synmt.analysis.words.frequency import by_frequency
-from synmt.analysis.words.labels import TREE_LABELS, by_trees
+from synmt.analysis.words.grouping import TREE_LABELS, by_frequency, by_trees
 from synmt.analysis.words.ngrams import ngram_tables
 from synmt.analysis.words.texts import WordTexts
 from synmt.arrays import SIDES, IntArray, Side
