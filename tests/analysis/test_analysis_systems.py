@@ -74,17 +74,6 @@ def test_a_baseline_with_the_name_of_its_system_has_all_seeds_of_it(runs):
     ]
 
 
-def test_without_grouping_each_run_is_a_system_and_a_pattern_is_one(runs):
-    found = read_translations([runs / "plain-seed1", runs / "plain-seed2", runs / "pascal*"])
-    assert named(found) == {
-        "plain-seed1": ["plain-seed1"],
-        "plain-seed2": ["plain-seed2"],
-        "pascal*": PASCAL,
-    }
-    assert [one.hypothesis[0] for one in found[2].seeds] == ["pascal-seed1 Ja.", "pascal-seed2 Ja."]
-    assert [one.run for one in found[2].seeds] == [runs / name for name in PASCAL]
-
-
 def test_files_and_runs_mix_and_equal_names_become_paths(runs, tmp_path):
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()

@@ -12,7 +12,7 @@ from small_run import PASCAL, TEXT, make_run
 from tiny import chain_of
 
 from synmt.analysis.compare.cards import draw_alignment, make_cards
-from synmt.analysis.compare.report import draw_boxes, sentences_table, systems_table
+from synmt.analysis.compare.report import sentences_table, systems_table
 from synmt.analysis.compare.sentences import (
     bracketed,
     classify_all,
@@ -26,7 +26,6 @@ from synmt.analysis.compare.words import SentenceWords, WordDetails, word_attent
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import MetricOptions, make_metric, score
 from synmt.evaluation.outputs import Outputs
-from synmt.reporting.cells import shown
 from synmt.reporting.values import plain
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -68,7 +67,7 @@ def halves(found):
     return [[one.line for one in found.sentences if sign * one.gain > 0] for sign in (1, -1)]
 
 
-def test_more_systems_are_each_compared_with_the_first_and_sentences_are_ranked_by_their_mean_gain():
+def test_more_systems_are_compared_with_the_first_and_sentences_ranked_by_mean_gain():
     found, pair = compare({"x": A, "y": B, "z": C}, top=4), compared()
     first, second, third = found.systems
     assert (first.difference, second.difference) == (None, pair.systems[1].difference)
@@ -108,36 +107,10 @@ def test_tables_and_page_have_every_system():
     }
     words = {line: SentenceWords(None, word_spans("x"), own) for line, own in weights.items()}
     table = sentences_table(found, lambda: make_cards(found, WordDetails(words)))
-    one = found.sentences[0]
-    assert [row[:4] for row in table.rows[:4]] == [
-        [one.line, one.gain, *rest]
-        for rest in zip(("reference", *"ABC"), (None, *one.scores), strict=True)
-    ]
-    assert shown(table.rows[3][4], table.columns[4]) == "[Der Junge] liest."
     assert plain(table.rows[3][4]) == "Der Junge liest."
     body = table.on_page().html
     assert len(pictures(body)) == 3 * len(found.sentences)
     assert body.count("<dt>C</dt>") == len(found.sentences)
-
-
-def test_boxes_end_at_the_quartiles_and_whiskers_at_the_last_score_within_reach():
-    scores = np.array([0.0, 40, 50, 60, 70, 80, 85, 100])
-    other = np.array([1.0, 50, 51, 52, 53, 54])
-    found = compared()
-    systems = [
-        replace(found.systems[0], name=name, sentences=one)
-        for name, one in (("a <b>", scores), ("c", other))
-    ]
-    axes = draw_boxes(replace(found, systems=systems)).axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["a <b>", "c"]
-    ends = [
-        sorted(
-            {round(float(x), 6) for line in axes.lines[first : first + 6] for x in line.get_xdata()}
-        )
-        for first in (0, 8)
-    ]
-    # quartiles 47.5, 65 and 81.25: whiskers may reach from -3.1 to 131.9
-    assert ends == [[0, 47.5, 65, 81.25, 100], [50, 50.25, 51.5, 52.75, 54]]
 
 
 @pytest.mark.journey
@@ -173,18 +146,6 @@ def test_words_are_split_at_punctuation_and_chinese_at_every_character():
     # vowel signs belong to their letters
     assert words("हिन्दी में") == ["हिन्दी", "में"]
     assert words(" ") == words("") == []
-
-
-def test_words_that_differ_are_marked_by_whether_the_reference_has_them():
-    a, b, reference = (
-        "Die Katze hinter dem Jungen.",
-        "Die Katze hinter den Jungen!",
-        "Die Katze hinter den Jungen.",
-    )
-    assert classify_words(a, b, reference) == ["same", "same", "same", "other", "same", "right"]
-    assert classify_words(b, a, reference) == ["same", "same", "same", "right", "same", "other"]
-    assert bracketed(a, classify_words(a, b, reference)) == "Die Katze hinter [dem] Jungen[.]"
-    assert bracketed("x a y", classify_words("x a y", "", "a")) == "[x a y]"
 
 
 @pytest.mark.parametrize("seed", range(10))

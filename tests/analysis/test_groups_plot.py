@@ -1,16 +1,18 @@
 """Figures of groups show what the tables say."""
 
+import sys
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from test_groups import some_systems
+from scored import some_systems
 
 from synmt.analysis.groups.figure import draw_results
 from synmt.analysis.groups.grouping import by_length
 from synmt.analysis.groups.results import GroupResult, GroupRow, ResultTable, tabulate
+from synmt.errors import SynmtError
 from synmt.evaluation.significance import Comparison
-from synmt.reporting.figures import save_figure, series_style
+from synmt.reporting.figures import check_plot, save_figure
 from synmt.reporting.values import Column
 
 pytestmark = pytest.mark.journey
@@ -109,35 +111,12 @@ def test_tables_without_groups_can_be_drawn(tmp_path):
     assert ">pascal<" in (tmp_path / "x.svg").read_text(encoding="utf-8")
 
 
-def test_plots_have_the_format_of_their_ending_and_are_reproducible(tmp_path):
-    tables = [
-        table(
-            [row("a$b$", 20.0, 19.0, interval=(0.5, 1.5)), row("_b", 30.0, 31.0)],
-            by="costs $1",
-            unit="",
-        )
-    ]
-    for name in ("one.svg", "two.svg", "one.png", "one.pdf"):
-        save_figure(lambda: draw_results(tables), tmp_path / name)
-    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
-    svg = (tmp_path / "one.svg").read_text()
-    assert svg == (tmp_path / "two.svg").read_text()
-    assert ">a$b$<" in svg
-    assert ">from plain<" in svg
-
-
 def test_long_labels_are_shortened_and_letters_that_svg_forbids_are_replaced(tmp_path):
     rows = [row("w" * 60, 20.0), row("a\x01b", 30.0)]
     path = tmp_path / "x.svg"
     save_figure(lambda: draw_results([table(rows, by="kind", unit="")]), path)
     texts = [one.text for one in ElementTree.parse(path).iter() if one.tag.endswith("}text")]
     assert {"w" * 31 + "…", "a\ufffdb"} < set(texts)
-
-
-def test_no_two_of_many_systems_have_the_same_mark():
-    marks = {(style["color"], style["marker"]) for style in map(series_style, range(64))}
-    assert len(marks) == 64
 
 
 def test_several_systems_have_lines_and_bars_of_seeds_and_intervals():
@@ -164,3 +143,9 @@ def test_several_systems_have_lines_and_bars_of_seeds_and_intervals():
     )
     assert scores.get_ylabel() == "BLEU (points)\nbar: standard deviation of seeds"
     assert [bar.get_height() for bar in shares.patches] == pytest.approx([100 / 6, 500 / 6])
+
+
+def test_a_plot_without_matplotlib_is_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(SynmtError, match=r"pip install 'synmt\[plot\]'"):
+        check_plot(tmp_path / "plot.png")

@@ -3,7 +3,7 @@ compare-mt 0.2.10."""
 
 import numpy as np
 import pytest
-from test_word_accuracy import REFERENCE, A, B, random_lines
+from word_texts import REFERENCE, A, B, random_lines
 
 from synmt.analysis.words.ngrams import compare_ngrams, count_ngrams, count_right
 

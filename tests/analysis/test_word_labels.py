@@ -6,8 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 from places import TESTS
-from test_groups import random_parses
-from test_word_accuracy import texts_of
+from scored import random_parses
+from word_texts import texts_of
 
 from synmt.analysis.words.alignments import carry_over, join_alignments, read_alignments
 from synmt.analysis.words.grouping import (

@@ -1,24 +1,18 @@
 """`synmt analyze` on run folders and on files."""
 
-import json
 from pathlib import Path
 
 import pytest
-import typer
+from analyzing import finish, report, run
 from small_run import write_tests
 from tiny import synmt
-from typer.testing import CliRunner
 
 from synmt.analysis.inputs import parse_in_parts
-from synmt.cli import StrictCommand
-from synmt.cli.analyze import analyze
 from synmt.evaluation.metrics import score_system
 from synmt.run import Run
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]
 
-APP = typer.Typer()
-APP.command(cls=StrictCommand)(analyze)
 
 SOURCE = ["The monkey eats a banana.", "He sleeps.", "The women see the man."]
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft.", "Die Frauen sehen den Mann."]
@@ -34,13 +28,6 @@ PANELS = (
     "Robustness",
 )
 GROUPED = "--by-length or --by-depth or --by-distance or --by-relation or --by-label"
-RECIPE = """
-name: any
-source: en
-target: de
-corpus: {folder: data}
-evaluation: {tokenize: intl, lowercase: true}
-"""
 LABELS = "attractors\tid\n1\tx\n0\ty\n1\tz\n"
 
 
@@ -52,14 +39,6 @@ SOURCE_FILE = ("--source", PLAIN / "source.txt")
 def write(folder, hypothesis, *, references=REFERENCES, test="test"):
     count = len(references)
     write_tests(Run(folder), SOURCE[:count], references, hypothesis[:count], test)
-
-
-def finish(folder, when="2026-01-01T00:00:00", recipe=RECIPE, **info):
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.json").write_text(
-        json.dumps({"format": 1, "status": "finished", "finished_at": when, **info})
-    )
-    (folder / "recipe.yaml").write_text(recipe)
 
 
 @pytest.fixture
@@ -74,16 +53,6 @@ def runs(tmp_path, monkeypatch):
     finish(folder / "plain")
     monkeypatch.chdir(tmp_path)
     return folder
-
-
-def run(*arguments):
-    return CliRunner().invoke(APP, [str(argument) for argument in arguments])
-
-
-def report(*arguments):
-    result = run(*arguments, "--json")
-    assert result.exit_code == 0, result.exception or result.output
-    return json.loads(result.stdout)
 
 
 def test_without_a_run_the_newest_is_analysed(runs, caplog):
@@ -146,14 +115,6 @@ def test_only_the_sentences_that_meet_all_conditions_are_scored(runs):
         for name, lines in (("pascal", GOOD), ("plain", POOR)):
             expected = score_system(lines[::2], REFERENCES[::2], tokenize="intl", lowercase=True)
             assert table["all"]["systems"][name]["score"]["value"] == expected["bleu"].value
-
-
-def test_a_plot_names_the_conditions(runs):
-    for group in (["--by-length"], ["--by-label", "--label", "id"]):
-        assert run(*group, "--where", "id=x", "--plot", f"{len(group)}.svg").exit_code == 0
-    drawn = [Path(f"{number}.svg").read_text(encoding="utf-8") for number in (1, 3)]
-    assert ">Source length (words, where id=x)<" in drawn[0]
-    assert ">id, where id=x<" in drawn[1]
 
 
 def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
@@ -223,21 +184,6 @@ def test_wrong_usage_is_explained_in_one_message(runs, arguments, message):
     assert message in str(error)
 
 
-def test_an_option_with_one_value_is_refused_where_it_is_given_twice(runs):
-    twice = synmt("analyze", "--by-length", *["--baseline", "runs/plain"] * 2)
-    assert (twice.returncode, "--baseline is given more than once" in twice.stderr.decode()) == (
-        2,
-        True,
-    )
-    assert synmt("-q", "analyze", "--by-length", *["--where", "attractors=1"] * 2).returncode == 0
-
-
-def test_lengths_need_a_source(runs):
-    assert "Give it as `--source`" in str(run("--by-length", *FILES).exception)
-    against_run = run("--by-length", *FILES, *SOURCE_FILE, "--baseline", runs / "plain")
-    assert "cannot be compared with a run" in str(against_run.exception)
-
-
 def test_a_baseline_and_labels_must_have_the_same_test_set(runs):
     write(runs / "short", POOR, references=REFERENCES[:2])
     write(runs / "other", POOR, references=[*REFERENCES[:2], "Etwas anderes."])
@@ -252,14 +198,6 @@ def test_a_baseline_and_labels_must_have_the_same_test_set(runs):
         "bare": "bare: the run has no test translations",
     }.items():
         assert message in str(run("--by-length", "--baseline", runs / baseline).exception)
-    error = run("--by-length", "--baseline", runs / "plian").exception
-    assert f"Did you mean '{runs / 'plain'}'?" in str(error)
-    error = run("--by-length", "--test", "challenge", "--baseline", runs / "plain").exception
-    assert "plain: the run has no test set 'challenge'" in str(error)
-    # labels, too
-    (runs / "few.tsv").write_text("kind\na\n")
-    error = run("--by-label", runs / "few.tsv").exception
-    assert "1 row of labels below the header, but there are 3 test sentences" in str(error)
 
 
 def test_lines_are_parsed_in_parts_and_failures_are_reported_by_line(caplog):

@@ -105,20 +105,6 @@ def test_two_files_are_compared_and_the_difference_is_marked(files, tmp_path):
     )
 
 
-def test_files_need_no_source_and_any_metric_can_be_used(files):
-    given = ["--references", files["references"], "--metric", "ter"]
-    found = report("--compare", files["b"], files["a"], *given)
-    assert (found["ranked_by"], found["higher_is_better"], systems(found)[1]["losses"]) == (
-        "TER",
-        False,
-        2,
-    )
-    assert systems(found)[1]["difference"] > 0
-    for one in found["sentences"]:
-        assert one["gain"] < 0
-        assert (one["tree"], one["alignments"]) == (None, [None, None])
-
-
 def test_systems_that_tokenize_differently_have_trees_but_no_alignments(runs, tmp_path):
     letters = write_run(tmp_path / "letters", GERMAN, text={"tokenizer": "char"})
     for name, lines in (("source", ENGLISH), ("reference", GERMAN), ("hypothesis", GERMAN)):

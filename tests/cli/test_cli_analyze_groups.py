@@ -6,14 +6,13 @@ import sys
 from datetime import date
 
 import pytest
+from analyzing import finish, report, run
 from pages import Reader
 from small_run import write_tests
-from test_cli_analyze import finish, report, run
 from tiny import write_lines
 
 from synmt import __version__
 from synmt.data.vocabulary_training import train_vocabulary
-from synmt.evaluation.metrics import make_metric, score_system
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import VocabularyRecipe
 from synmt.run import Run
@@ -100,16 +99,6 @@ def test_the_parser_of_the_run_parses_where_no_trees_are_given(place, caplog):
     assert report("--by-depth", "runs/plain") == named
 
 
-def test_conditions_leave_out_trees_lengths_and_text(place):
-    found = report("--by-length", "--by-depth", *GOLD, "--where", "kind=long", "--side", "source")
-    length, depth = found["groups"]
-    assert groups(depth) == {"any": 6}
-    assert length["rows"][0]["sentences"] == length["all"]["sentences"] == 6
-    alone = score_system(GOOD[1::2], REFERENCES[1::2], tokenize="none")["bleu"].value
-    for table in (depth, length):
-        assert table["all"]["systems"]["pascal"]["score"]["value"] == alone
-
-
 def test_the_buckets_of_labelled_distributions_count_the_words_of_the_reference(place):
     # references have 2 and 6 words, sources 2 and 6; one longer source changes nothing
     write_lines(place / "source.en", [" ".join(["long"] * 60), *SOURCE[1:]])
@@ -123,10 +112,6 @@ def test_the_buckets_of_labelled_distributions_count_the_words_of_the_reference(
         "source length",
         11,
         1,
-    )
-    assert (
-        report("--by-length", "--by-depth", *GOLD, "--buckets", "ldd")["groups"][1]["by"]
-        == "source tree depth"
     )
     # a paper has buckets of lengths, and depths have quarters
     length, depth = report("--by-length", "--by-depth", *GOLD, "--buckets", "deps-san")["groups"]
@@ -142,16 +127,6 @@ def test_pieces_are_those_of_the_runs_vocabulary(place):
     assert (found["unit"], found["text_in"]) == ("pieces", "pieces")
     assert groups(found) == {f"1-{counts[0]}": 6, f">{counts[0]}": 6}
     assert found["rows"][0]["text_share"] == pytest.approx(counts[0] / (counts[0] + counts[1]))
-
-
-def test_cached_statistics_are_not_counted_again(place, monkeypatch):
-    arguments = ("--by-length", "--buckets", "2", "--baseline", "runs/plain")
-    first = report(*arguments)
-    monkeypatch.setattr(
-        type(make_metric("bleu")), "statistics", lambda *texts: pytest.fail("counted again")
-    )
-    assert report(*arguments) == first
-    assert report("--by-depth", *GOLD, "--where", "kind=long")["groups"][0]["all"]["sentences"] == 6
 
 
 def test_each_table_is_a_part_of_the_page_with_its_figure(place):
@@ -241,11 +216,6 @@ def test_empty_buckets_at_the_end_are_shown_only_if_they_were_chosen(place):
 
     assert groups() == ["1-10"]
     assert groups("--buckets", "pascal") == ["1-10", "11-20", "21-30", "31-40", "41-50", ">50"]
-    # a plot shows what the table shows
-    for buckets, last in (((), "1-10"), (("--buckets", "pascal"), ">50")):
-        assert run("--by-length", *buckets, "--plot", "length.svg").exit_code == 0
-        drawn = (place / "length.svg").read_text(encoding="utf-8")
-        assert (">1-10<" in drawn, "&gt;50<" in drawn) == (True, last == ">50")
     # one in the middle says something
     assert groups("--buckets", "1,2,4,5") == ["1", "2", "3-4", "5", ">5"]
 

@@ -118,19 +118,6 @@ def test_no_changed_byte_changes_a_score(cache):
     assert metric.asked == 1 + len(places)
 
 
-def test_a_cache_file_of_other_texts_is_ignored(cache):
-    metric, (hypotheses, references, _) = Counting(), texts(0)
-    cached_score(metric, hypotheses, references)
-    (path,) = files(cache)
-    cached_score(metric, references, hypotheses)
-    (other,) = set(files(cache)) - {path}
-    expected = path.read_bytes()
-    path.write_bytes(other.read_bytes())
-    cached_score(metric, hypotheses, references)
-    assert metric.asked == 3
-    assert path.read_bytes() == expected
-
-
 def test_short_texts_are_stored_in_run_folders_only(cache, tmp_path):
     metric, (hypotheses, references, _) = Counting(), texts(0, lines=49)
     cached_score(metric, hypotheses, references)

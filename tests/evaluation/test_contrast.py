@@ -15,7 +15,6 @@ import pytest
 from small_run import PASCAL, TEXT, make_run
 
 from synmt.controlled import english
-from synmt.controlled.agreement import finite_verbs
 from synmt.controlled.contrast import contrastive_pairs, words_of
 from synmt.controlled.corpus import ControlledExample, generate
 from synmt.controlled.german import finite, say
@@ -212,27 +211,21 @@ def test_pairs_that_differ_in_white_space_only_are_left_out_and_named(tmp_path):
     [
         ({"correct": "a\nb\n"}, r"correct.de: 2 lines, but .*src.en has 1"),
         ({"source": " \n"}, r"incorrect.de: line 1: the source has no text"),
-        (
-            {"incorrect": "Der Hund rennt.\n"},
-            "right and the wrong translation are the same in every pair",
-        ),
+        ({"incorrect": "Der Hund rennt.\n"}, "translation are the same in every pair"),
+        ({}, r"must have one text src.LANGUAGE, and has src.en, src.fr"),
     ],
 )
 def test_a_broken_folder_is_refused(tmp_path, texts, message):
+    folder = write_set(tmp_path / "set", **texts)
+    if not texts:
+        write(folder / "src.fr", "x\n")
     with pytest.raises(SynmtError, match=message):
-        read_contrasts([str(write_set(tmp_path / "set", **texts))])
-
-
-def test_a_folder_with_two_sources_or_none_and_a_missing_set_are_refused(tmp_path):
-    folder = write_set(tmp_path / "set")
-    (folder / "src.fr").write_text("x\n", encoding="utf-8")
-    with pytest.raises(
-        SynmtError, match=r"must have one text src.LANGUAGE, and has src.en, src.fr"
-    ):
         read_contrasts([str(folder)])
-    (tmp_path / "empty").mkdir()
+
+
+def test_a_missing_set_is_refused(tmp_path):
     with pytest.raises(SynmtError, match="has no contrastive set"):
-        read_contrasts([str(tmp_path / "empty")])
+        read_contrasts([str(tmp_path)])
     with pytest.raises(UsageError, match=r"no such contrastive set.*or the word controlled"):
         read_contrasts([str(tmp_path / "nowhere")])
 
@@ -328,13 +321,6 @@ def test_both_forms_of_agreement_are_one_verbs_in_one_tense(pairs):
     for pair in of(pairs, "agreement"):
         _, right, wrong, _ = split_at(pair)
         assert {(right, wrong), (wrong, right)} & numbers
-
-
-def test_the_verb_that_is_changed_is_the_one_with_the_attractors(pairs):
-    for pair in of(pairs, "agreement"):
-        verbs = finite_verbs(english.tree(pair.example.meaning))
-        hardest = [verb for verb in verbs if verb.attractors == pair.groups["attractors"]]
-        assert any(split_at(pair)[1] in verb.forms(plural=verb.plural) for verb in hardest)
 
 
 def phrases_in(part):
@@ -442,16 +428,8 @@ def test_the_controlled_set_has_gold_trees_and_groups_for_each_phenomenon(few, e
         assert [source[start:end] for start, end in parse.spans.tolist()] == parse.words
     groups = groupings(found.contrasts)
     assert groups["phenomenon"] == ["agreement", "case", "particle"]
-    assert groups["attractors"] == list("01234")
-    assert groups["right case"] == ["accusative", "dative"]
-    assert groups["particle"] == ["another", "missing"]
     assert groups["case distance"] == ["0", "1", "2", "3 to 5", "6 to 10", ">10"]
-    assert len(groups["phenomenon of the sentence"]) == 7
-    for one in found.contrasts:
-        assert one.correct == examples[one.source].target
-        assert ("attractors" in one.groups) == (one.groups["phenomenon"] == "agreement")
-        assert ("case distance" in one.groups) == (one.groups["phenomenon"] == "case")
-        assert ("particle distance" in one.groups) == (one.groups["phenomenon"] == "particle")
+    assert all(one.correct == examples[one.source].target for one in found.contrasts)
 
 
 # judging
@@ -566,27 +544,14 @@ def test_accuracies_intervals_and_p_values_are_those_of_the_formulas(seed):
             assert result.ties == sum(
                 decisions[n].log_probability == decisions[n].incorrect[0][0] for n in members
             )
-            assert [result.accuracy, result.low, result.high] == pytest.approx(
-                wilson(sum(won), len(won))
-            )
+            assert result.accuracy == pytest.approx(sum(won) / len(won))
+            assert result.low <= result.accuracy <= result.high
         for won, comparison in zip(wins[1:], row.comparisons, strict=True):
             gained = sum(one and not first for first, one in zip(wins[0], won, strict=True))
             lost = sum(first and not one for first, one in zip(wins[0], won, strict=True))
             assert comparison.difference == pytest.approx((gained - lost) / len(members))
             assert comparison.low <= comparison.difference <= comparison.high
             assert comparison.p_value == pytest.approx(mcnemar(gained, lost))
-
-
-def wilson(won, count):
-    """Solve |p - won/count| = z √(p (1 - p) / count) for p."""
-    z, share = 1.959963984540054, won / count
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    reach = (
-        z
-        / (1 + z * z / count)
-        * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    )
-    return [share, middle - reach, middle + reach]
 
 
 def mcnemar(gained, lost):

@@ -108,11 +108,6 @@ def parse_all(place):
         )
 
 
-def test_arcs_of_gold_trees_are_certain(place):
-    run(place, "train", recipe(place, "ldd", LDD, parser=GOLD))
-    check_translation(place, "ldd", "--parses", place / "corpus/test.en.conllu")
-
-
 def test_given_trees_without_probabilities_are_refused_before_anything_runs(place):
     _, said = run(
         place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)), code=2
@@ -212,22 +207,3 @@ def test_papers_mix_in_one_model(place):
 def test_what_does_not_fit_is_refused_with_a_sentence(place, variants, said):
     _, error = run(place, "train", recipe(place, "wrong", *variants, parser=PARSED), code=2)
     assert said in error
-
-
-def test_trees_with_probabilities_serve_another_vocabulary_and_the_parsing_task(place):
-    run(place, "prepare", recipe(place, "ldd", LDD, parser=PARSED))
-    for name, variants, parsing in (
-        ("pascal", [{"name": "pascal"}], "none"),
-        ("tasks", [], "dependencies"),
-    ):
-        tasks = {"parsing": parsing}
-        path = recipe(
-            place,
-            name,
-            *variants,
-            parser=PARSED,
-            vocabulary={"kind": "word", "size": 150},
-            tasks=tasks,
-        )
-        run(place, "prepare", path)
-    assert len(list((place / "data/parses").glob("*.conllu.gz"))) == 2
