@@ -87,7 +87,9 @@ def find_words(
     trees, name = [None] * len(lines), ""
     if any(lines):
         try:
-            parser = find_side_parser(model, run, "source", source, raw=raw)
+            parser = find_side_parser(
+                model, run, "source", source, instead="leave out `--parser`", raw=raw
+            )
             trees, name = parse_lines(parser, lines), name_parser(parser)
         except SynmtError as error:
             if model:

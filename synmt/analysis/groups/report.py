@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from synmt.analysis.groups.figure import draw_results, figure_caption
 from synmt.analysis.groups.grouping import (
@@ -24,6 +24,7 @@ from synmt.analysis.groups.grouping import (
 from synmt.analysis.groups.results import SentenceScores, collect, results_table, tabulate
 from synmt.analysis.groups.trees import group_by_trees, parse_side
 from synmt.analysis.inputs import check_name, save_plot, scoring_options
+from synmt.analysis.options import GroupOptions
 from synmt.analysis.systems import Translations, read_systems
 from synmt.arrays import SIDES, BoolArray, Side
 from synmt.errors import UsageError
@@ -34,9 +35,6 @@ from synmt.reporting.figures import check_plot
 from synmt.reporting.values import Figure, Report
 from synmt.run import Run
 from synmt.syntax.parse import without_whitespace
-
-if TYPE_CHECKING:
-    from synmt.analysis.options import GroupOptions
 
 MOST_TABLES = 8
 """The highest number of tables in one figure, one below the other."""

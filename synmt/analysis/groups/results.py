@@ -1,8 +1,6 @@
 """Results of systems on groups of sentences or words: the records, their correction, and the table
 that shows them.
 
-A score for every group of test sentences, for one system or several.
-
     score(group) = aggregate( Σ statistics[n] for n in group )
 
 The score of a system with several seeds is their mean. A difference is tested on resamples of the
@@ -41,7 +39,6 @@ FEW_SENTENCES = 10
 
 NAMED_GROUPS = 8
 """How many groups a message or a legend names."""
-
 
 LOWER = "lower is better"
 """What is said about a measure of errors."""
@@ -172,8 +169,7 @@ class ResultTable:
 
     @property
     def several(self) -> bool:
-        """Tell whether there are more systems than a run and a baseline, or several seeds of a
-        system."""
+        """Tell whether there are more than two systems, or several seeds of one."""
         return len(self.names) > 2 or self.seeded
 
     @property
@@ -188,7 +184,7 @@ class ResultTable:
         return [(place, row, row.systems[system][self.key]) for place, row in rows if row.systems]
 
     def comparisons(self, key: str) -> int:
-        """Count the differences with an interval by a measure, for which p-values are corrected."""
+        """Count the comparisons by a measure, for which p-values are corrected."""
         return len(_compared([*self.rows, self.total], key))
 
     def as_json(self) -> dict[str, Any]:
@@ -307,8 +303,7 @@ def _comparison(one: GroupResult) -> list[Value]:
 
 
 SAMPLES_EACH = 40
-"""Resamples for each comparison of a large table: with m comparisons, a corrected p-value is at
-least m / resamples."""
+"""Resamples for each of m comparisons: a corrected p-value is at least m / resamples."""
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from synmt.analysis.inputs import (
     name_parser,
     parse_lines,
 )
+from synmt.analysis.options import GroupOptions, WordOptions
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import IntArray, Side
 from synmt.errors import SynmtError, UsageError, listed
@@ -43,7 +44,6 @@ from synmt.syntax.relations import base_name
 from synmt.syntax.trees import ancestors
 
 if TYPE_CHECKING:
-    from synmt.analysis.options import GroupOptions, WordOptions
     from synmt.parsing.parser import StanzaParser
     from synmt.run import Run
 

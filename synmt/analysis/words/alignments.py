@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from synmt.analysis.compare.words import word_attention
+from synmt.analysis.options import WordOptions
 from synmt.analysis.words.accuracy import WordGroups
 from synmt.analysis.words.texts import TokenizedText, TranslatedText, WordTexts
 from synmt.arrays import DoubleArray, IntArray
@@ -22,9 +22,6 @@ from synmt.errors import SynmtError, UsageError, listed
 from synmt.files.reading import read_lines
 from synmt.run import find_run
 from synmt.syntax.align import locate_words
-
-if TYPE_CHECKING:
-    from synmt.analysis.options import WordOptions
 
 _logger = logging.getLogger(__name__)
 _PAIR = re.compile(r"(\d+)-(\d+)")

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from synmt.analysis.groups.grouping import Edges, bucket_names, bucket_numbers
 from synmt.analysis.groups.trees import find_side_parser, parse_side, word_depths, word_distances
 from synmt.analysis.inputs import name_parser, parse_lines
+from synmt.analysis.options import WordOptions
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.words.accuracy import WordGroups
 from synmt.analysis.words.texts import TokenizedText, WordTexts, tokenize
@@ -38,9 +38,6 @@ from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
 from synmt.tokenization.word_tokenizer import RAW, load_tokenizers
-
-if TYPE_CHECKING:
-    from synmt.analysis.options import WordOptions
 
 _logger = logging.getLogger(__name__)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from synmt.analysis.groups.figure import draw_results, figure_caption
 from synmt.analysis.groups.results import FEW_SENTENCES, NAMED_GROUPS, ResultTable, results_table
 from synmt.analysis.inputs import check_name, save_plot, scoring_options
+from synmt.analysis.options import WordOptions
 from synmt.analysis.systems import read_systems
 from synmt.analysis.words.accuracy import WordGroups, count_words, tabulate_words
 from synmt.analysis.words.alignments import by_aligned_words, find_alignments
@@ -24,9 +24,6 @@ from synmt.evaluation.outputs import the_test_set
 from synmt.reporting.figures import check_plot
 from synmt.reporting.page import fragment
 from synmt.reporting.values import Figure, Part, Report, TextBlock
-
-if TYPE_CHECKING:
-    from synmt.analysis.options import WordOptions
 
 FREQUENCY = "frequency"
 KINDS = (FREQUENCY, *TREE_LABELS)
