@@ -84,9 +84,6 @@ def test_files_and_runs_mix_and_equal_names_become_paths(runs, tmp_path):
     assert [one.name for one in found] == [*map(str, files), str(runs / "alone")]
     assert [one.seeds[0].run for one in found] == [None, None, runs / "alone"]
     assert all(one.seeds[0].reference == REFERENCES for one in found)
-    (tmp_path / "ref").write_text("Ja.\nNein.\n")
-    alone = read_translations([tmp_path / "one/hyp"], references=tmp_path / "ref")
-    assert named(alone) == {"hyp": ["hyp"]}
 
 
 def test_systems_that_do_not_belong_together_are_refused(runs):

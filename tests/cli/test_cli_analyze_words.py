@@ -184,23 +184,12 @@ def test_a_run_that_tokenizes_aligns_a_file_as_words_too(place, monkeypatch):
 
 def test_the_table_of_a_single_system_has_all_measures_with_intervals(place):
     shown = run("--words", "frequency", *FILES[:2], *FILES[4:], *SPACES).stdout.splitlines()
-    assert shown[:3] == [
-        "How well b.de translates words",
-        "",
-        "Accuracy by frequency of the target word in the test set",
-    ]
     head = " ".join(shown[3].split("(times)")[1].split())
     assert head == "words share precision 95 % interval recall 95 % interval F1 95 % interval"
     row = next(line for line in shown if line.startswith("all")).split()
     # 12 words of the 13 that are translated, and of the 17 of the references
     assert row[1:4] == [str(17 * COPIES), "100.0%", f"{100 * 12 / 13:.1f}"]
     assert (row[5], row[7]) == ("to", f"{100 * 12 / 17:.1f}")
-    for line in (
-        "frequency: how often the references have the word; for that in the training text: "
-        "--training-text FILE",
-        "95 % interval: bootstrap of the sentences (Koehn, 2004), 1,000 resamples, seed 12345",
-    ):
-        assert line in shown
 
 
 def test_n_grams_are_listed_with_their_score(place):

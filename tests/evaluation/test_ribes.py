@@ -4,10 +4,9 @@
 import random
 from math import exp
 
-import numpy as np
 import pytest
 
-from synmt.evaluation.metrics import make_metric, score, score_system
+from synmt.evaluation.metrics import score_system
 from synmt.evaluation.ribes import align, sentence_ribes
 
 pytestmark = pytest.mark.journey
@@ -50,15 +49,6 @@ def test_texts_without_an_order(hypothesis, reference, expected):
 
 def test_case_and_the_width_of_spaces_do_not_matter():
     assert ribes_of("Der  Affe\tISST ", "der affe\u00a0isst") == 100
-
-
-def test_a_text_scores_the_mean_of_its_sentences():
-    metric = make_metric("ribes")
-    found = score(metric, ["a a a a", "ja", "nein"], ["a a a a", "ja", "ja"])
-    assert found.statistics == pytest.approx(np.array([[100 * 0.5**0.25, 1], [100, 1], [0, 1]]))
-    assert found.value == pytest.approx((100 * 0.5**0.25 + 100) / 3)
-    assert metric.segment_scores(found.statistics).tolist() == found.statistics[:, 0].tolist()
-    assert found.signature == "nrefs:1|case:lc|tok:space|alpha:0.25|beta:0.1|scale:100|version:1.03"
 
 
 def occurrences(words, ngram):
