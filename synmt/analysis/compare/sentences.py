@@ -189,9 +189,9 @@ def classify_words(line: str, other: str, reference: str) -> list[WordKind]:
     for word in words:
         kinds.append("right" if left[word] > 0 else "other")
         left[word] -= 1
-    same = SequenceMatcher(None, words, _words(other), autojunk=False).get_matching_blocks()
-    for start, _, length in same:
-        kinds[start : start + length] = ["same"] * length
+    matcher, same = SequenceMatcher(None, words, _words(other), autojunk=False), list[WordKind](["same"])
+    for start, _, length in matcher.get_matching_blocks():
+        kinds[start : start + length] = same * length
     return kinds
 
 
