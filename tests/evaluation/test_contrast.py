@@ -31,8 +31,14 @@ from synmt.data.vocabulary import Words
 from synmt.decode.pairs import score_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.contrast.report import Decision, decide, groupings, tabulate
-from synmt.evaluation.contrast.report import ContrastOptions, judge_models
+from synmt.evaluation.contrast.report import (
+    ContrastOptions,
+    Decision,
+    decide,
+    groupings,
+    judge_models,
+    tabulate,
+)
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet, read_contrasts
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import flat_parse

@@ -189,9 +189,10 @@ def classify_words(line: str, other: str, reference: str) -> list[WordKind]:
     for word in words:
         kinds.append("right" if left[word] > 0 else "other")
         left[word] -= 1
-    matcher, same = SequenceMatcher(None, words, _words(other), autojunk=False), list[WordKind](["same"])
+    matcher = SequenceMatcher(None, words, _words(other), autojunk=False)
     for start, _, length in matcher.get_matching_blocks():
-        kinds[start : start + length] = same * length
+        for place in range(start, start + length):
+            kinds[place] = "same"
     return kinds
 
 
