@@ -110,17 +110,19 @@ def read_translations(
             _logger.warning("%s is given twice, and counts once", printable(name))
         else:
             groups.append((name, members))
+    first = None
     if baseline is not None:
         first = _find_baseline(groups, baseline, group_seeds=group_seeds)
         if groups == [first]:
             name = printable(first[0])
             _logger.warning("%s is its own baseline, so nothing is compared", name)
-        groups = [first, *(one for one in groups if one != first)]
+        if first not in groups:
+            groups.append(first)
     members = [path for _, seeds in groups for path in seeds]
     folders = [path for path in members if path.is_dir()]
     if references is None and not folders:
         # raises the error for a file in the place of a run
-        find_run(paths[0])
+        find_run(members[0])
     if (references or source) and folders:
         raise UsageError(
             "a run has its own references and source",
@@ -130,6 +132,8 @@ def read_translations(
         )
     systems = read_groups(groups, test=test, references=references, source=source)
     log_other_tests(systems[0].seeds[0], test)
+    if first is not None:
+        systems.insert(0, systems.pop(groups.index(first)))
     return systems
 
 
