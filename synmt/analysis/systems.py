@@ -7,17 +7,14 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from synmt.analysis.inputs import as_paths, log_other_tests
+from synmt.analysis.options import GroupOptions, WordOptions
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import printable
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.systems import System, check_existence, group_paths, read_groups
 from synmt.run import find_run
-
-if TYPE_CHECKING:
-    from synmt.analysis.options import GroupOptions, WordOptions
 
 _logger = logging.getLogger(__name__)
 
@@ -106,20 +103,32 @@ def read_translations(
     Raises SynmtError if the systems did not translate the same sentences.
     """
     check_existence(paths)
-    groups = _each_once(group_paths(paths, group_seeds=group_seeds, apart=apart))
-    first = None if baseline is None else _find_baseline(groups, baseline, group_seeds=group_seeds)
-    if first is not None and first not in groups:
-        groups.append(first)
+    groups = list[_Group]()
+    for name, members in group_paths(paths, group_seeds=group_seeds, apart=apart):
+        # one that is given twice would count as one more comparison
+        if _same(groups, members):
+            _logger.warning("%s is given twice, and counts once", printable(name))
+        else:
+            groups.append((name, members))
+    first = None
+    if baseline is not None:
+        first = _find_baseline(groups, baseline, group_seeds=group_seeds)
+        if groups == [first]:
+            name = printable(first[0])
+            _logger.warning("%s is its own baseline, so nothing is compared", name)
+        if first not in groups:
+            groups.append(first)
     members = [path for _, seeds in groups for path in seeds]
     folders = [path for path in members if path.is_dir()]
     if references is None and not folders:
         # raises the error for a file in the place of a run
         find_run(members[0])
-    if references is not None and folders:
+    if (references or source) and folders:
         raise UsageError(
-            "translations in a file cannot be compared with a run",
+            "a run has its own references and source",
             where=str(folders[0]),
-            do="Give the file of its translations, tests/NAME/hypothesis.txt in its folder",
+            do="Leave out those of files, or give the file of its translations, "
+            "tests/NAME/hypothesis.txt in its folder",
         )
     systems = read_groups(groups, test=test, references=references, source=source)
     log_other_tests(systems[0].seeds[0], test)
@@ -128,29 +137,18 @@ def read_translations(
     return systems
 
 
-def _each_once(groups: Sequence[_Group]) -> list[_Group]:
-    """Leave out a system that is there already: it would count as one more comparison."""
-    found = []
-    for name, members in groups:
-        if any(_same_runs(members, other) for _, other in found):
-            _logger.warning("%s is given twice, and counts once", printable(name))
-        else:
-            found.append((name, members))
-    return found
-
-
-def _same_runs(some: Sequence[Path], others: Sequence[Path]) -> bool:
-    return [path.resolve() for path in some] == [path.resolve() for path in others]
+def _same(groups: Sequence[_Group], members: Sequence[Path]) -> list[_Group]:
+    """Find the groups of the same paths."""
+    resolved = [path.resolve() for path in members]
+    return [one for one in groups if [path.resolve() for path in one[1]] == resolved]
 
 
 def _find_baseline(groups: Sequence[_Group], baseline: Path, *, group_seeds: bool) -> _Group:
     """Find the baseline among the systems by its name or a seed, or as one more system."""
     # a run may have the name of its system, `plain` next to `plain-seed2`
-    wanted = str(baseline)
+    wanted, is_there = str(baseline), baseline.exists()
     found = [
-        one
-        for one in groups
-        if wanted == one[0] or (wanted == Path(one[0]).name and not baseline.exists())
+        one for one in groups if wanted == one[0] or (wanted == Path(one[0]).name and not is_there)
     ]
     found = found or [
         one for one in groups if baseline.resolve() in (path.resolve() for path in one[1])
@@ -159,11 +157,7 @@ def _find_baseline(groups: Sequence[_Group], baseline: Path, *, group_seeds: boo
         check_existence([baseline])
         found = group_paths([baseline], group_seeds=group_seeds)
     if len(found) > 1:
-        names = ", ".join(printable(name) for name, _ in found)
-        raise UsageError(
-            f"the baseline is one system, not {len(found)} ({names})", where="--baseline"
-        )
-    [first] = [one for one in groups if _same_runs(one[1], found[0][1])] or found
-    if list(groups) == [first]:
-        _logger.warning("%s is its own baseline, so nothing is compared", printable(first[0]))
-    return first
+        listed = ", ".join(printable(name) for name, _ in found)
+        what = f"the baseline is one system, not {len(found)} ({listed})"
+        raise UsageError(what, where="--baseline")
+    return next(iter(_same(groups, found[0][1])), found[0])

@@ -22,17 +22,19 @@ import numpy as np
 from synmt.arrays import DoubleArray
 from synmt.errors import UsageError, one_text, unknown_name
 from synmt.evaluation.bootstrap import SAMPLES, SEED, WithInterval, interval
-from synmt.evaluation.cache import cached_score
-from synmt.evaluation.metrics import Metric, Score, check_texts, make_metric
+from synmt.evaluation.metrics import Metric, Score, cached_score, check_texts, make_metric
 from synmt.evaluation.outputs import Outputs
-from synmt.evaluation.seeds import Spread, resample_seeds, seeded_bootstrap, spread
 from synmt.evaluation.significance import (
     SWAPS,
     Comparison,
+    Spread,
     approximate_randomization,
     bootstrap_scores,
     kolmogorov_smirnov,
     paired_t_test,
+    resample_seeds,
+    seeded_bootstrap,
+    spread,
     welch_test,
 )
 from synmt.evaluation.systems import System, read_systems, systems_from_lines, warn_about_texts
@@ -158,12 +160,8 @@ def compare_systems(
     """
     options = options or ScoreOptions()
     read = _read(systems, references, sources, options)
-    plan = SignificancePlan(
-        None if tests is None else check_tests(tests, [len(one.seeds) for one in read])
-    )
-    plan = replace(
-        plan, resamples=samples or plan.resamples, swaps=samples or plan.swaps, seed=seed
-    )
+    chosen = None if tests is None else check_tests(tests, [len(one.seeds) for one in read])
+    plan = SignificancePlan(chosen, samples or SAMPLES, samples or SWAPS, seed)
     made, results = _make_metrics(read, metrics, options), {}
     texts = sum(len(system.seeds) for system in read)
     with progress("scoring", len(made) * (texts + 1), "steps") as advance:
@@ -193,24 +191,21 @@ def _read(systems: Any, references: Any, sources: Any, options: ScoreOptions) ->
         raise one_text(systems, "systems")
     if not systems:
         raise UsageError("there are no translations to score")
-    paths = [
-        isinstance(text, (str, Path))
-        for text in (*systems, references, sources)
-        if text is not None
-    ]
-    if not any(paths) and references is not None:
+    texts = [*systems, *(text for text in (references, sources) if text is not None)]
+    in_files = {isinstance(text, str | Path) for text in texts}
+    if in_files == {False} and references is not None:
         return systems_from_lines(systems, references, sources)
-    if not all(paths):
-        what = (
+    if in_files != {True}:
+        raise UsageError(
             "the reference is missing"
             if references is None
-            else "some texts are paths, and others lists of lines"
+            else "some texts are paths, and others lists of lines",
+            do="Give systems, references and sources in the same form",
         )
-        raise UsageError(what, do="Give systems, references and sources in the same form")
     return read_systems(
-        [Path(one) for one in systems],
-        references=None if references is None else Path(references),
-        source=None if sources is None else Path(sources),
+        list(map(Path, systems)),
+        references=references and Path(references),
+        source=sources and Path(sources),
         test=options.test_set,
         group_seeds=options.group_seeds,
         on=options.on,
@@ -283,12 +278,11 @@ def _compare(
     plan: SignificancePlan,
 ) -> SystemResult:
     """Compare a system with the first one; their scores on the resamples are (R, n) each."""
-    difference = result.value - base.value
-    tests = plan.tests
+    difference, comparison = result.value - base.value, None
+    tests, p_values = plan.tests, dict[str, float | None]()
     if tests is None:
         several = len(result.seeds) > 1 or len(base.seeds) > 1
-        tests = ("bootstrap", "randomization", *(["seeds"] if several else []))
-    comparison, p_values = None, {}
+        tests = ("bootstrap", "randomization", *["seeds"] * several)
     if "bootstrap" in tests:
         comparison = seeded_bootstrap(base_resampled, resampled, difference, seed=plan.seed)
         p_values["bootstrap"] = comparison.p_value
@@ -311,10 +305,8 @@ def _p_value(
         if min(len(base), len(system)) < 2:
             return None
         return welch_test([score.value for score in base], [score.value for score in system])
-    run_test = {"t": paired_t_test, "ks": kolmogorov_smirnov}[test]
-    return run_test(_segment_means(base), _segment_means(system))
-
-
-def _segment_means(seeds: Sequence[Score]) -> DoubleArray:
-    """Score each segment, averaged over the seeds: (N,)."""
-    return np.mean([score.metric.segment_scores(score.statistics) for score in seeds], axis=0)
+    first, second = (
+        np.mean([one.metric.segment_scores(one.statistics) for one in seeds], axis=0)
+        for seeds in (base, system)
+    )  # (N,) each
+    return paired_t_test(first, second) if test == "t" else kolmogorov_smirnov(first, second)

@@ -7,13 +7,23 @@ The corpus, the sentences of some length and a bootstrap resample are different 
 statistics, so the texts are read only once for all of them. BLEU, chrF and TER are those of
 sacreBLEU's command line. All scores are in
 points: 83 where the authors of a metric write 0.83.
+
+The statistics can be cached (`cached_score`), so that a text is scored once by each metric. The
+name of a cache file is a fingerprint of the metric's signature and of the texts. The files are
+stored in the folder of a run's test set, `tests/NAME/segments/`, or in `$SYNMT_CACHE/segments/`. A
+cached score equals the computed one bit for bit; a file that is damaged or belongs to other texts
+is ignored and replaced.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from pkgutil import resolve_name
@@ -23,7 +33,8 @@ import numpy as np
 
 from synmt.arrays import DoubleArray
 from synmt.errors import SynmtError, UsageError, all_in_one, counted, did_you_mean
-from synmt.files.reading import read_lines
+from synmt.files.reading import cache_folder, fingerprint, read_lines
+from synmt.files.writing import write_atomically
 from synmt.recipe.schema import EvaluationRecipe
 
 Aggregate = Callable[[DoubleArray], float]
@@ -43,6 +54,17 @@ METRICS = {
 }
 """The function that makes each metric from MetricOptions; its module is imported when the metric is
 made."""
+
+
+_FORMAT = 1
+"""Increase it when the statistics or the layout of the files change, so that older files are
+ignored."""
+
+_STORED = "<f8"
+"""Doubles in the same byte order on every machine."""
+
+_WORTH_CACHING = 50
+"""Smaller texts are not cached, except in run folders: the cache would fill with small files."""
 
 
 class Metric(ABC):
@@ -201,6 +223,71 @@ def score_counted(metric: Metric, statistics: DoubleArray) -> Score:
     return Score(metric, metric.aggregate(statistics.sum(0)), statistics)
 
 
+def cached_score(
+    metric: Metric,
+    hypotheses: Lines,
+    references: Lines,
+    *,
+    sources: Lines | None = None,
+    folder: Path | None = None,
+) -> Score:
+    """Score translations as `metrics.score` does, with statistics from the cache where possible.
+
+    folder: where a run stores its statistics; without a folder, or if it is read-only, they go into
+        the cache.
+    """
+    check_texts(metric, hypotheses, references, sources)
+    sources = sources if metric.reads_source else None
+    # all that the statistics depend on
+    texts = [_hash(lines) for lines in (hypotheses, references, sources) if lines is not None]
+    identity = json.dumps([_FORMAT, metric.title, metric.signature, len(references), *texts])
+    name = f"{fingerprint(identity)}.segments"
+    shared = cache_folder() / "segments" / name
+    own = shared if folder is None else folder / name
+    statistics = _read(own, identity, len(references))
+    if statistics is None:
+        # cached statistics are copied into the run's folder, so that a copied run is complete
+        cached = _read(shared, identity, len(references)) if folder else None
+        statistics = (
+            metric.statistics(hypotheses, references, sources) if cached is None else cached
+        )
+        written = folder is not None and _write(own, identity, statistics)
+        if not written and cached is None and len(references) >= _WORTH_CACHING:
+            _write(shared, identity, statistics)
+    return score_counted(metric, statistics)
+
+
+def _hash(lines: Lines) -> str:
+    # as JSON: different lines may be the same text when joined, if a line has a line end in it
+    return hashlib.sha256(json.dumps(list(lines)).encode()).hexdigest()
+
+
+def _read(path: Path, identity: str, segments: int) -> DoubleArray | None:
+    """Read statistics; None if there is no file, or if it is damaged."""
+    try:
+        head, _, body = path.read_bytes().partition(b"\n")
+    except OSError:
+        return None
+    if head != _head(identity, body):
+        return None
+    values = np.frombuffer(zlib.decompress(body), dtype=_STORED).reshape(segments, -1)  # (N, S)
+    return values.astype(np.float64)
+
+
+def _write(path: Path, identity: str, statistics: DoubleArray) -> bool:
+    """Write statistics; tell whether that was possible."""
+    body = zlib.compress(statistics.astype(_STORED).tobytes())
+    with suppress(SynmtError, OSError), write_atomically(path, binary=True) as stream:
+        stream.write(_head(identity, body) + b"\n" + body)
+        return True
+    return False
+
+
+def _head(identity: str, body: bytes) -> bytes:
+    """Make the first line of a file: what the statistics depend on, and their checksum."""
+    return json.dumps({"of": identity, "sha256": hashlib.sha256(body).hexdigest()}).encode()
+
+
 def check_texts(
     metric: Metric, hypotheses: Lines, references: Lines, sources: Lines | None
 ) -> None:
@@ -238,6 +325,26 @@ def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
     if wrong:
         raise all_in_one(wrong)
     return texts
+
+
+def read_table(path: str | Path) -> tuple[list[str], list[list[str]]]:
+    """Read the names of tab-separated columns, and the rows below, which have as many cells."""
+    names, *rows = [line.split("\t") for line in read_lines(path)] or [[]]
+    for name in names:
+        if names.count(name) > 1:
+            what = f"two columns are named '{name}'"
+            raise SynmtError(what, where=f"{path}: line 1", do="Rename one")
+    uneven = [
+        SynmtError(
+            f"{counted(len(row), 'cell')}, but the first row names {len(names)} columns",
+            where=f"{path}: line {number}",
+        )
+        for number, row in enumerate(rows, start=2)
+        if len(row) != len(names)
+    ]
+    if uneven:
+        raise all_in_one(uneven[:3])
+    return names, rows
 
 
 def printable(path: Path | str) -> str:

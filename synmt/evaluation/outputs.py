@@ -21,8 +21,6 @@ class Outputs:
     system: the run's name, or the file's.
     test: the test set's name; empty for files.
     source: empty if it is not known.
-    labels: the file of the sentences' labels, if the run has one.
-    other_tests: the run's other test sets.
     scoring: the metric options of the run's recipe.
     tokens: source, reference and hypothesis as words, if the run tokenizes text.
     raw_source: the source as text, if `source` has words.
@@ -35,8 +33,6 @@ class Outputs:
     source: list[str]
     reference: list[str]
     hypothesis: list[str]
-    labels: Path | None = None
-    other_tests: tuple[str, ...] = ()
     scoring: MetricOptions = field(default_factory=MetricOptions)
     tokens: tuple[list[str], list[str], list[str]] | None = None
     raw_source: list[str] | None = None
@@ -48,14 +44,22 @@ class Outputs:
         """The folder of the test set in that of the run; None for files."""
         return self.run / "tests" / self.test if self.run else None
 
+    @property
+    def other_tests(self) -> list[str]:
+        """The run's other test sets."""
+        return [name for name in tests_of(self.run) if name != self.test] if self.run else []
+
     def as_read(self) -> Outputs:
         """Return the same translations as the words that the model reads and writes."""
         if self.tokens is None:
             return self
         source, reference, hypothesis = self.tokens
-        raw = self.raw_source or self.source
         return replace(
-            self, source=source, reference=reference, hypothesis=hypothesis, raw_source=raw
+            self,
+            source=source,
+            reference=reference,
+            hypothesis=hypothesis,
+            raw_source=self.raw_source or self.source,
         )
 
 
@@ -86,13 +90,11 @@ def from_run(run: Path | None, test: str | None = None, *, on: str | None = None
             do=did_you_mean(test, names) or "Choose one with `--test`",
         )
     folder = opened.test_folder(test)
-    labels, tokens = folder / "labels.tsv", tokens_folder(folder)
+    tokens = tokens_folder(folder)
     outputs = Outputs(
         opened.folder.resolve().name,
         test,
         *_read_texts(folder),
-        labels=labels if labels.exists() else None,
-        other_tests=tuple(name for name in names if name != test),
         scoring=scored_on(on, opened.evaluation()),
         tokens=_read_texts(tokens) if tokens.is_dir() else None,
         run=opened.folder,

@@ -11,8 +11,8 @@ from typing import Any
 from synmt.errors import UsageError, counted
 from synmt.evaluation.comparison import TESTS, SystemComparison, SystemResult
 from synmt.evaluation.cost import cost_table, costs_of
-from synmt.evaluation.seeds import FEW_SEEDS
-from synmt.evaluation.systems import System, matching
+from synmt.evaluation.significance import FEW_SEEDS
+from synmt.evaluation.systems import matching
 from synmt.files.writing import write_output
 from synmt.reporting.values import Column, Report, Table, count_column, text_column
 
@@ -38,119 +38,112 @@ def score_report(comparison: SystemComparison, *, cost: bool = False) -> Report:
     as there is any."""
     systems, results = comparison.systems, list(comparison.results.values())
     segments = len(systems[0].seeds[0].reference)
-    parts, facts = [_score_table(comparison)], _facts(comparison)
+    parts, facts = [_score_table(comparison)], {"segments": segments, **_facts(comparison)}
+    # BLEU-4 includes the components of BLEU-1
     most = max(results, key=lambda one: len(one[0].details))
     if most[0].details:
-        parts.append(_component_table(systems, most))
+        columns = [text_column(f"{most[0].metric.title} of", name="system")]
+        for name in most[0].details:
+            digits = 1 if name.startswith("precision") else 3
+            columns.append(Column(title=name.replace("_", " "), digits=digits, name=name))
+        rows = [
+            [system.name, *result.details.values()]
+            for system, result in zip(systems, most, strict=True)
+        ]
+        parts.append(Table(columns=columns, rows=rows))
     if any(len(system.seeds) > 1 for system in systems):
-        parts.append(_seed_table(comparison))
+        columns = [text_column("system"), text_column("metric"), count_column("seeds")]
+        columns += [Column(title=title) for title in ("mean", "deviation", "lowest", "highest")]
+        rows = [
+            [name, result.metric.title, len(result.seeds), *asdict(result.spread).values()]
+            for name, result in _each(comparison)
+            if len(result.seeds) > 1
+        ]
+        parts.append(Table(columns=columns, rows=rows))
     if cost and (costs := costs_of(systems)):
         facts["cost"] = {name: [asdict(one) for one in seeds] for name, seeds in costs}
-        scores = {
-            system.name: result.value for system, result in zip(systems, results[0], strict=True)
-        }
-        parts.append(cost_table(costs, scores, results[0][0].metric.title))
+        first = {one.name: result.value for one, result in zip(systems, results[0], strict=True)}
+        parts.append(cost_table(costs, first, results[0][0].metric.title))
     metrics = [one[0].metric for one in results]
     notes = [f"{metric.title}|{metric.signature}" for metric in metrics]
     if lower := [metric.title for metric in metrics if not metric.higher_is_better]:
         notes.append(f"{', '.join(lower)}: lower is better")
     title = f"{counted(len(systems), 'system')}, {counted(segments, 'sentence')}"
-    return Report(title=title, parts=parts, notes=notes, facts={"segments": segments, **facts})
+    return Report(title=title, parts=parts, notes=notes, facts=facts)
 
 
-def _each(comparison: SystemComparison) -> Iterator[tuple[System, SystemResult]]:
+def _each(comparison: SystemComparison) -> Iterator[tuple[str, SystemResult]]:
+    names = [system.name for system in comparison.systems]
     for results in comparison.results.values():
-        yield from zip(comparison.systems, results, strict=True)
+        yield from zip(names, results, strict=True)
 
 
 def _score_table(comparison: SystemComparison) -> Table:
     systems, plan = comparison.systems, comparison.plan
-    several = any(len(system.seeds) > 1 for system in systems)
+    seeds = _WITH_SEEDS if any(len(system.seeds) > 1 for system in systems) else {}
     samples = {
-        "bootstrap": f"{plan.resamples:,} resamples",
-        "randomization": f"{plan.swaps:,} trials",
+        "bootstrap": f", {plan.resamples:,} resamples, seed {plan.seed}",
+        "randomization": f", {plan.swaps:,} trials, seed {plan.seed}",
     }
-    interval = f"bootstrap of sentences, {samples['bootstrap']}, seed {plan.seed}"
-    if several:
-        interval = (
-            f"bootstrap of sentences and of seeds, {samples['bootstrap']}, seed "
-            f"{plan.seed}; {FEW_SEEDS}"
-        )
+    interval = f"bootstrap of sentences{samples['bootstrap']}"
+    if seeds:
+        interval = f"bootstrap of sentences and of seeds{samples['bootstrap']}; {FEW_SEEDS}"
     difference = f"from {systems[0].name}; p-values are two-sided"
     if (len(systems) - 1) * len(comparison.results) > 1:
         difference += ", and not corrected for their number"
     columns = [
-        *(text_column("system"), text_column("metric"), Column(title="score")),
+        text_column("system"),
+        text_column("metric"),
+        Column(title="score"),
         Column(title="95 % interval", about=interval),
         Column(title="difference", signed=True, about=difference),
         Column(title="95 % of difference", signed=True),
     ]
     tests = dict.fromkeys(name for _, result in _each(comparison) for name in result.p_values)
     for name in tests:
-        about = TESTS[name] + _WITH_SEEDS[name] if several and name in _WITH_SEEDS else TESTS[name]
-        if name in samples:
-            about += f", {samples[name]}, seed {plan.seed}"
+        about = TESTS[name] + seeds.get(name, "") + samples.get(name, "")
         columns.append(Column(title=_P_VALUES[name], kind="p", about=about))
     rows = []
-    for system, result in _each(comparison):
+    for name, result in _each(comparison):
         found = result.comparison
-        row = [system.name, result.metric.title, result.value, result.interval, result.difference]
+        row = [name, result.metric.title, result.value, result.interval, result.difference]
         rows.append([*row, found and found.interval, *map(result.p_values.get, tests)])
     return Table(columns=columns, rows=rows).without_empty_columns()
 
 
-def _component_table(systems: Sequence[System], results: Sequence[SystemResult]) -> Table:
-    """Show the components of the score that has most: BLEU-4 includes those of BLEU-1."""
-    columns = [text_column(f"{results[0].metric.title} of", name="system")]
-    for name in results[0].details:
-        digits = 1 if name.startswith("precision") else 3
-        columns.append(Column(title=name.replace("_", " "), digits=digits, name=name))
-    rows = [
-        [system.name, *result.details.values()]
-        for system, result in zip(systems, results, strict=True)
-    ]
-    return Table(columns=columns, rows=rows)
-
-
-def _seed_table(comparison: SystemComparison) -> Table:
-    columns = [text_column("system"), text_column("metric"), count_column("seeds")]
-    columns += [Column(title=title) for title in ("mean", "deviation", "lowest", "highest")]
-    rows = [
-        [system.name, result.metric.title, len(result.seeds), *asdict(result.spread).values()]
-        for system, result in _each(comparison)
-        if len(result.seeds) > 1
-    ]
-    return Table(columns=columns, rows=rows)
-
-
 def _facts(comparison: SystemComparison) -> dict[str, Any]:
-    systems = []
-    for position, system in enumerate(comparison.systems):
-        scores = {}
-        for name, results in comparison.results.items():
-            result = results[position]
-            scores[name] = {
-                "name": result.metric.title,
-                "score": result.value,
-                "signature": result.metric.signature,
-                "interval": [result.low, result.high],
-                "details": result.details,
-                "seeds": {
-                    "scores": [score.value for score in result.seeds],
-                    **asdict(result.spread),
-                },
-                "difference": result.difference,
-                "p_values": result.p_values,
-                "comparison": result.comparison and asdict(result.comparison),
-            }
-        systems.append(
-            {"system": system.name, "seeds": [seed.path for seed in system.seeds], "scores": scores}
-        )
-    plan, base = comparison.plan, systems[0]["system"]
+    systems = [
+        {
+            "system": system.name,
+            "seeds": [seed.path for seed in system.seeds],
+            "scores": {
+                name: _result_facts(results[position])
+                for name, results in comparison.results.items()
+            },
+        }
+        for position, system in enumerate(comparison.systems)
+    ]
+    plan = comparison.plan
+    sampling = {"seed": plan.seed, "base": comparison.systems[0].name}
     return {
         "systems": systems,
-        "bootstrap": {"samples": plan.resamples, "seed": plan.seed, "base": base},
-        "randomization": {"samples": plan.swaps, "seed": plan.seed, "base": base},
+        "bootstrap": {"samples": plan.resamples, **sampling},
+        "randomization": {"samples": plan.swaps, **sampling},
+    }
+
+
+def _result_facts(result: SystemResult) -> dict[str, Any]:
+    seeds = {"scores": [score.value for score in result.seeds], **asdict(result.spread)}
+    return {
+        "name": result.metric.title,
+        "score": result.value,
+        "signature": result.metric.signature,
+        "interval": [result.low, result.high],
+        "details": result.details,
+        "seeds": seeds,
+        "difference": result.difference,
+        "p_values": result.p_values,
+        "comparison": result.comparison and asdict(result.comparison),
     }
 
 
@@ -176,46 +169,40 @@ def check_sentence_file(path: Path, inputs: Sequence[Path]) -> None:
 def write_sentence_scores(path: Path, comparison: SystemComparison) -> None:
     """Write a row for each segment, with the scores of every text by every metric; JSON lines have
     the texts too."""
-    rows = _sentence_rows(comparison)
     is_tsv = path.name.removesuffix(".gz").endswith(".tsv")
-    lines = _as_tsv(rows) if is_tsv else (json.dumps(row, ensure_ascii=False) for row in rows)
     with write_output(path) as out:
-        out.writelines(f"{line}\n" for line in lines)
+        for row in _sentence_rows(comparison):
+            if not is_tsv:
+                out.write(json.dumps(row, ensure_ascii=False) + "\n")
+                continue
+            scores = {
+                f"{one.get('seed', one['system'])}:{metric}": f"{value:.6f}"
+                for one in row["systems"]
+                for metric, value in one["scores"].items()
+            }
+            if row["line"] == 1:
+                out.write("\t".join(["line", *scores]) + "\n")
+            out.write("\t".join([str(row["line"]), *scores.values()]) + "\n")
 
 
 def _sentence_rows(comparison: SystemComparison) -> Iterator[dict[str, Any]]:
     texts = []
     for position, system in enumerate(comparison.systems):
         for place, seed in enumerate(system.seeds):
-            names = {
-                "system": system.name,
-                **({"seed": seed.path} if len(system.seeds) > 1 else {}),
-            }
-            scores = {
-                name: results[position].seeds[place] for name, results in comparison.results.items()
-            }
-            points = {
-                name: one.metric.segment_scores(one.statistics).tolist()
-                for name, one in scores.items()
-            }
+            names = {"system": system.name}
+            if len(system.seeds) > 1:
+                names["seed"] = seed.path
+            points = {}
+            for name, results in comparison.results.items():
+                score = results[position].seeds[place]
+                points[name] = score.metric.segment_scores(score.statistics).tolist()
             texts.append((names, seed.hypothesis, points))
     first = comparison.systems[0].seeds[0]
+    sources = first.raw_source or first.source
     for line, reference in enumerate(first.reference):
-        text = first.raw_source or first.source
-        source = {"source": text[line]} if text else {}
+        source = {"source": sources[line]} if sources else {}
         row = {"line": line + 1, **source, "reference": reference, "systems": []}
         for names, lines, points in texts:
             scores = {name: values[line] for name, values in points.items()}
             row["systems"].append({**names, "translation": lines[line], "scores": scores})
         yield row
-
-
-def _as_tsv(rows: Iterator[dict[str, Any]]) -> Iterator[str]:
-    for row in rows:
-        names, values = ["line"], [str(row["line"])]
-        for one in row["systems"]:
-            names += [f"{one.get('seed', one['system'])}:{metric}" for metric in one["scores"]]
-            values += [f"{value:.6f}" for value in one["scores"].values()]
-        if row["line"] == 1:
-            yield "\t".join(names)
-        yield "\t".join(values)

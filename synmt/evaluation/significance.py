@@ -4,6 +4,11 @@ Bootstrap and randomization work on statistics, (N, S) for each system: counted 
 segment, summed over any group of segments, then turned into a score by the metric's `aggregate`
 (see synmt.evaluation.metrics). The t-test and the Kolmogorov-Smirnov test work on the score of each
 segment, (N,), and Welch's test on the score of each seed.
+
+The score of a system with several seeds is the mean over them, each scored separately. A difference
+between two systems may come from the tested sentences, or from the luck of the training runs (Clark
+et al., 2011, "Better hypothesis testing for statistical machine translation"): `seeded_bootstrap`
+resamples both together, and `welch_test` looks at the training runs alone.
 """
 
 from __future__ import annotations
@@ -48,6 +53,92 @@ class Comparison(WithInterval):
     p_value: float
 
 
+FEW_SEEDS = "with two or three seeds, intervals and p-values are rough"
+"""What resampled seeds cannot show."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and variation of the scores of a system's seeds.
+
+    deviation: standard deviation, with n - 1 in the denominator; 0 for a single seed.
+    """
+
+    mean: float
+    deviation: float
+    lowest: float
+    highest: float
+
+
+def spread(scores: Sequence[float]) -> Spread:
+    """Describe the scores of a system's seeds."""
+    deviation = float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0
+    return Spread(float(np.mean(scores)), deviation, min(scores), max(scores))
+
+
+def seeded_bootstrap(
+    base: DoubleArray, system: DoubleArray, observed: float, *, seed: int = SEED
+) -> Comparison:
+    """Compare two systems by the scores of their seeds on the same resamples of sentences: (R, n_a)
+    and (R, n_b).
+
+    Each resample has the same sentences for all systems, and resampled seeds of each system. With
+    one seed each it is the paired bootstrap (Koehn, 2004). With two or three seeds its p-value is
+    rough: read Welch's test too, which takes the number of seeds into account.
+
+    The p-value is the proportion of resamples whose difference is at least as far from the observed
+    one as zero is, in either direction. sacreBLEU uses the same resamples, but counts one direction
+    only, after folding the signs of the differences: its p-value is about half as large.
+
+    observed: the difference of the means over the seeds, on all sentences.
+    """
+    random = np.random.default_rng(seed)
+    before, after = resample_seeds(base, random), resample_seeds(system, random)  # (R,) both
+    differences = after - before  # (R,)
+    low, high = interval(differences).tolist()
+    extreme = np.count_nonzero(np.abs(differences - observed) >= abs(observed))
+    return Comparison(observed, low, high, (int(extreme) + 1) / (len(differences) + 1))
+
+
+def compare_on_resamples(
+    systems: Sequence[Sequence[DoubleArray]],
+    aggregate: Aggregate,
+    *,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+) -> list[Comparison]:
+    """Compare each system with the first one, all on the same resamples of segments: a list of one
+    entry less.
+
+    systems: for each seed of a system the statistics of the same segments, (N, S).
+    """
+    scores = bootstrap_scores(
+        [one for seeds in systems for one in seeds], aggregate, samples=samples, seed=seed
+    )  # (R, M)
+    base, *others = np.split(
+        scores, np.cumsum([len(seeds) for seeds in systems])[:-1], axis=1
+    )  # (R, n) each
+    means = [np.mean([aggregate(one.sum(0)) for one in seeds]) for seeds in systems]
+    return [
+        seeded_bootstrap(base, other, float(mean - means[0]), seed=seed)
+        for other, mean in zip(others, means[1:], strict=True)
+    ]
+
+
+def resample_seeds(scores: DoubleArray, random: np.random.Generator) -> DoubleArray:
+    """Choose seeds for each resample, with replacement, and average their scores: (R, n) -> (R,).
+
+    Only n - 1 seeds are chosen (McCarthy & Snowden, 1985): the mean then varies by deviation² / n,
+    like the mean of n new seeds. Choosing n seeds gives (n - 1) / n of that, which is half of it
+    for two seeds.
+    """
+    samples, seeds = scores.shape
+    if seeds == 1:
+        return scores[:, 0]
+    chosen = random.integers(seeds, size=(samples, seeds - 1))  # (R, n-1)
+    return np.take_along_axis(scores, chosen, axis=1).mean(1)  # (R,)
+
+
 def paired_bootstrap(
     base: DoubleArray,
     system: DoubleArray,
@@ -56,24 +147,9 @@ def paired_bootstrap(
     samples: int = SAMPLES,
     seed: int = SEED,
 ) -> Comparison:
-    """Compare two systems by their statistics on the same segments, (N, S) each (Koehn, 2004).
-
-    The p-value is the proportion of resamples whose difference is at least as far from the observed
-    one as zero is, in either direction. sacreBLEU uses the same resamples, but counts one direction
-    only, after folding the signs of the differences: its p-value is about half as large.
-    """
-    observed = aggregate(system.sum(0)) - aggregate(base.sum(0))
-    scores = bootstrap_scores([base, system], aggregate, samples=samples, seed=seed)  # (R, 2)
-    return compare(observed, scores[:, 1] - scores[:, 0])
-
-
-def compare(observed: float, differences: DoubleArray) -> Comparison:
-    """Test an observed difference, given the differences on resamples: (R,)."""
-    low, high = interval(differences)
-    extreme = np.count_nonzero(np.abs(differences - observed) >= abs(observed))
-    return Comparison(
-        observed, float(low), float(high), (int(extreme) + 1) / (len(differences) + 1)
-    )
+    """Compare two systems by their statistics on the same segments, (N, S) each (Koehn, 2004)."""
+    [comparison] = compare_on_resamples([[base], [system]], aggregate, samples=samples, seed=seed)
+    return comparison
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -131,7 +207,7 @@ def approximate_randomization(
 
     If the systems were equally good, exchanging the two translations of a segment would change
     nothing. A trial exchanges each segment with probability 1/2; all seeds of a segment are
-    exchanged together, so the test says nothing about other seeds (see synmt.evaluation.seeds).
+    exchanged together, so the test says nothing about other seeds (see seeded_bootstrap).
     sacreBLEU's trials are the same; it counts only differences above the observed one, so that the
     p-value of a system against itself is close to 0 there, and 1 here.
     """

@@ -15,10 +15,12 @@ _SCRIPTS = ((re.compile(f"[{_EAST}]"), 3), (re.compile(f"[{_SOUTH}]"), 8))
 """Characters of Chinese and Japanese, and of Thai, Lao, Tibetan, Burmese, Khmer and their
 neighbours; and for each how many there are between two spaces, at least, in text that is not
 segmented. Its words have 1.8 and 5, its phrases 12."""
-_KANA_PATTERN = re.compile(f"[{_KANA}]")
 _LETTERS_OF_A_CHARACTER = 3
 """In Latin script; a Japanese text may name many things in it."""
 _SAMPLE = 1000
+
+_FOR_SCRIPTS = "zh, ja-mecab or char; or flores200, which downloads a model"
+"""The tokenizations that suit some of these scripts."""
 
 _METRICS_OF_WORDS = ("chrf++", "ter", "ribes")
 """Metrics that always split words at spaces."""
@@ -48,7 +50,7 @@ def warn_of_unspaced(
     if any(metric.startswith("bleu") for metric in metrics):
         words = tokenize_words(lines, tokenize)
         if looks_unspaced([" ".join(line) for line in words]):
-            _logger.warning(f"{what}; BLEU needs {option} {_tokenizations(lines)}")
+            _logger.warning(f"{what}; BLEU needs {option} {_FOR_SCRIPTS}")
     if of_words := [metric for metric in metrics if metric in _METRICS_OF_WORDS]:
         _logger.warning(f"{what}; {', '.join(of_words)} would need them")
 
@@ -67,17 +69,3 @@ def looks_unspaced(lines: Sequence[str]) -> bool:
     # where no line has two such words, they are the lines
     lines_of_script = sum(any(script.search(line) for script, _ in _SCRIPTS) for line in lines)
     return 0 < of_script <= max(expected, lines_of_script)
-
-
-def _tokenizations(lines: Sequence[str]) -> str:
-    """Name the tokenizations that suit the script of a text."""
-    text = "".join(lines)
-    (east, _), (south, _) = _SCRIPTS
-    if len(south.findall(text)) > len(east.findall(text)):
-        return "char, or flores200, which downloads a model"
-    # Chinese writes a の at most
-    return (
-        "ja-mecab or char"
-        if len(_KANA_PATTERN.findall(text)) * 10 > len(east.findall(text))
-        else "zh or char"
-    )

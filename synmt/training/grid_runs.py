@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synmt.errors import SynmtError, UsageError, all_in_one, naming
-from synmt.evaluation.seeds import name_with_seed
+from synmt.evaluation.systems import name_with_seed
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import SEEDS, Recipe
 from synmt.run import Run

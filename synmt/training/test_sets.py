@@ -14,9 +14,8 @@ from synmt.data.prepare import check_lengths
 from synmt.decode.inputs import windows
 from synmt.decode.translator import Translator
 from synmt.errors import RETRANSLATE
-from synmt.evaluation.cache import cached_score
 from synmt.evaluation.cost import cost_line
-from synmt.evaluation.metrics import make_metric, options_of
+from synmt.evaluation.metrics import cached_score, make_metric, options_of
 from synmt.evaluation.outputs import tokens_folder
 from synmt.evaluation.spaces import warn_of_unspaced
 from synmt.files.checksums import recording

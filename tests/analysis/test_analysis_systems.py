@@ -74,17 +74,6 @@ def test_a_baseline_with_the_name_of_its_system_has_all_seeds_of_it(runs):
     ]
 
 
-def test_without_grouping_each_run_is_a_system_and_a_pattern_is_one(runs):
-    found = read_translations([runs / "plain-seed1", runs / "plain-seed2", runs / "pascal*"])
-    assert named(found) == {
-        "plain-seed1": ["plain-seed1"],
-        "plain-seed2": ["plain-seed2"],
-        "pascal*": PASCAL,
-    }
-    assert [one.hypothesis[0] for one in found[2].seeds] == ["pascal-seed1 Ja.", "pascal-seed2 Ja."]
-    assert [one.run for one in found[2].seeds] == [runs / name for name in PASCAL]
-
-
 def test_files_and_runs_mix_and_equal_names_become_paths(runs, tmp_path):
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
@@ -95,24 +84,6 @@ def test_files_and_runs_mix_and_equal_names_become_paths(runs, tmp_path):
     assert [one.name for one in found] == [*map(str, files), str(runs / "alone")]
     assert [one.seeds[0].run for one in found] == [None, None, runs / "alone"]
     assert all(one.seeds[0].reference == REFERENCES for one in found)
-    (tmp_path / "ref").write_text("Ja.\nNein.\n")
-    alone = read_translations([tmp_path / "one/hyp"], references=tmp_path / "ref")
-    assert named(alone) == {"hyp": ["hyp"]}
-
-
-def test_a_baseline_given_alone_is_compared_with_nothing(runs):
-    found = read_translations([runs / "alone"], baseline=runs / "alone")
-    assert [one.seeds[0].system for one in found] == ["alone"]
-
-
-def test_a_seed_of_a_system_as_the_baseline_is_that_system(runs):
-    first, *others = sorted(path for path in runs.glob("plain-seed*"))
-    assert others
-    found = read_translations([runs / "alone", first, *others], baseline=first, group_seeds=True)
-    assert [(system.name, len(system.seeds)) for system in found] == [
-        ("plain", 1 + len(others)),
-        ("alone", 1),
-    ]
 
 
 def test_systems_that_do_not_belong_together_are_refused(runs):

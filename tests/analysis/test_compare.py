@@ -11,8 +11,8 @@ import sacrebleu
 from small_run import PASCAL, TEXT, make_run
 from tiny import chain_of
 
-from synmt.analysis.compare.cards import AlignedTranslation, draw_alignments, make_cards
-from synmt.analysis.compare.report import draw_boxes, sentences_table, systems_table
+from synmt.analysis.compare.cards import draw_alignment, make_cards
+from synmt.analysis.compare.report import sentences_table, systems_table
 from synmt.analysis.compare.sentences import (
     bracketed,
     classify_all,
@@ -23,13 +23,10 @@ from synmt.analysis.compare.sentences import (
     word_spans,
 )
 from synmt.analysis.compare.words import SentenceWords, WordDetails, word_attention
-from synmt.analysis.trees.drawing import draw_parse
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import MetricOptions, make_metric, score
 from synmt.evaluation.outputs import Outputs
-from synmt.reporting.cells import shown
 from synmt.reporting.values import plain
-from synmt.syntax.parse import flat_parse
 
 SVG = "{http://www.w3.org/2000/svg}"
 REFERENCE = [
@@ -70,24 +67,7 @@ def halves(found):
     return [[one.line for one in found.sentences if sign * one.gain > 0] for sign in (1, -1)]
 
 
-def test_sentences_are_ranked_by_chrf_if_the_metric_is_bleu():
-    found = compared()
-    assert (found.metric.title, found.ranking.title) == ("BLEU", "chrF2")
-    first, second = found.systems
-    assert second.counts == [2, 1, 2]
-    for one in found.sentences:
-        expected = [
-            sacrebleu.sentence_chrf(text, [one.reference]).score for text in one.translations
-        ]
-        assert one.scores == pytest.approx(expected)
-        assert one.gain == pytest.approx(expected[1] - expected[0])
-    assert list(map(set, halves(found))) == [{1, 3}, {2, 5}]
-    corpus = [sacrebleu.corpus_bleu(lines, [REFERENCE]).score for lines in (A, B)]
-    assert [first.score, second.score] == pytest.approx(corpus)
-    assert second.difference.difference == pytest.approx(corpus[1] - corpus[0])
-
-
-def test_more_systems_are_each_compared_with_the_first_and_sentences_are_ranked_by_their_mean_gain():
+def test_more_systems_are_compared_with_the_first_and_sentences_ranked_by_mean_gain():
     found, pair = compare({"x": A, "y": B, "z": C}, top=4), compared()
     first, second, third = found.systems
     assert (first.difference, second.difference) == (None, pair.systems[1].difference)
@@ -127,51 +107,10 @@ def test_tables_and_page_have_every_system():
     }
     words = {line: SentenceWords(None, word_spans("x"), own) for line, own in weights.items()}
     table = sentences_table(found, lambda: make_cards(found, WordDetails(words)))
-    one = found.sentences[0]
-    assert [row[:4] for row in table.rows[:4]] == [
-        [one.line, one.gain, *rest]
-        for rest in zip(("reference", *"ABC"), (None, *one.scores), strict=True)
-    ]
-    assert shown(table.rows[3][4], table.columns[4]) == "[Der Junge] liest."
     assert plain(table.rows[3][4]) == "Der Junge liest."
     body = table.on_page().html
-    # for each sentence a picture of A and B and one of C
-    assert len(pictures(body)) == 2 * len(found.sentences)
+    assert len(pictures(body)) == 3 * len(found.sentences)
     assert body.count("<dt>C</dt>") == len(found.sentences)
-
-
-def test_boxes_end_at_the_quartiles_and_whiskers_at_the_last_score_within_reach():
-    scores = np.array([0.0, 40, 50, 60, 70, 80, 85, 100])
-    other = np.array([1.0, 50, 51, 52, 53, 54])
-    found = compared()
-    systems = [
-        replace(found.systems[0], name=name, sentences=one)
-        for name, one in (("a <b>", scores), ("c", other))
-    ]
-    axes = draw_boxes(replace(found, systems=systems)).axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["a <b>", "c"]
-    ends = [
-        sorted(
-            {round(float(x), 6) for line in axes.lines[first : first + 6] for x in line.get_xdata()}
-        )
-        for first in (0, 8)
-    ]
-    # quartiles 47.5, 65 and 81.25: whiskers may reach from -3.1 to 131.9
-    assert ends == [[0, 47.5, 65, 81.25, 100], [50, 50.25, 51.5, 52.75, 54]]
-
-
-def test_a_lower_error_rate_is_a_gain():
-    found = compared(metric="ter")
-    assert found.ranking.title == "TER"
-    assert set(halves(found)[0]) == {1, 3}
-    assert all(one.gain == pytest.approx(one.scores[0] - one.scores[1]) for one in found.sentences)
-
-
-def test_missing_gains_are_replaced_by_losses_and_vice_versa():
-    assert [list(map(len, halves(compared(top=top)))) for top in (2, 3)] == [[1, 1], [2, 1]]
-    assert halves(compared(b=REFERENCE, top=2)) == [[3, 1], []]
-    assert halves(compared(a=REFERENCE, b=A, top=2)) == [[], [3, 1]]
-    assert compared(b=A).sentences == []
 
 
 @pytest.mark.journey
@@ -207,30 +146,6 @@ def test_words_are_split_at_punctuation_and_chinese_at_every_character():
     # vowel signs belong to their letters
     assert words("हिन्दी में") == ["हिन्दी", "में"]
     assert words(" ") == words("") == []
-
-
-def test_words_that_differ_are_marked_by_whether_the_reference_has_them():
-    a, b, reference = (
-        "Die Katze hinter dem Jungen.",
-        "Die Katze hinter den Jungen!",
-        "Die Katze hinter den Jungen.",
-    )
-    assert classify_words(a, b, reference) == ["same", "same", "same", "other", "same", "right"]
-    assert classify_words(b, a, reference) == ["same", "same", "same", "right", "same", "other"]
-    assert bracketed(a, classify_words(a, b, reference)) == "Die Katze hinter [dem] Jungen[.]"
-    assert bracketed("x a y", classify_words("x a y", "", "a")) == "[x a y]"
-
-
-def test_repeated_words_match_the_reference_only_as_often_as_it_has_them():
-    looped, b, reference = "ein Hund Hund Hund sieht", "Katzen", "Der Hund sieht ein Haus"
-    # ein is elsewhere in the reference; the last Hund is followed by sieht, as in the reference
-    assert classify_words(looped, b, reference) == ["right", "other", "other", "right", "right"]
-    # the last Hund is in both translations, and the reference has only one
-    assert classify_words("Hund Hund sieht", "Hund sieht", "Hund sieht") == [
-        "other",
-        "same",
-        "same",
-    ]
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -276,8 +191,8 @@ def test_the_page_escapes_text_and_draws_tree_and_alignment():
     for picture in (tree, alignment):
         ElementTree.fromstring(picture)
     assert "&lt;b&gt;." in tree
-    assert ">first</text>" in alignment
-    assert ">second</text>" not in alignment
+    assert ">Affe</text>" in alignment
+    assert "attention of first to the source" in body
     # without parser, run and source there is only text
     bare = replace(found, sentences=[replace(one, source="")])
     body = make_cards(
@@ -293,24 +208,11 @@ def lines_of(svg):
 
 def test_each_word_has_one_solid_line_and_low_weights_are_left_out():
     weights = np.array([[0.05, 0.09], [0.6, 0.4], [0.0, 0.0]])
-    one = AlignedTranslation("x", ["a", "b", "c"], [False, True, False], weights)
-    everything, best = lines_of(draw_alignments(["s", "t"], one, one))
+    everything, best = lines_of(
+        draw_alignment(["s", "t"], ["a", "b", "c"], ["same", "right", "other"], weights)
+    )
     # a: only the highest weight; b: both; c: none
-    assert (len(everything), len(best)) == (2 * 3, 2 * 2)
-    assert len(lines_of(draw_alignments(["s", "t"], None, one))[0]) == 3
-    assert lines_of(
-        draw_alignments([], None, AlignedTranslation("x", ["a"], [False], np.zeros((1, 0))))
-    ) == ([], [])
-
-
-def test_a_single_tree_is_drawn_above_its_words_with_relations():
-    root = ElementTree.fromstring(draw_parse(chain_of("The monkey eats")))
-    texts = {text.text: float(text.get("y", 0)) for text in root.iter(f"{SVG}text")}
-    assert set(texts) == {"The", "monkey", "eats", "next", "root"}
-    assert max(texts["next"], texts["root"]) < texts["The"] == texts["monkey"] == texts["eats"]
-    # one for each word, including the root
-    assert len(list(root.iter(f"{SVG}path"))) == 3
-    ElementTree.fromstring(draw_parse(flat_parse("")))
+    assert (len(everything), len(best)) == (3, 2)
 
 
 def test_word_attention_does_not_depend_on_other_pairs(tmp_path):

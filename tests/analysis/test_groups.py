@@ -5,20 +5,17 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scored import METRIC, halves, labelled, random_parses, some_systems, tree
 
 from synmt.analysis.groups import trees
-from synmt.analysis.groups.grouping import PAPERS, Grouping, by_length, count_units
-from synmt.analysis.groups.labels import by_label
+from synmt.analysis.groups.grouping import PAPERS, by_length, count_units
 from synmt.analysis.groups.results import (
-    FEW_SENTENCES,
-    SentenceScores,
     collect,
     results_table,
     tabulate,
 )
 from synmt.analysis.groups.trees import (
     DEPTH,
-    LONGEST_DISTANCE,
     MEAN_DISTANCE,
     by_measure,
     by_relation,
@@ -27,12 +24,13 @@ from synmt.analysis.groups.trees import (
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.evaluation.bootstrap import resamples
 from synmt.evaluation.metrics import make_metric, score, score_system
-from synmt.evaluation.seeds import FEW_SEEDS, compare_on_resamples, seeded_bootstrap
-from synmt.evaluation.significance import paired_bootstrap
-from synmt.files.reading import read_lines
+from synmt.evaluation.significance import (
+    FEW_SEEDS,
+    compare_on_resamples,
+    paired_bootstrap,
+    seeded_bootstrap,
+)
 from synmt.recipe.data import VocabularyRecipe
-from synmt.syntax.parse import Parse
-from synmt.syntax.trees import random_tree
 
 REFERENCES = [
     "Der Affe isst eine Banane.",
@@ -49,8 +47,6 @@ HYPOTHESES = [
 BASELINE = ["Der Affe isst Banane.", "Er schläft.", "Die Frauen sieht der Mann im Park.", "Nein."]
 SOURCE = ["The monkey eats a banana.", "He sleeps.", "The women see the man in the park.", "Yes."]
 LENGTHS = count_units(SOURCE, "words")
-METRIC = make_metric("bleu")
-WORDS = ["der", "die", "das", "Affe", "Frau", "isst", "sieht", "Banane", "Mann"]
 
 
 def evidence(lines, references=REFERENCES, metric="bleu", **options):
@@ -66,54 +62,6 @@ def table(grouping, metric="bleu"):
 
 def of(row, measure="score", system="pascal"):
     return row.systems[system][measure]
-
-
-def labelled(name, values):
-    return by_label(name, values, np.ones(len(values), dtype=np.int64))
-
-
-def members(grouping):
-    """Find the group of each sentence of a partition."""
-    assert (grouping.members.sum(0) == 1).all()
-    return grouping.members.argmax(0).tolist()
-
-
-def tree(parents, relations):
-    spans = np.array([(n, n + 1) for n in range(len(parents))], dtype=np.int64).reshape(-1, 2)
-    return Parse(["w"] * len(parents), spans, np.array(parents, dtype=np.int64), relations)
-
-
-def random_parses(seed, sentences=40):
-    random = np.random.default_rng(seed)
-    names = np.array(["nsubj", "nsubj:pass", "obj", "punct", "acl:relcl"])
-    sizes = random.integers(0, 12, size=sentences)
-    return [
-        tree(random_tree(int(size), random), random.choice(names, size).tolist()) for size in sizes
-    ]
-
-
-def some_systems(seeds, sentences=24):
-    """Translate random references with random errors: for each system, a score of each seed."""
-    random = np.random.default_rng(7)
-    references = random.choice(WORDS, size=(sentences, 7))
-    texts = [" ".join(line) for line in references]
-
-    def translate(share):
-        wrong = random.random((sentences, 7)) < share
-        lines = np.where(wrong, random.choice(WORDS, size=(sentences, 7)), references)
-        return SentenceScores(
-            score(METRIC, [" ".join(line) for line in lines], texts), np.zeros(sentences, bool)
-        )
-
-    shares = np.linspace(0.5, 0.1, len(seeds))
-    return {
-        f"s{number}": [translate(share) for _ in range(count)]
-        for number, (share, count) in enumerate(zip(shares, seeds, strict=True))
-    }
-
-
-def halves(few=0):
-    return labelled("half", ["a"] * (12 - few) + ["b"] * (12 + few))
 
 
 def test_each_group_scores_as_a_separate_corpus():
@@ -137,30 +85,6 @@ def test_each_group_scores_as_a_separate_corpus():
     assert [row.text_share for row in (found.rows[0], found.total)] == [0, 0]
 
 
-@pytest.mark.parametrize("metric", ["bleu", "bleu1", "chrf", "ter", "ribes"])
-def test_all_groups_together_are_the_corpus(metric):
-    found = table(labelled("parity", ["even", "odd"] * 2), metric=metric)
-    assert of(found.total).value == score_system(HYPOTHESES, REFERENCES, [metric])[metric].value
-    assert (found.total.sentences, found.total.share) == (4, 1.0)
-    assert sum(row.share for row in found.rows) == 1
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_statistics_of_a_partition_sum_to_those_of_the_corpus(seed):
-    random, parses = np.random.default_rng(seed), random_parses(seed)
-    statistics = random.integers(0, 9, size=(len(parses), 5))
-    lengths = random.integers(0, 60, size=len(parses))
-    partitions = [
-        by_length(lengths, edges=PAPERS["deps-san"].edges),
-        *(by_measure(measure, parses) for measure in (DEPTH, MEAN_DISTANCE, LONGEST_DISTANCE)),
-        labelled("any", [str(one) for one in random.integers(4, size=len(parses))]),
-    ]
-    for grouping in partitions:
-        assert len(members(grouping)) == len(parses)
-        assert (grouping.members @ statistics).sum(0).tolist() == statistics.sum(0).tolist()
-        assert len(grouping.members) == len(grouping.names)
-
-
 def test_the_interval_is_the_one_of_the_groups_sentences_alone():
     systems = some_systems([1, 1])
     for row, chosen in zip(
@@ -170,14 +94,6 @@ def test_the_interval_is_the_one_of_the_groups_sentences_alone():
         compared = of(row, system="s1").comparison
         assert compared == paired_bootstrap(one, other, METRIC.aggregate)
         assert compared.difference == pytest.approx(of(row, system="s1").difference)
-
-
-def test_systems_of_one_seed_are_compared_as_in_pairs():
-    base, *others = (
-        [one.score.statistics for one in seeds] for seeds in some_systems([1, 1, 1]).values()
-    )
-    found = compare_on_resamples([base, *others], METRIC.aggregate)
-    assert found == [paired_bootstrap(base[0], other[0], METRIC.aggregate) for other in others]
 
 
 def test_seeds_are_resampled_with_the_sentences():
@@ -205,11 +121,6 @@ def test_a_group_of_several_systems_has_means_deviations_and_differences(counts)
     assert (base.difference, base.comparison) == (None, None)
     for one in others:
         assert one.difference == one.value - base.value == pytest.approx(one.comparison.difference)
-    # the order of the other systems does not matter
-    swapped = {name: systems[name] for name in ("s0", "s2", "s1")}
-    assert (
-        tabulate(halves(), swapped).rows[1].systems == tabulate(halves(), systems).rows[1].systems
-    )
 
 
 def test_p_values_are_corrected_for_all_comparisons_of_the_table():
@@ -237,24 +148,6 @@ def test_a_large_table_has_enough_resamples_for_its_correction(monkeypatch):
     assert of(found.total, system="s4").holm_p == pytest.approx(12 / 1201)
 
 
-def test_a_small_group_is_marked_and_has_no_interval():
-    values = ["a"] * FEW_SENTENCES + ["b"] * (FEW_SENTENCES - 1) + ["c"] * (FEW_SENTENCES + 1)
-    lines = ["Ja.", "Nein."] * (len(values) // 2)
-    systems = {"plain": [evidence(lines[::-1], lines)], "pascal": [evidence(lines, lines)]}
-    found = tabulate(labelled("size", values), systems)
-    assert [row.few for row in found.rows] == [False, True, False]
-    assert [of(row).comparison is None for row in found.rows] == [False, True, False]
-    assert of(found.rows[1]).difference is not None
-
-
-def test_groups_may_overlap_or_leave_sentences_out():
-    chosen = np.array([[True, True, False, False], [False, True, True, False]])
-    found = table(Grouping("kind", "", ["a", "b"], chosen, LENGTHS))
-    assert [row.sentences for row in (*found.rows, found.total)] == [2, 2, 4]
-    alone = score_system([HYPOTHESES[n] for n in (1, 2)], [REFERENCES[n] for n in (1, 2)])["bleu"]
-    assert of(found.rows[1]).value == alone.value
-
-
 def test_an_empty_group_has_no_score():
     found = table(by_length(LENGTHS, edges=PAPERS["pascal"].edges))
     row = found.rows[-1]
@@ -274,13 +167,6 @@ def test_accuracy_is_the_share_of_exact_translations_whatever_the_spacing():
     assert evidence(["JA."], ["Ja."], lowercase=True).exact.tolist() == [True]
 
 
-def test_sentences_that_are_left_out_leave_their_statistics_out():
-    part = evidence(HYPOTHESES).select(np.array([True, False, True, False]))
-    alone = evidence([HYPOTHESES[0], HYPOTHESES[2]], [REFERENCES[0], REFERENCES[2]])
-    assert part.score.value == alone.score.value
-    assert part.exact.tolist() == alone.exact.tolist()
-
-
 def test_lengths_count_words_characters_or_pieces():
     vocabulary = train_vocabulary(SOURCE, VocabularyRecipe(size=300))
     assert LENGTHS.tolist() == [5, 2, 8, 1]
@@ -289,46 +175,17 @@ def test_lengths_count_words_characters_or_pieces():
     assert pieces == [len(vocabulary.encode(line).ids) for line in SOURCE] + [0]
 
 
-def test_the_side_and_the_unit_are_named():
-    grouping = by_length(LENGTHS, side="target", unit="pieces", edges=PAPERS["ldd"].edges)
-    assert (grouping.by, grouping.unit, grouping.counted) == (
-        "reference length",
-        "pieces",
-        "pieces",
-    )
-    assert grouping.names == ["1-10", "11-20", "21-30", "31-40", "41-50", ">50"]
-
-
 def test_depths_and_distances_have_the_buckets_given():
     parses = random_parses(1)
     grouping = by_measure(DEPTH, parses, edges=(0, 2))
     assert grouping.names == ["0", "1-2", ">2"]
-    assert members(grouping) == [
+    assert grouping.members.argmax(0).tolist() == [
         0 if trees.depth(p) == 0 else 1 if trees.depth(p) <= 2 else 2 for p in parses
     ]
-    for measure in (MEAN_DISTANCE, LONGEST_DISTANCE):
-        found = by_measure(measure, parses, side="target", edges=(1.5, 3))
-        values = [measure.measure(parse) for parse in parses]
-        assert members(found) == [0 if value <= 1.5 else 1 if value <= 3 else 2 for value in values]
-        assert (found.by, found.names) == (f"reference {measure.name}", ["≤1.5", ">1.5 to 3", ">3"])
-
-
-def test_a_relation_has_the_sentences_of_its_subtypes_and_the_most_frequent_comes_first():
-    parses = [
-        tree([0, 0, 0], ["root", "nsubj", "nsubj"]),
-        tree([0, 0], ["root", "nsubj:pass"]),
-        tree([0, 0], ["root", "obj"]),
-        tree([0], ["root"]),
-        tree([], []),
-    ]
-    grouping = by_relation(parses)
-    assert grouping.names == ["nsubj", "nsubj:pass", "obj"]
-    assert grouping.members.astype(int).tolist() == [
-        [1, 1, 0, 0, 0],
-        [0, 1, 0, 0, 0],
-        [0, 0, 1, 0, 0],
-    ]
-    assert grouping.sizes.tolist() == [3, 2, 2, 1, 0]
+    found = by_measure(MEAN_DISTANCE, parses, side="target", edges=(1.5, 3))
+    values = [trees.mean_distance(parse) for parse in parses]
+    assert found.members.argmax(0).tolist() == [(value > 1.5) + (value > 3) for value in values]
+    assert found.by == "reference mean distance to the parent"
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -384,80 +241,5 @@ def test_the_table_of_several_systems_has_a_line_for_each_group_and_system():
         *(ends, last.holm_p),
     )
     assert rows[1][9:] == [None, None]
-    assert legend == [
-        "share: share of the sentences",
-        "share of words: share of their text",
-        "±: standard deviation over the seeds of a system; its values are means over them",
-        "difference: from s0",
-        "95 % interval: bootstrap of the sentences and of the seeds (Koehn, 2004), 1,000 "
-        "resamples, seed 12345",
-        "p (Holm): two-sided, of the same resamples, corrected for the 4 comparisons of the table "
-        "(Holm, 1979); "
-        "intervals are not corrected",
-        FEW_SEEDS,
-        "*: fewer than 10 sentences, too few for an interval",
-    ]
-
-
-def test_a_table_has_the_columns_that_its_systems_need():
-    assert shown([3])[0][4:] == ["system", "exact match", "BLEU", "±"]
-    assert shown([1])[0][4:] == ["exact match", "BLEU"]
-    # without exact matches, two systems are next to each other
-    found = table(by_length(LENGTHS))
-    pair, total = results_table(found, ""), found.total
-    assert [column.title for column in pair.columns][-3:] == ["plain", "pascal", "difference"]
-    assert pair.rows[-1][-3:] == [
-        of(total, system="plain").value,
-        of(total).value,
-        of(total).difference,
-    ]
-    errors = results_table(table(by_length(LENGTHS), metric="ter"), "")
-    assert "TER: lower is better" in errors.explanations()
-
-
-def test_json_has_both_shares_every_seed_and_every_comparison():
-    values = tabulate(halves(few=4), some_systems([2, 1])).as_json()
-    assert (values["by"], values["unit"], values["comparisons"]) == (
-        "half",
-        "",
-        {"accuracy": 0, "score": 2},
-    )
-    row = values["rows"][1]
-    assert (row["group"], row["sentences"], row["share"], row["text_share"]) == (
-        "b",
-        16,
-        16 / 24,
-        16 / 24,
-    )
-    base, other = (row["systems"][name]["score"] for name in ("s0", "s1"))
-    assert base["value"] == np.mean(base["seeds"])
-    assert other["comparison"].keys() == {"difference", "low", "high", "p_value"}
-    assert (base["comparison"], values["rows"][0]["systems"]["s1"]["score"]["comparison"]) == (
-        None,
-        None,
-    )
-
-
-def test_the_differences_of_pascal_grow_with_length(nc11):
-    names = ("src.tok", "truth", "transformer.preds", "transformer_pascal.preds")
-    source, truth, *texts = (list(read_lines(nc11(name))) for name in names)
-    systems = {
-        name: [evidence(text, truth)] for name, text in zip(("plain", "pascal"), texts, strict=True)
-    }
-    found = tabulate(by_length(count_units(source, "words")), systems)
-    # the paper's scores
-    assert [round(of(found.total, system=name).value, 1) for name in systems] == [25.0, 25.9]
-    assert of(found.total).comparison.p_value < 0.01
-    assert [row.sentences for row in found.rows] == [476, 1133, 792, 402, 138, 58]
-    differences = [round(of(row).difference, 1) for row in found.rows]
-    assert differences == [-1.0, 1.0, 0.2, 2.0, 1.4, 2.8]
-    assert np.polyfit(range(6), differences, 1)[0] > 0.3
-    # where the intervals leave out zero
-    assert [of(row).comparison.low > 0 for row in found.rows] == [
-        False,
-        True,
-        False,
-        True,
-        False,
-        True,
-    ]
+    assert legend[-2:] == [FEW_SEEDS, "*: fewer than 10 sentences, too few for an interval"]
+    assert any("corrected for the 4 comparisons of the table" in line for line in legend)

@@ -5,14 +5,14 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from test_groups import halves, some_systems
+from scored import some_systems
 
-from synmt.analysis.groups.figure import draw_results, names_height
+from synmt.analysis.groups.figure import draw_results
 from synmt.analysis.groups.grouping import by_length
 from synmt.analysis.groups.results import GroupResult, GroupRow, ResultTable, tabulate
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError
 from synmt.evaluation.significance import Comparison
-from synmt.reporting.figures import check_plot, save_figure, series_style
+from synmt.reporting.figures import check_plot, save_figure
 from synmt.reporting.values import Column
 
 pytestmark = pytest.mark.journey
@@ -81,12 +81,6 @@ def test_differences_have_their_intervals_and_small_groups_none():
     assert (below.get_ylabel(), below.get_xlabel()) == ("Sentences (%)", "Source length (words)")
 
 
-def test_an_interval_on_one_side_of_the_difference_is_drawn_up_to_it():
-    _, above, _ = draw_results([table([row("a", 2.0, 1.0, interval=(1.5, 2.0))])]).axes
-    assert bars_of(above) == [[(0.07, 1.0, 2.0)]]
-    assert above.get_ylabel() == "Δ BLEU (points)\nfrom plain\n95 % interval"
-
-
 def test_a_plot_of_one_system_shows_its_scores():
     rows = [row("a", 20.0), row("b", 30.0), EMPTY]
     above, below = draw_results(
@@ -96,24 +90,6 @@ def test_a_plot_of_one_system_shows_its_scores():
     assert all(len(line.get_xdata()) == 1 for line in above.get_lines())  # labels have no order
     assert above.get_ylabel() == "BLEU (points, lower is better)"
     assert below.get_xlabel() == "kind of $"
-
-
-def test_several_tables_are_drawn_one_below_the_other():
-    figure = draw_results([table(COMPARED), table(COMPARED[:2], by="kind", unit="")])
-    assert [axes.get_xlabel() for axes in figure.axes[2::3]] == ["Source length (words)", "kind"]
-    assert figure.get_figheight() == 2 * draw_results([table(COMPARED)]).get_figheight()
-
-
-def test_few_groups_are_no_wider_next_to_a_table_of_many():
-    many = table([row(str(number), 20.0) for number in range(30)])
-    alone, beside = (
-        draw_results(tables) for tables in ([table(COMPARED)], [table(COMPARED), many])
-    )
-    assert beside.get_figwidth() > 3 * alone.get_figwidth()
-    for figure in (alone, beside):
-        figure.draw_without_rendering()
-    width, other = (figure.axes[0].get_window_extent().width for figure in (alone, beside))
-    assert other == pytest.approx(width, rel=0.05)
 
 
 def test_tables_without_groups_can_be_drawn(tmp_path):
@@ -135,54 +111,12 @@ def test_tables_without_groups_can_be_drawn(tmp_path):
     assert ">pascal<" in (tmp_path / "x.svg").read_text(encoding="utf-8")
 
 
-def test_plots_have_the_format_of_their_ending_and_are_reproducible(tmp_path):
-    tables = [
-        table(
-            [row("a$b$", 20.0, 19.0, interval=(0.5, 1.5)), row("_b", 30.0, 31.0)],
-            by="costs $1",
-            unit="",
-        )
-    ]
-    for name in ("one.svg", "two.svg", "one.png", "one.pdf"):
-        save_figure(lambda: draw_results(tables), tmp_path / name)
-    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
-    svg = (tmp_path / "one.svg").read_text()
-    assert svg == (tmp_path / "two.svg").read_text()
-    assert ">a$b$<" in svg
-    assert ">from plain<" in svg
-
-
 def test_long_labels_are_shortened_and_letters_that_svg_forbids_are_replaced(tmp_path):
     rows = [row("w" * 60, 20.0), row("a\x01b", 30.0)]
     path = tmp_path / "x.svg"
     save_figure(lambda: draw_results([table(rows, by="kind", unit="")]), path)
     texts = [one.text for one in ElementTree.parse(path).iter() if one.tag.endswith("}text")]
     assert {"w" * 31 + "…", "a\ufffdb"} < set(texts)
-
-
-def test_a_plot_that_cannot_be_drawn_is_refused_at_once(tmp_path, monkeypatch):
-    with pytest.raises(UsageError, match=r"plot.jpg: .*\.png, \.svg, \.pdf"):
-        check_plot(tmp_path / "plot.jpg")
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(SynmtError, match=r"pip install 'synmt\[plot\]'"):
-        check_plot(tmp_path / "plot.png")
-
-
-def test_no_two_of_many_systems_have_the_same_mark():
-    marks = {(style["color"], style["marker"]) for style in map(series_style, range(64))}
-    assert len(marks) == 64
-
-
-def test_a_figure_has_room_for_each_line_of_names():
-    assert names_height(["plain", "pascal"], 4.8) == 0
-    heights = [
-        names_height([f"a-system-with-a-long-name-{number}" for number in range(count)], 4.8)
-        for count in (2, 3, 23)
-    ]
-    assert heights == pytest.approx([0, 0.19, 21 * 0.19])
-    # as many columns as fit
-    assert names_height([f"system-{number}" for number in range(23)], 12) < 3 * 0.19
 
 
 def test_several_systems_have_lines_and_bars_of_seeds_and_intervals():
@@ -211,28 +145,7 @@ def test_several_systems_have_lines_and_bars_of_seeds_and_intervals():
     assert [bar.get_height() for bar in shares.patches] == pytest.approx([100 / 6, 500 / 6])
 
 
-def test_words_have_intervals_of_their_values_and_shares_of_words():
-    words = Column(title="words", name="text"), Column(title="share", name="text_share")
-    results = {
-        name: {"f1": GroupResult(50.0, [50.0], low=40.0, high=55.0)} for name in ("plain", "pascal")
-    }
-    rows = [GroupRow("NOUN", 20, 0.5, 30, 0.25, results)]
-    found = ResultTable(
-        "part of speech", "", [Column(title="F1", name="f1")], words, rows, rows[0], 1000
-    )
-    values, _, shares = draw_results([found]).axes
-    assert [bar for [bar] in bars_of(values)] == [(-0.07, 40, 55), (0.07, 40, 55)]
-    assert values.get_ylabel() == "F1 (points)\n95 % interval"
-    assert (shares.get_ylabel(), [bar.get_height() for bar in shares.patches]) == (
-        "Words (%)",
-        [25],
-    )
-
-
-def test_labels_of_several_systems_are_not_joined_by_lines():
-    scores, _, _ = draw_results([tabulate(halves(), some_systems([1, 2, 1]))]).axes
-    # the ends of bars are lines, too
-    places = [
-        line.get_xdata()[0] for line in scores.get_lines() if line.get_marker() in tuple("os^")
-    ]
-    assert places == pytest.approx([-0.14, 0.86, 0, 1, 0.14, 1.14])
+def test_a_plot_without_matplotlib_is_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(SynmtError, match=r"pip install 'synmt\[plot\]'"):
+        check_plot(tmp_path / "plot.png")

@@ -1,14 +1,11 @@
 """N-grams that one system gets right and another gets wrong: scores and counts are those of
 compare-mt 0.2.10."""
 
-from collections import Counter
-
 import numpy as np
 import pytest
-from test_word_accuracy import REFERENCE, A, B, random_lines
+from word_texts import REFERENCE, A, B, random_lines
 
 from synmt.analysis.words.ngrams import compare_ngrams, count_ngrams, count_right
-from synmt.files.reading import read_lines
 
 
 def lines(texts):
@@ -24,30 +21,14 @@ def compare(a, b, reference, top=100):
 def test_the_ngrams_of_a_small_text_are_those_of_compare_mt():
     more, less = compare([A], [B], REFERENCE)
     # of equal scores, what is right more often comes first, then the longer one
-    assert [(one.text, round(one.score, 6), one.system, one.baseline) for one in more] == [
-        ("der Hund sieht", 0.666667, 1, 0),
-        ("der Mann", 0.666667, 1, 0),
-        ("schläft und", 0.666667, 1, 0),
-        ("lacht", 0.666667, 1, 0),
-        ("und", 0.666667, 1, 0),
-        ("Mann", 0.6, 2, 1),
-        ("der", 0.6, 2, 1),
-        ("sieht", 0.6, 2, 1),
+    assert [one.text for one in more[:7]] == [
+        *("der Hund sieht", "der Mann", "schläft und", "lacht", "und", "Mann", "der")
     ]
-    assert [(one.text, round(one.score, 6), one.system, one.baseline) for one in less] == [
-        ("die Frau schläft", 0.333333, 0, 1),
-        ("Frau schläft", 0.333333, 0, 1),
-        ("den Hund", 0.333333, 0, 1),
-        ("den", 0.333333, 0, 1),
-        ("die Frau", 0.4, 1, 2),
-        ("Frau", 0.4, 1, 2),
-        ("die", 0.4, 1, 2),
-    ]
-    assert next(one for one in more if one.text == "der").reference == 2
-    assert [one.text for one in compare([A], [B], REFERENCE, top=2)[0]] == [
-        "der Hund sieht",
-        "der Mann",
-    ]
+    found = {one.text: (round(one.score, 6), one.system, one.baseline) for one in (*more, *less)}
+    assert found["der Mann"] == (0.666667, 1, 0)
+    assert found["Mann"] == (0.6, 2, 1)
+    assert found["die Frau"] == (0.4, 1, 2)
+    assert compare([A], [B], REFERENCE, top=2)[0] == more[:2]
 
 
 def right_in_one_sentence(hypothesis, reference, ngram):
@@ -90,28 +71,3 @@ def test_counts_are_those_of_every_sentence_and_means_over_seeds(seed):
     # the other way round, more and less change places
     swapped = compare(b, a, reference, top=10**6)
     assert [one.text for one in swapped[0]] == [one.text for one in less]
-
-
-def test_ngrams_do_not_cross_sentences():
-    assert count_ngrams([["a", "b"], ["c"]]) == Counter(
-        {("a",): 1, ("b",): 1, ("c",): 1, ("a", "b"): 1}
-    )
-
-
-def test_the_ngrams_of_the_pascal_paper_are_those_of_compare_mt(nc11):
-    reference, plain, pascal = (
-        list(read_lines(nc11(name)))
-        for name in ("truth", "transformer.preds", "transformer_pascal.preds")
-    )
-    more, less = compare([pascal], [plain], reference, top=10)
-    expected = {
-        "sagten,": (6, 0, 0.875),
-        "bisschen": (5, 0, 0.857143),
-        "vergangenen": (4, 0, 0.833333),
-    }
-    found = {one.text: (one.system, one.baseline, round(one.score, 6)) for one in more}
-    assert found.items() >= expected.items()
-    expected = {name: (0, 3, 0.2) for name in ("zu diskutieren.", "diskutieren.", "hauptsächlich")}
-    assert {
-        one.text: (one.system, one.baseline, round(one.score, 6)) for one in less
-    }.items() >= expected.items()

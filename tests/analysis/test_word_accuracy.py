@@ -2,31 +2,26 @@
 the same files."""
 
 from collections import Counter
+from dataclasses import astuple
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from word_texts import PAIRS, REFERENCE, SOURCE, A, B, random_lines, texts_of
 
 from synmt.analysis.groups.results import FEW_SENTENCES
 from synmt.analysis.words.accuracy import WordCounts, WordGroups, count_words, tabulate_words
 from synmt.analysis.words.alignments import join_alignments
-from synmt.analysis.words.frequency import group_by_frequency
-from synmt.analysis.words.texts import TokenizedText, WordTexts, found_words, match_words, tokenize
-from synmt.evaluation.bootstrap import SAMPLES, SEED
-from synmt.evaluation.metrics import MetricOptions
-from synmt.evaluation.outputs import Outputs
-from synmt.evaluation.systems import System
-from synmt.files.reading import read_lines
-from synmt.syntax.align import locate_words
+from synmt.analysis.words.grouping import group_by_frequency
+from synmt.analysis.words.texts import TokenizedText, found_words, match_words
+from synmt.evaluation.bootstrap import SEED, interval
+from synmt.evaluation.significance import (
+    bootstrap_scores,
+    compare_on_resamples,
+    holm,
+    resample_seeds,
+)
 
-REFERENCE = [
-    "der Hund sieht den Hund",
-    "ein Mann sieht die Frau",
-    "die Frau schläft und der Mann lacht",
-]
-A = ["der Hund sieht Hund Hund", "die Frau sieht ein Mann", "der Mann schläft und lacht lacht"]
-B = ["den Hund sieht der Hund", "ein Mann und die Frau", "die Frau schläft"]
-SOURCE = ["the dog sees the dog", "a man sees the woman", "the woman sleeps and the man laughs"]
 TAGS = {
     "reference": [
         "DET NOUN VERB DET NOUN",
@@ -41,12 +36,6 @@ TAGS = {
         "DET NOUN VERB CCONJ DET NOUN VERB",
     ],
 }
-# the fifth word of the last sentence, "the", is not aligned
-PAIRS = [
-    [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)],
-    [(0, 0), (1, 1), (2, 2), (4, 4), (3, 3)],
-    [(0, 0), (1, 1), (2, 2), (3, 3), (5, 5), (6, 6), (5, 4)],
-]
 NAMES = ["CCONJ", "DET", "NOUN", "VERB"]
 NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 
@@ -61,27 +50,12 @@ def numbers(tags):
     )
 
 
-def texts_of(references, *systems, source=()):
-    """Read the words of a test set that systems translated."""
-    outputs = [
-        Outputs(name, "", list(source), references, lines)
-        for name, lines in zip("abc", systems, strict=False)
-    ]
-    return WordTexts([System(one.system, [one]) for one in outputs], MetricOptions(tokenize="none"))
-
-
 def counts_of(hypotheses, references, groups=None, names=()):
     """Count words by group, or all words only: groups of the reference and of the translation."""
     if groups is None:
         groups = np.full(len(cut(references)), -1), np.full(len(cut(hypotheses)), -1)
     found = WordGroups("any", "", list(names), groups[0], [groups[1]])
     return count_words(texts_of(references, hypotheses), found, NO_PAIRS)["a"][0]
-
-
-def random_lines(random, sentences, words=8):
-    return [
-        " ".join(random.choice(list("abcdef"), random.integers(0, words))) for _ in range(sentences)
-    ]
 
 
 def test_copies_of_a_word_match_in_their_order_and_no_more_than_the_reference_has():
@@ -109,29 +83,6 @@ def test_matches_are_those_of_bags_of_words(seed):
     ):
         assert place < 0 or words[place] == word
     assert found_words(matches, len(words)).sum() == sum(expected)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_counts_of_a_group_do_not_depend_on_other_sentences_or_their_order(seed):
-    random = np.random.default_rng(seed)
-    references, hypotheses = random_lines(random, 12), random_lines(random, 12)
-
-    def groups(lines):
-        return np.array(
-            [ord(word) % 3 - (word == "a") for line in lines for word in line.split()],
-            dtype=np.int64,
-        )
-
-    def count(order):
-        chosen, translated = [references[n] for n in order], [hypotheses[n] for n in order]
-        return counts_of(translated, chosen, (groups(chosen), groups(translated)), "xyz")
-
-    order = random.permutation(12).tolist()
-    one, other = count(range(12)), count(order)
-    for name in ("words", "matches", "translated"):
-        assert np.array_equal(getattr(one, name)[order], getattr(other, name))
-        alone = [getattr(count([n]), name)[0] for n in range(12)]
-        assert np.array_equal(getattr(one, name), np.array(alone))
 
 
 def percent(*fractions):
@@ -230,110 +181,26 @@ def test_intervals_and_differences_resample_sentences_and_seeds():
     counts = many_counts(np.random.default_rng(5))
     table = tabulate_words(SOME, counts)
 
-    def f1(parts, chosen):
-        words, matches, translated = (sum(part[n][0] for n in chosen) for part in parts)
-        return 200 * matches / (words + translated)
+    def f1(totals):
+        words, matches, translated = totals
+        return float(200 * matches / (words + translated))
 
-    parts = [
-        [(one.words, one.matches, one.translated) for one in seeds] for seeds in counts.values()
-    ]
-    random = np.random.default_rng(SEED)
-    draws = random.choice(14, size=(SAMPLES, 14), replace=True).tolist()
-    samples = [
-        np.array([[f1(seed, chosen) for seed in seeds] for chosen in draws]) for seeds in parts
-    ]
-    whole = [np.mean([f1(seed, range(14)) for seed in seeds]) for seeds in parts]
-    found = {
-        row.group: {name: one["f1"] for name, one in row.systems.items()}
-        for row in (*table.rows, table.total)
-    }
-    base, other = found["often"].values()
-    assert [base.value, other.value] == pytest.approx(whole)
-    assert other.seeds == pytest.approx([f1(seed, range(14)) for seed in parts[1]])
-    # one seed of two, two of three
-    random = np.random.default_rng(SEED)
-    drawn = [random.integers(len(seeds), size=(SAMPLES, len(seeds) - 1)) for seeds in parts]
-    means = [
-        np.take_along_axis(one, picks, axis=1).mean(1)
-        for one, picks in zip(samples, drawn, strict=True)
-    ]
-    compared = other.comparison
-    assert compared.difference == pytest.approx(whole[1] - whole[0])
-    assert [compared.low, compared.high] == pytest.approx(
-        np.quantile(means[1] - means[0], [0.025, 0.975])
-    )
-    assert [base.low, base.high] == pytest.approx(np.quantile(means[0], [0.025, 0.975]))
-    far = np.abs(means[1] - means[0] - compared.difference) >= abs(compared.difference)
-    assert compared.p_value == pytest.approx((far.sum() + 1) / (SAMPLES + 1))
-    # two comparisons by each measure: of the first group and of all words; the second group is in
-    # nine sentences
+    def of_column(column):
+        return [
+            [np.c_[one.words, one.matches, one.translated][:, column::3] for one in seeds]
+            for seeds in counts.values()
+        ]
+
+    base, other = (one["f1"] for one in table.rows[0].systems.values())
+    [compared] = compare_on_resamples(of_column(0), f1)
+    assert astuple(other.comparison) == pytest.approx(astuple(compared))
+    drawn = bootstrap_scores(of_column(0)[0], f1)
+    means = resample_seeds(drawn, np.random.default_rng(SEED))
+    assert [base.low, base.high] == pytest.approx(interval(means).tolist())
+    # the second group is in nine sentences: two comparisons by each measure
     assert [table.comparisons(column.key) for column in table.measures] == [2, 2, 2]
     assert table.rows[1].few
-    assert found["seldom"]["b"].comparison is None
-    p_values = sorted((found["all"]["b"].comparison.p_value, compared.p_value))
-    adjusted = [min(1, 2 * p_values[0]), max(min(1, 2 * p_values[0]), p_values[1])]
-    assert sorted((other.holm_p, found["all"]["b"].holm_p)) == pytest.approx(adjusted)
-
-
-def test_a_system_against_itself_differs_in_nothing():
-    counts = many_counts(np.random.default_rng(1))["a"][:1]
-    compared = (
-        tabulate_words(SOME, {"a": counts, "b": counts}).total.systems["b"]["recall"].comparison
-    )
-    assert (compared.difference, compared.low, compared.high, compared.p_value) == (0, 0, 0, 1)
-
-
-def test_words_are_cut_as_bleu_cuts_them_and_found_in_the_line_again():
-    line = "„Ja&quot;, sagt er:  3,5 % (fast)."
-    words = tokenize([line], MetricOptions()).lines[0]
-    assert words == ["„Ja", '"', ",", "sagt", "er", ":", "3,5", "%", "(", "fast", ")", "."]
-    places = locate_words(words, line)
-    found = [line[start:end] for start, end in places.tolist()]
-    assert [found[0], *found[2:]] == [
-        "„Ja",
-        ",",
-        "sagt",
-        "er",
-        ":",
-        "3,5",
-        "%",
-        "(",
-        "fast",
-        ")",
-        ".",
-    ]
-    assert line[places[1, 0]] == "&"
-    assert tokenize(["Der HUND"], MetricOptions(lowercase=True)).lines == [["der", "hund"]]
-    assert locate_words(["x"], " ").tolist() == [[0, 0]]
-
-
-def test_words_in_lower_case_are_found_in_the_line_as_it_is_written():
-    for line in ("NEW YORK TIMES reports .", "İSTANBUL (TR) &amp; ANKARA"):
-        words = (
-            tokenize([line], MetricOptions(lowercase=lowercase)).lines[0]
-            for lowercase in (True, False)
-        )
-        lowered, cased = (locate_words(one, line).tolist() for one in words)
-        assert lowered == cased
-    line = "the USA today"
-    assert [
-        line[start:end] for start, end in locate_words(["the", "usa", "today"], line).tolist()
-    ] == line.split()
-
-
-def test_the_figures_on_the_files_of_the_pascal_paper_are_those_of_compare_mt(nc11):
-    names = ("truth", "transformer.preds", "transformer_pascal.preds")
-    _, table = by_frequency(*(list(read_lines(nc11(name))) for name in names))
-    expected = {
-        "1": [(58.4679, 28.0011, 37.8671), (58.5594, 28.7294, 38.5474)],
-        "2": [(57.7118, 40.6562, 47.7054), (57.6846, 40.8702, 47.8430)],
-        "3": [(54.7830, 44.9434, 49.3778), (55.2114, 45.4288, 49.8447)],
-        "4": [(55.0425, 47.9873, 51.2733), (56.2878, 49.3114, 52.5692)],
-        "5-9": [(55.8394, 49.8754, 52.6892), (56.6066, 51.1793, 53.7563)],
-        "10-99": [(56.2848, 54.5857, 55.4222), (57.0265, 55.7897, 56.4013)],
-        "100-999": [(58.3184, 57.0311, 57.6676), (58.2063, 58.0617, 58.1339)],
-        ">999": [(68.0663, 72.5272, 70.2260), (68.8914, 73.6397, 71.1864)],
-    }
-    for group, figures in expected.items():
-        found = [[round(value, 4) for value in row_of(table, group, system)] for system in (0, 1)]
-        assert found == [list(one) for one in figures]
+    assert table.rows[1].systems["b"]["f1"].comparison is None
+    of_all = table.total.systems["b"]["f1"]
+    [total] = compare_on_resamples(of_column(2), f1)
+    assert [other.holm_p, of_all.holm_p] == pytest.approx(holm([compared.p_value, total.p_value]))

@@ -1,23 +1,18 @@
 """`synmt analyze --by-length`, `--by-depth`, `--by-distance` and `--by-relation`, with given trees
 and parsed ones."""
 
-import re
 import shlex
 import sys
 from datetime import date
 
 import pytest
+from analyzing import finish, report, run
 from pages import Reader
 from small_run import write_tests
-from test_cli_analyze import finish, report, run
 from tiny import write_lines
 
 from synmt import __version__
-from synmt.analysis.groups.report import analyze_groups
-from synmt.analysis.options import GroupOptions
 from synmt.data.vocabulary_training import train_vocabulary
-from synmt.errors import UsageError
-from synmt.evaluation.metrics import make_metric, score_system
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import VocabularyRecipe
 from synmt.run import Run
@@ -93,20 +88,6 @@ def test_trees_that_are_given_make_the_groups(place, caplog, given):
     assert "exact match" not in run("--by-relation", *given, *GOLD).stdout
 
 
-def test_a_group_of_trees_scores_as_its_sentences_alone(place):
-    deep = report("--by-depth", *GOLD, "--baseline", "runs/plain")["groups"][0]["rows"][1]
-    alone, base = (
-        score_system(one[1::2], REFERENCES[1::2], tokenize="none")["bleu"].value
-        for one in (GOOD, POOR)
-    )
-    assert [deep["systems"][name]["score"]["value"] for name in ("pascal", "plain")] == [
-        alone,
-        base,
-    ]
-    # 6 words of 8
-    assert (deep["share"], deep["text_share"]) == (0.5, 0.75)
-
-
 def test_the_parser_of_the_run_parses_where_no_trees_are_given(place, caplog):
     result = run("--by-depth", "--buckets", "0,1")
     assert "trees of the source: Stanza (compact, en)" in caplog.messages
@@ -116,32 +97,6 @@ def test_the_parser_of_the_run_parses_where_no_trees_are_given(place, caplog):
     named = report("--by-depth", "--run", "runs/plain")
     assert named["trees"] == "Stanza (compact, en)"
     assert report("--by-depth", "runs/plain") == named
-
-
-def test_the_source_of_files_is_parsed_as_english(place):
-    found = report("--by-depth", "--buckets", "1", *FILES)
-    assert (found["trees"], groups(found["groups"][0])) == (
-        "Stanza (compact, en)",
-        {"0-1": 6, ">1": 6},
-    )
-
-
-def test_conditions_leave_out_trees_lengths_and_text(place):
-    found = report("--by-length", "--by-depth", *GOLD, "--where", "kind=long", "--side", "source")
-    length, depth = found["groups"]
-    assert groups(depth) == {"any": 6}
-    assert length["rows"][0]["sentences"] == length["all"]["sentences"] == 6
-    alone = score_system(GOOD[1::2], REFERENCES[1::2], tokenize="none")["bleu"].value
-    for table in (depth, length):
-        assert table["all"]["systems"]["pascal"]["score"]["value"] == alone
-
-
-def test_lengths_of_the_reference_need_no_source(place):
-    found = report("--by-length", "--side", "target", "--buckets", "2,5", *FILES[:4])
-    assert (found["groups"][0]["by"], groups(found["groups"][0])) == (
-        "reference length",
-        {"1-2": 6, "3-5": 0, ">5": 6},
-    )
 
 
 def test_the_buckets_of_labelled_distributions_count_the_words_of_the_reference(place):
@@ -158,35 +113,10 @@ def test_the_buckets_of_labelled_distributions_count_the_words_of_the_reference(
         11,
         1,
     )
-    assert (
-        report("--by-length", "--by-depth", *GOLD, "--buckets", "ldd")["groups"][1]["by"]
-        == "source tree depth"
-    )
     # a paper has buckets of lengths, and depths have quarters
     length, depth = report("--by-length", "--by-depth", *GOLD, "--buckets", "deps-san")["groups"]
     assert len(length["rows"]) == 9
     assert groups(depth) == {"0": 6, ">0": 6}
-
-
-def test_groups_are_reported_without_the_command_line(place):
-    options = GroupOptions(
-        by_length=True, run=place / "runs" / "pascal", baseline=place / "runs" / "plain"
-    )
-    answer = analyze_groups(options)
-    assert (answer.system, answer.runs) == (
-        "pascal",
-        [place / "runs" / "pascal", place / "runs" / "plain"],
-    )
-    assert answer.as_json() == report("--by-length", "--baseline", "runs/plain")
-    [table] = answer.tables
-    assert (answer.title, table.title) == (
-        "pascal against plain on the test set",
-        "BLEU by source length",
-    )
-    assert [row[:2] for row in table.rows] == [["1-10", 12], ["all", 12]]
-    assert answer.notes[0].startswith("BLEU|nrefs:1")
-    with pytest.raises(UsageError, match="no groups are chosen"):
-        analyze_groups(GroupOptions(run=place / "runs" / "pascal"))
 
 
 def test_pieces_are_those_of_the_runs_vocabulary(place):
@@ -197,38 +127,6 @@ def test_pieces_are_those_of_the_runs_vocabulary(place):
     assert (found["unit"], found["text_in"]) == ("pieces", "pieces")
     assert groups(found) == {f"1-{counts[0]}": 6, f">{counts[0]}": 6}
     assert found["rows"][0]["text_share"] == pytest.approx(counts[0] / (counts[0] + counts[1]))
-
-
-def test_cached_statistics_are_not_counted_again(place, monkeypatch):
-    arguments = ("--by-length", "--buckets", "2", "--baseline", "runs/plain")
-    first = report(*arguments)
-    monkeypatch.setattr(
-        type(make_metric("bleu")), "statistics", lambda *texts: pytest.fail("counted again")
-    )
-    assert report(*arguments) == first
-    assert report("--by-depth", *GOLD, "--where", "kind=long")["groups"][0]["all"]["sentences"] == 6
-
-
-def test_the_table_shows_the_interval_and_what_it_means(place):
-    shown = run("--by-relation", "--by-depth", *GOLD, "--baseline", "runs/plain").stdout
-    rows = {line.split()[0]: line.split() for line in shown.splitlines() if line.strip()}
-    punct = report("--by-relation", *GOLD, "--baseline", "runs/plain")["groups"][0]["rows"][0]
-    result = punct["systems"]["pascal"]["score"]
-    compared, corrected = result["comparison"], result["holm_p"]
-    interval = f"{compared['low']:+.2f} to {compared['high']:+.2f}".split()
-    assert rows["punct"][-4:] == [*interval, f"{corrected:.3f}"]
-    assert compared["p_value"] < corrected
-    assert rows[">0"][1] == "*"
-    # a difference, and no interval
-    assert re.fullmatch(r"[+-]\d+\.\d\d", rows[">0"][-1])
-    for line in (
-        "difference: from plain",
-        "95 % interval: bootstrap of the sentences (Koehn, 2004), 1,000 resamples, seed 12345",
-        "*: fewer than 10 sentences, too few for an interval",
-        "depth: number of arcs from the root to the deepest word, without punctuation",
-        "trees: gold.conllu",
-    ):
-        assert shown.splitlines().count(line) == 1
 
 
 def test_each_table_is_a_part_of_the_page_with_its_figure(place):
@@ -248,15 +146,6 @@ def test_each_table_is_a_part_of_the_page_with_its_figure(place):
         "differences from plain with "
     )
     assert read.text["figcaption", ""][0].startswith(caption)
-
-
-def test_several_tables_are_drawn_into_one_file(place):
-    assert (
-        run("--by-depth", "--by-distance", "--by-label", *GOLD, "--plot", "all.svg").exit_code == 0
-    )
-    drawn = (place / "all.svg").read_text(encoding="utf-8")
-    labels = ("Source tree depth (arcs)", "Source mean distance to the parent (words)", "kind")
-    assert all(f">{label}<" in drawn for label in labels)
 
 
 @pytest.mark.parametrize(
@@ -307,13 +196,6 @@ def test_trees_of_the_reference_need_a_parser_of_its_language(place, monkeypatch
     assert "or give the trees by `--parses FILE.conllu`" in error
 
 
-def test_trees_of_another_text_are_refused(place):
-    write_lines(place / "short.conllu", TREES)
-    assert "has 2 sentences, but the text has 12 lines" in str(
-        run("--by-depth", "--parses", "short.conllu").exception
-    )
-
-
 def test_the_source_of_files_is_parsed_as_the_language_of_its_name(place, monkeypatch):
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(place / "none"))
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
@@ -334,11 +216,6 @@ def test_empty_buckets_at_the_end_are_shown_only_if_they_were_chosen(place):
 
     assert groups() == ["1-10"]
     assert groups("--buckets", "pascal") == ["1-10", "11-20", "21-30", "31-40", "41-50", ">50"]
-    # a plot shows what the table shows
-    for buckets, last in (((), "1-10"), (("--buckets", "pascal"), ">50")):
-        assert run("--by-length", *buckets, "--plot", "length.svg").exit_code == 0
-        drawn = (place / "length.svg").read_text(encoding="utf-8")
-        assert (">1-10<" in drawn, "&gt;50<" in drawn) == (True, last == ">50")
     # one in the middle says something
     assert groups("--buckets", "1,2,4,5") == ["1", "2", "3-4", "5", ">5"]
 
@@ -349,7 +226,6 @@ def test_the_page_says_what_the_runs_are_and_how_it_was_made(place, monkeypatch)
     read = Reader((place / "a <b> 'c'.html").read_text(encoding="utf-8"))
     assert read.text["caption", ""][0] == "Runs"
     assert read.text["th", ""][:4] == ["run", "pascal", "plain", "recipe"]
-    assert read.text["td", ""][:4] == ["any", "any", "en → de", "en → de"]
     # the page tells its readers how to make it again
     [command] = read.text["code", ""]
     assert shlex.split(command) == ["synmt", "analyze", "--html", "a <b> 'c'.html"]

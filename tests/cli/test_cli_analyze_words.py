@@ -1,31 +1,20 @@
 """`synmt analyze --words` and `--ngrams`, on runs and on files."""
 
-import re
-
-import numpy as np
 import pytest
+from analyzing import finish, report, run
 from pages import Reader
-from small_run import LSTM, PASCAL, SIZE, TEXT, make_run, write_tests
-from test_cli_analyze import finish, report, run
-from test_cli_analyze_groups import RECIPE
-from test_word_accuracy import PAIRS, REFERENCE, SOURCE, A, B
+from small_run import LSTM, PASCAL, SIZE, make_run, write_tests
 from tiny import write_lines
+from word_texts import PAIRS, REFERENCE, SOURCE, A, B
 
 from synmt.analysis.compare.words import word_attention
-from synmt.analysis.forward_passes import run_forward
-from synmt.analysis.options import WordOptions
-from synmt.analysis.words.accuracy import WordGroups
-from synmt.analysis.words.alignments import attention, most_attended, rarely_aligned
-from synmt.analysis.words.report import analyze_words
-from synmt.analysis.words.texts import tokenize
 from synmt.decode.translator import Translator
-from synmt.errors import UsageError
-from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.outputs import tokens_folder
 from synmt.run import Run
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]
 
+RECIPE = "name: any\nsource: en\ntarget: de\ncorpus: {folder: data}\nevaluation: {tokenize: none}\n"
 TREES = (
     "1\tthe\t_\tDET\t_\t_\t2\tdet\t_\t_\n2\tdog\t_\tNOUN\t_\t_\t3\tnsubj\t_\t_\n3\tsees\t_\tVERB\t_\t_\t0\troot\t_\t_\n"
     "4\tthe\t_\tDET\t_\t_\t5\tdet\t_\t_\n5\tdog\t_\tNOUN\t_\t_\t3\tobj\t_\t_\n",
@@ -90,7 +79,7 @@ def test_source_words_are_grouped_by_their_trees_and_target_words_by_frequency(p
     found = report("--words", "all", "--training-text", "train.de", *given, *SPACES, *ALIGNED)
     a, b = found["systems"]
     assert found["systems"] == (["a.de", "b.de"] if given == FILES else ["plain", "pascal"])
-    frequency, tag, relation, distance, depth = found["words"]
+    frequency, tag, *_ = found["words"]
     assert frequency["by"] == "frequency of the target word"
     # der (twice), Mann and Hund once; der: 2 of the 2 in the references of three sentences, and 1
     # by the second system
@@ -107,19 +96,6 @@ def test_source_words_are_grouped_by_their_trees_and_target_words_by_frequency(p
     assert by_group(tag, a, "recall") == pytest.approx(
         {"NOUN": 500 / 6, "DET": 60.0, "VERB": 100.0, "CCONJ": 100.0}
     )
-    assert by_group(tag, b, "recall") == pytest.approx(
-        {"NOUN": 500 / 6, "DET": 100.0, "VERB": 50.0, "CCONJ": 0.0}
-    )
-    assert [row["group"] for row in relation["rows"]] == [
-        "det",
-        "nsubj",
-        "root",
-        "obj",
-        "cc",
-        "conj",
-    ]
-    assert [row["group"] for row in distance["rows"]] == ["root", "1", "2", "3-4"]
-    assert [row["text"] for row in depth["rows"]] == [3 * COPIES, 6 * COPIES, 7 * COPIES]
     compared = tag["rows"][1]["systems"][b]["recall"]
     assert compared["comparison"]["difference"] == pytest.approx(40)
     assert compared["holm_p"] >= compared["comparison"]["p_value"]
@@ -133,27 +109,6 @@ def test_a_run_whose_training_text_is_missing_is_a_warning(place, caplog):
     assert warning.startswith(
         "runs/plain: the training text is not there, so words are grouped by how often the refer"
     )
-
-
-def test_lines_of_a_legend_are_below_the_table_that_they_explain(place):
-    shown = run("--words", "frequency,tag", *FILES, *SPACES, *ALIGNED).stdout
-    _, frequency, tag = shown.split("Accuracy by ")
-    assert "frequency: how often the references have the word" in frequency
-    for line in ("alignments: pairs.align", "trees: gold.conllu"):
-        assert (line in frequency, line in tag) == (False, True)
-    # once for both
-    assert ("words: between spaces" in frequency, "words: between spaces" in tag) == (True, False)
-
-
-def test_source_words_are_grouped_by_their_frequency_as_in_compare_mt(place):
-    found = report("--words", "frequency", "--side", "source", *FILES, *SPACES, *ALIGNED[:2])[
-        "words"
-    ][0]
-    assert found["by"] == "frequency of the source word in the test set"
-    # compare-mt, on the three sentences once: 1, 7/8, 2/5 and 1/2, 6/8, 4/5, but one of the five
-    # `the` is not aligned
-    assert by_group(found, "a.de", "recall") == pytest.approx({"4": 100, "5-9": 87.5, "10-99": 50})
-    assert by_group(found, "b.de", "recall") == pytest.approx({"4": 50, "5-9": 75, "10-99": 100})
 
 
 def test_target_words_are_grouped_by_the_trees_of_the_source_through_alignments(place):
@@ -174,18 +129,6 @@ def test_target_words_are_grouped_by_the_trees_of_the_source_through_alignments(
     shown = run("--words", "source-tag", *FILES, *SPACES, *ALIGNED).stdout
     assert "\nrecall: share of the reference's words that the translation has\n" in shown
     assert "F1" not in shown
-
-
-def test_all_words_may_be_followed_by_more(place):
-    found = report("--words", "all,source-tag,tag", *FILES, *SPACES, *ALIGNED)["words"]
-    assert [one["by"].split(" of the")[0] for one in found[1:]] == [
-        "part of speech",
-        "relation",
-        "distance to the parent",
-        "depth in the tree",
-        "part of speech",
-    ]
-    assert found[-1]["by"] == "part of speech of the aligned source word"
 
 
 def test_a_model_aligns_translations_too_so_that_groups_have_precision(place):
@@ -241,48 +184,12 @@ def test_a_run_that_tokenizes_aligns_a_file_as_words_too(place, monkeypatch):
 
 def test_the_table_of_a_single_system_has_all_measures_with_intervals(place):
     shown = run("--words", "frequency", *FILES[:2], *FILES[4:], *SPACES).stdout.splitlines()
-    assert shown[:3] == [
-        "How well b.de translates words",
-        "",
-        "Accuracy by frequency of the target word in the test set",
-    ]
     head = " ".join(shown[3].split("(times)")[1].split())
     assert head == "words share precision 95 % interval recall 95 % interval F1 95 % interval"
     row = next(line for line in shown if line.startswith("all")).split()
     # 12 words of the 13 that are translated, and of the 17 of the references
     assert row[1:4] == [str(17 * COPIES), "100.0%", f"{100 * 12 / 13:.1f}"]
     assert (row[5], row[7]) == ("to", f"{100 * 12 / 17:.1f}")
-    for line in (
-        "frequency: how often the references have the word; for that in the training text: "
-        "--training-text FILE",
-        "95 % interval: bootstrap of the sentences (Koehn, 2004), 1,000 resamples, seed 12345",
-    ):
-        assert line in shown
-
-
-def test_several_systems_with_seeds_share_a_table(place):
-    for name, lines in (("other-seed1.de", A), ("other-seed2.de", B)):
-        write_lines(place / name, lines * COPIES)
-    several = ("--hypotheses", "a.de", "b.de", "other-seed*.de", *FILES[4:], *SPACES)
-    found = report("--words", "frequency", *several)
-    assert found["systems"] == ["a.de", "b.de", "other-seed*.de"]
-    a, b, both = (found["words"][0]["all"]["systems"][name]["f1"] for name in found["systems"])
-    assert both["seeds"] == [a["value"], b["value"]]
-    assert both["value"] == pytest.approx((a["value"] + b["value"]) / 2)
-    assert both["comparison"]["difference"] == pytest.approx((b["value"] - a["value"]) / 2)
-    shown = run("--words", "frequency", *several).stdout.splitlines()
-    assert shown[0] == "How well b.de and other-seed*.de translate words, compared with a.de"
-    line = next(line.split() for line in shown if line.startswith("all ") and "a.de" in line)
-    of_a = found["words"][0]["all"]["systems"]["a.de"]
-    assert line[4:] == [
-        f"{of_a[measure]['value']:.1f}" for measure in ("precision", "recall", "f1")
-    ]
-    rows = [line.split() for line in shown if "other-seed*.de" in line]
-    # the heading, and below each group's first line those of the other systems
-    assert all(row[0] == "other-seed*.de" for row in rows[1:])
-    assert any(
-        "bootstrap of the sentences and of the seeds (Koehn, 2004), " in line for line in shown
-    )
 
 
 def test_n_grams_are_listed_with_their_score(place):
@@ -320,10 +227,6 @@ def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
     assert headings[-1] == "n-grams that b.de gets right more or less often than a.de"
     # all measures of target words, recall of source words, and n-grams of both kinds
     assert (read.tags.count("table"), read.tags.count("img")) == (3 + 1 + 1, 2)
-    # only the tables that alignments and trees have made name them
-    frequency, tag, _ = (place / "page.html").read_text(encoding="utf-8").split("</section>")[:3]
-    for made_by in ("alignments: pairs.align", "trees: gold.conllu"):
-        assert (made_by in frequency, made_by in tag) == (False, True)
     drawn = (place / "words.svg").read_text(encoding="utf-8")
     for label in ("Part of speech of the source word", "from a.de", "Recall (points)", "NOUN"):
         assert f">{label}<" in drawn
@@ -381,33 +284,6 @@ def test_wrong_usage_is_explained(place, arguments, message):
     assert message in str(error)
 
 
-def test_nothing_to_analyse_is_refused(place):
-    with pytest.raises(UsageError, match="neither words nor n-grams are chosen"):
-        analyze_words(WordOptions())
-
-
-def test_a_model_aligns_each_reference_word_with_the_source_word_that_it_attends_to_most(tmp_path):
-    made = make_run(tmp_path / "run", parser=False)
-    sources, references = TEXT[:3], TEXT[3:]
-    source, reference = (tokenize(lines, MetricOptions()) for lines in (sources, references))
-    found = most_attended(attention(made.folder, (sources, references), source, reference))
-    translator = Translator.load(made)
-    for line, target, pairs in zip(sources, references, found, strict=True):
-        (forward,) = run_forward(translator, [line], [target], what=("cross",))
-        spans = forward.sentences[0]
-        # the mean over the heads of the first of two layers
-        weights = forward.captured.cross[1][0].double().mean(0).numpy()
-        expected = []
-        for number, word in enumerate(words_with_places(target)):
-            rows = weights[pieces_of(word, spans.target, target)].sum(0)
-            sums = [
-                rows[pieces_of(other, spans.source, line)].sum()
-                for other in words_with_places(line)
-            ]
-            expected.append((int(np.argmax(sums)), number))
-        assert pairs == expected
-
-
 def test_several_models_align_by_their_mean_attention_in_any_order(place):
     for name, model in (("one", SIZE), ("other", LSTM)):
         made = make_run(place / "models" / name, parser=False, model=model)
@@ -416,14 +292,9 @@ def test_several_models_align_by_their_mean_attention_in_any_order(place):
     names = ["one", "other"]
     ways = [report(*asked, *(f"models/{name}" for name in order)) for order in (names, names[::-1])]
     there, back = (found["words"][0] for found in ways)
-    for row, again in zip(
-        [*there["rows"], there["all"]], [*back["rows"], back["all"]], strict=True
-    ):
-        assert row["text"] == again["text"]
-        assert all(
-            row["systems"][name]["recall"]["value"] == again["systems"][name]["recall"]["value"]
-            for name in names
-        )
+    there, back = ([row["systems"] for row in one["rows"]] for one in (there, back))
+    for one, other in zip(there, back, strict=True):
+        assert all(one[name]["recall"]["value"] == other[name]["recall"]["value"] for name in names)
     (remark,) = (one for one in ways[0]["tables"][0]["notes"] if one.startswith("alignments: "))
     assert remark.startswith(
         "alignments: the mean attention of one and other to the source, with the reference given; "
@@ -442,32 +313,3 @@ def test_a_model_that_cannot_read_the_text_does_not_align_it(place, caplog):
         text.startswith("a system does not help to align words: ") for text in caplog.messages
     )
     assert "or give a file: `--alignments FILE`" in str(run(*asked).exception)
-
-
-def test_groups_that_are_rarely_aligned_are_named():
-    numbers = [0] * 30 + [1] * 29 + [2] * 40 + [-1] * 50
-    groups = WordGroups("tag", "", ["DET", "X", "PUNCT"], np.array(numbers), [], side="source")
-    some = [*range(15), *range(60, 79)]
-    pairs = np.array([(word, 2 * word) for word in some])
-    (line,) = rarely_aligned(groups, pairs)
-    assert (
-        line == "less than half of the words are aligned in PUNCT (47%): their recall says little"
-    )
-    # a word with two alignments is one word
-    assert rarely_aligned(groups, np.concatenate((pairs, [(78, 1)]))) == [line]
-    assert rarely_aligned(groups, np.concatenate((pairs, [(79, 1)]))) == []
-
-
-def words_with_places(line):
-    """Find the words of a line, whose full stop is a separate word."""
-    return [match.span() for match in re.finditer(r"[^\s.]+|\.", line)]
-
-
-def pieces_of(word, spans, line):
-    """Find the pieces whose first character is in a word."""
-    # a lone blank belongs to the next word
-    first = [
-        next((place for place in range(*span) if line[place] != " "), span[1])
-        for span in spans.tolist()
-    ]
-    return [piece for piece, place in enumerate(first) if word[0] <= place < word[1]]

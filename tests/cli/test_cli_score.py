@@ -1,28 +1,24 @@
 """`synmt score` as a user runs it."""
 
-import gzip
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import sacrebleu
 import typer
 from small_run import make_run, write_tests
-from tiny import fail, write_lines
+from tiny import write_lines
 from typer.testing import CliRunner
 
-from synmt.cli import StrictCommand, app, console
+from synmt.cli import StrictCommand, console
 from synmt.cli.score import score
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError
 from synmt.evaluation.contrast.report import ContrastOptions
 from synmt.evaluation.metrics import METRICS, MeanMetric
 from synmt.evaluation.model_scores import PairOptions
-from synmt.evaluation.seeds import FEW_SEEDS
+from synmt.evaluation.significance import FEW_SEEDS
 from synmt.files.reading import read_lines
-from synmt.reporting.text import fit
 
 pytestmark = pytest.mark.journey
 
@@ -77,9 +73,7 @@ def test_the_table_has_every_number_and_its_signature(files):
 def test_json_compares_every_further_system_with_the_first(files):
     whole = report("-r", "ref.de", "one.de", "two.de", "-m", "chrf,bleu")
     first, second = whole["systems"]
-    assert whole["segments"] == 3
     assert whole["bootstrap"] == {"samples": 1000, "seed": 12345, "base": "one.de"}
-    assert whole["randomization"] == {"samples": 10_000, "seed": 12345, "base": "one.de"}
     assert list(first["scores"]) == ["chrf", "bleu"]
     assert second["scores"]["bleu"]["score"] == sacrebleu.corpus_bleu(SECOND, [REFERENCES]).score
     assert first["scores"]["bleu"]["comparison"] is None
@@ -92,28 +86,6 @@ def test_json_compares_every_further_system_with_the_first(files):
     assert second["scores"]["chrf"]["p_values"]["bootstrap"] == found["p_value"]
 
 
-def test_p_values_of_several_comparisons_are_said_to_be_uncorrected(files):
-    several = score_files("one.de", "two.de").stdout
-    assert (
-        "difference: from one.de; p-values are two-sided, and not corrected for their number\n"
-        in several
-    )
-    single = score_files("one.de", "two.de", "--metrics", "bleu").stdout
-    assert "difference: from one.de; p-values are two-sided\n" in single
-
-
-def test_seed_and_samples_choose_the_resamples(files):
-    def interval(*options):
-        return systems("one.de", "two.de", "-m", "ter", *options)[1]["scores"]["ter"]["comparison"]
-
-    assert interval("--seed", 3) == interval("--seed", 3)
-    assert interval("--samples", 1)["p_value"] in (0.5, 1.0)
-
-
-def test_standard_input_is_a_system(files):
-    assert systems("-", "-m", "bleu", stdin="\n".join(SECOND))[0]["system"] == "standard input"
-
-
 def test_tokenised_text_gives_a_warning_on_stderr(files):
     (files / "cut.de").write_text("Der Affe .\nEr .\nJa .\n")
     result = score_files("cut.de", "-m", "bleu")
@@ -124,50 +96,11 @@ def test_tokenised_text_gives_a_warning_on_stderr(files):
     assert "tokenized" not in score_files("cut.de", "-m", "ribes").stderr
 
 
-@pytest.mark.parametrize(
-    ("metrics", "tokenize", "warned"),
-    [
-        ("bleu", "13a", ["BLEU needs `--tokenize` ja-mecab or char"]),
-        ("bleu,chrf,ribes,ter", "zh", ["; ribes, ter would need them"]),
-        ("bleu,chrf", "char", []),
-    ],
-)
-def test_a_language_without_spaces_gives_a_warning_about_metrics_that_need_them(
-    files, metrics, tokenize, warned
-):
-    write_lines(
-        files / "ref.ja",
-        ["猿がバナナを一本食べています。", "彼は今日とても長く寝ています。", "はい。"],
-    )
-    result = run("-r", "ref.ja", "ref.ja", "-m", metrics, "--tokenize", tokenize)
-    said = [line for line in result.stderr.splitlines() if "no spaces between words" in line]
-    assert len(said) == len(warned)
-    assert all(line.endswith(end) for line, end in zip(said, warned, strict=True))
-
-
-def test_a_few_sentences_give_a_warning_about_intervals(files):
-    assert "fewer than 30 sentences" in score_files("one.de").stderr
-    for name, lines in (("ref.de", REFERENCES), ("one.de", FIRST)):
-        write_lines(files / name, lines * 10)
-    assert "fewer than 30 sentences" not in score_files("one.de").stderr
-
-
-def test_systems_with_the_same_name_are_shown_with_their_paths(files):
-    paths = [str(files / "one.de"), str(write_lines(files / "sub" / "one.de", SECOND))]
-    assert [one["system"] for one in systems(*paths, "-m", "bleu")] == paths
-
-
-def test_the_components_of_bleu_are_those_of_sacrebleu(files):
+def test_the_components_of_bleu_have_a_table(files):
     expected = sacrebleu.corpus_bleu(FIRST, [REFERENCES])
     shown = [line.split() for line in score_files("one.de").stdout.splitlines()]
     numbers = [f"{value:.1f}" for value in expected.precisions] + [f"{expected.bp:.3f}"]
     assert ["one.de", *numbers] in [row[:-1] for row in shown]
-    details = systems("one.de", "-m", "BLEU")[0]["scores"]["bleu"]["details"]
-    assert [details[f"precision_{order}"] for order in (1, 2, 3, 4)] == pytest.approx(
-        expected.precisions
-    )
-    assert details["brevity_penalty"] == pytest.approx(expected.bp)
-    assert details["length_ratio"] == pytest.approx(expected.sys_len / expected.ref_len)
 
 
 @pytest.mark.parametrize("how", ["pattern", "seeds"])
@@ -191,26 +124,9 @@ def test_seeds_are_grouped_by_a_pattern_or_by_their_names(files, how):
     assert base["seeds"] == ["one.de"]
 
 
-def test_compressed_seeds_are_grouped_by_the_name_before_gz(files):
-    for number, lines in (("1", FIRST), ("2", SECOND)):
-        (files / f"pascal.{number}.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    [system] = systems("pascal.1.gz", "pascal.2.gz", "--seeds", "-m", "chrf")
-    assert (system["system"], len(system["seeds"])) == ("pascal", 2)
-
-
 @pytest.mark.parametrize("folder", [".", "..", "/"])
 def test_a_folder_without_a_name_is_neither_a_seed_nor_a_run(files, folder):
     assert f"{folder}: not a run folder" in str(score_files(folder, "--seeds").exception)
-
-
-def test_what_follows_a_dot_need_not_be_a_seed(tmp_path):
-    for name, seed in (("plain", 1), ("plain-seed2", 2), ("ignore0.3", 1)):
-        write_run(tmp_path / name, lines=FIRST, training={"seed": seed})
-    runs = [tmp_path / name for name in ("plain", "ignore0.3", "plain-seed2")]
-    done = run(*runs, "--seeds", "-m", "chrf", "--samples", 50)
-    assert done.exit_code == 0, done.output
-    assert f"; {FEW_SEEDS}\n" in done.stdout
-    assert "\nignore0.3 " in done.stdout
 
 
 def test_two_systems_with_seeds_get_a_test_of_the_seeds(files):
@@ -222,13 +138,6 @@ def test_two_systems_with_seeds_get_a_test_of_the_seeds(files):
     assert "seeds p: Welch's t-test of the seeds' scores" in result.stdout
     assert "bootstrap of sentences and of seeds" in result.stdout
     assert f"{FEW_SEEDS}\n" in result.stdout
-    legend = dict(line.split(": ", 1) for line in result.stdout.splitlines() if " p: " in line)
-    assert "resamples sentences, and the seeds of each system" in legend["boot. p"]
-    assert "swaps sentences only, all seeds of a sentence together" in legend["random. p"]
-    assert (
-        "swaps sentences only"
-        not in score_files("a.0", "b.0", "-m", "bleu", "--samples", 200).stdout
-    )
     header, *rows = result.stdout[result.stdout.index("seeds   mean") :].splitlines()[:3]
     assert header.split() == ["seeds", "mean", "deviation", "lowest", "highest"]
     assert [row.split()[2] for row in rows] == ["2", "3"]
@@ -252,26 +161,11 @@ def test_a_run_has_its_reference_its_source_and_its_metric_options(tmp_path):
     assert list((tmp_path / "base/tests/test/segments").iterdir())
     first = json.loads((tmp_path / "all.jsonl").read_text().splitlines()[0])
     assert (first["source"], first["reference"]) == ("a", REFERENCES[0])
-    both = report(tmp_path / "[bp]as*", "-m", "bleu", "--test", "test")["systems"]
-    assert [one["seeds"] for one in both] == [[str(tmp_path / "base"), str(tmp_path / "pascal")]]
-    assert "no test set 'flickr'" in str(
-        run(tmp_path / "base", "--test", "flickr", "-m", "bleu").exception
-    )
-    (tmp_path / "pascal/tests/test/reference.txt").write_text("x\ny\nz\n")
-    other = run(tmp_path / "base", tmp_path / "pascal", "-m", "bleu")
-    assert (
-        "pascal: its test set 'test' is not that of base: line 1 of the references differs"
-        in str(other.exception)
-    )
-    given = run(
-        "-r",
-        tmp_path / "base/tests/test/reference.txt",
-        tmp_path / "base",
-        tmp_path / "pascal",
-        "-m",
-        "bleu",
-    )
-    assert given.exit_code == 0
+    other = write_lines(tmp_path / "pascal/tests/test/reference.txt", "xyz")
+    refused = str(run(tmp_path / "base", tmp_path / "pascal", "-m", "bleu").exception)
+    assert "is not that of base: line 1 of the references differs" in refused
+    runs = tmp_path / "base", tmp_path / "pascal"
+    assert run("-r", other, *runs, "-m", "bleu").exit_code == 0
 
 
 def test_the_matches_of_a_pattern_are_listed(tmp_path):
@@ -282,44 +176,10 @@ def test_the_matches_of_a_pattern_are_listed(tmp_path):
     assert result.exit_code == 0, result.output
     assert result.stderr.count(f"{tmp_path / 'pascal*'}: 2 seeds: pascal-1, pascal-2\n") == 1
     assert "1 seed" not in result.stderr
-    (tmp_path / "pascal-notes").mkdir()
-    assert (
-        "2 seeds: pascal-1, pascal-2\n"
-        in run(tmp_path / "pascal*", "-m", "chrf", "--samples", 50).stderr
-    )
     assert f"{tmp_path / '*-2'}: 1 seed: pascal-2\n" in run(tmp_path / "*-2", "-m", "chrf").stderr
 
 
-@pytest.mark.parametrize(
-    ("first", "other", "said"),
-    [
-        ({}, {"variants": [{"name": "pascal"}]}, "syntax.variants is [pascal] here, [] there"),
-        (
-            {"training": {"max_steps": 5}},
-            {"training": {"seed": 2}},
-            "training.max_steps is 100000 here, 5 there",
-        ),
-        (
-            {"variants": [{"name": "pascal", "layers": [1]}]},
-            {"variants": [{"name": "pascal", "layers": [2]}]},
-            "syntax.variants.0.layers.0 is 2 here, 1 there",
-        ),
-    ],
-    ids=["variants", "steps", "options"],
-)
-@pytest.mark.parametrize("how", ["pattern", "seeds"])
-def test_runs_of_different_recipes_are_not_seeds_of_one_system(tmp_path, first, other, said, how):
-    for name, recipe in (("mine.1", first), ("mine.2", other)):
-        sections = {key: value for key, value in recipe.items() if key != "variants"}
-        write_run(tmp_path / name, *recipe.get("variants", ()), lines=FIRST, **sections)
-    one, two = tmp_path / "mine.1", tmp_path / "mine.2"
-    given = [tmp_path / "mine.*"] if how == "pattern" else [one, two, "--seeds"]
-    message = str(run(*given, "-m", "chrf").exception)
-    assert f"{two}: not a seed of the same system as {one}: {said}" in message
-    assert run(one, two, "-m", "chrf", "--samples", 50).exit_code == 0
-
-
-@pytest.mark.parametrize("name", ["all.tsv", "all.tsv.gz", "all.jsonl", "all.tsv.jsonl"])
+@pytest.mark.parametrize("name", ["all.tsv.gz", "all.jsonl"])
 def test_sentences_are_a_row_for_each_segment(files, name):
     result = score_files("one.de", "two.de", "-m", "bleu,ter", "--sentences", name)
     assert result.exit_code == 0, result.output
@@ -341,9 +201,7 @@ def test_sentences_are_a_row_for_each_segment(files, name):
     assert float(values[1][3]) == pytest.approx(bleu, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "given", [["two.tsv"], ["one.de", "-s", "two.tsv"], ["t*.tsv"], ["one.de", "-r", "./two.tsv"]]
-)
+@pytest.mark.parametrize("given", [["t*.tsv"], ["one.de", "-r", "./two.tsv"]])
 def test_scores_of_sentences_never_replace_an_input(files, given):
     (files / "two.tsv").write_text((files / "two.de").read_text())
     reference = [] if "-r" in given else ["-r", "ref.de"]
@@ -458,22 +316,6 @@ def test_options_that_do_not_belong_together_are_refused(files, monkeypatch, arg
     assert message in str(result.exception)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "option"),
-    [
-        (("score", "-r", "ref.de", "one.de", "--reference", "two.de"), "--reference"),
-        (("score", "-r", "ref.de", "one.de", "--lowercase", "--cased"), "--lowercase/--cased"),
-        (("analyze", "--by-length", "--baseline", "one", "--baseline", "two"), "--baseline"),
-        (("train", "tiny.yaml", "--runs", "one", "--runs", "two"), "--runs"),
-        (("translate", "--beam-size", "4", "--beam-size", "8"), "--beam-size"),
-    ],
-)
-def test_a_repeated_option_is_refused_instead_of_using_the_last_one(arguments, option):
-    error = CliRunner().invoke(app, arguments).exception
-    assert isinstance(error, UsageError)
-    assert str(error) == f"{option} is given more than once. Give it once."
-
-
 def test_models_get_every_option(monkeypatch, caplog):
     options = []
     # both raise: what they return is not printed
@@ -530,91 +372,7 @@ def test_the_figures_of_the_pascal_paper_come_out(nc11):
     assert (f"{first['score']:.2f}", f"{second['score']:.2f}") == ("24.96", "25.93")
 
 
-COLUMNS = [
-    "system",
-    "metric",
-    "score",
-    "95 % interval",
-    "difference",
-    "95 % of difference",
-    "boot. p",
-    "random. p",
-]
-ROW = ["chrF2", "54.94", "54.49 to 55.42", "+0.76", "+0.46 to +1.04", "0.001", "<0.001"]
-
-
-@pytest.mark.parametrize("name", ["x" * 5, "x" * 20, "x" * 40])
-def test_a_table_fits_80_columns_and_keeps_names_whole_as_long_as_it_can(name):
-    widths, gap = fit(COLUMNS, [[name, *ROW]], 80)
-    assert sum(widths) + gap * (len(widths) - 1) <= 80
-    assert widths[0] >= min(len(name), 20)
-    # a column is never narrower than its longest word
-    assert widths[3:6] == [8, 10, 10]
-    assert fit(COLUMNS, [[name, *ROW]], None)[0][0] == max(len(name), len("system"))
-    # a Japanese character is as wide as two letters
-    assert fit(COLUMNS, [["日本語のモデル.de", *ROW]], None)[0][0] == 7 * 2 + 3
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        (":smile:.de", ":smile:.de"),
-        ("[red]one.de", "[red]one.de"),
-        ("日本語の基準モデル.de", "日本語の基準モデル.de"),
-        (os.fsdecode(b"latin-\xe9.de"), r"latin-\xe9.de"),
-    ],
-)
-def test_a_name_is_shown_unchanged_on_one_line(files, name, shown):
+def test_a_name_that_is_not_utf8_is_shown_on_one_line(files):
+    name = os.fsdecode(b"latin-\xe9.de")
     write_lines(files / name, FIRST)
-    result = score_files(name, "-m", "chrf")
-    assert result.exit_code == 0, result.output
-    assert any(line.startswith(f"{shown} ") for line in result.stdout.splitlines())
-
-
-def test_a_narrow_terminal_wraps_the_middle_columns_and_cuts_nothing(files):
-    name = "multi30k-pascal-big.de"
-    write_lines(files / name, SECOND)
-    inner, outer = os.openpty()
-    command = [sys.executable, "-c", SCRIPT, "-r", "ref.de", "one.de", name, "-m", "bleu"]
-    environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb"}
-    done = subprocess.run(
-        command, stdout=outer, stderr=subprocess.PIPE, env=environment, check=False
-    )
-    os.close(outer)
-    shown = os.read(inner, 100_000).decode()
-    os.close(inner)
-    assert done.returncode == 0, done.stderr
-    table = shown.split("95 % interval: ")[0]
-    assert max(len(line.rstrip("\r")) for line in table.split("\n")) <= 80
-    assert "…" not in shown
-    assert [line.split()[0] for line in table.split("\n") if "BLEU" in line] == ["one.de", name]
-
-
-SCRIPT = """
-import typer
-from synmt.cli import command
-from synmt.cli import app, console
-from synmt.cli import StrictCommand
-from synmt.cli.score import score
-app = typer.Typer(pretty_exceptions_enable=False)
-app.command()(score)
-command.run(app)
-"""
-
-
-@pytest.mark.parametrize(
-    ("content", "code", "message"),
-    [
-        (b"eins\nzwei\n", 1, "bad.de: 2 lines, but"),
-        (b"", 1, "bad.de: 0 lines, but"),
-        (b"eins\nzwei\xff\ndrei\n", 1, "bad.de: line 2 is not UTF-8"),
-        (None, 1, "bad.de: no such file or run folder"),
-    ],
-)
-def test_bad_input_is_one_line_on_stderr(files, content, code, message):
-    if content is not None:
-        (files / "bad.de").write_bytes(content)
-    errors = fail(code, "score", "-r", "ref.de", "bad.de")
-    assert errors.startswith("synmt: error: ")
-    assert message in errors
-    assert errors.count("\n") == 1
+    assert r"\nlatin-\xe9.de " in score_files(name, "-m", "chrf").stdout.replace("\n", r"\n")

@@ -11,7 +11,7 @@ from small_run import PASCAL, make_run, small_recipe
 from test_words import corpus, cut
 
 from synmt.analysis.trees.report import _as_read
-from synmt.analysis.words.frequency import count_file, count_prepared, prepared_text
+from synmt.analysis.words.grouping import count_file, count_prepared, prepared_text
 from synmt.controlled import corpus as controlled
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import MetricOptions

@@ -172,7 +172,7 @@ parse | synmt.parsing.parser | StanzaParser |
 prepare | synmt.recipe.load | load_recipe | x.yaml
 train | synmt.recipe.load | load_recipe | x.yaml
 translate | synmt.run | find_run |
-score | synmt.evaluation.cache | cached_score | -r text other
+score | synmt.evaluation.metrics | cached_score | -r text other
 analyze | synmt.run | find_run | --by-length
 """
 

@@ -11,8 +11,6 @@ import torch
 from enumerating import all_trees
 from places import ROOT
 from small import MONKEY, MONKEY_WORD_OF
-from synmt.syntax.kinship import label_paths, read_paths
-from synmt.syntax.feature_signals import same_scene
 
 from synmt.data.tasks import PARSING, tagged
 from synmt.model.blocks.matrix_tree import tree_marginals
@@ -25,8 +23,16 @@ from synmt.syntax.arc_signals import arcs
 from synmt.syntax.constituent_signals import merges
 from synmt.syntax.controls import Control
 from synmt.syntax.feature_signals import PLACES as PLACES_IN_WORD
-from synmt.syntax.feature_signals import SUBWORD, case_of
-from synmt.syntax.kinship import KINDS, arcs_of_pairs, depth, kinship, signed_steps
+from synmt.syntax.feature_signals import SUBWORD, case_of, same_scene
+from synmt.syntax.kinship import (
+    KINDS,
+    arcs_of_pairs,
+    depth,
+    kinship,
+    label_paths,
+    read_paths,
+    signed_steps,
+)
 from synmt.syntax.parse import Arcs
 from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
 from synmt.syntax.signals import distance, parent_chain, parent_first, parent_middle

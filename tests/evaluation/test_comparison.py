@@ -10,10 +10,8 @@ from tiny import write_lines
 
 from synmt import evaluation
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.comparison import ScoreOptions
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import tokens_folder
-from synmt.evaluation.report import score_report
 from synmt.evaluation.significance import paired_bootstrap
 from synmt.evaluation.systems import read_systems
 from synmt.reporting import progress as progress_module
@@ -36,35 +34,6 @@ def test_lines_in_memory_are_scored_and_compared_with_the_first():
     assert system.p_values.keys() == {"bootstrap", "randomization"}
     assert (base.difference, base.comparison, base.p_values) == (None, None, {})
     assert list(comparison.results) == ["bleu", "ter"]
-
-
-def test_files_give_the_same_numbers_as_lines(tmp_path):
-    for name, lines in (("ref.de", REFERENCES), ("one.de", FIRST), ("two.de", SECOND)):
-        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    options = {"metrics": ["chrf"], "tests": ["t", "bootstrap"], "samples": 50, "seed": 3}
-    of_lines = evaluation.compare_systems([FIRST, SECOND], REFERENCES, **options)
-    paths = [tmp_path / "one.de", str(tmp_path / "two.de")]
-    of_files = evaluation.compare_systems(paths, tmp_path / "ref.de", **options)
-    for one, other in zip(of_lines.results["chrf"], of_files.results["chrf"], strict=True):
-        assert (one.value, one.low, one.high, one.p_values) == (
-            other.value,
-            other.low,
-            other.high,
-            other.p_values,
-        )
-    names = [
-        [system["system"] for system in score_report(one).facts["systems"]]
-        for one in (of_lines, of_files)
-    ]
-    assert names == [["system 1", "system 2"], ["one.de", "two.de"]]
-
-
-def test_options_of_metrics_replace_the_defaults_only_where_they_are_given():
-    options = ScoreOptions(lowercase=True)
-    [result] = evaluation.compare_systems(
-        [FIRST], REFERENCES, metrics=["bleu"], options=options
-    ).results["bleu"]
-    assert "case:lc|eff:no|tok:13a" in result.metric.signature
 
 
 def test_progress_counts_every_score_and_comparison(monkeypatch):
@@ -139,10 +108,3 @@ def test_importing_the_package_imports_neither_numpy_nor_sacrebleu():
     assert done.stdout == "set()\n"
     with pytest.raises(AttributeError, match="has no attribute 'compare'"):
         evaluation.compare  # noqa: B018
-
-
-def test_one_path_is_no_list_of_systems():
-    with pytest.raises(
-        UsageError, match=r"systems: must be a list of texts, not one text. Write \['runs/plain'\]"
-    ):
-        evaluation.compare_systems("runs/plain")

@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from synmt.errors import SynmtError, UsageError
-from synmt.evaluation.metrics import METRICS, MetricOptions, make_metric, score, score_system
+from synmt.evaluation.metrics import MetricOptions, make_metric, score, score_system
 
 HYPOTHESES, REFERENCES, SOURCES = (
     ["ein Affe", "Bananen"],
@@ -122,13 +122,6 @@ def test_a_missing_package_and_another_of_its_name_are_refused(monkeypatch):
         make_metric("comet")
 
 
-def test_other_metrics_do_not_import_comet():
-    for name in METRICS:
-        if name not in ("comet", "beer"):
-            make_metric(name)
-    assert "comet" not in sys.modules
-
-
 BEER = """#!{python}
 import sys
 from pathlib import Path
@@ -189,13 +182,8 @@ def test_beer_is_found_by_beer_home_and_identified_by_its_archive(beer, tmp_path
         ("#!/bin/sh\necho sent 1 score is 0.3\n", r"scores for 1 sentences, not for 2"),
         ("#!/bin/sh\n", r"its first line is ''"),
         ("#!/bin/sh\necho out of memory >&2; exit 3\n", r"failed with code 3: out of memory"),
-        ("#!/bin/sh\nexit 3\n", r"failed with code 3: no message"),
         (
             "#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is NaN\\n'",
-            "scores for 1 sentences",
-        ),
-        (
-            "#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is much\\n'",
             "scores for 1 sentences",
         ),
         ("#!/no/such/shell\n", r"cannot be started \(No such file"),

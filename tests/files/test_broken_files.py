@@ -16,10 +16,11 @@ import pyarrow as pa
 import pytest
 import torch
 from pyarrow import ipc
+from synmt.decode.finished_windows import FinishedWindows
 from test_old_formats import OLD
 
 from synmt.analysis.run_facts import run_facts
-from synmt.analysis.words.frequency import prepared_text
+from synmt.analysis.words.grouping import prepared_text
 from synmt.corpora import download
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.encoding import ShardFiles, summarize
@@ -27,7 +28,6 @@ from synmt.data.features import learn_features
 from synmt.data.summary import corpus_table
 from synmt.data.vocabulary import Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
-from synmt.decode.finished_windows import FinishedWindows
 from synmt.decode.inputs import Request
 from synmt.decode.translation import Candidate, Translation, WordAlignment
 from synmt.decode.tree_provider import parser_difference, parser_of_trees

@@ -11,7 +11,7 @@ from small_run import make_run, write_tests
 from tiny import write_corpus, write_recipe
 
 from synmt.errors import UsageError
-from synmt.evaluation.seeds import check_one_system, group_by_seed
+from synmt.evaluation.systems import check_one_system, group_by_seed
 from synmt.recipe.catalogue import split_overrides
 from synmt.training import grid
 from synmt.training.grid import FailedRun, GridRecord, compare_runs, plan_grid

@@ -146,24 +146,22 @@ def sentences_table(compared: ComparedSystems, on_page: Callable[[], TextBlock])
 
 
 def _notes(compared: ComparedSystems) -> list[str]:
-    equal = [] if compared.sentences else ["All systems have equal scores in every sentence."]
-    same = compared.ranking.title == compared.metric.title
-    ranked = [] if same else [f"{compared.metric.title} is uninformative for single sentences."]
-    metrics = {f"{one.title}|{one.signature}": one for one in (compared.metric, compared.ranking)}
-    lower = [
-        name + ("" if one.higher_is_better else "; lower is better")
-        for name, one in metrics.items()
-    ]
-    return [*equal, *ranked, *lower]
+    notes = [] if compared.sentences else ["All systems have equal scores in every sentence."]
+    if compared.ranking.title != compared.metric.title:
+        notes.append(f"{compared.metric.title} is uninformative for single sentences.")
+    for metric in (compared.metric, compared.ranking):
+        lower = "" if metric.higher_is_better else "; lower is better"
+        notes.append(f"{metric.title}|{metric.signature}{lower}")
+    return list(dict.fromkeys(notes))
 
 
 def _facts(compared: ComparedSystems) -> dict[str, Any]:
     """List what the tables do not have."""
     names = ("lowest", "lower_quartile", "median", "upper_quartile", "highest")
-    quantiles = {
-        one.name: np.quantile(one.sentences, (0, 0.25, 0.5, 0.75, 1)).tolist()
-        for one in compared.systems
-    }
+    quantiles = {}
+    for one in compared.systems:
+        values = np.quantile(one.sentences, (0, 0.25, 0.5, 0.75, 1)).tolist()
+        quantiles[one.name] = dict(zip(names, values, strict=True))
     return {
         "test": compared.test or None,
         "metric": compared.metric.title,
@@ -171,15 +169,13 @@ def _facts(compared: ComparedSystems) -> dict[str, Any]:
         "higher_is_better": compared.metric.higher_is_better,
         "ranked_by": compared.ranking.title,
         "ranking_signature": compared.ranking.signature,
-        "sentence_scores": {
-            name: dict(zip(names, values, strict=True)) for name, values in quantiles.items()
-        },
+        "sentence_scores": quantiles,
     }
 
 
 def _late_facts(compared: ComparedSystems, details: WordDetails) -> dict[str, Any]:
     """List the sentences with their trees and alignments."""
-    sentences = [asdict(one) | details.as_json(one.line) for one in compared.sentences]
+    sentences = [asdict(one) | details.by_line[one.line].as_json() for one in compared.sentences]
     return {"parser": details.parser or None, "sentences": sentences}
 
 
@@ -217,26 +213,13 @@ def draw_boxes(compared: ComparedSystems) -> Drawing:
     return drawing
 
 
-def _check_count(systems: int) -> None:
-    if not 2 <= systems <= len(ascii_uppercase):
-        given = f"{counted(systems, 'system')} {'is' if systems == 1 else 'are'} given"
-        raise UsageError(given, where="--compare", do=f"Give 2 to {len(ascii_uppercase)} systems")
-
-
 def _read_outputs(options: CompareOptions) -> list[Outputs]:
     """Read runs and files; all matches of a pattern are systems."""
     check_existence(options.compare)
     paths = [match for path in options.compare for match in matching(path)]
     _check_count(len(paths))
-    files_only = not any(path.is_dir() for path in paths)
-    if files_only and options.references is None:
+    if options.references is None and not any(path.is_dir() for path in paths):
         raise UsageError("translations in files need references", do="Add `--references FILE`")
-    if files_only and options.test:
-        raise UsageError("files belong to no test set", where="--test", do="Leave it out")
-    if not files_only and (options.references or options.source):
-        raise UsageError(
-            "a run has its own source and references", do="Leave out `--references` and `--source`"
-        )
     systems = read_translations(
         options.compare,
         test=options.test,
@@ -247,3 +230,9 @@ def _read_outputs(options: CompareOptions) -> list[Outputs]:
     # one that is given twice counts once
     _check_count(len(systems))
     return [replace(system.seeds[0], system=system.name) for system in systems]
+
+
+def _check_count(systems: int) -> None:
+    if not 2 <= systems <= len(ascii_uppercase):
+        given = f"{counted(systems, 'system')} {'is' if systems == 1 else 'are'} given"
+        raise UsageError(given, where="--compare", do=f"Give 2 to {len(ascii_uppercase)} systems")

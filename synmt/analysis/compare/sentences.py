@@ -26,8 +26,7 @@ import numpy as np
 from synmt.arrays import DoubleArray, IntArray
 from synmt.evaluation.metrics import Metric, MetricOptions, Score, make_metric
 from synmt.evaluation.outputs import Outputs
-from synmt.evaluation.seeds import compare_on_resamples
-from synmt.evaluation.significance import Comparison, holm
+from synmt.evaluation.significance import Comparison, compare_on_resamples, holm
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ def largest_gains_and_losses(gains: DoubleArray, top: int) -> list[int]:
     """Choose the sentences with the largest gains, then those with the largest losses (N,); ties in
     order of lines."""
     better, worse = (
-        [index for index in np.argsort(-signed, kind="stable").tolist() if signed[index] > 0]
+        np.argsort(-signed, kind="stable")[: int((signed > 0).sum())].tolist()
         for signed in (gains, -gains)
     )
     gaining = better[: max(top - top // 2, top - len(worse))]
@@ -185,13 +184,16 @@ def word_spans(line: str) -> IntArray:
 
 def classify_words(line: str, other: str, reference: str) -> list[WordKind]:
     """Classify the W words of a translation, `line`, by another translation and the reference."""
-    words, others = _words(line), _words(other)
-    found: list[WordKind] = [
-        "right" if known else "other" for known in _known(words, _words(reference))
-    ]
-    for place in _in_order(words, others):
-        found[place] = "same"
-    return found
+    words, left = _words(line), Counter(_words(reference))
+    kinds = list[WordKind]()
+    for word in words:
+        kinds.append("right" if left[word] > 0 else "other")
+        left[word] -= 1
+    matcher = SequenceMatcher(None, words, _words(other), autojunk=False)
+    for start, _, length in matcher.get_matching_blocks():
+        for place in range(start, start + length):
+            kinds[place] = "same"
+    return kinds
 
 
 def classify_all(lines: Sequence[str], reference: str) -> list[list[WordKind]]:
@@ -207,24 +209,6 @@ def classify_all(lines: Sequence[str], reference: str) -> list[list[WordKind]]:
         "same" if "same" in kinds else kinds[0] for kinds in zip(*of_first, strict=True)
     ]
     return [merged, *of_others]
-
-
-def _known(words: list[str], reference: list[str]) -> list[bool]:
-    """Tell which words the reference has, counting repetitions; words in its order first, then from
-    left to right."""
-    left, found = Counter(reference), [False] * len(words)
-    for place in dict.fromkeys([*_in_order(words, reference), *range(len(words))]):
-        found[place] = left[words[place]] > 0
-        left[words[place]] -= 1
-    return found
-
-
-def _in_order(words: list[str], others: list[str]) -> Iterator[int]:
-    """Find the positions of the words that the other line has in the same order."""
-    for start, _, length in SequenceMatcher(
-        None, words, others, autojunk=False
-    ).get_matching_blocks():
-        yield from range(start, start + length)
 
 
 def stretches(line: str, kinds: Sequence[str]) -> Iterator[tuple[str, str]]:

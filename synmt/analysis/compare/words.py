@@ -10,15 +10,13 @@ from typing import Any
 
 from synmt.analysis.compare.sentences import ComparedSentence, word_spans
 from synmt.analysis.forward_passes import run_forward
-from synmt.analysis.inputs import file_language, find_parser, name_parser, parse_lines
+from synmt.analysis.groups.trees import find_side_parser
+from synmt.analysis.inputs import name_parser, parse_lines
 from synmt.arrays import DoubleArray, IntArray
 from synmt.decode.alignment import attention_to_source, best_pairs, word_weights
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
-from synmt.parsing.parser import StanzaParser
-from synmt.recipe.data import TextRecipe
-from synmt.recipe.schema import Recipe
-from synmt.run import Run, find_run
+from synmt.run import find_run
 from synmt.syntax.parse import Parse
 
 _logger = logging.getLogger(__name__)
@@ -38,6 +36,19 @@ class SentenceWords:
     source_words: IntArray
     attentions: tuple[DoubleArray | None, ...] = ()
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the words, the tree and the alignments as plain values; missing ones are None."""
+        tree = self.tree and {
+            "parents": self.tree.parents.tolist(),
+            "relations": self.tree.relations,
+            "tags": self.tree.tags,
+        }
+        return {
+            "source_words": self.source_words.tolist(),
+            "tree": tree or None,
+            "alignments": [None if one is None else best_pairs(one) for one in self.attentions],
+        }
+
 
 @dataclass(frozen=True, eq=False)
 class WordDetails:
@@ -52,27 +63,12 @@ class WordDetails:
     target: str = ""
     parser: str = ""
 
-    def as_json(self, line: int) -> dict[str, Any]:
-        """Convert the words, the tree and the alignments of a sentence to plain values; missing
-        values are None."""
-        words, tree = self.by_line[line], self.by_line[line].tree
-        parents = (
-            {"parents": tree.parents.tolist(), "relations": tree.relations, "tags": tree.tags}
-            if tree
-            else None
-        )
-        return {
-            "source_words": words.source_words.tolist(),
-            "tree": parents,
-            "alignments": [None if one is None else best_pairs(one) for one in words.attentions],
-        }
-
 
 def find_words(
     sentences: Sequence[ComparedSentence],
     runs: Sequence[Path | None],
     source: Path | None,
-    parser: str | None,
+    model: str | None,
     *,
     raw: bool = False,
 ) -> WordDetails:
@@ -80,85 +76,49 @@ def find_words(
 
     runs: the run folder of each system; None for files.
     source: the file of the source; its name tells the language if there is no run.
-    parser: the Stanza model to use instead of the recipe's.
+    model: the Stanza model to use instead of the last run's.
     raw: whether the sentences are raw text, although a run tokenizes it: then nothing is aligned.
     """
     lines = [one.source for one in sentences]
-    opened = [None if folder is None else find_run(folder) for folder in runs]
-    recipe = next((run.recipe() for run in reversed(opened) if run), None)
-    translators = [None if raw or run is None else _load(run) for run in opened]
+    run = next((find_run(folder) for folder in reversed(runs) if folder), None)
     if raw:
         _logger.info("no alignments: the systems tokenize the source in different ways")
-    if raw and recipe:
-        recipe = recipe.model_copy(update={"text": TextRecipe()})
-    parses, name = _parse(lines, translators, recipe, source, parser) if any(lines) else (None, "")
-    trees = parses or [None] * len(lines)
+    trees, name = [None] * len(lines), ""
+    if any(lines):
+        try:
+            parser = find_side_parser(
+                model, run, "source", source, instead="leave out `--parser`", raw=raw
+            )
+            trees, name = parse_lines(parser, lines), name_parser(parser)
+        except SynmtError as error:
+            if model:
+                raise
+            _logger.info("no trees of the source: %s", error)
     spans = [
         tree.spans if tree else word_spans(line) for tree, line in zip(trees, lines, strict=True)
     ]
     attentions = [
-        _align(translator, lines, [one.translations[place] for one in sentences], spans)
-        for place, translator in enumerate(translators)
+        _align(
+            None if raw else folder, lines, [one.translations[place] for one in sentences], spans
+        )
+        for place, folder in enumerate(runs)
     ]
     words = map(SentenceWords, trees, spans, zip(*attentions, strict=True))
     by_line = {one.line: found for one, found in zip(sentences, words, strict=True)}
-    return WordDetails(
-        by_line, *((recipe.source, recipe.target) if recipe else ("", "")), parser=name
-    )
-
-
-def _load(run: Run) -> Translator | None:
-    try:
-        return Translator.load(run)
-    except SynmtError as error:
-        _logger.warning("no alignments of %s: %s", run.name, error)
-        return None
-
-
-def _parse(
-    lines: list[str],
-    translators: Sequence[Translator | None],
-    recipe: Recipe | None,
-    source: Path | None,
-    model: str | None,
-) -> tuple[list[Parse] | None, str]:
-    """Parse the sources and name the parser; without a parser for the language there are no trees.
-
-    The parser is `model`, else that of a model that reads trees, else the recipe's or the
-    language's.
-    """
-    readers = [
-        one for one in translators if one and one.reads_trees and one.parser_identity is not None
-    ]
-    try:
-        if recipe is None:
-            parser = StanzaParser(file_language(source), model=model or "auto", download=True)
-        elif readers and model is None:
-            parser = readers[-1].parser
-        else:
-            parser = find_parser(recipe, "source", model, to="parse")
-        return parse_lines(parser, lines), name_parser(parser)
-    except SynmtError as error:
-        if model:
-            raise
-        _logger.info("no trees of the source: %s", error)
-        return None, ""
+    languages = (run.recipe().source, run.recipe().target) if run else ("", "")
+    return WordDetails(by_line, *languages, name)
 
 
 def _align(
-    translator: Translator | None,
-    sources: list[str],
-    targets: list[str],
-    source_words: list[IntArray],
+    run: Path | None, sources: list[str], targets: list[str], source_words: list[IntArray]
 ) -> list[DoubleArray | None]:
-    if translator is not None:
+    if run is not None:
         try:
-            return word_attention(
-                translator, sources, targets, source_words, [word_spans(line) for line in targets]
-            )
+            places = source_words, [word_spans(line) for line in targets]
+            return word_attention(Translator.load(run), sources, targets, *places)
         except SynmtError as error:
             # for example, the model reads trees and its run does not record their parser
-            _logger.info("no alignments of one system: %s", error)
+            _logger.info("no alignments of %s: %s", run.name, error)
     return [None] * len(sources)
 
 

@@ -1,5 +1,5 @@
-"""Which test sentences belong to which group, and groups by a number, such as the length, in
-buckets.
+"""Which test sentences belong to which group: groups by a number, such as the length, in buckets,
+and by labels: a tab-separated file with a column for each label and a row for each sentence.
 
     bucket(v) = number of buckets whose last value is below v
 
@@ -9,19 +9,24 @@ whether they are made from lengths, trees or labels; they may overlap.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from synmt.arrays import BoolArray, IntArray, Side
-from synmt.errors import UsageError, did_you_mean
+from synmt.errors import SynmtError, UsageError, counted, did_you_mean, unknown_name
+from synmt.evaluation.metrics import read_table
 
 if TYPE_CHECKING:
     from synmt.data.vocabulary import Vocabulary
+
+_logger = logging.getLogger(__name__)
 
 Values = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
@@ -32,21 +37,22 @@ TENS: Edges = (10, 20, 30, 40, 50)
 
 
 @dataclass(frozen=True)
-class PaperBuckets:
-    """The length buckets of a paper, in words, and whose lengths it counts."""
+class Buckets:
+    """Buckets of numbers; those of a paper are of lengths in words, on one side."""
 
     edges: Edges
     side: Side = "source"
+    of_paper: bool = False
 
 
 PAPERS = {
     # figure 2 of Bugliarello & Okazaki (2020): 1-10, 11-20, … >50
-    "pascal": PaperBuckets(TENS),
+    "pascal": Buckets(TENS, of_paper=True),
     # Peng et al. (2022) write 0-10, 10-20, … >80: 80 is not in >80, so each bucket contains its
     # last length
-    "deps-san": PaperBuckets((10, 20, 30, 40, 50, 60, 70, 80)),
+    "deps-san": Buckets((10, 20, 30, 40, 50, 60, 70, 80), of_paper=True),
     # Liu & Sima'an (2022): (0, 10], (10, 20], … and sentences whose target length "exceeds 50"
-    "ldd": PaperBuckets(TENS, side="target"),
+    "ldd": Buckets(TENS, "target", of_paper=True),
 }
 """Length buckets by the names that recipes have."""
 
@@ -61,6 +67,15 @@ ONE_BUCKET = "any"
 """The name of a bucket that contains everything."""
 
 _QUARTERS = (0.25, 0.5, 0.75)
+
+
+TOO_MANY_VALUES = 50
+"""A label with more values names sentences rather than groups; it is left out unless the user
+chooses it."""
+
+_EMPTY = "(empty)"
+_LISTED_VALUES = 20
+"""How many values of a label an error lists."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,15 +175,11 @@ def quarters(values: Values, *, decimals: int = 0) -> Edges:
     return tuple(edge for edge in edges.tolist() if edge < values.max())
 
 
-def paper_buckets(text: str | None) -> PaperBuckets | None:
-    """Look up the buckets of a paper by name; None for anything else."""
-    return PAPERS.get((text or "").strip().lower())
-
-
-def parse_buckets(text: str) -> Edges:
+def parse_buckets(text: str) -> Buckets:
     """Read the last value of each bucket, `10,20,30`, or the name of a paper in PAPERS."""
-    if paper := paper_buckets(text):
-        return paper.edges
+    name = text.strip().lower()
+    if name in PAPERS:
+        return PAPERS[name]
     try:
         edges = [float(part) for part in text.split(",")]
     except ValueError:
@@ -179,7 +190,97 @@ def parse_buckets(text: str) -> Edges:
             where="--buckets",
             allowed=f"Buckets: {', '.join(PAPERS)}, or the last value of each bucket, increasing, "
             "with commas",
-            do=did_you_mean(text.strip().lower(), PAPERS)
-            or "Write for example `--buckets 10,20,30`",
+            do=did_you_mean(name, PAPERS) or "Write for example `--buckets 10,20,30`",
         )
-    return tuple(edges)
+    return Buckets(tuple(edges))
+
+
+def read_labels(path: str | Path, sentences: int) -> dict[str, list[str]]:
+    """Read tab-separated labels: a row of column names, then a row for each test sentence."""
+    names, rows = read_table(path)
+    if names in ([], [""]):
+        raise SynmtError(
+            "no labels in the file", where=str(path), allowed="The first row names the columns"
+        )
+    if len(rows) != sentences:
+        raise SynmtError(
+            f"{counted(len(rows), 'row')} of labels below the header, but there are {sentences:,} "
+            "test sentences",
+            where=str(path),
+            do="Give one row for each sentence, in the same order",
+        )
+    return {name: [row[column] for row in rows] for column, name in enumerate(names)}
+
+
+def group_by_labels(
+    labels: dict[str, list[str]], chosen: Sequence[str], sizes: IntArray
+) -> list[Grouping]:
+    """Group sentences by each of the chosen labels, or by all that have few enough values; sizes:
+    (N,)."""
+    groupings = []
+    for name, values in (choose_labels(labels, chosen) if chosen else labels).items():
+        grouping = by_label(name, values, sizes)
+        count = len(grouping.names)
+        if chosen or count <= TOO_MANY_VALUES:
+            groupings.append(grouping)
+        else:
+            how = f"choose it with --label {name}"
+            _logger.info(f"label '{name}' has {count} values and is left out; {how}")
+    if not groupings:
+        raise UsageError(
+            f"every label has more than {TOO_MANY_VALUES} values", do="Choose one with `--label`"
+        )
+    return groupings
+
+
+def by_label(name: str, values: Sequence[str], sizes: IntArray) -> Grouping:
+    """Group sentences by the value of a label; numbers are sorted as numbers."""
+    names, positions = number_values(values)
+    return Grouping(name, "", names, np.arange(len(names))[:, None] == positions, sizes, exact=True)
+
+
+def choose_labels(labels: dict[str, list[str]], names: Sequence[str]) -> dict[str, list[str]]:
+    """Choose columns by name; raises UsageError for an unknown one."""
+    for name in names:
+        if name not in labels:
+            raise unknown_name("label", name, labels)
+    return {name: labels[name] for name in names}
+
+
+def choose_sentences(labels: dict[str, list[str]], conditions: Sequence[str]) -> BoolArray:
+    """Find the sentences that meet all conditions, `COLUMN=VALUE` or `COLUMN!=VALUE`: (N,)."""
+    chosen = np.logical_and.reduce([_meets(labels, condition) for condition in conditions])
+    if not chosen.any():
+        raise UsageError(f"no test sentence has {' and '.join(conditions)}")
+    return chosen
+
+
+def _meets(labels: dict[str, list[str]], condition: str) -> BoolArray:
+    left, equals, value = condition.partition("=")
+    if not equals:
+        raise UsageError(
+            f"'{condition}' is not a condition", allowed="Conditions: COLUMN=VALUE, COLUMN!=VALUE"
+        )
+    name = left.removesuffix("!")
+    names, members = number_values(choose_labels(labels, [name])[name])
+    if (value or _EMPTY) not in names:
+        some = names[:_LISTED_VALUES] + ["…"] * (len(names) > _LISTED_VALUES)
+        raise UsageError(
+            f"label '{name}' has no value '{value}'",
+            allowed=f"Its values: {', '.join(some)}",
+            do=did_you_mean(value, names),
+        )
+    return (members == names.index(value or _EMPTY)) != left.endswith("!")
+
+
+def number_values(values: Sequence[str]) -> tuple[list[str], IntArray]:
+    """Sort the values of a label, as numbers if all are numbers, and find the position of each
+    sentence's: (N,)."""
+    try:
+        ordered = sorted(set(values), key=lambda value: (float(value), value))
+    except ValueError:
+        ordered = sorted(set(values))
+    index = {value: position for position, value in enumerate(ordered)}
+    return [value or _EMPTY for value in ordered], np.array(
+        [index[value] for value in values], dtype=np.int64
+    )

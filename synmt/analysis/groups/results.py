@@ -1,8 +1,6 @@
 """Results of systems on groups of sentences or words: the records, their correction, and the table
 that shows them.
 
-A score for every group of test sentences, for one system or several.
-
     score(group) = aggregate( Σ statistics[n] for n in group )
 
 The score of a system with several seeds is their mean. A difference is tested on resamples of the
@@ -22,9 +20,8 @@ from synmt.analysis.groups.grouping import Grouping
 from synmt.arrays import BoolArray
 from synmt.errors import counted
 from synmt.evaluation.bootstrap import SAMPLES, SEED
-from synmt.evaluation.metrics import Metric, Score, score_counted
-from synmt.evaluation.seeds import FEW_SEEDS, compare_on_resamples, spread
-from synmt.evaluation.significance import Comparison, holm
+from synmt.evaluation.metrics import Score, score_counted
+from synmt.evaluation.significance import FEW_SEEDS, Comparison, compare_on_resamples, holm, spread
 from synmt.reporting.progress import progress
 from synmt.reporting.values import (
     Column,
@@ -42,7 +39,6 @@ FEW_SENTENCES = 10
 
 NAMED_GROUPS = 8
 """How many groups a message or a legend names."""
-
 
 LOWER = "lower is better"
 """What is said about a measure of errors."""
@@ -73,7 +69,7 @@ class GroupResult:
     def deviation(self) -> float:
         """The standard deviation of the seeds' values; 0 for one seed."""
         known = [one for one in self.seeds if one is not None]
-        return spread(known).deviation if len(known) > 1 else 0.0
+        return spread(known or [0.0]).deviation
 
     @property
     def interval(self) -> Interval | None:
@@ -173,8 +169,7 @@ class ResultTable:
 
     @property
     def several(self) -> bool:
-        """Tell whether there are more systems than a run and a baseline, or several seeds of a
-        system."""
+        """Tell whether there are more than two systems, or several seeds of one."""
         return len(self.names) > 2 or self.seeded
 
     @property
@@ -189,31 +184,40 @@ class ResultTable:
         return [(place, row, row.systems[system][self.key]) for place, row in rows if row.systems]
 
     def comparisons(self, key: str) -> int:
-        """Count the differences with an interval by a measure, for which p-values are corrected."""
+        """Count the comparisons by a measure, for which p-values are corrected."""
         return len(_compared([*self.rows, self.total], key))
 
     def as_json(self) -> dict[str, Any]:
         """Return all numbers as plain values."""
-        comparisons = {one.key: self.comparisons(one.key) for one in self.measures}
-        facts = {"by": self.by, "unit": self.unit, "about": self.about, "resamples": self.samples}
-        rows = [asdict(row) for row in (*self.rows, self.total)]
-        return {**facts, "comparisons": comparisons, "rows": rows[:-1], "all": rows[-1]}
+        *rows, total = (asdict(row) for row in (*self.rows, self.total))
+        return {
+            "by": self.by,
+            "unit": self.unit,
+            "about": self.about,
+            "resamples": self.samples,
+            "comparisons": {one.key: self.comparisons(one.key) for one in self.measures},
+            "rows": rows,
+            "all": total,
+        }
 
 
-def _compared(rows: Iterable[GroupRow], key: str) -> list[Comparison]:
-    found = (system[key].comparison for row in rows for system in row.systems.values())
-    return [one for one in found if one]
+def _compared(rows: Iterable[GroupRow], key: str) -> list[float]:
+    """List the p-values of all comparisons by a measure."""
+    results = (system[key] for row in rows for system in row.systems.values())
+    return [one.comparison.p_value for one in results if one.comparison]
 
 
 def correct(rows: Sequence[GroupRow], key: str) -> list[GroupRow]:
     """Correct the p-values by a measure for all comparisons of the rows (Holm, 1979)."""
-    adjusted = iter(holm([one.p_value for one in _compared(rows, key)]))
+    adjusted = iter(holm(_compared(rows, key)))
     corrected = []
     for row in rows:
-        systems = {name: dict(system) for name, system in row.systems.items()}
-        for system in systems.values():
-            if system[key].comparison:
-                system[key] = replace(system[key], holm_p=next(adjusted))
+        systems = dict[str, dict[str, GroupResult]]()
+        for name, system in row.systems.items():
+            found = system[key]
+            if found.comparison:
+                found = replace(found, holm_p=next(adjusted))
+            systems[name] = {**system, key: found}
         corrected.append(replace(row, systems=systems))
     return corrected
 
@@ -222,27 +226,29 @@ def results_table(table: ResultTable, title: str) -> Table:
     """Show a table: a row for each group, or for each group and system where a row would be too
     long."""
     by = text_column(f"{table.by} ({table.unit})" if table.unit else table.by, name="group")
-    last = table.measures[-1]
+    *_, last = table.measures
     if table.compared and len(table.measures) == 1 and not table.several:
-        names = [replace(last, title=name, name=name, about="") for name in table.names]
-        columns, rows, shared = [by, *table.sizes, *names], _pair_rows(table), 0
+        columns = [replace(last, title=name, name=name, about="") for name in table.names]
+        rows, shared = _pair_rows(table), 0
         notes = [f"{last.title}: {last.about}"] if last.about else []
     else:
-        measures = [
-            column
-            for one in table.measures
-            for column in (one, _interval_column(table, one, f"{one.key}_interval"))
-        ]
         about = "standard deviation over the seeds of a system; its values are means over them"
-        deviation = Column(title="±", digits=last.digits, name="deviation", about=about)
-        columns = [by, *table.sizes, text_column("system"), *measures, deviation]
+        columns = [text_column("system")]
+        for one in table.measures:
+            columns += [one, _interval_column(table, one, f"{one.key}_interval")]
+        columns.append(Column(title="±", digits=last.digits, name="deviation", about=about))
         rows, shared, notes = _system_rows(table), 1 + len(table.sizes), []
+    notes += table.notes
+    if table.seeded:
+        notes.append(FEW_SEEDS)
+    if any(row.few for row in (*table.rows, table.total)):
+        notes.append(f"*: fewer than {FEW_SENTENCES} sentences, too few for an interval")
     return Table(
-        columns=[*columns, *_comparison_columns(table)],
+        columns=[by, *table.sizes, *columns, *_comparison_columns(table)],
         rows=list(rows),
         title=title,
         shared=shared,
-        notes=[*notes, *table.notes, *_remarks(table)],
+        notes=notes,
     ).without_empty_columns()
 
 
@@ -257,8 +263,7 @@ def _comparison_columns(table: ResultTable) -> list[Column]:
     comparisons = counted(table.comparisons(table.key), "comparison")
     holm = (
         f"two-sided, of the same resamples, corrected for the {comparisons} of the table (Holm, "
-        "1979); intervals "
-        "are not corrected"
+        "1979); intervals are not corrected"
     )
     return [
         replace(last, title="difference", name="difference", about=f"from {table.names[0]}"),
@@ -267,26 +272,18 @@ def _comparison_columns(table: ResultTable) -> list[Column]:
     ]
 
 
-def _remarks(table: ResultTable) -> Iterator[str]:
-    if table.seeded:
-        yield FEW_SEEDS
-    if any(row.few for row in (*table.rows, table.total)):
-        yield f"*: fewer than {FEW_SENTENCES} sentences, too few for an interval"
-
-
 def _system_rows(table: ResultTable) -> Iterator[list[Value]]:
     """Yield the cells of each group and system; one system alone has intervals of its values
     instead of its name."""
-    alone = not table.compared
     for row in (*table.rows, table.total):
-        for name, system in (row.systems or {"": {}}).items():
-            found = [system.get(measure.key, _NONE) for measure in table.measures]
-            values = [
-                cell for one in found for cell in (one.value, one.interval if alone else None)
-            ]
-            deviation = found[-1].deviation if len(found[-1].seeds) > 1 else None
-            named = name if name and (table.compared or table.seeded) else None
-            yield [*_sizes(table, row), named, *values, deviation, *_comparison(found[-1])]
+        for name, system in (row.systems or {None: {}}).items():
+            values, result = list[Value](), _NONE
+            for measure in table.measures:
+                result = system.get(measure.key, _NONE)
+                values += [result.value, None if table.compared else result.interval]
+            values.append(result.deviation if len(result.seeds) > 1 else None)
+            named = name if table.compared or table.seeded else None
+            yield [*_sizes(table, row), named, *values, *_comparison(result)]
 
 
 def _pair_rows(table: ResultTable) -> Iterator[list[Value]]:
@@ -306,8 +303,7 @@ def _comparison(one: GroupResult) -> list[Value]:
 
 
 SAMPLES_EACH = 40
-"""Resamples for each comparison of a large table: with m comparisons, a corrected p-value is at
-least m / resamples."""
+"""Resamples for each of m comparisons: a corrected p-value is at least m / resamples."""
 
 
 @dataclass(frozen=True)
@@ -351,66 +347,54 @@ def tabulate(grouping: Grouping, systems: Scores) -> ResultTable:
     samples = max(SAMPLES, SAMPLES_EACH * tested)
     rows = []
     # a single system is scored in a moment
-    with (
-        progress("comparing", len(groups), "groups")
-        if tested
-        else nullcontext(lambda _: None) as advance
-    ):
+    shown = progress("comparing", len(groups), "groups") if tested else nullcontext(lambda _: None)
+    with shown as advance:
         for name, members in groups:
             rows.append(_score_group(name, members, grouping, systems, samples))
             advance(1)
     *rows, total = correct(rows, "score")
-    metric = _metric_of(systems)
+    [first, *_], *_ = systems.values()
+    metric = first.score.metric
     # exact matches come before scores
     measures = [share_column("exact match", name="accuracy")] * grouping.exact
     about = "" if metric.higher_is_better else LOWER
     measures.append(Column(title=metric.title, name="score", about=about))
+    text = f"share of {grouping.counted}"
     sizes = [
         count_column("sentences"),
         share_column("share", about="share of the sentences"),
-        share_column(
-            f"share of {grouping.counted}", name="text_share", about="share of their text"
-        ),
+        share_column(text, name="text_share", about="share of their text"),
     ]
     return ResultTable(
         grouping.by, grouping.unit, measures, sizes, rows, total, samples, grouping.about
     )
 
 
-def _metric_of(systems: Scores) -> Metric:
-    return next(iter(systems.values()))[0].score.metric
-
-
 def _score_group(
     name: str, members: BoolArray, grouping: Grouping, systems: Scores, samples: int
 ) -> GroupRow:
     count, sizes = int(members.sum()), grouping.sizes
-    text = int(sizes[members].sum())
-    chosen = (
-        {system: [seed.select(members) for seed in seeds] for system, seeds in systems.items()}
-        if count
-        else {}
-    )
-    results = {system: _average(seeds) for system, seeds in chosen.items()}
+    text, everything = int(sizes[members].sum()), max(int(sizes.sum()), 1)
+    results, statistics = dict[str, dict[str, GroupResult]](), []
+    for system, seeds in systems.items():
+        if count:
+            chosen = [seed.select(members) for seed in seeds]
+            statistics.append([seed.score.statistics for seed in chosen])
+            results[system] = {
+                "accuracy": _mean([float(seed.exact.mean()) for seed in chosen]),
+                "score": _mean([seed.score.value for seed in chosen]),
+            }
     comparisons: Sequence[Comparison | None] = [None] * (len(results) - 1)
-    if len(results) > 1 and count >= FEW_SENTENCES:
-        statistics = [[seed.score.statistics for seed in seeds] for seeds in chosen.values()]
-        comparisons = compare_on_resamples(
-            statistics, _metric_of(systems).aggregate, samples=samples
-        )
+    if comparisons and count >= FEW_SENTENCES:
+        [first, *_], *_ = systems.values()
+        aggregate = first.score.metric.aggregate
+        comparisons = compare_on_resamples(statistics, aggregate, samples=samples)
     base, *others = results.values() or [{}]
     for one, comparison in zip(others, comparisons, strict=True):
         one["accuracy"] = one["accuracy"].above(base["accuracy"], None)
         one["score"] = one["score"].above(base["score"], comparison)
-    return GroupRow(name, count, count / len(sizes), text, text / max(int(sizes.sum()), 1), results)
+    return GroupRow(name, count, count / len(sizes), text, text / everything, results)
 
 
-def _average(seeds: Sequence[SentenceScores]) -> dict[str, GroupResult]:
-    scores, exact = (
-        [seed.score.value for seed in seeds],
-        [float(seed.exact.mean()) for seed in seeds],
-    )
-    return {
-        "accuracy": GroupResult(float(np.mean(exact)), exact),
-        "score": GroupResult(float(np.mean(scores)), scores),
-    }
+def _mean(seeds: Sequence[float]) -> GroupResult:
+    return GroupResult(float(np.mean(seeds)), seeds)

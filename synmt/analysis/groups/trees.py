@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,8 +24,6 @@ from synmt.analysis.groups.grouping import (
     Edges,
     Grouping,
     by_value,
-    paper_buckets,
-    parse_buckets,
     quarters,
 )
 from synmt.analysis.groups.results import FEW_SENTENCES, NAMED_GROUPS
@@ -35,36 +34,31 @@ from synmt.analysis.inputs import (
     name_parser,
     parse_lines,
 )
+from synmt.analysis.options import GroupOptions, WordOptions
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import IntArray, Side
 from synmt.errors import SynmtError, UsageError, listed
+from synmt.recipe.data import TextRecipe
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
 from synmt.syntax.trees import ancestors
 
 if TYPE_CHECKING:
-    from synmt.analysis.options import GroupOptions, WordOptions
     from synmt.parsing.parser import StanzaParser
     from synmt.run import Run
 
 _logger = logging.getLogger(__name__)
 
 
-def group_by_trees(options: GroupOptions, parses: Sequence[Parse], *, side: Side) -> list[Grouping]:
+def group_by_trees(
+    options: GroupOptions, parses: Sequence[Parse], *, side: Side, edges: Edges | None
+) -> list[Grouping]:
     """Make the groupings by trees that the options choose."""
-    # the buckets of a paper are for lengths
-    edges = (
-        parse_buckets(options.buckets)
-        if options.buckets and not paper_buckets(options.buckets)
-        else None
-    )
     chosen = [DEPTH] * options.by_depth + [MEAN_DISTANCE, LONGEST_DISTANCE] * options.by_distance
     groupings = [by_measure(measure, parses, side=side, edges=edges) for measure in chosen]
-    return (
-        [*groupings, without_rare(by_relation(parses, side=side))]
-        if options.by_relation
-        else groupings
-    )
+    if options.by_relation:
+        groupings.append(without_rare(by_relation(parses, side=side)))
+    return groupings
 
 
 @dataclass(frozen=True)
@@ -198,7 +192,8 @@ def parse_side(
 
     numbers: of the lines, for warnings; by default from 1.
     """
-    parser = find_side_parser(options, run, side, "give the trees by `--parses FILE.conllu`")
+    file = options.source if side == "source" else options.references
+    parser = find_side_parser(options.parser, run, side, file)
     trees = name_parser(parser)
     if run and side == "source":
         trees += _describe_reading(run, other_model=options.parser is not None)
@@ -207,35 +202,41 @@ def parse_side(
 
 
 def find_side_parser(
-    options: GroupOptions | WordOptions, run: Run | None, side: Side, instead: str
+    model: str | None,
+    run: Run | None,
+    side: Side,
+    file: Path | None,
+    *,
+    instead: str = "give the trees by `--parses FILE.conllu`",
+    raw: bool = False,
 ) -> StanzaParser:
     """Find the parser with the model that the user named, else that of the run, of its recipe, or
     of a file's language.
 
+    file: of the side; its name tells the language if there is no run.
     instead: what users may do without a parser.
+    raw: whether it parses raw text although the run tokenizes it.
     """
     from synmt.decode.tree_provider import recorded_parser
     from synmt.parsing.parser import StanzaParser
 
-    identity = run.info().get("parser") if run else None
-    if options.parser is None and side == "source" and identity is not None:
+    identity = run.info().get("parser") if run and not raw else None
+    if model is None and side == "source" and identity is not None:
         return recorded_parser(identity, "auto", arcs=False)
-    language = (
-        ""
-        if run
-        else file_language(options.source)
-        if side == "source"
-        else name_language(options.references)
-    )
-    if language is None:
-        do = f"End the name of the references in it, such as `test.de`, or {instead}"
-        raise UsageError("the language of the target is unknown", do=do)
     try:
         if run:
-            return find_parser(run.recipe(), side, options.parser, to="parse")
-        return StanzaParser(language, model=options.parser or "auto", download=True)
+            recipe = run.recipe()
+            if raw:
+                recipe = recipe.model_copy(update={"text": TextRecipe()})
+            return find_parser(recipe, side, model, to="parse")
+        language = file_language(file) if side == "source" else name_language(file)
+        if language is None:
+            do = "End the name of the references in it, such as `test.de`"
+            raise UsageError("the language of the target is unknown", do=do)
+        return StanzaParser(language, model=model or "auto", download=True)
     except SynmtError as error:
-        do = error.do if run else "Name a model with `--parser`"
+        is_known = run or isinstance(error, UsageError)
+        do = error.do if is_known else "Name a model with `--parser`"
         raise error.with_(do=f"{do}, or {instead}") from None
 
 

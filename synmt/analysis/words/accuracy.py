@@ -8,7 +8,7 @@ differences.
 A word that matches belongs to the group of its word in the reference; any other word of a
 translation to its own. Intervals come from resamples of the sentences, the same ones for all
 systems. The value of a system with several seeds is the mean over them, and its resamples have
-resampled seeds too (see synmt.evaluation.seeds).
+resampled seeds too (see synmt.evaluation.significance).
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from synmt.analysis.groups.results import FEW_SENTENCES, GroupResult, GroupRow, 
 from synmt.analysis.words.texts import TokenizedText, TranslatedText, WordTexts, found_words
 from synmt.arrays import BoolArray, DoubleArray, IntArray, Side
 from synmt.evaluation.bootstrap import SAMPLES, SEED, interval, resamples
-from synmt.evaluation.seeds import resample_seeds, seeded_bootstrap
-from synmt.evaluation.significance import Comparison
+from synmt.evaluation.significance import Comparison, resample_seeds, seeded_bootstrap
 from synmt.reporting.values import Column, count_column, share_column
 
 _SAMPLES_EACH = 100
@@ -170,27 +169,19 @@ def tabulate_words(groups: WordGroups, counts: Counts, *, notes: Sequence[str] =
     """Compute a table from counts; groups without an order, such as relations, are sorted by their
     number of words."""
     [first, *_], *_ = counts.values()
-    measures = (
-        MEASURES
-        if first.translated is not None
-        else (SOURCE_RECALL if groups.side == "source" else RECALL,)
-    )
+    measures = [SOURCE_RECALL if groups.side == "source" else RECALL]
+    if first.translated is not None:
+        measures = MEASURES
     totals, present = first.words.sum(0), (first.words > 0).sum(0)  # (G+1,) both
     known = {measure.key: _results(counts, measure.key) for measure in measures}
-    rows = [
-        GroupRow(
-            name,
-            int(present[group]),
-            float(present[group] / len(first.words)),
-            int(totals[group]),
-            float(totals[group] / max(totals[-1], 1)),
-            {
-                system: {key: found[system][group] for key, found in known.items()}
-                for system in counts
-            },
-        )
-        for group, name in enumerate([*groups.names, "all"])
-    ]
+    rows = []
+    for group, name in enumerate([*groups.names, "all"]):
+        words, sentences = int(totals[group]), int(present[group])
+        shares = sentences / len(first.words), words / max(float(totals[-1]), 1)
+        results = {
+            system: {key: found[system][group] for key, found in known.items()} for system in counts
+        }
+        rows.append(GroupRow(name, sentences, shares[0], words, shares[1], results))
     for key in known:
         rows = correct(rows, key)
     *rows, total = rows
@@ -211,37 +202,32 @@ def _samples(comparisons: int) -> int:
 def _results(counts: Counts, measure: str) -> dict[str, list[GroupResult]]:
     """Compute one measure for every system and group, with intervals for the groups in enough
     sentences."""
-    [first, *_], *_ = counts.values()
-    once = np.ones((1, len(first.words)))  # (1, N)
-    values = {
-        name: np.array([one.accuracy(measure, once)[0] for one in seeds])
-        for name, seeds in counts.items()
-    }  # (S, G+1) each
-    enough = {
-        name: _in_enough_sentences(seeds, measure) for name, seeds in counts.items()
-    }  # (G+1,) each
+    enough = {name: _in_enough_sentences(seeds, measure) for name, seeds in counts.items()}
     base, *others = counts
-    samples = _resampled(
-        counts, measure, _samples(sum(int((enough[base] & enough[one]).sum()) for one in others))
-    )
-    found = {}
-    for name in counts:
+    tested = sum(int((enough[base] & enough[one]).sum()) for one in others)
+    drawn = _resampled(counts, measure, _samples(tested))
+    found = dict[str, list[GroupResult]]()
+    for name, seeds in counts.items():
+        once = np.ones((1, len(seeds[0].words)))  # (1, N)
+        values = np.concatenate([one.accuracy(measure, once) for one in seeds])  # (S, G+1)
         found[name] = []
-        for group, own in enumerate(values[name].T):
-            mean, *seeds = (
+        for group, own in enumerate(values.T):
+            mean, *known = (
                 None if np.isnan(value) else value for value in (float(own.mean()), *own.tolist())
             )
-            result, comparison = GroupResult(mean, seeds), None
+            result, comparison = GroupResult(mean, known), None
+            samples = drawn[name][:, :, group]  # (R, S)
             if enough[name][group]:
-                drawn = samples[name][:, :, group]  # (R, S)
-                low, high = interval(resample_seeds(drawn, np.random.default_rng(SEED))).tolist()
+                means = resample_seeds(samples, np.random.default_rng(SEED))  # (R,)
+                low, high = interval(means).tolist()
                 result = replace(result, low=low, high=high)
-                if name != base and enough[base][group]:
-                    difference = float(own.mean() - values[base][:, group].mean())
-                    comparison = _compare(samples[base][:, :, group], drawn, difference)
-            found[name].append(
-                result if name == base else result.above(found[base][group], comparison)
-            )
+            if name != base:
+                first = found[base][group]
+                if enough[name][group] and enough[base][group] and mean is not None:
+                    difference = mean - (first.value or 0)
+                    comparison = _compare(drawn[base][:, :, group], samples, difference)
+                result = result.above(first, comparison)
+            found[name].append(result)
     return found
 
 

@@ -8,12 +8,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from synmt.analysis.compare.words import word_attention
-from synmt.analysis.groups.results import NAMED_GROUPS
+from synmt.analysis.options import WordOptions
 from synmt.analysis.words.accuracy import WordGroups
 from synmt.analysis.words.texts import TokenizedText, TranslatedText, WordTexts
 from synmt.arrays import DoubleArray, IntArray
@@ -24,13 +23,8 @@ from synmt.files.reading import read_lines
 from synmt.run import find_run
 from synmt.syntax.align import locate_words
 
-if TYPE_CHECKING:
-    from synmt.analysis.options import WordOptions
-
 _logger = logging.getLogger(__name__)
 _PAIR = re.compile(r"(\d+)-(\d+)")
-_FEW = 30
-"""Groups of fewer words say little in any case."""
 
 
 def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, str]:
@@ -50,10 +44,8 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
                 where="--alignments",
                 do="Give tokenized text, and add `--tokenize none`",
             )
-        found, made_by = (
-            read_alignments(options.alignments, source, reference),
-            options.alignments.name,
-        )
+        found = read_alignments(options.alignments, source, reference)
+        made_by = options.alignments.name
     elif texts.runs:
         found, systems = _by_attention(texts)
         mean = "mean " * (len(systems) > 1)
@@ -84,45 +76,31 @@ def join_alignments(
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def rarely_aligned(groups: WordGroups, pairs: IntArray) -> list[str]:
-    """Name the groups of source words less than half of which are aligned, in a line for the
-    legend."""
-    aligned = np.zeros(len(groups.words), dtype=np.bool_)  # (M,)
-    aligned[pairs[:, 0]] = True
-    shares = []
-    for number, name in enumerate(groups.names):
-        words = aligned[groups.words == number]
-        if len(words) >= _FEW and words.mean() < 0.5:
-            shares.append((words.mean(), name))
-    if not shares:
-        return []
-    few = [f"{name} ({int(100 * share)}%)" for share, name in sorted(shares)]
-    return [
-        f"less than half of the words are aligned in {listed(few, NAMED_GROUPS)}: their recall "
-        "says little"
-    ]
-
-
 def _by_attention(texts: WordTexts) -> tuple[list[list[Pair]], list[str]]:
     """Align the references by the mean attention of the systems, each with one of its seeds, and
     name the systems.
 
     A system whose model cannot read the text is left out, unless there is no other.
     """
-    found, errors = {}, []
+    found, errors = dict[str, list[DoubleArray | None]](), []
     for system in texts.systems:
-        for run, lines in [(seed.run, seed.as_read()) for seed in system.seeds if seed.run][:1]:
-            read = lines.source, lines.reference
+        seed = next((one for one in system.seeds if one.run), None)
+        if seed and seed.run:
+            lines = seed.as_read().source, seed.as_read().reference
             try:
-                found[system.name] = attention(run, read, texts.source, texts.reference)
+                found[system.name] = attention(seed.run, lines, texts.source, texts.reference)
             except SynmtError as error:
                 errors.append(error)
     if not found:
         raise errors[0]
     for error in errors:
         _logger.warning("a system does not help to align words: %s", error)
-    known = ([one for one in some if one is not None] for some in zip(*found.values(), strict=True))
-    return most_attended(np.sum(some, axis=0) if some else None for some in known), list(found)
+    # a line that one model cannot read is aligned by the others
+    means = []
+    for of_line in zip(*found.values(), strict=True):
+        known = [one for one in of_line if one is not None]
+        means.append(np.sum(known, axis=0) if known else None)
+    return most_attended(means), list(found)
 
 
 def by_aligned_words(
@@ -186,30 +164,29 @@ def read_alignments(
             f"{len(lines):,} lines of alignments, but there are {len(source.lines):,} sentences",
             where=str(path),
         )
-    texts = zip(lines, source.lines, reference.lines, strict=True)
-    return [
-        _read_pairs(line, (len(words), len(others)), f"{path}, line {number}")
-        for number, (line, words, others) in enumerate(texts, start=1)
-    ]
+    found = []
+    for number, line in enumerate(lines):
+        lengths = len(source.lines[number]), len(reference.lines[number])
+        found.append(
+            [_read_pair(pair, lengths, f"{path}, line {number + 1}") for pair in line.split()]
+        )
+    return found
 
 
-def _read_pairs(line: str, lengths: tuple[int, int], where: str) -> list[Pair]:
-    pairs = []
-    for text in line.split():
-        found = _PAIR.fullmatch(text)
-        if not found:
-            raise SynmtError(
-                f"'{text}' is not an aligned pair", where=where, allowed="Pairs: 0-0 1-2, from 0"
-            )
-        pair = int(found[1]), int(found[2])
-        if pair[0] >= lengths[0] or pair[1] >= lengths[1]:
-            raise SynmtError(
-                f"{text}, but the source has {lengths[0]} words and the reference {lengths[1]}",
-                where=where,
-                do="Align the same words: those between spaces, source first, counted from 0",
-            )
-        pairs.append(pair)
-    return pairs
+def _read_pair(text: str, lengths: tuple[int, int], where: str) -> Pair:
+    found = _PAIR.fullmatch(text)
+    if not found:
+        raise SynmtError(
+            f"'{text}' is not an aligned pair", where=where, allowed="Pairs: 0-0 1-2, from 0"
+        )
+    pair = int(found[1]), int(found[2])
+    if pair[0] >= lengths[0] or pair[1] >= lengths[1]:
+        raise SynmtError(
+            f"{text}, but the source has {lengths[0]} words and the reference {lengths[1]}",
+            where=where,
+            do="Align the same words: those between spaces, source first, counted from 0",
+        )
+    return pair
 
 
 def attention(

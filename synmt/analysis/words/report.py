@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from synmt.analysis.groups.figure import draw_results, figure_caption
 from synmt.analysis.groups.results import FEW_SENTENCES, NAMED_GROUPS, ResultTable, results_table
 from synmt.analysis.inputs import check_name, save_plot, scoring_options
+from synmt.analysis.options import WordOptions
 from synmt.analysis.systems import read_systems
 from synmt.analysis.words.accuracy import WordGroups, count_words, tabulate_words
-from synmt.analysis.words.alignments import by_aligned_words, find_alignments, rarely_aligned
-from synmt.analysis.words.frequency import by_frequency
-from synmt.analysis.words.labels import TREE_LABELS, by_trees
+from synmt.analysis.words.alignments import by_aligned_words, find_alignments
+from synmt.analysis.words.grouping import TREE_LABELS, by_frequency, by_trees
 from synmt.analysis.words.ngrams import ngram_tables
 from synmt.analysis.words.texts import WordTexts
-from synmt.arrays import SIDES, IntArray, Side
+from synmt.arrays import SIDES, Side
 from synmt.errors import UsageError, did_you_mean, listed
 from synmt.evaluation.outputs import the_test_set
+from synmt.reporting.figures import check_plot
 from synmt.reporting.page import fragment
 from synmt.reporting.values import Figure, Part, Report, TextBlock
-
-if TYPE_CHECKING:
-    from synmt.analysis.options import WordOptions
 
 FREQUENCY = "frequency"
 KINDS = (FREQUENCY, *TREE_LABELS)
@@ -48,12 +45,13 @@ def analyze_words(options: WordOptions) -> Report:
     if options.ngrams and len(systems) < 2:
         what = "--ngrams compares systems, but only one was given"
         raise UsageError(what, do="Add `--baseline`")
-    tables = (
-        [_tabulate(texts, *one) for one in _group_words(options, texts, kinds)] if kinds else []
-    )
-    test = texts.first.test
+    tables = _tabulate(options, texts, kinds)
+    test, names = texts.first.test, texts.names
     where = f" of {the_test_set(test)}" if test else ""
-    heading = _heading(texts.names, where)
+    translate = "translate" if len(names) > 2 else "translates"
+    heading = f"How well {listed(names[1:] or names)} {translate} words{where}"
+    if len(names) > 1:
+        heading += f", compared with {names[0]}"
     parts: list[Part] = [part for table in tables for part in _parts(table, heading)]
     if options.ngrams:
         lines = texts.by_system(one.words.lines for one in texts.translations)
@@ -61,7 +59,7 @@ def analyze_words(options: WordOptions) -> Report:
     if options.plot:
         save_plot(options.plot, partial(draw_results, list(map(_shown, tables))))
     facts = {
-        "systems": texts.names,
+        "systems": names,
         "test": test or None,
         "tokenize": scoring.tokenize,
         "lowercase": scoring.lowercase,
@@ -70,33 +68,28 @@ def analyze_words(options: WordOptions) -> Report:
     return Report(title=heading, parts=parts, facts=facts, system=texts.title, runs=texts.runs)
 
 
-def _heading(names: Sequence[str], where: str) -> str:
-    systems = names[1:] or names
-    translate = "translates" if len(systems) == 1 else "translate"
-    compared = f", compared with {names[0]}" if len(names) > 1 else ""
-    return f"How well {listed(systems)} {translate} words{where}{compared}"
-
-
 def _check_options(options: WordOptions) -> list[str]:
     """Find what to group words by, and raise UsageError for options that do not fit together."""
     if options.words is None and not options.ngrams:
         raise UsageError("neither words nor n-grams are chosen", do="Add `--words` or `--ngrams`")
-    kinds = [one.strip() for one in options.words.split(",")] if options.words is not None else []
     names = (*KINDS, *(ALIGNED + name for name in TREE_LABELS), ALL)
-    if wrong := [kind for kind in kinds if kind not in names]:
-        allowed, do = f"Words are grouped by {', '.join(names)}", did_you_mean(wrong[0], names)
-        raise UsageError(
-            f"there are no groups of words by '{wrong[0]}'", where="--words", allowed=allowed, do=do
-        )
+    kinds = []
+    for kind in options.words.split(",") if options.words is not None else []:
+        kind = kind.strip()
+        if kind not in names:
+            raise UsageError(
+                f"there are no groups of words by '{kind}'",
+                where="--words",
+                allowed=f"Words are grouped by {', '.join(names)}",
+                do=did_you_mean(kind, names),
+            )
+        kinds += KINDS if kind == ALL else [kind]
     if options.side is not None:
         check_name(options.side, SIDES, "side")
     if options.plot:
-        from synmt.reporting.figures import check_plot
-
         check_plot(options.plot)
         if not kinds:
             raise UsageError("--plot does not apply to --ngrams", do="Add `--words`")
-    kinds = list(dict.fromkeys(one for kind in kinds for one in (KINDS if kind == ALL else [kind])))
     if options.training_text and FREQUENCY not in kinds:
         raise UsageError(
             "no group is made by frequency", where="--training-text", do="Add `--words frequency`"
@@ -106,7 +99,7 @@ def _check_options(options: WordOptions) -> list[str]:
         raise UsageError(
             "target words need no alignments with the source", where="--alignments", do=do
         )
-    return kinds
+    return list(dict.fromkeys(kinds))
 
 
 def _needs_alignments(kinds: Sequence[str], side: Side | None) -> bool:
@@ -116,40 +109,36 @@ def _needs_alignments(kinds: Sequence[str], side: Side | None) -> bool:
     return any(kind in of_source or kind.startswith(ALIGNED) for kind in kinds)
 
 
-def _group_words(
-    options: WordOptions, texts: WordTexts, kinds: Sequence[str]
-) -> Iterator[tuple[WordGroups, IntArray, list[str]]]:
-    """Yield the groups of each kind, with alignments of the source, and remarks on these and on
+def _tabulate(options: WordOptions, texts: WordTexts, kinds: Sequence[str]) -> list[ResultTable]:
+    """Make a table for each kind of groups, with remarks on alignments of the source and on
     trees."""
     pairs, aligned = np.zeros((0, 2), dtype=np.int64), ""
     if _needs_alignments(kinds, options.side):
         pairs, aligned = find_alignments(options, texts)
+    found = list[tuple[WordGroups, list[str]]]()
     if FREQUENCY in kinds:
         side = options.side or "target"
-        yield by_frequency(options, texts, side), pairs, [aligned] * (side == "source")
-    own = [TREE_LABELS[kind] for kind in kinds if kind in TREE_LABELS]
-    if own:
+        found.append((by_frequency(options, texts, side), [aligned] * (side == "source")))
+    if own := [TREE_LABELS[kind] for kind in kinds if kind in TREE_LABELS]:
         side = options.side or "source"
         groups, trees = by_trees(options, texts, own, side)
-        for one in groups:
-            yield one, pairs, [aligned] * (side == "source") + [trees]
-    carried = [
-        TREE_LABELS[kind.removeprefix(ALIGNED)] for kind in kinds if kind.startswith(ALIGNED)
-    ]
+        found += [(one, [aligned] * (side == "source") + [trees]) for one in groups]
+    carried = [kind.removeprefix(ALIGNED) for kind in kinds if kind.startswith(ALIGNED)]
     if carried:
-        groups, trees = by_trees(options, texts, carried, "source")
-        for one in by_aligned_words(options, texts, groups, pairs):
-            yield one, pairs, [aligned, trees]
-
-
-def _tabulate(
-    texts: WordTexts, groups: WordGroups, pairs: IntArray, remarks: Sequence[str]
-) -> ResultTable:
-    rarely = rarely_aligned(groups, pairs) if groups.side == "source" else []
+        labels = [TREE_LABELS[kind] for kind in carried]
+        groups, trees = by_trees(options, texts, labels, "source")
+        groups = by_aligned_words(options, texts, groups, pairs)
+        found += [(one, [aligned, trees]) for one in groups]
     tokenize, lower = texts.scoring.tokenize, ", in lower case" * texts.scoring.lowercase
-    how = "between spaces" if tokenize == "none" else f"tokenized as by BLEU ({tokenize})"
-    notes = [groups.about, f"words: {how}{lower}", *remarks, *rarely]
-    return tabulate_words(groups, count_words(texts, groups, pairs), notes=notes)
+    cut = "between spaces" if tokenize == "none" else f"tokenized as by BLEU ({tokenize})"
+    return [
+        tabulate_words(
+            groups,
+            count_words(texts, groups, pairs),
+            notes=[groups.about, f"words: {cut}{lower}", *remarks],
+        )
+        for groups, remarks in found
+    ]
 
 
 def _shown(table: ResultTable) -> ResultTable:

@@ -33,8 +33,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from synmt.errors import SynmtError, UsageError, counted
-from synmt.files.reading import open_binary, read_lines
+from synmt.errors import SynmtError, UsageError
+from synmt.evaluation.metrics import read_aligned, read_table
+from synmt.files.reading import open_binary
 from synmt.syntax.parse import Parse, without_whitespace
 
 CONTROLLED = "controlled"
@@ -102,25 +103,24 @@ def read_contrasts(names: Sequence[str]) -> ContrastSet:
     entries, contrasts, identical = [], [], []
     for name in names:
         before, same = len(contrasts), len(identical)
+        of_set = {"set": name} if len(names) > 1 else {}
         for entry in _read(name):
+            if entry.contrasts and not without_whitespace(entry.source):
+                raise SynmtError("the source has no text", where=entry.where)
             for incorrect, groups in entry.contrasts:
-                if not without_whitespace(entry.source):
-                    raise SynmtError("the source has no text", where=entry.where)
                 if any(entry.correct.split() == wrong.split() for wrong in incorrect):
                     identical.append(entry.where)
                     continue
-                labels = {"set": name} if len(names) > 1 else {}
-                labels |= {
-                    by: _label(by, value) for by, value in groups.items() if value not in (None, "")
-                }
+                known = {by: value for by, value in groups.items() if value not in (None, "")}
+                labels = of_set | {by: _label(by, value) for by, value in known.items()}
                 contrasts.append(
                     Contrast(len(entries), entry.correct, incorrect, labels, entry.where)
                 )
             entries.append(entry)
         if len(contrasts) == before:
-            same_in_all = "the right and the wrong translation are the same in every pair"
+            what = "the right and the wrong translation are the same in every pair"
             raise SynmtError(
-                same_in_all if len(identical) > same else "the contrastive set is empty", where=name
+                what if len(identical) > same else "the contrastive set is empty", where=name
             )
     trees = [entry.tree for entry in entries if entry.tree]
     languages = {entry.languages for entry in entries if entry.languages}
@@ -200,18 +200,10 @@ def _read_folders(path: Path) -> Iterator[_Entry]:
         )
     for folder in folders:
         files = [_find_text(folder, kind) for kind in ("src", "correct", "incorrect")]
-        first, *others = ([*read_lines(file)] for file in files)
-        for file, text in zip(files[1:], others, strict=True):
-            if len(text) != len(first):
-                raise SynmtError(
-                    f"{counted(len(text), 'line')}, but {files[0]} has {len(first):,}",
-                    where=str(file),
-                )
         groups = {"phenomenon": folder.resolve().name}
         languages = tuple(file.name.split(".")[1] for file in files[:2])
-        for number, (source, correct, incorrect) in enumerate(
-            zip(first, *others, strict=True), start=1
-        ):
+        lines = zip(*read_aligned(files), strict=True)
+        for number, (source, correct, incorrect) in enumerate(lines, start=1):
             contrasts, where = [((incorrect,), groups)], f"{files[2]}: line {number}"
             yield _Entry(source, correct, contrasts, where, languages=languages)
 
@@ -237,29 +229,18 @@ def _find_text(folder: Path, kind: str) -> Path:
 
 
 def _read_table(path: Path) -> Iterator[_Entry]:
-    lines = read_lines(path)
-    names = next(lines, "").split("\t")
-    missing = [name for name in _REQUIRED if name not in names]
-    if missing or len(set(names)) < len(names):
+    names, rows = read_table(path)
+    if missing := [name for name in _REQUIRED if name not in names]:
         raise SynmtError(
-            f"the header has no column {missing[0]}"
-            if missing
-            else "two columns have the same name",
+            f"the header has no column {missing[0]}",
             where=str(path),
-            allowed="Columns, separated by tabs: source, correct, incorrect, and others to group "
-            "by, each name once",
+            allowed="Columns, separated by tabs: source, correct, incorrect, others to group by",
         )
-    # the phenomenon is the first grouping
-    order = sorted(range(len(names)), key=lambda place: names[place] != "phenomenon")
-    for number, line in enumerate(lines, start=2):
-        cells, where = line.split("\t"), f"{path}: line {number}"
-        if len(cells) != len(names):
-            raise SynmtError(
-                f"{counted(len(cells), 'cell')}, but {len(names)} columns", where=where
-            )
-        groups = {names[place]: cells[place] for place in order}
+    for number, row in enumerate(rows, start=2):
+        # the phenomenon is the first grouping
+        groups = {"phenomenon": "", **dict(zip(names, row, strict=True))}
         source, correct, incorrect = (groups.pop(name) for name in _REQUIRED)
-        yield _Entry(source, correct, [((incorrect,), groups)], where)
+        yield _Entry(source, correct, [((incorrect,), groups)], f"{path}: line {number}")
 
 
 def _read_json(path: Path) -> Iterator[_Entry]:
@@ -274,12 +255,7 @@ def _read_json(path: Path) -> Iterator[_Entry]:
             where = f"{path}: entry {number}"
             yield _json_entry(entry, where)
     except (SynmtError, ValueError, RecursionError) as error:
-        what = (
-            "the JSON is nested too deeply"
-            if isinstance(error, RecursionError)
-            else f"not JSON ({error})"
-        )
-        problem = error if isinstance(error, SynmtError) else SynmtError(what)
+        problem = error if isinstance(error, SynmtError) else SynmtError(f"not JSON ({error})")
         allowed = "The JSON of LingEval97 (source, reference, errors) or ContraPro (src segment, …)"
         raise problem.with_(
             where=problem.where or where, allowed=problem.allowed or allowed
@@ -290,19 +266,22 @@ def _json_entry(entry: Any, where: str) -> _Entry:
     errors = entry.get("errors") if isinstance(entry, dict) else None
     if not isinstance(errors, list) or not all(isinstance(error, dict) for error in errors):
         raise SynmtError("the list 'errors' is missing")
-    wrong = [(_text(error, "contrastive"),) for error in errors]
+    wrong = [_text(error, "contrastive") for error in errors]
     if "ref segment" in entry:
-        every = tuple(text for texts in wrong for text in texts)
-        contrasts = [(every, _pronoun_groups(entry))] if every else []
+        contrasts = [(tuple(wrong), _pronoun_groups(entry))] if wrong else []
         return _Entry(_text(entry, "src segment"), _text(entry, "ref segment"), contrasts, where)
-    names = {"phenomenon": "type", "distance": "distance", "frequency": "frequency"}
-    groups = [{by: error.get(name) for by, name in names.items()} for error in errors]
-    return _Entry(
-        _text(entry, "source"),
-        _text(entry, "reference"),
-        list(zip(wrong, groups, strict=True)),
-        where,
-    )
+    contrasts = [
+        (
+            (text,),
+            {
+                "phenomenon": error.get("type"),
+                "distance": error.get("distance"),
+                "frequency": error.get("frequency"),
+            },
+        )
+        for text, error in zip(wrong, errors, strict=True)
+    ]
+    return _Entry(_text(entry, "source"), _text(entry, "reference"), contrasts, where)
 
 
 def _pronoun_groups(entry: dict[str, Any]) -> dict[str, Any]:

@@ -108,28 +108,6 @@ def parse_all(place):
         )
 
 
-def test_unknown_relations_are_counted_and_told_of_once(place):
-    parse_all(place)
-    path = place / "corpus/train.en.conllu"
-    path.write_text(
-        path.read_text(encoding="utf-8").replace(":det:", ":strange:"), encoding="utf-8"
-    )
-    _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)))
-    assert (
-        len(
-            re.findall(
-                r"leaves out \d+ of \d+ arcs, whose relation is in no group: strange \(\d+\)", said
-            )
-        )
-        == 1
-    )
-
-
-def test_arcs_of_gold_trees_are_certain(place):
-    run(place, "train", recipe(place, "ldd", LDD, parser=GOLD))
-    check_translation(place, "ldd", "--parses", place / "corpus/test.en.conllu")
-
-
 def test_given_trees_without_probabilities_are_refused_before_anything_runs(place):
     _, said = run(
         place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)), code=2
@@ -197,31 +175,6 @@ def test_a_control_that_changes_trees_which_nothing_reads_is_refused(place):
     assert "target_parser.rewire change trees of the target" in run(place, "train", path, code=2)[1]
 
 
-def test_a_parser_that_is_not_there_is_missed_before_anything_runs(place):
-    variants = [{"name": "dbsa", "layers": [1], "side": side} for side in ("source", "target")]
-    path = recipe(place, "dbsa", *variants, parser=PARSED, target_parser={"model": "nowhere"})
-    _, said = run(place, "train", path, code=1)
-    assert "target_parser.model, nowhere: there is no such folder of models" in said
-    assert not list((place / "data").rglob("*.arrow"))
-
-
-def test_a_run_goes_on_whether_its_trees_come_with_probabilities_or_not(place):
-    for name, variant in {"ldd": LDD, "pascal": {"name": "pascal"}}.items():
-        run(place, "prepare", recipe(place, name, variant, parser=PARSED))
-    run(place, "train", "pascal.yaml", "training.max_steps=2", *SHORT)
-    run(place, "train", "pascal.yaml", "training.max_steps=4", "--data", "second", *SHORT)
-
-
-def test_controls_share_what_is_prepared_and_parsed(place):
-    for name, parser in {
-        "plain": {},
-        "random": {"control": "random"},
-        "rewired": {"rewire": 0.5},
-    }.items():
-        run(place, "prepare", recipe(place, name, {"name": "pascal"}, parser={**PARSED, **parser}))
-    assert len(annotations(place)) == 1
-
-
 def test_papers_mix_in_one_model(place):
     variants = [
         {"name": "pascal", "layers": [1], "heads": 1},
@@ -243,82 +196,14 @@ def test_papers_mix_in_one_model(place):
     ("variants", "said"),
     [
         (
-            [{"name": "dependency_distribution"}],
-            "has 16 groups, one for each head, but owns 4 heads of layer 1",
-        ),
-        (
             [{"name": "pascal", "heads": 3}, {"name": "lisa", "heads": 2}],
             "lisa needs 2 heads of layer 1, but 1 of 4",
         ),
-        (
-            [{"name": "pascal"}, {"name": "deps_san", "layers": [1]}],
-            "deps_san needs all heads of layer 1, but 0 of 4",
-        ),
-        (
-            [{"name": "pascal", "side": "target"}],
-            "pascal cannot be used on the target side. side: source",
-        ),
-        (
-            [{"name": "tag_embedding", "heads": 1}],
-            "tag_embedding edits no attention: it owns no heads",
-        ),
-        ([{"name": "dbsa"}], "there is no layer 4. This model has layers 1 to 1"),
         ([{"name": "lisa", "layers": [1, 1]}], "`layers` of lisa names a layer twice"),
         ([{"name": "pascal", "layers": []}], "`layers` of pascal is empty"),
         ([{"name": "tag_embedding"}, {"name": "tag_embedding", "size": 5}], "is named twice"),
-        (
-            [{"name": "pascal", "layers": "some"}],
-            "0.layers: must be a list such as [a, b], or must be",
-        ),
-        (
-            [{"name": "pascal", "loss_weight": -1}],
-            "syntax.variants.0.loss_weight: must be 0 or more",
-        ),
-        ([{"name": "pascal", "loss_weight": 2}], "pascal has no auxiliary loss"),
-        (
-            [{"name": "lisa", "layers": [2]}, {"name": "dbsa", "side": "target"}],
-            "there is no layer 4",
-        ),
-        (
-            [{"name": "context", "kind": "deepest"}],
-            "must be 'global', 'deep' or 'deep_global', not 'deepest'",
-        ),
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_sentence(place, variants, said):
     _, error = run(place, "train", recipe(place, "wrong", *variants, parser=PARSED), code=2)
     assert said in error
-
-
-def test_heads_of_layers_that_do_not_fit_are_refused(place):
-    for heads, said in (
-        ([16, 4], "encoder_heads has 2 numbers, but there are 1"),
-        ([3], "divided among 3 heads"),
-    ):
-        path = recipe(place, "wrong", model={**MODEL, "encoder_heads": heads})
-        assert said in run(place, "train", path, code=2)[1]
-
-
-def test_trees_with_probabilities_serve_another_vocabulary_and_the_parsing_task(place):
-    run(place, "prepare", recipe(place, "ldd", LDD, parser=PARSED))
-    for name, variants, parsing in (
-        ("pascal", [{"name": "pascal"}], "none"),
-        ("tasks", [], "dependencies"),
-    ):
-        tasks = {"parsing": parsing}
-        path = recipe(
-            place,
-            name,
-            *variants,
-            parser=PARSED,
-            vocabulary={"kind": "word", "size": 150},
-            tasks=tasks,
-        )
-        run(place, "prepare", path)
-    assert len(list((place / "data/parses").glob("*.conllu.gz"))) == 2
-
-
-def test_the_rest_of_the_relations_may_have_a_head(place):
-    groups = [["nsubj"], ["obj"], ["det"], ["rest"]]
-    _, said = run(place, "train", recipe(place, "ldd", {**LDD, "groups": groups}, parser=PARSED))
-    assert "dependency_distribution" not in said

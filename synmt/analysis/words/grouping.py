@@ -1,0 +1,310 @@
+"""Groups of words: by how often the training text has them, and by labels from trees.
+
+What kind of word is it? Its tag, its relation, its distance to the parent, its depth:
+
+    distance_i = | place(i) - place(parent(i)) |          depth_i = arcs from the root down to i
+
+Places number the words without punctuation (see synmt.analysis.groups.trees). A word that the
+parser does not have takes its label from the parser's word with its first character.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+
+from synmt.analysis.groups.grouping import Edges, bucket_names, bucket_numbers
+from synmt.analysis.groups.trees import find_side_parser, parse_side, word_depths, word_distances
+from synmt.analysis.inputs import name_parser, parse_lines
+from synmt.analysis.options import WordOptions
+from synmt.analysis.trees.attachment import not_punctuation
+from synmt.analysis.words.accuracy import WordGroups
+from synmt.analysis.words.texts import TokenizedText, WordTexts, tokenize
+from synmt.arrays import IntArray, Side
+from synmt.data.corpus import PreparedCorpus, is_complete
+from synmt.data.vocabulary import UNK, word_of
+from synmt.evaluation.metrics import MetricOptions
+from synmt.files.reading import read_lines
+from synmt.reporting.progress import progress
+from synmt.run import Run
+from synmt.syntax.align import locate_words
+from synmt.syntax.conllu import read_parses
+from synmt.syntax.parse import Parse
+from synmt.syntax.relations import base_name
+from synmt.tokenization.word_tokenizer import RAW, load_tokenizers
+
+_logger = logging.getLogger(__name__)
+
+FREQUENCIES: Edges = (0, 1, 2, 3, 4, 9, 99, 999)
+"""The last frequency of each bucket: those of compare-mt."""
+
+_LINES_AT_ONCE = 10_000
+
+
+def by_frequency(options: WordOptions, texts: WordTexts, side: Side) -> WordGroups:
+    """Group the words of one side by how often the training text has them.
+
+    Without a training text, the words of the test set are counted: the references or the source.
+    """
+    counts, name = _count_training_text(options, texts, side)
+    if counts is not None:
+        about = f"frequency: how often the training text has the word ({name})"
+        return group_by_frequency(counts, texts, side, about)
+    have = "the references have" if side == "target" else "the source of the test set has"
+    if texts.run_folders:
+        _logger.warning(
+            f"{texts.run_folders[0]}: the training text is not there, so words are grouped by how "
+            f"often {have} them. Give the text with `--training-text FILE`"
+        )
+    about = (
+        f"frequency: how often {have} the word; for that in the training text: --training-text FILE"
+    )
+    counts = Counter(texts.text(side))
+    return group_by_frequency(counts, texts, side, about, where=" in the test set")
+
+
+def group_by_frequency(
+    counts: Counter[str], texts: WordTexts, side: Side, about: str, *, where: str = ""
+) -> WordGroups:
+    """Group words by how often a text has them.
+
+    counts: of the words of that text.
+    where: names the text, unless it is the training text.
+    """
+
+    def numbers(words: Iterable[str]) -> IntArray:
+        return bucket_numbers(
+            np.array([counts[word] for word in words], dtype=np.int64), FREQUENCIES
+        )
+
+    names, by = bucket_names(np.array([0]), FREQUENCIES), f"frequency of the {side} word{where}"
+    translated = [numbers(one.words) for one in texts.translations] if side == "target" else []
+    return WordGroups(by, "times", names, numbers(texts.text(side)), translated, about, side)
+
+
+def _count_training_text(
+    options: WordOptions, texts: WordTexts, side: Side
+) -> tuple[Counter[str] | None, str]:
+    if options.training_text is not None:
+        return count_file(options.training_text, texts.scoring), options.training_text.name
+    for run in map(Run, texts.run_folders):
+        if prepared := prepared_text(run):
+            return count_prepared(run, prepared, side, texts.scoring), prepared.name
+    return None, ""
+
+
+def count_file(path: Path, options: MetricOptions) -> Counter[str]:
+    """Count the words of a text in a file."""
+    return _count(read_lines(path), options, None)
+
+
+def count_prepared(run: Run, folder: Path, side: Side, options: MetricOptions) -> Counter[str]:
+    """Count the words of one side of the prepared training text of a run, without those that its
+    vocabulary lacks.
+
+    If the run tokenizes text and is scored on text, they are joined as in its translations.
+    """
+    tokenizer = (
+        RAW
+        if options.on_tokens
+        else load_tokenizers(run.recipe(), run.folder, run.info().get("text", {}))[side]
+    )
+    corpus = PreparedCorpus.open(folder)
+    vocabulary = corpus.vocabularies[0 if side == "source" else 1]
+    split = corpus.split("train")
+
+    def lines() -> Iterator[str]:
+        for start in range(0, len(split), _LINES_AT_ONCE):
+            for row in split.rows(range(start, min(start + _LINES_AT_ONCE, len(split)))):
+                ids = row.source if side == "source" else row.target
+                yield tokenizer.join(vocabulary.decode(ids[ids != UNK].tolist()))
+
+    return _count(lines(), options, len(split))
+
+
+def prepared_text(run: Run) -> Path | None:
+    """Find the prepared training text of a run, in `data/` here or next to the folder of the run;
+    None if it is gone.
+
+    A run that trains on trees as text has no such text.
+    """
+    name = run.info().get("prepared")
+    if not name or run.recipe().tasks.trees != "none":
+        return None
+    places = (Path("data"), run.folder.resolve().parent.parent / "data")
+    return next(
+        (place / "prepared" / name for place in places if is_complete(place / "prepared" / name)),
+        None,
+    )
+
+
+def _count(lines: Iterator[str], options: MetricOptions, total: int | None) -> Counter[str]:
+    counts = Counter()
+    with progress("counting words", total, "lines") as advance:
+        while some := list(islice(lines, _LINES_AT_ONCE)):
+            counts.update(tokenize(some, options))
+            advance(len(some))
+    return counts
+
+
+ROOT, PUNCTUATION, UNKNOWN = "root", "punctuation", "_"
+
+_DISTANCES: Edges = (1, 2, 4, 8)
+_DISTANCE_NAMES = bucket_names(np.array([1]), _DISTANCES)
+
+_DEPTHS: Edges = (0, 1, 2, 3, 4, 6)
+_DEPTH_NAMES = bucket_names(np.array([0]), _DEPTHS)
+
+Labels = Sequence[str]
+"""The label of each word of a text: (M,)."""
+
+
+@dataclass(frozen=True)
+class TreeLabel:
+    """A label that a tree gives to each of its words.
+
+    name: of the groups.
+    label: the labels of the words of a tree.
+    about: for the legend.
+    unit: of the values; empty for names.
+    order: the groups in display order; empty for the most frequent first.
+    """
+
+    name: str
+    label: Callable[[Parse], Labels]
+    about: str
+    unit: str = ""
+    order: Sequence[str] = ()
+
+
+def _tags(parse: Parse) -> Labels:
+    return parse.tags or [UNKNOWN] * len(parse)
+
+
+def _relations(parse: Parse) -> Labels:
+    return [base_name(relation) for relation in parse.relations]
+
+
+def _distances(parse: Parse) -> Labels:
+    values = word_distances(parse)  # (W,)
+    found = _bucketed(parse, values, _DISTANCES, _DISTANCE_NAMES)
+    for word, parent in enumerate(parse.parents.tolist()):
+        if not values[word] and found[word] != PUNCTUATION:
+            # a word below a punctuation mark, which is a parser's error, has no distance
+            found[word] = ROOT if word == parent else UNKNOWN
+    return found
+
+
+def _depths(parse: Parse) -> Labels:
+    return _bucketed(parse, word_depths(parse), _DEPTHS, _DEPTH_NAMES)
+
+
+def _bucketed(parse: Parse, values: IntArray, edges: Edges, names: Sequence[str]) -> list[str]:
+    numbers: list[int] = bucket_numbers(values, edges).tolist()
+    words = not_punctuation(parse)
+    return [
+        names[number] if word else PUNCTUATION for number, word in zip(numbers, words, strict=True)
+    ]
+
+
+TREE_LABELS = {
+    "tag": TreeLabel("part of speech", _tags, "part of speech: universal tag"),
+    "relation": TreeLabel("relation", _relations, "relation: to the parent, without its subtype"),
+    "distance": TreeLabel(
+        "distance to the parent",
+        _distances,
+        "distance: words from a word to its parent, without punctuation",
+        unit="words",
+        order=[ROOT, *_DISTANCE_NAMES, PUNCTUATION],
+    ),
+    "depth": TreeLabel(
+        "depth in the tree",
+        _depths,
+        "depth: number of arcs from the root to the word",
+        unit="arcs",
+        order=[*_DEPTH_NAMES, PUNCTUATION],
+    ),
+}
+"""The labels that trees give, by the names that users write."""
+
+
+def by_trees(
+    options: WordOptions, texts: WordTexts, kinds: Sequence[TreeLabel], side: Side
+) -> tuple[list[WordGroups], str]:
+    """Group the words of one side by labels that trees give them; returns the groups, and a line
+    about the trees."""
+    runs = list(map(Run, texts.run_folders))
+    # the first run that has recorded its parser, else the first one
+    run = next((run for run in runs if run.info().get("parser")), runs[0] if runs else None)
+    read = texts.first.as_read()
+    own = read.source if side == "source" else read.reference
+    parses = [list(read_parses(options.parses, own))] if options.parses else []
+    trees = options.parses.name if options.parses else ""
+    to_label = [(texts.text(side), own)]
+    if side == "target":
+        to_label += [(one.words, one.outputs.as_read().hypothesis) for one in texts.translations]
+        parser = find_side_parser(
+            options.parser,
+            run,
+            side,
+            options.references,
+            instead="choose `--words frequency`, which needs no trees",
+        )
+        trees = (f"{trees} for the references, " if trees else "") + name_parser(parser)
+        parses += [parse_lines(parser, lines) for _, lines in to_label[len(parses) :]]
+    elif not parses:
+        found, trees = parse_side(options, run, own, side=side)
+        parses.append(found)
+    groups = []
+    for kind in kinds:
+        words, *translated = (
+            tree_labels(kind, text, lines, of_lines)
+            for (text, lines), of_lines in zip(to_label, parses, strict=True)
+        )
+        groups.append(group_words(kind, words, translated, side))
+    return groups, f"trees: {trees}"
+
+
+def tree_labels(
+    kind: TreeLabel, text: TokenizedText, lines: Sequence[str], parses: Sequence[Parse]
+) -> Labels:
+    """Label the words of a text by the trees of its lines.
+
+    lines: the lines that were parsed, whose spaces may differ from those of the text.
+    """
+    found = []
+    for words, line, parse in zip(text.lines, lines, parses, strict=True):
+        labels = kind.label(parse)
+        owners = word_of(locate_words(words, line), parse.spans).tolist()
+        found += [labels[owner] if owner >= 0 else UNKNOWN for owner in owners]
+    return found
+
+
+def group_words(
+    kind: TreeLabel, words: Labels, translated: Sequence[Labels], side: Side
+) -> WordGroups:
+    """Group words by their labels; words without a label are in no group.
+
+    words: labels of the words that can be found.
+    translated: labels of the words of each translation; empty for groups of the source.
+    side: of the words.
+    """
+    names = list(kind.order)
+    if not names:
+        counts = Counter(words)
+        counts.update(dict.fromkeys(chain.from_iterable(translated), 0))
+        del counts[UNKNOWN]
+        names = sorted(counts, key=lambda name: (-counts[name], name))
+    numbers = {name: number for number, name in enumerate(names)}
+
+    def number_all(labels: Labels) -> IntArray:
+        return np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
+
+    by, own = f"{kind.name} of the {side} word", list(map(number_all, translated))
+    return WordGroups(by, kind.unit, names, number_all(words), own, kind.about, side)

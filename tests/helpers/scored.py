@@ -1,0 +1,56 @@
+"""Random systems with scores of random sentences, and random trees, for tests of groups."""
+
+import numpy as np
+
+from synmt.analysis.groups.grouping import by_label
+from synmt.analysis.groups.results import SentenceScores
+from synmt.evaluation.metrics import make_metric, score
+from synmt.syntax.parse import Parse
+from synmt.syntax.trees import random_tree
+
+METRIC = make_metric("bleu")
+
+
+WORDS = ["der", "die", "das", "Affe", "Frau", "isst", "sieht", "Banane", "Mann"]
+
+
+def labelled(name, values):
+    return by_label(name, values, np.ones(len(values), dtype=np.int64))
+
+
+def tree(parents, relations):
+    spans = np.array([(n, n + 1) for n in range(len(parents))], dtype=np.int64).reshape(-1, 2)
+    return Parse(["w"] * len(parents), spans, np.array(parents, dtype=np.int64), relations)
+
+
+def random_parses(seed, sentences=40):
+    random = np.random.default_rng(seed)
+    names = np.array(["nsubj", "nsubj:pass", "obj", "punct", "acl:relcl"])
+    sizes = random.integers(0, 12, size=sentences)
+    return [
+        tree(random_tree(int(size), random), random.choice(names, size).tolist()) for size in sizes
+    ]
+
+
+def some_systems(seeds, sentences=24):
+    """Translate random references with random errors: for each system, a score of each seed."""
+    random = np.random.default_rng(7)
+    references = random.choice(WORDS, size=(sentences, 7))
+    texts = [" ".join(line) for line in references]
+
+    def translate(share):
+        wrong = random.random((sentences, 7)) < share
+        lines = np.where(wrong, random.choice(WORDS, size=(sentences, 7)), references)
+        return SentenceScores(
+            score(METRIC, [" ".join(line) for line in lines], texts), np.zeros(sentences, bool)
+        )
+
+    shares = np.linspace(0.5, 0.1, len(seeds))
+    return {
+        f"s{number}": [translate(share) for _ in range(count)]
+        for number, (share, count) in enumerate(zip(shares, seeds, strict=True))
+    }
+
+
+def halves(few=0):
+    return labelled("half", ["a"] * (12 - few) + ["b"] * (12 + few))
