@@ -20,7 +20,6 @@ from synmt.corpora.parts import check_parts, part_tags
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpus import FORMAT, is_complete
-from synmt.data.drawing import DrawnLines, draw_lines
 from synmt.data.encoding import (
     KEPT_FILE,
     Encoder,
@@ -35,8 +34,10 @@ from synmt.data.tasks import task_tags
 from synmt.data.text_pairs import read_chunks
 from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.data.vocabulary_training import (
+    DrawnLines,
     add_counts,
     count_words,
+    draw_lines,
     needs_lines,
     train_on_counts,
     train_vocabulary,

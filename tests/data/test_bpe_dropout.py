@@ -19,9 +19,8 @@ from synmt.corpora.resolve import resolve
 from synmt.data.annotate import annotate, annotation_name
 from synmt.data.batch import collate
 from synmt.data.corpus import PreparedCorpus
-from synmt.data.dropout import BpeDropout
+from synmt.data.dropout import BpeDropout, Merges, streams, uniform
 from synmt.data.epoch import EpochRows
-from synmt.data.merges import Merges, streams, uniform
 from synmt.data.prepare import prepare, prepared_folder
 from synmt.data.stream import Position, Reader
 from synmt.data.vocabulary import SentencePieces, word_of

@@ -5,8 +5,8 @@ import gzip
 import numpy as np
 import pytest
 
-from synmt.data.drawing import draw_lines
 from synmt.data.text_pairs import read_chunks, read_pairs
+from synmt.data.vocabulary_training import draw_lines
 from synmt.errors import SynmtError
 from synmt.recipe.corpus import SplitFiles
 

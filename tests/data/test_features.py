@@ -8,9 +8,8 @@ import pytest
 from small import MONKEY, MONKEY_WORD_OF, random_pieces, random_tree
 from tiny import write_lines
 
-from synmt.data.annotate import annotate
+from synmt.data.annotate import annotate, learn_features
 from synmt.data.corpus import PreparedCorpus
-from synmt.data.features import learn_features
 from synmt.data.prepare import prepare
 from synmt.errors import SynmtError
 from synmt.parsing.cache import decode_parse, encode_parse

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synmt.data.annotation_shard import COUNTS, ShardAnnotator, ShardRows
+from synmt.data.annotate import COUNTS, ShardAnnotator, ShardRows
 from synmt.data.arrow import ArrowTable, lists, write_table
 from synmt.data.stored_trees import StoredTrees, shares
 from synmt.data.vocabulary import Words
@@ -100,16 +100,8 @@ def stored_chains(path, rows, arcs):
 
 def test_arcs_of_an_older_corpus_are_read(tmp_path):
     rows = [arcs_of(4, 3), arcs_of(2, 5, seed=1)]
-    kinds = {
-        "words": np.int16,
-        "parents": np.int16,
-        "relations": np.int16,
-        "probabilities": np.float32,
-    }
-    arcs = {
-        f"arc_{name}": lists([getattr(row, name) for row in rows], kind)
-        for name, kind in kinds.items()
-    }
+    names = ("words", "parents", "relations", "probabilities")
+    arcs = {f"arc_{name}": pa.array([getattr(row, name) for row in rows]) for name in names}
     stored = stored_chains(tmp_path / "old.arrow", rows, arcs)
     assert [stored.tree(number).parse.arcs for number in (0, 1)] == rows
 

@@ -21,9 +21,9 @@ from test_old_formats import OLD
 from synmt.analysis.run_facts import run_facts
 from synmt.analysis.words.frequency import prepared_text
 from synmt.corpora import transfer
+from synmt.data.annotate import learn_features
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.encoding import ShardFiles, summarize
-from synmt.data.features import learn_features
 from synmt.data.summary import corpus_table
 from synmt.data.vocabulary import Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
