@@ -74,6 +74,12 @@ def judge_pairs(
         yield codes
 
 
+def count_reasons(codes: Codes) -> dict[str, int]:
+    """Count how often each reason occurs."""
+    counts = np.bincount(codes, minlength=len(REASONS)).tolist()
+    return dict(zip(REASONS, counts, strict=True))
+
+
 @dataclass(frozen=True)
 class _Judge:
     """Judges pairs by all filters except that of duplicates, which needs the pairs before."""

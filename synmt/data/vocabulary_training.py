@@ -6,7 +6,7 @@ import io
 import logging
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,17 +92,11 @@ def train_vocabulary(
 
     symbols: words that are never segmented, whether or not the text has them.
     """
-    if not needs_lines(settings):
+    if settings.kind != "unigram":
         return train_on_counts(count_words("\n".join(lines).encode(), settings), settings, symbols)
     text = [line for line in lines if line.strip()]
-    _check(text)
+    _check(len(text))
     return _train_pieces(text, settings, symbols, input_format="text")
-
-
-def needs_lines(settings: VocabularyRecipe) -> bool:
-    """Return whether a vocabulary learns from whole lines; the others learn from words and their
-    counts."""
-    return settings.kind == "unigram"
 
 
 def count_words(block: bytes, settings: VocabularyRecipe) -> pa.Table:
@@ -150,12 +144,11 @@ def train_on_counts(
     table: pa.Table, settings: VocabularyRecipe, symbols: Sequence[str] = ()
 ) -> Vocabulary:
     """Learn the vocabulary that `train_vocabulary` learns from lines with these words."""
-    words = table["word"].to_pylist()
-    _check(words)
+    table = table.filter(pc.field("word") != "")
+    _check(len(table))
     if settings.kind == "word":
-        counts = dict(zip(words, table["count"].to_pylist(), strict=True))
-        return _frequent_words(counts, settings, symbols)
-    table = table.filter(pc.field("word") != "").sort_by("word")
+        return _frequent_words(table, settings, symbols)
+    table = table.sort_by("word")
     counts = table["count"].cast(pa.string())
     text = pc.call_function(
         "binary_join_element_wise", [table["word"], counts, pa.scalar("\t")]
@@ -163,23 +156,18 @@ def train_on_counts(
     return _train_pieces(text, settings, symbols, input_format="tsv")
 
 
-def _check(text: Iterable[str]) -> None:
-    if not any(map(str.strip, text)):
+def _check(size: int) -> None:
+    if not size:
         raise SynmtError("a vocabulary cannot be learned from an empty text")
 
 
-def _frequent_words(
-    counts: Mapping[str, int], settings: VocabularyRecipe, symbols: Sequence[str]
-) -> Words:
-    frequent = [
-        word
-        for word, count in counts.items()
-        if count >= settings.min_frequency and word not in SPECIALS
-    ]
-    frequent.sort(key=lambda word: (-counts[word], word))
+def _frequent_words(table: pa.Table, settings: VocabularyRecipe, symbols: Sequence[str]) -> Words:
+    frequent = table.filter(pc.field("count") >= settings.min_frequency)
+    ranked = frequent.sort_by([("count", "descending"), ("word", "ascending")])
+    words = [word for word in ranked["word"].to_pylist() if word not in SPECIALS]
     room = settings.size - len(SPECIALS)
-    rare = [symbol for symbol in symbols if symbol not in frequent[:room]]
-    return Words([*rare, *frequent[: max(room - len(rare), 0)]])
+    rare = [symbol for symbol in symbols if symbol not in words[:room]]
+    return Words([*rare, *words[: max(room - len(rare), 0)]])
 
 
 def _train_pieces(

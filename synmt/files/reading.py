@@ -128,10 +128,10 @@ def _beginning(stream: Any) -> bytes:
     return stream.peek(_BEGINNING)[:_BEGINNING] if hasattr(stream, "peek") else b""
 
 
-def count_lines(path: str | Path) -> int:
-    """Count the lines of a text as `read_lines` yields them."""
+def count_lines(path: str | Path, *, allowed: Collection[str] = ANY_FORMAT) -> int:
+    """Count the lines of a file as `read_lines` yields them."""
     number = 0
-    with open_binary(path, allowed=ANY_FORMAT) as stream:
+    with open_binary(path, allowed=allowed) as stream:
         for number, raw in enumerate(raw_lines(stream), start=1):
             if len(raw) > LONGEST:
                 raise too_long(number, str(path))
