@@ -89,9 +89,3 @@ def test_lines_are_drawn_with_equal_chance_alone_and_in_pairs(tmp_path, monkeypa
     # expected are 4000 · 5/20 and 4000 · 5/20 · 4/19, with standard deviations of 27 and 14
     assert (abs(alone - 1000) < 5 * 27).all()
     assert (abs(together - 210.5) < 5 * 14).all()
-
-
-def test_drawn_lines_have_no_byte_order_mark_and_all_odd_line_ends(tmp_path):
-    text = ("\ufeff" + "\r\n".join(LINES)).encode()
-    chunks = read_chunks(files_of(tmp_path, text, text), 3)
-    assert drawn_from(chunks, np.ones(len(LINES), dtype=bool), [0], 100) == LINES
