@@ -8,7 +8,6 @@ import json
 import pytest
 import tiny
 from small_run import PASCAL, make_run, small_recipe
-from test_words import corpus, cut
 
 from synmt.analysis.trees.report import _as_read
 from synmt.analysis.words.frequency import count_file, count_prepared, prepared_text
@@ -20,7 +19,6 @@ from synmt.files.reading import read_lines
 from synmt.parsing.parser import StanzaParser
 from synmt.run import Run
 from synmt.syntax.conllu import read_parses
-from synmt.tokenization import corpus as words_corpus
 from synmt.tokenization.corpus import make_tokenizers
 
 pytest.importorskip("sacremoses")
@@ -284,13 +282,3 @@ def test_text_that_comes_as_words_is_joined_where_text_is_shown(folder, tmp_path
     assert lines_of(test / "source.txt") == lines_of(folder / "corpus/test.en")
     assert "on:tokens" not in (test / "scores.json").read_text()
     assert not list((tmp_path / "data/words").rglob("train.*"))
-
-
-def test_several_processes_make_the_same_words(tmp_path, monkeypatch):
-    monkeypatch.setattr(words_corpus, "_SHARD_LINES", 50)
-    monkeypatch.setattr(words_corpus, "_processes", lambda shards: 1 + (shards > 2))
-    many = corpus(tmp_path, lines=200)
-    found, _ = cut(many, tmp_path / "several", text={"tokenizer": "moses"}, target_text={})
-    monkeypatch.setattr(words_corpus, "_processes", lambda shards: 1)
-    alone, _ = cut(many, tmp_path / "alone", text={"tokenizer": "moses"}, target_text={})
-    assert found.train.source.read_bytes() == alone.train.source.read_bytes()

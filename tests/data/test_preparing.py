@@ -75,21 +75,19 @@ def test_several_processes_judge_as_one_does(monkeypatch):
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
-        ({}, {2: "empty", 8: "empty"}),
-        ({"max_words": 5}, {2: "empty", 5: "too long (words)", 8: "empty"}),
-        ({"max_words": 0}, {2: "empty", 8: "empty"}),
-        (
-            {"max_words": 4},
-            {i: "too long (words)" for i in (0, 1, 4, 5, 9)} | {2: "empty", 8: "empty"},
-        ),
-        ({"max_ratio": 10.0}, {2: "empty", 8: "empty"}),
-        ({"max_ratio": 9.9}, {2: "empty", 5: "ratio", 8: "empty"}),
-        ({"duplicates": True}, {2: "empty", 4: "duplicate", 8: "empty"}),
-        ({"max_punctuation": 0.0}, {2: "empty", 8: "empty"}),
+        ({}, "kkekkkkkek"),
+        ({"max_words": 5}, "kkekkwkkek"),
+        ({"max_words": 0}, "kkekkkkkek"),
+        ({"max_words": 4}, "wwekwwkkew"),
+        ({"max_ratio": 10.0}, "kkekkkkkek"),
+        ({"max_ratio": 9.9}, "kkekkrkkek"),
+        ({"duplicates": True}, "kkekdkkkek"),
+        ({"max_punctuation": 0.0}, "kkekkkkkek"),
     ],
 )
 def test_a_pair_is_dropped_for_its_first_reason(filters, expected):
-    assert reasons(PAIRS, **filters) == [expected.get(index, "kept") for index in range(len(PAIRS))]
+    initials = [reason.removeprefix("too long (")[0] for reason in reasons(PAIRS, **filters)]
+    assert "".join(initials) == expected
 
 
 @pytest.mark.parametrize(
