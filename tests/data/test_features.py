@@ -10,10 +10,8 @@ from small import MONKEY, MONKEY_WORD_OF, random_pieces, random_tree, stanza_sen
 
 from synmt.data.annotate import annotate, learn_features
 from synmt.data.corpus import PreparedCorpus
-from synmt.errors import SynmtError
 from synmt.parsing.cache import decode_parse, encode_parse
 from synmt.parsing.lines import parses_of
-from synmt.run import Run
 from synmt.syntax.conllu import format_conllu, parse_in
 from synmt.syntax.feature_signals import (
     CASE,
@@ -114,11 +112,6 @@ def test_without_values_all_words_are_unknown_and_specials_are_not():
     assert with_values(signal, {"lemma": ("a",)}) == signal
 
 
-def test_a_line_that_could_not_be_parsed_has_no_values():
-    signal = with_values(feature_signal("lemma", most=9), {"lemma": ("_", "the")})
-    assert signal.compute(MONKEY, WITH_EOS).tolist() == [1] * 7 + [0]
-
-
 def test_only_case_and_what_the_parser_adds_have_to_be_stored():
     signals = [
         feature_signal(name, most=5)
@@ -150,19 +143,20 @@ def test_features_are_columns_of_conllu():
 
 
 def test_a_column_without_values_is_no_feature():
-    plain = replace(FEATURED, features={"lemma": FEATURED.features["lemma"]})
-    assert parse_in(format_conllu(plain, TEXT, 1), TEXT, where="test").features.keys() == {"lemma"}
-    assert not parse_in(format_conllu(MONKEY, TEXT, 1), TEXT, where="test").features
+    for features in ({"lemma": FEATURED.features["lemma"]}, {}):
+        text = format_conllu(replace(FEATURED, features=features), TEXT, 1)
+        assert parse_in(text, TEXT, where="test").features.keys() == features.keys()
 
 
 def test_a_multi_word_token_has_the_features_of_its_leading_word():
-    rows = [
-        ("1-2", "zum", "_", "_", "_", "_", "_", "_", "_", "_"),
-        ("1", "zu", "zu", "ADP", "APPR", "_", "3", "case", "_", "_"),
-        ("2", "dem", "der", "DET", "ART", "Case=Dat", "3", "det", "_", "_"),
-        ("3", "Zoo", "Zoo", "NOUN", "NN", "Case=Dat", "0", "root", "_", "_"),
-    ]
-    parse = parse_in("\n".join("\t".join(row) for row in rows) + "\n", "zum Zoo", where="test")
+    rows = """
+        1-2 zum _ _ _ _ _ _ _ _
+        1 zu zu ADP APPR _ 3 case _ _
+        2 dem der DET ART Case=Dat 3 det _ _
+        3 Zoo Zoo NOUN NN Case=Dat 0 root _ _
+    """
+    text = "".join("\t".join(row.split()) + "\n" for row in rows.strip().splitlines())
+    parse = parse_in(text, "zum Zoo", where="test")
     assert parse.features == {
         "lemma": ["zu", "Zoo"],
         "fine_tag": ["APPR", "NN"],
@@ -250,13 +244,3 @@ def test_vocabularies_have_what_occurs_twice_in_training_most_frequent_first(ann
         "morphology": ("_", "Number=Sing", "Tense=Pres|VerbForm=Fin"),
     }
     assert learn_features(annotated, annotation(annotated, "plain")) == {}
-
-
-def test_vocabularies_are_stored_in_a_run(tmp_path):
-    values = {"lemma": ("_", "straße", "a\tb")}
-    Run(tmp_path).write_features(values)
-    assert Run(tmp_path).features() == values
-    assert Run(tmp_path / "other").features() == {}
-    (tmp_path / "features.json").write_text("[1]")
-    with pytest.raises(SynmtError, match="features\\.json: broken: "):
-        Run(tmp_path).features()

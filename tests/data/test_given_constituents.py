@@ -1,7 +1,6 @@
 """Brackets next to the text: prepared, read in training and in translation, and refused where they
 do not fit."""
 
-import json
 import shutil
 
 import numpy as np
@@ -76,27 +75,6 @@ def test_prepared_constituents_are_those_of_the_brackets(bracketed):
         np.testing.assert_array_equal(
             row.trees["source"].parse.constituents, trees[row.line].constituents
         )
-
-
-def test_constituents_in_conllu_are_read_beside_its_dependencies(place):
-    for split in ("train", "valid", "test"):
-        path = place / f"corpus/{split}.en.conllu"
-        text, blocks = path.read_text(encoding="utf-8"), []
-        for seed, block in enumerate(text.strip("\n").split("\n\n")):
-            words = " ".join(
-                row.split("\t")[1] for row in block.split("\n") if not row.startswith("#")
-            )
-            blocks.append(f"# constituency = {projective(words, seed)}\n{block}\n\n")
-        path.write_text("".join(blocks), encoding="utf-8")
-    losses = []
-    for name, parser in {"given": GIVEN, "built": {"control": "gold", "device": "cpu"}}.items():
-        write_recipe(place / f"{name}.yaml", place / "corpus", syntax=BOTH, parser=parser)
-        succeed("train", f"{name}.yaml", cwd=place)
-        log = (Run(place / f"runs/{name}").folder / "log.jsonl").read_text().splitlines()
-        losses.append(
-            [record["loss"] for record in map(json.loads, log) if record["kind"] == "step"]
-        )
-    assert losses[0] != losses[1]
 
 
 def test_a_model_that_reads_dependencies_refuses_brackets_at_translation(bracketed, place):

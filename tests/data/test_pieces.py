@@ -131,34 +131,35 @@ def test_blanks_are_the_same_for_all_functions_of_the_word_vocabulary():
 # the word of a piece
 
 
+def spans_of(text, *, blanks=True):
+    """Find the spans of the parts between `|`, perhaps without those that are blanks."""
+    parts = text.split("|")
+    ends = np.cumsum([len(part) for part in parts])
+    spans = [(end - len(part), end) for part, end in zip(parts, ends, strict=True)]
+    kept = [span for span, part in zip(spans, parts, strict=True) if blanks or part.strip()]
+    return np.array(kept, dtype=np.int64).reshape(-1, 2)
+
+
 @pytest.mark.parametrize(
-    ("spans", "words", "expected"),
+    ("pieces", "words", "owners", "straddling"),
     [
-        # ▁The ▁mon key ▁eats of "The monkey eats"
-        ([(0, 3), (3, 7), (7, 10), (10, 15)], [(0, 3), (4, 10), (11, 15)], [0, 1, 1, 2]),
-        # a lone blank belongs to the word that follows: "a" "▁" "b"
-        ([(0, 1), (1, 2), (2, 3)], [(0, 1), (2, 3)], [0, 1, 1]),
-        # four bytes of the character at 2
-        (
-            [(0, 1), (1, 2), *[(2, 2)] * 3, (2, 3), (3, 5)],
-            [(0, 1), (2, 3), (4, 5)],
-            [0, *[1] * 5, 2],
-        ),
-        # do|n't cut as ▁don ' t: the first word of a piece has it
-        ([(0, 3), (3, 4), (4, 5)], [(0, 2), (2, 5)], [0, 1, 1]),
+        ("The| mon|key| eats", "The| |monkey| |eats", "0 1 1 2", "0 0 0 0"),
+        # a lone blank belongs to the word that follows
+        ("a| |b", "a| |b", "0 1 1", "0 0 0"),
+        # four bytes of one character, the last of which has it
+        ("a| ||||ß| d", "a| |ß| |d", "0 1 1 1 1 1 2", "0 0 0 0 0 0 0"),
+        # the first word of a piece has it
+        ("don|'|t", "do|n't", "0 1 1", "1 0 0"),
         # text after the last word
-        ([(0, 2), (2, 4)], [(0, 2)], [0, 0]),
-        ([(0, 2)], np.zeros((0, 2), dtype=int), [-1]),
+        ("ab|cd", "ab|  ", "0 0", "0 0"),
+        ("ab", "  ", "-1", "0"),
     ],
 )
-def test_a_piece_belongs_to_the_word_of_its_first_character(spans, words, expected):
-    assert word_of(np.array(spans), np.array(words)).tolist() == expected
-
-
-def test_a_piece_straddles_where_it_has_characters_of_two_words():
-    spans = np.array([(0, 3), (3, 4), (4, 6), (6, 6), (6, 7)])
-    words = np.array([(0, 2), (2, 4), (5, 6), (6, 7)])
-    assert straddles(spans, words).tolist() == [True, False, False, False, False]
+def test_a_piece_belongs_to_the_word_of_its_first_character(pieces, words, owners, straddling):
+    spans, of_words = spans_of(pieces), spans_of(words, blanks=False)
+    assert " ".join(map(str, word_of(spans, of_words))) == owners
+    if len(of_words):
+        assert " ".join(map(str, straddles(spans, of_words).astype(int))) == straddling
 
 
 def test_every_piece_is_owned_by_the_first_word_in_it_and_owners_never_go_back(any_vocabulary):

@@ -9,7 +9,7 @@ from small import MONKEY, MONKEY_WORD_OF
 from tiny import fail, succeed, write_lines, write_recipe
 
 from synmt.data.batch import collate
-from synmt.data.corpus import Example, PreparedCorpus, Tree
+from synmt.data.corpus import Example, Tree
 from synmt.data.vocabulary import BOS
 from synmt.run import Run
 from synmt.syntax.reading import Reading
@@ -53,21 +53,6 @@ def test_a_run_learns_from_trees_of_the_target_and_translates_without_a_parser(
     assert all(value > 0 for value in losses[-1].values())
     again = succeed("translate", text=(place / "corpus/test.en").read_bytes(), cwd=place)
     assert again.stdout == (run.folder / "tests/test/hypothesis.txt").read_bytes()
-
-
-def test_trees_of_both_sides_lie_beside_one_prepared_text(place):
-    for name, syntax in {"plain": {"variants": []}, "decoder": DECODER, "both": BOTH}.items():
-        write_recipe(
-            place / f"{name}.yaml", place / "corpus", syntax=syntax, parser=GOLD, target_parser=GOLD
-        )
-        succeed("prepare", f"{name}.yaml", cwd=place)
-    (folder,) = (place / "data/prepared").iterdir()
-    found = PreparedCorpus.open(folder).annotations()
-    assert sorted(facts["side"] for facts in found.values()) == ["source", "target"]
-    names = {facts["side"]: name for name, facts in found.items()}
-    row = PreparedCorpus.open(folder).split("train", names).rows([0])[0]
-    assert row.trees["source"].parse.relations != row.trees["target"].parse.relations
-    assert len(row.trees["target"].word_of) == len(row.target)
 
 
 LAB = """

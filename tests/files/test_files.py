@@ -181,18 +181,6 @@ with write_atomically(sys.argv[1]) as out:
 
 
 @pytest.mark.journey
-@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1"])
-def test_standard_output_has_names_too(tmp_path, name):
-    command = [sys.executable, "-c", WRITE, name]
-    assert subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout == b"new"
-    with open(tmp_path / "log", "a") as log:
-        log.write("old, ")
-        log.flush()
-        subprocess.run(command, stdout=log, check=True)
-    assert (tmp_path / "log").read_text() == "old, new"
-
-
-@pytest.mark.journey
 @pytest.mark.parametrize(
     ("redirected", "name"),
     [("> log", "/dev/stdout"), ("3> log", "/dev/fd/3"), ("2> log", "/dev/stderr")],
