@@ -269,18 +269,13 @@ def test_kytea_without_its_model_says_where_that_comes_from(monkeypatch):
 
 
 def corpus(folder, lines=7):
-    files = {
-        split: SplitFiles(
-            source=write_lines(
-                folder / f"{split}.en",
-                [f"The cat or the dog no.{n} isn't here." for n in range(count)],
-            ),
-            target=write_lines(
-                folder / f"{split}.de", [f"Der Hund Nr.{n} ist hier nicht." for n in range(count)]
-            ),
-        )
-        for split, count in (("train", lines), ("valid", 2), ("test", 2))
-    }
+    files = {}
+    for split, count in (("train", lines), ("valid", 2), ("test", 2)):
+        english = [f"The cat or the dog no.{n} isn't here." for n in range(count)]
+        german = [f"Der Hund Nr.{n} ist hier nicht." for n in range(count)]
+        source = write_lines(folder / f"{split}.en", english)
+        target = write_lines(folder / f"{split}.de", german)
+        files[split] = SplitFiles(source=source, target=target)
     return Corpus("c", "en", "de", files["train"], files["valid"], {"test": files["test"]})
 
 
@@ -297,10 +292,8 @@ def test_a_corpus_without_a_tokenizer_stays_the_same_files(tmp_path):
 
 def test_sides_of_different_length_are_reported_before_they_are_cut(tmp_path):
     files = corpus(tmp_path / "text").train
-    values = {
-        "source": str(files.source),
-        "target": str(write_lines(tmp_path / "text" / "short.de", ["Eins."])),
-    }
+    short = write_lines(tmp_path / "text" / "short.de", ["Eins."])
+    values = {"source": str(files.source), "target": str(short)}
     recipe = small_recipe(corpus={"train": values, "valid": values}, text={"tokenizer": "char"})
     with pytest.raises(SynmtError, match=r"text/train\.en has 7 lines, .*text/short\.de has 1"):
         list(prepare(recipe, data=tmp_path / "data"))
@@ -313,10 +306,8 @@ def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(
     pytest.importorskip("sacremoses")
     monkeypatch.setattr(words_corpus, "_SHARD_LINES", 2)
     monkeypatch.setattr(words_corpus, "_processes", lambda shards: 1)
-    raw, moses = (
-        corpus(tmp_path),
-        {"text": {"tokenizer": "moses", "truecase": True}, "target_text": {}},
-    )
+    raw = corpus(tmp_path)
+    moses = {"text": {"tokenizer": "moses", "truecase": True}, "target_text": {}}
     whole = cut(raw, tmp_path / "whole", **moses)
     assert reported[0] == ["tokenize train.en", 7, "lines", 0, 2, 2, 2, 1]
     reported.clear()
@@ -327,10 +318,8 @@ def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(
     # again: nothing is done; another text or another option is cut into other files
     assert cut(raw, tmp_path / "whole", **moses)[0] == whole[0]
     assert reported == []
-    assert (
-        cut(raw, tmp_path / "whole", text={"tokenizer": "moses"})[0].train.source
-        != whole[0].train.source
-    )
+    other = cut(raw, tmp_path / "whole", text={"tokenizer": "moses"})
+    assert other[0].train.source != whole[0].train.source
 
     original = words_corpus._tokenize_shard
     calls = []
