@@ -2,26 +2,22 @@
 
 import gzip
 import resource
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
-import numpy as np
 import pytest
 from corpus_server import serving
 from forked import Piped, run_command
-from preparing import corpus_of, write_trees
+from preparing import corpus_of
 from public_archives import plain, table, tgz
 from sentences import lines as sentences
-from tiny import fail, lines_of, succeed
+from tiny import fail, lines_of, succeed, write_recipe
 
 from synmt.data.corpus import PreparedCorpus, is_complete
-from synmt.syntax.parse import flat_parse
 
 pytestmark = pytest.mark.journey
 
 
-RELATIONS = ["det", "nsubj", "root", "det", "obj"]
 PAIRS = [
     ("The monkey eats a banana.", "Der Affe isst."),
     ("A girl sees.", "Ein Kind sieht."),
@@ -53,21 +49,13 @@ def test_the_folder_is_data_and_the_table_is_for_people(recipe):
     assert b"pieces per word" in done.stderr
 
 
-def test_trees_that_lie_beside_the_text_are_added(recipe, tmp_path):
-    lines = [source for source, _ in PAIRS]
-    trees = [flat_parse(line) for line in lines]
-    trees[0] = replace(trees[0], parents=np.array([1, 2, 2, 4, 2]), relations=RELATIONS)
-    for split in ("train", "valid"):
-        write_trees(tmp_path / "text" / f"{split}.en.conllu", lines, trees)
-    done = succeed("prepare", recipe, "parser.control=gold", "--trees")
+def test_trees_that_lie_beside_the_text_are_added(place):
+    write_recipe(place / "gold.yaml", place / "corpus")
+    done = succeed("prepare", "gold.yaml", "--trees", cwd=place)
     assert b"source trees: pieces that span two words" in done.stderr
     [folder] = lines_of(done)
-    data = PreparedCorpus.open(tmp_path / folder)
-    (name,) = data.annotations()
-    row = data.split("train", {"source": name}).rows([0])[0]
-    assert row.trees["source"].parse.parents.tolist() == [1, 2, 2, 4, 2]
-    assert row.trees["source"].parse.relations == RELATIONS
-    assert row.trees["source"].word_of.tolist() == [0, 1, 2, 3, 4]
+    [facts] = PreparedCorpus.open(place / folder).annotations().values()
+    assert facts["parser"]["parser"] == "conllu"
 
 
 @pytest.mark.parametrize(
