@@ -180,7 +180,7 @@ class ShardAnnotator:
         columns = TreeColumns(
             whole=self.whole, constituents=self.constituents, features=self.features
         )
-        counts = dict.fromkeys(COUNTS, 0)
+        counts: dict[str, int] = dict.fromkeys(COUNTS, 0)
         for row, (text, parse) in enumerate(self._trees_of(rows)):
             before = rows.before[row]
             spans = self._spans(text, rows, row)

@@ -37,7 +37,7 @@ class Lists:
         return np.diff(self._offsets).astype(np.int32, copy=False)
 
 
-def lists(rows: Sequence[ArrayLike], kind: DTypeLike = None) -> pa.Array:
+def lists(rows: Sequence[ArrayLike], kind: DTypeLike | None = None) -> pa.Array:
     """Convert rows of whole numbers to a column of lists, by default of the smallest type that
     holds them."""
     arrays = [np.asarray(row, dtype=np.int64) for row in rows]

@@ -15,8 +15,8 @@ from unittest.mock import Mock
 
 import pytest
 from clusters import FiledParser, LocalCluster, wait_for, worker_of
+from preparing import CHAIN, corpus_of, recipe_of, trees_for
 from small_run import make_run
-from test_preparing import CHAIN, corpus_of, recipe_of, trees_for
 from tiny import PASCAL, snapshot, synmt, write_lines
 
 pytest.importorskip("synmt.cluster")

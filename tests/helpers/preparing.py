@@ -1,4 +1,5 @@
-"""Small parallel texts with trees, and the prepared corpora that are made of them."""
+"""Small parallel texts with trees, and the prepared corpora that are made of them; loads no torch,
+for processes that are killed."""
 
 from __future__ import annotations
 
@@ -9,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from small import small_recipe
-from tiny import write_lines
 
 from synmt.corpora.resolve import Corpus, resolve
 from synmt.data.annotate import annotate, annotation_name
 from synmt.data.corpus import Example, PreparedCorpus, Split
 from synmt.data.prepare import prepare
 from synmt.recipe.corpus import CorpusRecipe
+from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import Parse
@@ -65,15 +65,18 @@ ODD_TEXTS = [
 
 def recipe_of(**sections: Any) -> Recipe:
     """Make a recipe with a small vocabulary."""
+    languages = {"name": "small", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
     usual = {"vocabulary": {"size": 600, "kind": "unigram"}, "model": {"embeddings": "separate"}}
-    return small_recipe(**usual | sections)
+    return check_recipe({**languages, **usual, **sections}, where="test")
 
 
 def corpus_of(folder: Path, train: Pairs = PAIRS, valid: Pairs = VALID) -> Corpus:
     """Write the texts of a corpus."""
+    folder.mkdir(parents=True, exist_ok=True)
     for split, pairs in {"train": train, "valid": valid}.items():
         for side, language in enumerate(("en", "de")):
-            write_lines(folder / f"{split}.{language}", (pair[side] for pair in pairs))
+            text = "".join(f"{pair[side]}\n" for pair in pairs)
+            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
     return resolve(CorpusRecipe(folder=folder), "en", "de")
 
 
