@@ -153,13 +153,15 @@ class Encoder:
         rows, reasons, cut = list[tuple[int, Pair, list[list[int]]]](), Counter[str](), 0
         for (line, pair), tag, source, target in zip(numbered, tags, *segmented, strict=True):
             # a tag alone is no source
-            pieces = [tag + source if source else [], target]
-            longest = max(map(len, pieces)) if all(pieces) else 0
-            code = self._judge(longest)
+            longest = max(len(tag) + len(source), len(target)) if source and target else 0
+            code = KEPT if longest else EMPTY
+            if self.split == "train" and longest > self.max_pieces:
+                code = PIECES
             reasons[REASONS[code]] += 1
             if code == KEPT:
                 cut += longest > self.max_pieces
-                rows.append((line, pair, self._truncated(pieces)))
+                tagged = truncate(tag + source, self.max_pieces, self.tail)
+                rows.append((line, pair, [tagged, truncate(target, self.max_pieces, 0)]))
         columns = [[pieces[side] for _, _, pieces in rows] for side in (0, 1)]
         facts = {
             "reasons": reasons,
@@ -181,18 +183,6 @@ class Encoder:
         source = self.vocabularies[0]
         numbers = {tag: [source.tag_number(tag)] for tag in part_tags(self.parts)} | {"": []}
         return [numbers[tag] for tag in tags_of_lines(self.parts, np.array(lines, dtype=np.int64))]
-
-    def _judge(self, pieces: int) -> int:
-        """Judge a pair by the pieces of its longer side, 0 if one side has none."""
-        if not pieces:
-            return EMPTY
-        return PIECES if self.split == "train" and pieces > self.max_pieces else KEPT
-
-    def _truncated(self, pieces: list[list[int]]) -> list[list[int]]:
-        tails = self.tail, 0
-        return [
-            truncate(ids, self.max_pieces, tail) for ids, tail in zip(pieces, tails, strict=True)
-        ]
 
 
 def summarize(files: ShardFiles) -> dict[str, Any]:
