@@ -132,14 +132,8 @@ def test_a_run_travels_with_its_code_and_runs_it_only_if_it_is_allowed(lab, tmp_
         "allowed until it changes: mylab/parts/helper.py, mylab/pascal.py and beside.py\n"
         in trained
     )
-    translate = [
-        "translate",
-        text / "test.en",
-        "--parses",
-        text / "test.en.conllu",
-        "--run",
-        "runs/own",
-    ]
+    test, trees = text / "test.en", text / "test.en.conllu"
+    translate = ["translate", test, "--parses", trees, "--run", "runs/own"]
     expected = succeed(*translate).stdout
 
     # the module changes
@@ -158,15 +152,7 @@ def test_a_run_travels_with_its_code_and_runs_it_only_if_it_is_allowed(lab, tmp_
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "there" / "cache"))
     for command in (translate, ["analyze", "--attention", "--run", "runs/own"]):
         assert "mylab/pascal.py in runs/own/code would be imported" in fail(2, *command)
-    scoring = [
-        "score",
-        "--model",
-        "runs/own",
-        "--source",
-        text / "test.en",
-        "--target",
-        text / "test.de",
-    ]
+    scoring = "score", "--model", "runs/own", "--source", test, "--target", text / "test.de"
     assert "mylab/pascal.py in runs/own/code would be imported" in fail(2, *scoring)
     assert not Path("has-run").exists()
     succeed("score", "runs/own")
@@ -211,18 +197,9 @@ def test_no_file_of_the_working_folder_replaces_a_module_of_python(tmp_path):
         "    worker = get_context('spawn').Process(target=print)\n    worker.start()\n    "
         "worker.join()\n"
     )
-    subprocess.run(
-        [sys.executable, script, "train", "--list", "multi30k"],
-        cwd=folder,
-        env=environment(),
-        check=True,
-    )
-    # Python itself imports pickle before synmt begins
-    (folder / "pickle.py").unlink(missing_ok=True)
-    subprocess.run(
-        [sys.executable, "-m", "synmt", "train", "--list", "multi30k"],
-        cwd=folder,
-        env=environment(),
-        check=True,
-    )
+    for program in ([script], ["-m", "synmt"]):
+        command = [sys.executable, *program, "train", "--list", "multi30k"]
+        subprocess.run(command, cwd=folder, env=environment(), check=True)
+        # Python itself imports pickle before synmt begins
+        (folder / "pickle.py").unlink(missing_ok=True)
     assert not (folder / "has-run").exists()

@@ -194,7 +194,7 @@ def hashed(monkeypatch):
     return names
 
 
-def test_the_identity_of_a_parser_is_stored(models, hashed):
+def test_the_identity_of_a_parser_is_stored(models, hashed, monkeypatch, tmp_path):
     identity = StanzaParser("en", model=str(models)).identity
     assert sorted(hashed) == ["depparse", "pos", "tokenize"]
     again = StanzaParser("en", model=str(models), arcs=True).identity
@@ -203,6 +203,24 @@ def test_the_identity_of_a_parser_is_stored(models, hashed):
     assert len(hashed) == 3
     # another package is another parser
     assert StanzaParser("en", model=str(models), package="default_fast").folder == models
+    # one that is damaged is made anew, and without a cache it is the same
+    [stored] = (cache_folder() / "parsers").glob("*.json")
+    for content in ("", '{"folder": ".", "files": {}, "facts": {}}', '{"files": {"x": 1}}'):
+        stored.write_text(content)
+        assert StanzaParser("en", model=str(models)).identity == identity
+        assert json.loads(stored.read_text())["facts"]["files"] == identity["files"]
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "file"))
+    assert StanzaParser("en", model=str(models)).identity == identity
+
+
+@pytest.mark.parametrize("name", ["en/tokenize/compact.pt", "resources.json"])
+def test_a_replaced_file_is_read_again(models, hashed, name):
+    identity = StanzaParser("en", model=str(models)).identity
+    # the same content and time
+    os.replace(shutil.copy2(models / name, models / "other"), models / name)
+    assert StanzaParser("en", model=str(models)).identity == identity
+    assert len(hashed) == 6
 
 
 def spoilt(path: Path) -> None:
@@ -212,12 +230,6 @@ def spoilt(path: Path) -> None:
     path.write_bytes(content)
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
     assert (path.stat().st_size, path.stat().st_mtime_ns) == (state.st_size, state.st_mtime_ns)
-
-
-def replaced_by_a_copy(path: Path) -> None:
-    """Replace a file by one with the same content and time."""
-    other = Path(shutil.copy2(path, path.with_name("other")))
-    os.replace(other, path)
 
 
 def test_a_changed_model_is_noticed_even_with_its_old_size_and_time(models, hashed):
@@ -231,32 +243,6 @@ def test_a_changed_model_is_noticed_even_with_its_old_size_and_time(models, hash
     }
     assert different == {"en/pos/compact.pt"}
     assert len(hashed) == 6
-
-
-@pytest.mark.parametrize("name", ["en/tokenize/compact.pt", "resources.json"])
-def test_a_replaced_file_is_read_again(models, hashed, name):
-    identity = StanzaParser("en", model=str(models)).identity
-    replaced_by_a_copy(models / name)
-    assert StanzaParser("en", model=str(models)).identity == identity
-    assert len(hashed) == 6
-
-
-@pytest.mark.parametrize(
-    "content", ["", "[]", "{}", '{"folder": ".", "files": {}, "facts": {}}', '{"files": {"x": 1}}']
-)
-def test_a_damaged_stored_identity_is_made_anew(models, hashed, content):
-    identity = StanzaParser("en", model=str(models)).identity
-    [stored] = (cache_folder() / "parsers").glob("*.json")
-    stored.write_text(content)
-    assert StanzaParser("en", model=str(models)).identity == identity
-    assert json.loads(stored.read_text())["facts"]["files"] == identity["files"]
-
-
-def test_without_a_cache_the_identity_is_the_same(models, monkeypatch, tmp_path):
-    identity = StanzaParser("en", model=str(models)).identity
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "file"))
-    assert StanzaParser("en", model=str(models)).identity == identity
 
 
 @pytest.mark.parametrize("variants", [[], [PASCAL]])

@@ -31,7 +31,7 @@ from synmt.errors import (
     plain_message,
     visible,
 )
-from synmt.files.streams import discard_unwritten, open_streams
+from synmt.files.writing import discard_unwritten, open_streams
 from synmt.options import Option
 
 INTERRUPTED = 130

@@ -8,23 +8,39 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from synmt.arrays import SIDES, Side
+import numpy as np
+
+from synmt.arrays import SIDES, BoolArray, IntArray, Side
 from synmt.corpora.corpus import CorpusPart, tags_of_lines
 from synmt.corpora.resolve import Corpus
-from synmt.data.annotation_shard import COUNTS, ShardAnnotator, ShardRows
-from synmt.data.arrow import ArrowTable
+from synmt.data.arrow import ArrowTable, Lists
 from synmt.data.corpus import FORMAT, PreparedCorpus, shard_name
 from synmt.data.encoding import ShardFiles, remove_unfinished
+from synmt.data.stored_trees import TreeColumns
+from synmt.data.vocabulary import SentencePieces, Vocabulary, straddles, word_of
+from synmt.errors import SynmtError
 from synmt.files.checksums import write_last
 from synmt.files.reading import fingerprint, read_lines, stored_sha256
 from synmt.files.schemas import TreeFacts
 from synmt.files.writing import locked
+from synmt.syntax.arcs import without_arcs
 from synmt.syntax.conllu import UnreadParse, read_unparsed
+from synmt.syntax.constituents import ordered, without_constituents
+from synmt.syntax.feature_signals import FeatureValues
+from synmt.syntax.merging import merge_unowned
+from synmt.syntax.parse import FEATURES, Parse
+
+COUNTS = ("words", "pieces", "straddling", "characters", "unowned", "merged")
+"""Counts for the summary; `unowned` characters are in no piece or no word, `merged` words own no
+piece."""
+_LEAST = 2
+"""Rarer values share a row with those that the training text does not have; so this row is trained,
+too."""
 
 
 def annotation_name(side: Side, parser: Mapping[str, Any]) -> str:
@@ -34,10 +50,8 @@ def annotation_name(side: Side, parser: Mapping[str, Any]) -> str:
 
 def describe_files(parses: Mapping[str, Path]) -> dict[str, Any]:
     """Describe trees from CoNLL-U files, in place of a parser."""
-    return {
-        "parser": "conllu",
-        **{split: stored_sha256(path) for split, path in sorted(parses.items())},
-    }
+    hashes = {split: stored_sha256(path) for split, path in sorted(parses.items())}
+    return {"parser": "conllu", **hashes}
 
 
 def annotate(
@@ -68,10 +82,7 @@ def annotate(
         return
     with locked(annotation, "these trees"):
         remove_unfinished(annotation)
-        files = {
-            split: ShardFiles(annotation, split, prepared.facts["splits"][split]["lines"])
-            for split in parses
-        }
+        tables: dict[str, list[ArrowTable]] = {}
         for split, path in parses.items():
             annotator = ShardAnnotator(
                 prepared.vocabularies[SIDES.index(side)],
@@ -81,18 +92,57 @@ def annotate(
                 constituents=constituents,
                 features=tuple(parser.get("features", ())),
             )
+            files = ShardFiles(annotation, split, prepared.facts["splits"][split]["lines"])
             trees = read_unparsed(path, read_lines(getattr(corpus.splits()[split], side)))
             parts = corpus.parts if (side, split) == ("source", "train") else ()
             shards = (
                 (shard, _rows_of(folder / shard_name(split, shard), side, parts, list(chunk)))
-                for shard, chunk in files[split].rows_of_missing(trees)
+                for shard, chunk in files.rows_of_missing(trees)
             )
-            files[split].write(
-                ShardAnnotator.shard, annotator, shards, what=f"prepare: trees of {split}"
-            )
-        described = {"format": FORMAT, "side": side, "parser": dict(parser), **_summarize(files)}
+            files.write(ShardAnnotator.shard, annotator, shards, what=f"prepare: trees of {split}")
+            tables[split] = [ArrowTable(path, TreeFacts) for path in files.paths]
+        facts = {"format": FORMAT, "side": side, "parser": dict(parser), **_summarize(tables)}
         options: dict[str, Any] = {"indent": 1, "ensure_ascii": False, "sort_keys": True}
-        write_last(annotation, "annotation.json", described, "*.arrow", **options)
+        write_last(annotation, "annotation.json", facts, "*.arrow", **options)
+
+
+def learn_features(prepared: PreparedCorpus, annotation: str) -> FeatureValues:
+    """Collect the lemmas, fine tags and morphologies in the trees of the training text, as far as
+    the annotation stores them.
+
+    Most frequent values come first: their order gives the rows of embeddings. A run stores them
+    (`Run.features`).
+    """
+    counts: dict[str, Counter[str]] = {}
+    for shard in range(prepared.facts["splits"]["train"]["shards"]):
+        table = ArrowTable(prepared.folder / annotation / shard_name("train", shard), TreeFacts)
+        for name, found in table.facts.get("features", {}).items():
+            values = dict(zip(found["values"], found["counts"], strict=True))
+            counts.setdefault(name, Counter()).update(values)
+    return {name: _frequent(counts[name]) for name in FEATURES if name in counts}
+
+
+def _frequent(counts: Counter[str]) -> tuple[str, ...]:
+    values = [value for value, count in counts.items() if count >= _LEAST]
+    return tuple(sorted(values, key=lambda value: (-counts[value], value)))
+
+
+@dataclass(frozen=True, eq=False)
+class ShardRows:
+    """The rows of a shard, and the trees of its lines, from which the shard of trees is made.
+
+    shard: its file, for messages.
+    lines: the line of each row among the lines of the shard, from 0: (N,).
+    ids: the pieces of each row.
+    before: number of pieces before the text in each row, its tag; they belong to no word.
+    trees: the lines of the shard with their trees.
+    """
+
+    shard: Path
+    lines: IntArray
+    ids: Lists
+    before: Sequence[int]
+    trees: Sequence[UnreadParse]
 
 
 def _rows_of(
@@ -102,43 +152,132 @@ def _rows_of(
     table = ArrowTable(text)
     lines = table.numbers("line")
     before = [int(tag != "") for tag in tags_of_lines(parts, lines)]
-    return ShardRows(
-        text, lines - (trees[0].line - 1 if trees else 0), table.lists(side), before, trees
-    )
+    first = trees[0].line - 1 if trees else 0
+    return ShardRows(text, lines - first, table.lists(side), before, trees)
 
 
-def _summarize(files: Mapping[str, ShardFiles]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class ShardAnnotator:
+    """Makes the shards of trees of one split; each numbers its relations and tags by itself.
+
+    parses: the file of the trees, for messages.
+    arcs: whether every tree must have probabilities of arcs.
+    whole: make trees that fit every segmentation: none of their words is merged, and their
+        positions count symbols.
+    constituents: store constituents, which every tree must have.
+    features: what is stored of words besides tag and relation, some of feature_signals.STORED.
+    """
+
+    vocabulary: Vocabulary
+    parses: Path
+    arcs: bool = False
+    whole: bool = False
+    constituents: bool = False
+    features: tuple[str, ...] = ()
+
+    def shard(self, rows: ShardRows) -> bytes:
+        """Make the file of the trees of a shard's rows."""
+        columns = TreeColumns(
+            whole=self.whole, constituents=self.constituents, features=self.features
+        )
+        counts: dict[str, int] = dict.fromkeys(COUNTS, 0)
+        for row, (text, parse) in enumerate(self._trees_of(rows)):
+            before = rows.before[row]
+            spans = self._spans(text, rows, row)
+            merged, owners = merge_unowned(parse, spans, word_of(spans, parse.spans))
+            _count(counts, text, spans, parse, merged)
+            if self.whole:
+                starts, ends = self._in_symbols(text, parse.spans)
+                columns.add(
+                    parse, {"starts": before + starts, "ends": before + ends, "before": before}
+                )
+            else:
+                columns.add(merged, {"word_of": np.append(np.full(before, -1), owners)})
+        assert len(columns) == len(rows.lines), (len(columns), rows.shard)
+        return columns.to_bytes(counts)
+
+    def _trees_of(self, rows: ShardRows) -> Iterator[tuple[str, Parse]]:
+        """Yield the texts and trees of the rows; those of the other lines are checked as well."""
+        wanted = set(rows.lines.tolist())
+        for line, tree in enumerate(rows.trees):
+            parse = self._checked(tree)
+            if line in wanted:
+                yield tree.text, parse
+
+    def _checked(self, tree: UnreadParse) -> Parse:
+        parse = tree.parse(where=str(self.parses))
+        if self.arcs and parse.arcs is None and len(parse):
+            raise without_arcs(f"the tree of line {tree.line}", str(self.parses))
+        if self.constituents and parse.constituents is None:
+            if len(parse):
+                raise without_constituents(f"the tree of line {tree.line}", str(self.parses))
+            parse = replace(parse, constituents=ordered(()))
+        return parse
+
+    def _spans(self, text: str, rows: ShardRows, row: int) -> IntArray:
+        """Find the characters of the pieces of a row: (T, 2); if a side was truncated, only of
+        those that are left."""
+        pieces, ids = self.vocabulary.encode(text), rows.ids[row][rows.before[row] :]
+        if not np.array_equal(pieces.ids[: len(ids)], ids):
+            raise SynmtError(
+                f"the text has changed since it was prepared: row {row} has other pieces",
+                where=str(rows.shard),
+                do="Run `synmt prepare` again",
+            )
+        return pieces.spans[: len(ids)]
+
+    def _in_symbols(self, text: str, words: IntArray) -> tuple[IntArray, IntArray]:
+        """Count the positions of words (W, 2) in the symbols of a text: the first of each word, the
+        one after its last.
+
+        `word_of` and `merge_unowned` compare the start of a piece with the ends of words, and the
+        end of a piece with the starts of words. A piece is a sequence of symbols, so these
+        comparisons give the same results in symbols.
+        """
+        # BPE dropout is for these vocabularies only
+        assert isinstance(self.vocabulary, SentencePieces)
+        symbols = self.vocabulary.encode_symbols(text).spans  # (N, 2)
+        starts = np.searchsorted(symbols[:, 1], words[:, 0], side="right")
+        return starts, np.searchsorted(symbols[:, 0], words[:, 1], side="left")
+
+
+def _count(counts: dict[str, int], text: str, spans: IntArray, parse: Parse, merged: Parse) -> None:
+    counts["words"] += len(parse)
+    counts["pieces"] += len(spans)
+    counts["straddling"] += int(straddles(spans, parse.spans).sum())
+    counts["merged"] += len(parse) - len(merged)
+    bare = ~(_covered(spans, len(text)) & _covered(parse.spans, len(text)))  # (characters,)
+    counts["unowned"] += sum(not text[place].isspace() for place in np.flatnonzero(bare).tolist())
+    counts["characters"] += len("".join(text.split()))
+
+
+def _covered(spans: IntArray, length: int) -> BoolArray:
+    """Mark the characters that are in a span: (length,)."""
+    opened = np.bincount(spans[:, 0], minlength=length + 1)  # (length + 1,)
+    closed = np.bincount(spans[:, 1], minlength=length + 1)  # (length + 1,)
+    return np.cumsum(opened - closed)[:length] > 0
+
+
+def _summarize(tables: Mapping[str, Sequence[ArrowTable]]) -> dict[str, Any]:
     """Add up the facts of all shards of each split."""
-    tables = {
-        split: [ArrowTable(path, TreeFacts) for path in each.paths] for split, each in files.items()
-    }
-    facts = {split: [table.facts for table in each] for split, each in tables.items()}
-    every = list(chain.from_iterable(facts.values()))
-    return {
-        "relations": {split: _relation_counts(shards) for split, shards in facts.items()},
-        "arc_relations": {split: _expected_counts(shards) for split, shards in facts.items()},
-        "arc_mass": {split: _mean_mass(each) for split, each in tables.items()},
-        "arcs": all(shard["arcs"] is not None for shard in every),
-        "tags": sorted({name for shard in every for name in shard["tags"]}),
-        "counts": {
-            split: {name: sum(shard["counts"][name] for shard in shards) for name in COUNTS}
-            for split, shards in facts.items()
-        },
-    }
-
-
-def _relation_counts(shards: Sequence[TreeFacts]) -> dict[str, int]:
-    counts = Counter[str]()
-    for shard in shards:
-        counts.update(dict(zip(shard["relations"], shard["relation_counts"], strict=True)))
-    return dict(sorted(counts.items()))
-
-
-def _expected_counts(shards: Sequence[TreeFacts]) -> dict[str, int]:
-    sums = Counter[str]()
-    for shard in shards:
-        sums.update(shard.get("arc_mass", {}))
-    return {name: round(mass) for name, mass in sorted(sums.items()) if round(mass)}
+    of_splits = ("relations", "arc_relations", "arc_mass", "counts")
+    summary: dict[str, Any] = {name: {} for name in of_splits}
+    for split, shards in tables.items():
+        relations, masses = Counter[str](), Counter[str]()
+        counts = Counter(dict.fromkeys(COUNTS, 0))
+        for facts in (table.facts for table in shards):
+            relations.update(dict(zip(facts["relations"], facts["relation_counts"], strict=True)))
+            masses.update(facts.get("arc_mass", {}))
+            counts.update(facts["counts"])
+        expected = {name: round(mass) for name, mass in masses.items() if round(mass)}
+        summary["relations"][split] = relations
+        summary["arc_relations"][split] = expected
+        summary["arc_mass"][split] = _mean_mass(shards)
+        summary["counts"][split] = counts
+    every = [table.facts for shards in tables.values() for table in shards]
+    summary["arcs"] = all(facts["arcs"] is not None for facts in every)
+    summary["tags"] = sorted({name for facts in every for name in facts["tags"]})
+    return summary
 
 
 def _mean_mass(tables: Sequence[ArrowTable]) -> float | None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from numpy.typing import ArrayLike, DTypeLike
 from pyarrow import ipc
 
 from synmt.arrays import Array
@@ -36,15 +37,17 @@ class Lists:
         return np.diff(self._offsets).astype(np.int32, copy=False)
 
 
-def lists(rows: Sequence[Sequence[float]], kind: type[np.number[Any]]) -> pa.Array:
-    """Convert rows to a column of lists."""
-    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-    ends = np.concatenate(([0], np.cumsum(lengths)))
+def lists(rows: Sequence[ArrayLike], kind: DTypeLike | None = None) -> pa.Array:
+    """Convert rows of whole numbers to a column of lists, by default of the smallest type that
+    holds them."""
+    arrays = [np.asarray(row, dtype=np.int64) for row in rows]
+    ends = np.cumsum([0, *map(len, arrays)])
     assert ends[-1] <= np.iinfo(np.int32).max, ends[-1]
-    values = np.concatenate(
-        [np.zeros(0, dtype=kind), *(np.asarray(row, dtype=kind) for row in rows)]
-    )
-    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values))
+    values = np.concatenate([np.zeros(0, dtype=np.int64), *arrays])
+    if kind is None:
+        bounds = values.min(initial=0), values.max(initial=0)
+        kind = np.promote_types(*map(np.min_scalar_type, bounds))
+    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values.astype(kind)))
 
 
 def write_table(path: Path, columns: Mapping[str, pa.Array], facts: Mapping[str, Any]) -> None:

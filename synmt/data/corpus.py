@@ -15,7 +15,7 @@ parse-source-1a2b3c4d5e6f/          an annotation: the trees of the same rows, i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import SIDES, Array, IntArray, Side
+from synmt.arrays import SIDES, Array, Side
 from synmt.data.arrow import ArrowTable
 from synmt.data.stored_trees import StoredTrees, Tree, WholeTree
 from synmt.data.vocabulary import IdArray, Vocabulary
@@ -133,12 +133,17 @@ class Split:
         """The line of each row in the text, ascending, counted from 0: (N,)."""
         return np.concatenate([lines for lines, _, _ in self._columns])
 
-    def lengths(self) -> Iterator[IntArray]:
-        """Yield the numbers of pieces of source and target with EOS, shard by shard: (n, 2)."""
-        for path in self._paths:
+    def lengths(self) -> npt.NDArray[np.uint16]:
+        """Count the pieces of source and target with EOS: (N, 2)."""
+        lengths = np.empty((len(self), 2), dtype=np.uint16)
+        for first, path in zip(self._starts, self._paths, strict=False):
             # the file is mapped anew, so that what is read here does not stay in memory
             table = ArrowTable(path)
-            yield np.stack([table.lists(side).lengths + 1 for side in SIDES], 1).astype(np.int64)
+            for side, name in enumerate(SIDES):
+                count = table.lists(name).lengths + 1  # (n,)
+                assert count.max(initial=0) < 2**16, path
+                lengths[first : first + len(table), side] = count
+        return lengths
 
     def rows(self, indices: Array | Sequence[int]) -> list[Example]:
         """Read the rows with these numbers, in this order."""

@@ -1,5 +1,10 @@
 """BPE dropout in training: another segmentation of each sentence in each epoch (Provilkov et al.,
-2020).
+2020, algorithm 1).
+
+A word starts as symbols. In each round, every possible merge of two neighbours is dropped with the
+given probability, and the best remaining one is applied; a round in which none remains ends the
+word. Without dropout, the result is SentencePiece's. SentencePiece can drop merges too, but its
+random numbers cannot be set for each sentence. All words of many sentences are merged at once.
 
 The prepared corpus has the segmentation without dropout; its pieces are split into symbols and
 merged again. The trees come from an annotation that knows the symbols of each word, so that they
@@ -8,18 +13,25 @@ fit every segmentation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from synmt.arrays import SIDES, IntArray
+from synmt.arrays import SIDES, BoolArray, IntArray, Side
 from synmt.data.corpus import Example
 from synmt.data.epoch import EpochRows
-from synmt.data.merges import Keys, Merges, mix
 from synmt.data.stored_trees import WholeTree
 from synmt.data.vocabulary import IdArray, SentencePieces, Vocabulary
+
+Keys = npt.NDArray[np.uint64]
+
+_NONE = np.iinfo(np.int64).max
+# 2**64 divided by the golden ratio, odd
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class BpeDropout:
@@ -32,43 +44,30 @@ class BpeDropout:
         self, vocabularies: tuple[Vocabulary, Vocabulary], probability: float, seed: int
     ) -> None:
         self.probability, self.seed = probability, seed
-        merges = {id(vocabulary): Merges(_with_merges(vocabulary)) for vocabulary in vocabularies}
-        self._merges = [merges[id(vocabulary)] for vocabulary in vocabularies]
+        source, target = vocabularies
+        # the recipe allows dropout for BPE only
+        assert isinstance(source, SentencePieces)
+        assert isinstance(target, SentencePieces)
+        first = Merges(source)
+        self._merges = first, first if target is source else Merges(target)
 
     def apply(self, examples: Sequence[Example], rows: EpochRows, epoch: int) -> list[Example]:
         """Segment both sides of the pairs of rows anew, and find the words of the new pieces."""
+        result = list(examples)
         for number, side in enumerate(SIDES):
-            merges, sentences = (
-                self._merges[number],
-                [getattr(example, side) for example in examples],
-            )
-            symbols = merges.symbols(sentences)
-            segmented = merges.segment(symbols, self._keys(rows, epoch, number), self.probability)
-            ends = symbols.lengths.tolist()
-            examples = [
-                _with_pieces(
-                    example, number, ids, np.stack((starts, np.append(starts[1:], end)), axis=1)
-                )
-                for example, (ids, starts), end in zip(
-                    examples, segmented.sentences(), ends, strict=True
-                )
-            ]
-        return list(examples)
-
-    def _keys(self, rows: EpochRows, epoch: int, side: int) -> Keys:
-        [base] = np.random.SeedSequence((self.seed, epoch, side)).generate_state(1, np.uint64)
-        return mix(mix(base + rows.rows.astype(np.uint64)) + rows.copies.astype(np.uint64))
+            merges = self._merges[number]
+            symbols = merges.symbols([getattr(example, side) for example in result])
+            [base] = np.random.SeedSequence((self.seed, epoch, number)).generate_state(1, np.uint64)
+            keys = mix(mix(base + rows.rows.astype(np.uint64)) + rows.copies.astype(np.uint64))
+            segmented = merges.segment(symbols, keys, self.probability)
+            for row, (ids, starts) in enumerate(segmented.sentences()):
+                spans = np.stack((starts, np.append(starts[1:], symbols.lengths[row])), axis=1)
+                result[row] = _with_pieces(result[row], side, ids, spans)
+        return result
 
 
-def _with_merges(vocabulary: Vocabulary) -> SentencePieces:
-    # the recipe allows dropout for BPE only
-    assert isinstance(vocabulary, SentencePieces)
-    return vocabulary
-
-
-def _with_pieces(example: Example, number: int, ids: IdArray, spans: IntArray) -> Example:
+def _with_pieces(example: Example, side: Side, ids: IdArray, spans: IntArray) -> Example:
     """Replace the pieces of a side, whose spans (T, 2) count symbols, and fit its tree to them."""
-    side = SIDES[number]
     changed: dict[str, Any] = {side: ids}
     tree = example.trees.get(side)
     if isinstance(tree, WholeTree):
@@ -76,3 +75,163 @@ def _with_pieces(example: Example, number: int, ids: IdArray, spans: IntArray) -
         fitted = replace(tree.on(spans), key=getattr(example, side).tobytes())
         changed["trees"] = {**example.trees, side: fitted}
     return replace(example, **changed)
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """The symbols of several sentences, one sentence after the other.
+
+    ids: (N,) pieces.
+    starts: (N,) the position of each in its sentence, counted in symbols that cannot be split.
+    lengths: (B,) number of ids of each sentence.
+    """
+
+    ids: IntArray
+    starts: IntArray
+    lengths: IntArray
+
+    def sentences(self) -> Iterator[tuple[IdArray, IntArray]]:
+        """Yield the pieces and their starts of each sentence."""
+        ids, ends = self.ids.astype(np.int32), np.cumsum(self.lengths)
+        for first, end in zip((ends - self.lengths).tolist(), ends.tolist(), strict=True):
+            yield ids[first:end], self.starts[first:end]
+
+
+class Merges:
+    """The merges of a BPE vocabulary.
+
+    A symbol is a character, or a piece that is never split: a byte, the unknown piece, a tag.
+    """
+
+    def __init__(self, vocabulary: SentencePieces) -> None:
+        spelled, plain = vocabulary.pieces(range(len(vocabulary))), set(vocabulary.merged_pieces())
+        numbers = {spelled[piece]: piece for piece in plain}
+        merged = [piece for piece in plain if len(spelled[piece]) > 1]
+        # a better score is merged first
+        self._by_rank = np.array(sorted(merged, key=vocabulary.score, reverse=True))
+        merges = [
+            (numbers[left], numbers[right], rank)
+            for rank, piece in enumerate(self._by_rank.tolist())
+            for left, right in _halves(spelled[piece])
+            if left in numbers and right in numbers
+        ]
+        self._ranks = _PairTable(np.array(merges, dtype=np.int64).reshape(-1, 3), len(spelled))
+        parts = [
+            [numbers[c] for c in text] if piece in plain else [piece]
+            for piece, text in enumerate(spelled)
+        ]
+        self._counts = np.array(list(map(len, parts)))  # (V,)
+        self._firsts = np.cumsum(self._counts) - self._counts  # (V,)
+        self._parts = np.fromiter(chain.from_iterable(parts), dtype=np.int64)
+        self._begins_word = np.array([text.startswith("▁") for text in spelled])  # (V,)
+
+    def symbols(self, sentences: list[IdArray]) -> Symbols:
+        """Split the pieces of sentences into symbols."""
+        pieces = np.concatenate([np.zeros(0, dtype=np.int64), *sentences])  # (N',)
+        counts = self._counts[pieces]  # (N',)
+        ends = np.cumsum(counts)  # (N',)
+        numbers = np.arange(counts.sum())  # (N,)
+        places = numbers - np.repeat(ends - counts - self._firsts[pieces], counts)  # (N,)
+        # the first symbol of each sentence, and the end of the last one
+        firsts = np.append(0, ends)[np.cumsum([0, *map(len, sentences)])]  # (B + 1,)
+        lengths = np.diff(firsts)  # (B,)
+        return Symbols(self._parts[places], numbers - np.repeat(firsts[:-1], lengths), lengths)
+
+    def segment(self, symbols: Symbols, keys: Keys, dropout: float) -> Symbols:
+        """Merge the symbols of sentences into pieces; a sentence's random numbers depend only on
+        its key (B,)."""
+        drawn = streams(np.repeat(keys, symbols.lengths), symbols.starts)  # (N,)
+        words = np.cumsum(self._begins_word[symbols.ids] | (symbols.starts == 0))  # (N,)
+        ids, alive = symbols.ids.copy(), np.ones(len(words), dtype=bool)
+        # the symbols of the words that are not finished; after a merge, a symbol is no more than a
+        # part of another one
+        going, turn = np.arange(len(words)), 0
+        while len(going):
+            ranks = self._ranks_of_merges(ids[going], words[going])  # (M,)
+            places = np.flatnonzero(ranks != _NONE)
+            places = places[uniform(drawn[going[places]], turn) >= dropout]
+            left, going_on = _best(ranks, places, words[going])
+            ids[going[left]] = self._by_rank[ranks[left]]
+            alive[going[left + 1]] = going_on[left + 1] = False
+            going = going[going_on]
+            turn += 1
+        sentences = np.repeat(np.arange(len(symbols.lengths)), symbols.lengths)[alive]
+        lengths = np.bincount(sentences, minlength=len(symbols.lengths))
+        return Symbols(ids[alive], symbols.starts[alive], lengths)
+
+    def _ranks_of_merges(self, ids: IntArray, words: IntArray) -> IntArray:
+        """Find the rank of the merge of each symbol with the next one of its word: (M,); a huge
+        number for none."""
+        ranks = np.full(len(ids), _NONE)
+        inside = np.flatnonzero(words[:-1] == words[1:])
+        ranks[inside] = self._ranks.find(ids[inside], ids[inside + 1])
+        return ranks
+
+
+def _best(ranks: IntArray, places: IntArray, words: IntArray) -> tuple[IntArray, BoolArray]:
+    """Choose the place with the lowest rank in each word, the first of equals.
+
+    Returns these places, and which symbols are in a word that has one: (M,).
+    """
+    order = np.full(len(words), _NONE)
+    order[places] = ranks[places] * len(words) + places
+    starts = np.flatnonzero(np.diff(words, prepend=-1))
+    best = np.minimum.reduceat(order, starts)  # of each word
+    chosen = best != _NONE
+    return best[chosen] % len(words), np.repeat(chosen, np.diff(starts, append=len(words)))
+
+
+class _PairTable:
+    """Ranks of pairs of pieces, in a hash table that finds many at once; a search in a sorted list
+    takes six times as long."""
+
+    def __init__(self, merges: IntArray, pieces: int) -> None:
+        self._pieces = pieces
+        size = 1 << (8 * len(merges) + 8).bit_length()
+        self._shift = np.uint64(65 - size.bit_length())
+        self._keys, self._ranks = np.full(size, -1), np.full(size, _NONE)
+        keys = merges[:, 0] * pieces + merges[:, 1]
+        for key, place, rank in np.stack((keys, self._places(keys), merges[:, 2]), 1).tolist():
+            while self._keys[place] >= 0:
+                place = (place + 1) % size
+            self._keys[place], self._ranks[place] = key, rank
+
+    def find(self, left: IntArray, right: IntArray) -> IntArray:
+        """Return the rank of each pair: (N,); a huge one for a pair without."""
+        keys = left * self._pieces + right
+        places = self._places(keys)
+        found = self._keys[places]
+        going = np.flatnonzero((found != keys) & (found >= 0))
+        while len(going):
+            places[going] = (places[going] + 1) % len(self._keys)
+            found = self._keys[places[going]]
+            going = going[(found != keys[going]) & (found >= 0)]
+        return self._ranks[places]
+
+    def _places(self, keys: IntArray) -> IntArray:
+        # the highest bits of a product with an odd number (Knuth's multiplicative hashing)
+        return (keys.astype(np.uint64) * _GOLDEN >> self._shift).astype(np.int64)
+
+
+def streams(keys: Keys, places: IntArray) -> Keys:
+    """Return a stream of random numbers for each place of a sentence, whose key it has: (N,)."""
+    return mix(keys + places.astype(np.uint64))
+
+
+def uniform(streams: Keys, turn: int) -> npt.NDArray[np.float64]:
+    """Draw number `turn` of each stream, from [0, 1): (N,)."""
+    drawn = mix(streams + np.uint64(turn * int(_GOLDEN) % 2**64)) >> np.uint64(11)
+    return drawn.astype(np.float64) * 2.0**-53
+
+
+def mix(numbers: Keys) -> Keys:
+    """Scramble numbers: one step of SplitMix64 (Steele et al., 2014) from each, whose results look
+    independent."""
+    z = numbers + _GOLDEN
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def _halves(text: str) -> Iterator[tuple[str, str]]:
+    return ((text[:place], text[place:]) for place in range(1, len(text)))

@@ -17,15 +17,14 @@ from synmt.arrays import BoolArray
 from synmt.corpora.corpus import CorpusPart, part_tags, tags_of_lines
 from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.corpus import shard_name
-from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS
-from synmt.data.text_pairs import PairChunk, read_chunks
+from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, count_reasons
+from synmt.data.text_pairs import Pair, PairChunk, read_chunks
 from synmt.data.vocabulary import UNK, Vocabulary, truncate
 from synmt.files.schemas import TextFacts
 from synmt.files.writing import write_atomically
 from synmt.parallel.engine import in_shards, with_number
 from synmt.parallel.processes import process_count
 from synmt.recipe.corpus import SplitFiles
-from synmt.recipe.data import FilterRecipe
 from synmt.reporting.progress import progress
 
 Row = TypeVar("Row")
@@ -79,8 +78,7 @@ class ShardFiles:
         """Make missing shards on all cores or on the cluster in use, and write each when it is
         ready."""
         sizes = [
-            min(SHARD_LINES, self.lines - shard * SHARD_LINES)
-            for shard in range(_shards(self.lines))
+            min(SHARD_LINES, self.lines - first) for first in range(0, self.lines, SHARD_LINES)
         ]
         left, paths = sum(compress(sizes, self.missing)), self.paths
         workers = encoding_processes(left)
@@ -122,7 +120,7 @@ class Encoder:
     tail: number of pieces at the end of a source that are kept when it is truncated: its task tag.
     """
 
-    filters: FilterRecipe
+    max_pieces: int
     vocabularies: tuple[Vocabulary, Vocabulary]
     split: str
     parts: Sequence[CorpusPart] = ()
@@ -132,96 +130,81 @@ class Encoder:
         """Write the missing shards into a folder, which already says which pairs of train are
         kept."""
         files = ShardFiles(folder, self.split, lines)
-        missing = files.missing
-        chunks = compress(read_chunks(text, SHARD_LINES), missing) if any(missing) else ()
         shards = (
-            (chunk.first // SHARD_LINES, (chunk, self._kept(chunk, folder))) for chunk in chunks
+            (chunk.first // SHARD_LINES, (chunk, self._kept(chunk, folder)))
+            for chunk in compress(read_chunks(text, SHARD_LINES), files.missing)
         )
         files.write(Encoder.shard, self, shards, what=f"prepare: {self.split}")
 
     def _kept(self, chunk: PairChunk, folder: Path) -> BoolArray:
         if self.split != "train":
-            return np.ones(SHARD_LINES, dtype=bool)
+            return np.ones(len(chunk), dtype=bool)
         return ArrowTable(folder / KEPT_FILE).numbers("reason")[chunk.first :][:SHARD_LINES] == KEPT
 
     def shard(self, pairs: tuple[PairChunk, BoolArray]) -> bytes:
         """Make the file of a shard from pairs, and from which of them are kept."""
         chunk, kept = pairs
-        rows = list(compress(enumerate(chunk.pairs(), start=chunk.first), kept))
-        sides = [
-            vocabulary.encode_batch([pair[side] for _, pair in rows])
+        numbered = list(compress(enumerate(chunk.pairs(), start=chunk.first), kept))
+        segmented = [
+            vocabulary.encode_batch([pair[side] for _, pair in numbered])
             for side, vocabulary in enumerate(self.vocabularies)
         ]
-        sides[0] = self._tagged(sides[0], [line for line, _ in rows])
-        codes = [
-            self._judge(max(map(len, row)) if all(row) else 0) for row in zip(*sides, strict=True)
-        ]
-        good = [code == KEPT for code in codes]
-        rows, longest = list(compress(rows, good)), self.filters.max_pieces
-        whole = [list(compress(side, good)) for side in sides]
-        columns = [
-            [truncate(ids, longest, tail) for ids in side]
-            for side, tail in zip(whole, (self.tail, 0), strict=True)
-        ]
+        tags = self._tags([line for line, _ in numbered])
+        rows, reasons, cut = list[tuple[int, Pair, list[list[int]]]](), Counter[str](), 0
+        for (line, pair), tag, source, target in zip(numbered, tags, *segmented, strict=True):
+            # a tag alone is no source
+            longest = max(len(tag) + len(source), len(target)) if source and target else 0
+            code = KEPT if longest else EMPTY
+            if self.split == "train" and longest > self.max_pieces:
+                code = PIECES
+            reasons[REASONS[code]] += 1
+            if code == KEPT:
+                cut += longest > self.max_pieces
+                tagged = truncate(tag + source, self.max_pieces, self.tail)
+                rows.append((line, pair, [tagged, truncate(target, self.max_pieces, 0)]))
+        columns = [[pieces[side] for _, _, pieces in rows] for side in (0, 1)]
         facts = {
-            "reasons": dict(Counter(REASONS[code] for code in codes)),
-            "cut": sum(max(map(len, row)) > longest for row in zip(*whole, strict=True)),
-            "words": [sum(len(pair[side].split()) for _, pair in rows) for side in (0, 1)],
+            "reasons": reasons,
+            "cut": cut,
+            "words": [sum(len(pair[side].split()) for _, pair, _ in rows) for side in (0, 1)],
             "pieces": [sum(map(len, column)) for column in columns],
             "unknown": [sum(ids.count(UNK) for ids in column) for column in columns],
             "longest": [max(map(len, column), default=0) for column in columns],
         }
         table = {
-            "line": pa.array([line for line, _ in rows], type=pa.int64()),
+            "line": pa.array([line for line, _, _ in rows], type=pa.int64()),
             "source": lists(columns[0], np.int32),
             "target": lists(columns[1], np.int32),
         }
         return table_bytes(table, facts)
 
-    def _tagged(self, sources: list[list[int]], lines: list[int]) -> list[list[int]]:
-        """Put the tags of parts before the sources of the training text; one without pieces stays
-        empty."""
-        if self.split != "train" or not part_tags(self.parts):
-            return sources
-        numbers = {tag: [self.vocabularies[0].tag_number(tag)] for tag in part_tags(self.parts)} | {
-            "": []
-        }
-        tags = tags_of_lines(self.parts, np.array(lines, dtype=np.int64))
-        return [
-            numbers[tag] + source if source else []
-            for tag, source in zip(tags, sources, strict=True)
-        ]
-
-    def _judge(self, pieces: int) -> int:
-        """Judge a pair by the pieces of its longer side, 0 if one side has none."""
-        if not pieces:
-            return EMPTY
-        return PIECES if self.split == "train" and pieces > self.filters.max_pieces else KEPT
+    def _tags(self, lines: list[int]) -> list[list[int]]:
+        """Number the tag that comes before the source of each line."""
+        source = self.vocabularies[0]
+        numbers = {tag: [source.tag_number(tag)] for tag in part_tags(self.parts)} | {"": []}
+        return [numbers[tag] for tag in tags_of_lines(self.parts, np.array(lines, dtype=np.int64))]
 
 
 def summarize(files: ShardFiles) -> dict[str, Any]:
     """Add up the counts of all shards of a split."""
     tables = [ArrowTable(path, TextFacts) for path in files.paths]
+    shards = [table.facts for table in tables]
     reasons = Counter[str]()
     if files.split == "train":
-        codes = np.bincount(
-            ArrowTable(files.folder / KEPT_FILE).numbers("reason"), minlength=len(REASONS)
-        )
-        reasons.update(dict(zip(REASONS, codes.tolist(), strict=True)))
-        reasons["kept"] = 0
-    for table in tables:
-        reasons.update(table.facts["reasons"])
-    measured = {
-        name: np.array([[0, 0], *(table.facts[name] for table in tables)])
-        for name in ("words", "pieces", "unknown", "longest")
-    }  # (shards + 1, 2) each
-    longest = measured.pop("longest")
+        codes = ArrowTable(files.folder / KEPT_FILE).numbers("reason")
+        reasons.update({**count_reasons(codes), "kept": 0})
+    for facts in shards:
+        reasons.update(facts["reasons"])
+    sums = {
+        name: np.sum([facts[name] for facts in shards], axis=0).tolist()
+        for name in ("words", "pieces", "unknown")
+    }
     return {
         "lines": files.lines,
         "rows": sum(map(len, tables)),
         "shards": len(tables),
         "reasons": {reason: reasons[reason] for reason in REASONS},
-        "cut": sum(table.facts["cut"] for table in tables),
-        **{name: counts.sum(axis=0).tolist() for name, counts in measured.items()},
-        "longest": longest.max(axis=0).tolist(),
+        "cut": sum(facts["cut"] for facts in shards),
+        **sums,
+        "longest": np.max([facts["longest"] for facts in shards], axis=0, initial=0).tolist(),
     }

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from synmt.arrays import BoolArray
 from synmt.data.text_pairs import Pair, PairChunk, read_chunks
 from synmt.data.vocabulary import is_punctuation
 from synmt.errors import UsageError
@@ -74,6 +75,12 @@ def judge_pairs(
         yield codes
 
 
+def count_reasons(codes: Codes) -> dict[str, int]:
+    """Count how often each reason occurs."""
+    counts = np.bincount(codes, minlength=len(REASONS)).tolist()
+    return dict(zip(REASONS, counts, strict=True))
+
+
 @dataclass(frozen=True)
 class _Judge:
     """Judges pairs by all filters except that of duplicates, which needs the pairs before."""
@@ -105,14 +112,11 @@ def _judge(pair: Pair, filters: FilterRecipe) -> int:
         return WORDS
     if filters.max_ratio and longer > filters.max_ratio * shorter:
         return RATIO
-    if filters.max_punctuation < 1 and _punctuation_share(pair[0]) > filters.max_punctuation:
-        return PUNCTUATION
+    if filters.max_punctuation < 1:
+        words = pair[0].split()
+        if sum(map(is_punctuation, words)) / len(words) > filters.max_punctuation:
+            return PUNCTUATION
     return KEPT
-
-
-def _punctuation_share(text: str) -> float:
-    words = text.split()
-    return sum(map(is_punctuation, words)) / len(words)
 
 
 def _hash(pair: Pair) -> int:
@@ -129,9 +133,9 @@ class _Seen:
     """
 
     def __init__(self) -> None:
-        self._arrays: list[npt.NDArray[np.uint64]] = []
+        self._arrays: list[Hashes] = []
 
-    def again(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+    def again(self, hashes: Hashes) -> BoolArray:
         """Mark the hashes that occurred before, in this call or an earlier one, and remember
         all."""
         different, firsts = np.unique(hashes, return_index=True)
@@ -140,22 +144,15 @@ class _Seen:
             known |= _contains(array, different)
         again = np.ones(len(hashes), dtype=bool)
         again[firsts[~known]] = False
-        self._add(different[~known])
+        new = different[~known]
+        while self._arrays and len(self._arrays[-1]) < 2 * len(new):
+            new = np.sort(np.concatenate((self._arrays.pop(), new)))
+        self._arrays += [new] if len(new) else []
         return again
 
-    def _add(self, new: npt.NDArray[np.uint64]) -> None:
-        while self._arrays and len(self._arrays[-1]) < 2 * len(new):
-            new = np.concatenate((self._arrays.pop(), new))
-            new.sort()
-        self._arrays.append(new)
 
-
-def _contains(
-    array: npt.NDArray[np.uint64], values: npt.NDArray[np.uint64]
-) -> npt.NDArray[np.bool_]:
-    """Mark the values that are in a sorted array: (n,)."""
-    if not len(array):
-        return np.zeros(len(values), dtype=bool)
+def _contains(array: Hashes, values: Hashes) -> BoolArray:
+    """Mark the values that are in a sorted array, which is not empty: (n,)."""
     places = np.searchsorted(array, values).clip(max=len(array) - 1)
     return array[places] == values
 

@@ -8,8 +8,8 @@ same, byte for byte.
 from __future__ import annotations
 
 import json
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,6 @@ from synmt.corpora.corpus import check_parts, part_tags
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpus import FORMAT, is_complete
-from synmt.data.drawing import DrawnLines, draw_lines
 from synmt.data.encoding import (
     KEPT_FILE,
     Encoder,
@@ -29,23 +28,24 @@ from synmt.data.encoding import (
     remove_unfinished,
     summarize,
 )
-from synmt.data.filtering import KEPT, REASONS, Codes, judge_pairs
+from synmt.data.filtering import KEPT, count_reasons, judge_pairs
 from synmt.data.task_corpus import bracket_units
 from synmt.data.tasks import task_tags
 from synmt.data.text_pairs import read_chunks
 from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.data.vocabulary_training import (
+    DrawnLines,
     add_counts,
     count_words,
-    needs_lines,
+    draw_lines,
     train_on_counts,
     train_vocabulary,
 )
 from synmt.errors import SynmtError, all_in_one
 from synmt.files.checksums import write_last
-from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
+from synmt.files.reading import count_lines, fingerprint, stored_sha256
 from synmt.files.writing import locked
-from synmt.parallel.engine import in_order, in_shards, started_workers
+from synmt.parallel.engine import in_shards, started_workers
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.schema import Recipe
@@ -94,133 +94,101 @@ def prepare(
                 for side in SIDES:
                     vocabularies[side].save(folder, names[side])
             _learn_vocabularies(recipe, corpus, folder, lines["train"])
-            stored = (
-                Vocabulary.load(folder, names["source"]),
-                Vocabulary.load(folder, names["target"]),
-            )
+            source, target = (Vocabulary.load(folder, names[side]) for side in SIDES)
             tail = 1 if task_tags(recipe) else 0
             for split in ("train", "valid"):
-                encoder = Encoder(recipe.filters, stored, split, corpus.parts, tail)
+                parts = corpus.parts if split == "train" else ()
+                encoder = Encoder(recipe.filters.max_pieces, (source, target), split, parts, tail)
                 encoder.encode(corpus.splits()[split], folder, lines[split])
-        _finish(recipe, corpus, folder, lines, dict(zip(names, map(len, stored), strict=True)))
+        _finish(recipe, corpus, folder, lines, {"source": len(source), "target": len(target)})
 
 
 def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
     """Count the lines of every split; raises one error that lists those whose sides differ, and
     empty test sets."""
     counts = {
-        split: (count_lines(files.source), count_lines(files.target))
+        # text that is not UTF-8, such as UTF-16, has other lines: say that first
+        split: (count_lines(files.source, allowed=()), count_lines(files.target, allowed=()))
         for split, files in splits.items()
     }
     errors: list[SynmtError] = []
     for split, (source, target) in counts.items():
-        if source == target:
-            # what is kept of train and valid is counted later
-            if not source and split not in ("train", "valid"):
-                do = "Fill both files, or remove the test set"
-                errors.append(
-                    SynmtError("the test set has no lines", where=str(splits[split].source), do=do)
+        files = splits[split]
+        # what is kept of train and valid is counted later
+        if not source and not target and split not in ("train", "valid"):
+            do = "Fill both files, or remove the test set"
+            errors.append(SynmtError("the test set has no lines", where=str(files.source), do=do))
+        if source != target:
+            errors.append(
+                SynmtError(
+                    f"{files.source} has {source:,} lines, {files.target} has {target:,}",
+                    do="Both sides need the same number of lines: each line is the translation of "
+                    "the same line",
                 )
-            continue
-        for path in (splits[split].source, splits[split].target):
-            # text that is not UTF-8, such as UTF-16, has other lines: say that first
-            deque(read_lines(path), maxlen=0)
-        errors.append(
-            SynmtError(
-                f"{splits[split].source} has {source:,} lines, {splits[split].target} has "
-                f"{target:,}",
-                do="Both sides need the same number of lines: each line is the translation of the "
-                "same line",
             )
-        )
     if errors:
         raise all_in_one(errors)
     return {split: source for split, (source, _) in counts.items()}
 
 
 def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> None:
-    path = folder / KEPT_FILE
+    path, codes = folder / KEPT_FILE, [np.zeros(0, dtype=np.uint8)]
     if not path.exists():
-        codes: list[Codes] = []
         languages = corpus.source, corpus.target
+        judged = judge_pairs(corpus.train, recipe.filters, languages, lines=lines, where=folder)
         with progress("prepare: filter", lines, "lines") as advance:
-            for chunk in judge_pairs(
-                corpus.train, recipe.filters, languages, lines=lines, where=folder
-            ):
+            for chunk in judged:
                 codes.append(chunk)
                 advance(len(chunk))
-        reasons = np.concatenate(codes or [np.zeros(0, dtype=np.uint8)])
-        write_table(path, {"reason": pa.array(reasons)}, {"format": FORMAT})
-    reasons = ArrowTable(path).numbers("reason")
-    if not (reasons == KEPT).any():
-        raise _nothing_left(corpus, Counter(REASONS[code] for code in reasons.tolist()))
+        write_table(path, {"reason": pa.array(np.concatenate(codes))}, {"format": FORMAT})
+    _check_left(corpus, count_reasons(ArrowTable(path).numbers("reason")))
 
 
-def _nothing_left(corpus: Corpus, counts: Counter[str]) -> SynmtError:
+def _check_left(corpus: Corpus, counts: Mapping[str, int]) -> None:
+    """Raise SynmtError unless a pair of the training text is kept."""
     where = str(corpus.train.source)
-    found = ", ".join(f"{reason}: {count:,}" for reason, count in counts.most_common() if count)
-    if not found:
-        return SynmtError(
-            "the training text has no lines", where=where, do="Check `corpus` of the recipe"
-        )
-    return SynmtError(
-        f"the filters remove the whole training text ({found})",
+    if counts["kept"]:
+        return
+    if not any(counts.values()):
+        do = "Check `corpus` of the recipe"
+        raise SynmtError("the training text has no lines", where=where, do=do)
+    found = Counter(counts).most_common()
+    reasons = ", ".join(f"{reason}: {count:,}" for reason, count in found if count)
+    raise SynmtError(
+        f"the filters remove the whole training text ({reasons})",
         where=where,
         do="Check that source and target belong together, or relax the recipe's `filters`",
     )
 
 
 def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> None:
-    names = list(_vocabulary_names(recipe).values())
-    missing = [name for name in dict.fromkeys(names) if not any(folder.glob(f"{name}.*"))]
+    settings, names = recipe.vocabulary, _vocabulary_names(recipe)
+    missing = [name for name in names.values() if not any(folder.glob(f"{name}.*"))]
     if not missing:
         return
     kept = ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT
-    samples: list[tuple[Iterator[DrawnLines], Sequence[str]]] = []
-    for name in missing:
-        sides = [side for side in (0, 1) if names[side] == name]
-        of_source = (
-            (*part_tags(corpus.parts), *bracket_units(recipe, corpus)) if names[0] == name else ()
-        )
-        drawn = draw_lines(
-            read_chunks(corpus.train, _CHUNK), kept, sides, recipe.vocabulary.training_lines
-        )
-        samples.append((drawn, (*task_tags(recipe), *of_source)))
+    workers = encoding_processes(lines)
     with progress("prepare: vocabulary", lines, "lines") as advance:
-        for name, vocabulary in zip(
-            missing, _learned(samples, recipe.vocabulary, folder, lines), strict=True
-        ):
+        for name in dict.fromkeys(missing):
+            sides = [number for number, side in enumerate(SIDES) if names[side] == name]
+            symbols = task_tags(recipe)
+            if 0 in sides:
+                symbols += (*part_tags(corpus.parts), *bracket_units(recipe, corpus))
+            drawn = draw_lines(
+                read_chunks(corpus.train, _CHUNK), kept, sides, settings.training_lines
+            )
+            if settings.kind == "unigram":
+                text = [line for block in drawn for line in block.lines()]
+                vocabulary = train_vocabulary(text, settings, symbols)
+            else:
+                counts = add_counts(in_shards(_counted, settings, drawn, workers, where=folder))
+                vocabulary = train_on_counts(counts, settings, symbols)
             vocabulary.save(folder, name)
         advance(lines)
 
 
-def _learned(
-    samples: Sequence[tuple[Iterator[DrawnLines], Sequence[str]]],
-    settings: VocabularyRecipe,
-    folder: Path,
-    lines: int,
-) -> Iterator[Vocabulary]:
-    if needs_lines(settings):
-        return (
-            train_vocabulary([line for block in drawn for line in block.lines()], settings, symbols)
-            for drawn, symbols in samples
-        )
-    workers = encoding_processes(lines)
-    counted = [
-        (add_counts(in_shards(_counted, settings, drawn, workers, where=folder)), symbols)
-        for drawn, symbols in samples
-    ]
-    # those of both sides at the same time
-    return in_order(_trained, settings, iter(counted), workers, where=folder)
-
-
 def _counted(settings: VocabularyRecipe, drawn: DrawnLines) -> pa.Table:
     return count_words(drawn.block(), settings)
-
-
-def _trained(settings: VocabularyRecipe, counted: tuple[pa.Table, Sequence[str]]) -> Vocabulary:
-    counts, symbols = counted
-    return train_on_counts(counts, settings, symbols)
 
 
 def _vocabulary_names(recipe: Recipe) -> dict[Side, str]:
@@ -233,8 +201,7 @@ def _finish(
     splits = {
         split: summarize(ShardFiles(folder, split, lines[split])) for split in ("train", "valid")
     }
-    if not splits["train"]["rows"]:
-        raise _nothing_left(corpus, Counter(splits["train"]["reasons"]))
+    _check_left(corpus, splits["train"]["reasons"])
     if not splits["valid"]["rows"]:
         raise SynmtError(
             "no line of the validation text has words on both sides",

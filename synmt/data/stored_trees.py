@@ -40,7 +40,7 @@ from synmt.syntax.parse import Arcs, Parse
 _TREE, _CONSTITUENTS = ("parents", "relations", "tags"), ("constituent_starts", "constituent_ends")
 _PLACES = {True: ("starts", "ends"), False: ("word_of",)}
 """The columns that link words and pieces: of whole trees, and of others."""
-_OF_ARCS = ("arc_parents", "arc_relations", "arc_probabilities")
+_ARCS = ("arc_parents", "arc_relations", "arc_probabilities")
 _WHOLE = 2**16 - 1
 _NONE = np.zeros(0, dtype=np.int64)
 _NO_ARCS = Arcs(_NONE, _NONE, _NONE, np.zeros(0, dtype=np.float32), ())
@@ -95,13 +95,10 @@ class StoredTrees:
         whole, features = table.facts.get("whole", False), table.facts.get("features", {})
         self._before = table.numbers("before") if whole else None
         self._features, self._arc_names = list(features), table.facts["arcs"]
-        arcs = (
-            (next(filter(table.has, ("arc_words", "arc_counts"))), *_OF_ARCS)
-            if self._arc_names is not None
-            else ()
-        )
-        constituents = filter(table.has, _CONSTITUENTS)
-        columns = (*_TREE, *_PLACES[whole], *constituents, *arcs, *features)
+        columns = [*_TREE, *_PLACES[whole], *features]
+        if self._arc_names is not None:
+            columns += _ARCS
+        columns += filter(table.has, ("arc_words", "arc_counts", *_CONSTITUENTS))
         self._columns = {name: table.lists(name) for name in columns}
         names = {"relations": table.facts["relations"], "tags": table.facts["tags"]}
         names |= {name: facts["values"] for name, facts in features.items()}
@@ -110,6 +107,7 @@ class StoredTrees:
     def tree(self, row: int) -> Tree | WholeTree:
         """Read the tree of a row."""
         parents = self._numbers("parents", row)
+        given = _CONSTITUENTS[0] in self._columns
         parse = Parse(
             words=[""] * len(parents),
             spans=np.zeros((len(parents), 2), dtype=np.int64),
@@ -117,29 +115,24 @@ class StoredTrees:
             relations=self._strings("relations", row),
             tags=self._strings("tags", row),
             arcs=None if self._arc_names is None else self._arcs(row, self._arc_names),
-            constituents=self._spans(_CONSTITUENTS, row)
-            if _CONSTITUENTS[0] in self._columns
-            else None,
+            constituents=self._spans(_CONSTITUENTS, row) if given else None,
             features={name: self._strings(name, row) for name in self._features},
         )
         if self._before is None:
             return Tree(parse, self._numbers("word_of", row))
-        return WholeTree(
-            replace(parse, spans=self._spans(_PLACES[True], row)), int(self._before[row])
-        )
+        spans = self._spans(_PLACES[True], row)
+        return WholeTree(replace(parse, spans=spans), int(self._before[row]))
 
     def _arcs(self, row: int, names: Sequence[str]) -> Arcs:
-        parents, relations = self._numbers("arc_parents", row), self._numbers("arc_relations", row)
         probabilities = self._columns["arc_probabilities"][row]
         if "arc_words" in self._columns:
-            return Arcs(
-                self._numbers("arc_words", row), parents, relations, probabilities, tuple(names)
-            )
-        counts = self._columns["arc_counts"][row]  # (W,)
-        words = np.repeat(np.arange(len(counts)), counts)  # (N,)
-        return Arcs(
-            words, parents, relations, (probabilities / _WHOLE).astype(np.float32), tuple(names)
-        )
+            words = self._numbers("arc_words", row)
+        else:
+            counts = self._columns["arc_counts"][row]  # (W,)
+            words = np.repeat(np.arange(len(counts)), counts)  # (N,)
+            probabilities = (probabilities / _WHOLE).astype(np.float32)
+        parents, relations = self._numbers("arc_parents", row), self._numbers("arc_relations", row)
+        return Arcs(words, parents, relations, probabilities, tuple(names))
 
     def _numbers(self, column: str, row: int) -> IntArray:
         return self._columns[column][row].astype(np.int64)
@@ -161,22 +154,15 @@ class TreeColumns:
     """
 
     def __init__(self, *, whole: bool, constituents: bool, features: Sequence[str]) -> None:
-        self._whole, self._constituents, self._features = whole, constituents, features
-        self._arc_columns = ("arc_counts", *_OF_ARCS)
-        optional = (
-            *("before",) * whole,
-            *_CONSTITUENTS * constituents,
-            *self._arc_columns,
-            *features,
-        )
-        self._rows: dict[str, list[Any]] = {
-            name: [] for name in (*_TREE, *_PLACES[whole], *optional)
-        }
+        self._features, self._has_arcs = features, True
+        places = (*_PLACES[whole], *("before",) * whole)
+        trees = (*_TREE, *places, *_CONSTITUENTS * constituents)
+        columns = (*trees, "arc_counts", *_ARCS, *features)
+        self._rows: dict[str, list[Any]] = {name: [] for name in columns}
         self._names: dict[str, dict[str, int]] = {
             name: {} for name in ("relations", "tags", "arc_relations", *features)
         }
-        self._probabilities: list[FloatArray] = []
-        self._has_arcs = True
+        self._probabilities = [_NO_ARCS.probabilities]
 
     def __len__(self) -> int:
         return len(self._rows["parents"])
@@ -185,57 +171,56 @@ class TreeColumns:
         """Append the tree of the next row, and what links its words and pieces."""
         unknown = ["_"] * len(tree)
         row: dict[str, Any] = {"parents": tree.parents, **places}
-        if self._constituents:
+        if _CONSTITUENTS[0] in self._rows:
             assert tree.constituents is not None
             row |= zip(_CONSTITUENTS, tree.constituents.T, strict=True)
         names = {"relations": tree.relations, "tags": tree.tags or unknown}
         for name in self._features:
             names[name] = cases_of(tree) if name == "case" else tree.features.get(name) or unknown
         row |= {name: self._numbered(name, values) for name, values in names.items()}
-        for name, values in row.items():
-            self._rows[name].append(values)
         if tree.arcs is None and len(tree):
             self._has_arcs = False
         else:
-            self._add_arcs(tree.arcs or _NO_ARCS, len(tree))
+            row |= self._arcs(tree.arcs or _NO_ARCS, len(tree))
+        for name, values in row.items():
+            self._rows[name].append(values)
 
     def _numbered(self, column: str, names: Sequence[str]) -> IntArray:
         numbers = self._names[column]
         return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
 
-    def _add_arcs(self, arcs: Arcs, words: int) -> None:
+    def _arcs(self, arcs: Arcs, words: int) -> dict[str, IntArray]:
         self._probabilities.append(arcs.probabilities)
-        relations = self._numbered("arc_relations", arcs.names)[arcs.relations]
-        row = (np.bincount(arcs.words, minlength=words), arcs.parents, relations, shares(arcs))
-        for name, values in zip(self._arc_columns, row, strict=True):
-            self._rows[name].append(values)
+        return {
+            "arc_counts": np.bincount(arcs.words, minlength=words),
+            "arc_parents": arcs.parents,
+            "arc_relations": self._numbered("arc_relations", arcs.names)[arcs.relations],
+            "arc_probabilities": shares(arcs),
+        }
 
     def to_bytes(self, counts: Mapping[str, int]) -> bytes:
         """Make the file of the shard; `counts` are added to its facts."""
-        masses = self._totals(
-            "arc_relations", np.concatenate([_NO_ARCS.probabilities, *self._probabilities])
-        )
+        names = {column: list(numbers) for column, numbers in self._names.items()}
+        masses = self._totals("arc_relations", np.concatenate(self._probabilities))
         facts = {
-            **{name: list(self._names[name]) for name in ("relations", "tags")},
+            "relations": names["relations"],
+            "tags": names["tags"],
             "relation_counts": self._totals("relations"),
             "counts": counts,
-            "arcs": list(self._names["arc_relations"]) if self._has_arcs else None,
-            "arc_mass": dict(zip(self._names["arc_relations"], masses, strict=True)),
+            "arcs": names["arc_relations"] if self._has_arcs else None,
+            "arc_mass": dict(zip(names["arc_relations"], masses, strict=True)),
         }
-        if self._whole:
+        if "before" in self._rows:
             facts["whole"] = True
         if self._features:
-            features = {
-                name: {"values": list(self._names[name]), "counts": self._totals(name)}
+            facts["features"] = {
+                name: {"values": names[name], "counts": self._totals(name)}
                 for name in self._features
             }
-            facts["features"] = features
         columns = {
-            name: pa.array(rows, type=pa.int8())
-            if name == "before"
-            else lists(rows, self._kind(name))
+            name: pa.array(rows, type=pa.int8()) if name == "before" else lists(rows)
             for name, rows in self._rows.items()
-            if self._has_arcs or name not in self._arc_columns
+            if self._has_arcs or name not in ("arc_counts", *_ARCS)
         }
         return table_bytes(columns, facts)
 
@@ -243,18 +228,6 @@ class TreeColumns:
         """Count how often each name occurs, or sum its weights."""
         numbers = np.concatenate([_NONE, *self._rows[column]])
         return np.bincount(numbers, weights=weights, minlength=len(self._names[column])).tolist()
-
-    def _kind(self, column: str) -> type[np.number[Any]]:
-        """Choose the type of a column, as small as its values allow."""
-        rows = self._rows[column]
-        if column in (*_PLACES[True], *_CONSTITUENTS):
-            return np.int32
-        if column in (*_TREE, "word_of"):
-            # a word's number is below the length of its row, and relations and tags are few
-            return np.int16 if max(map(len, rows), default=0) < 2**15 else np.int32
-        if column in self._features:
-            return np.min_scalar_type(len(self._names[column])).type
-        return np.min_scalar_type(max((int(row.max()) for row in rows if len(row)), default=0)).type
 
 
 def shares(arcs: Arcs) -> IntArray:

@@ -13,10 +13,9 @@ import numpy as np
 from synmt.arrays import Array, Side
 from synmt.corpora.corpus import CorpusPart, rows_of_parts
 from synmt.data.batch import Batch, collate
-from synmt.data.batch_plan import BatchPlan, plan_batches
 from synmt.data.corpus import Split
 from synmt.data.dropout import BpeDropout
-from synmt.data.epoch import EpochRows, epoch_rows
+from synmt.data.epoch import EpochRows, epoch_rows, plan_batches
 from synmt.errors import SynmtError
 from synmt.recipe.schema import TrainingRecipe
 from synmt.syntax.reading import Reading
@@ -57,9 +56,7 @@ class Reader:
 
     def once(self) -> Iterator[Batch]:
         """Yield all batches once, the longest first."""
-        plan = plan_batches(
-            self.split.lengths(), len(self.split), batch_tokens=self.recipe.batch_tokens
-        )
+        plan = plan_batches(self.split.lengths(), batch_tokens=self.recipe.batch_tokens)
         return map(self.batch, plan)
 
     def forever(self, position: Position) -> Iterator[tuple[Batch, Position]]:
@@ -71,24 +68,28 @@ class Reader:
             position = Position(position.epoch + 1)
 
     def _rest_of_epoch(self, position: Position) -> Iterator[tuple[Batch, Position]]:
-        epoch = self._epoch(position.epoch)
-        plan = self._plan(epoch, position.epoch)
+        number = position.epoch
+        chosen = self._chosen_rows(number)
+        lengths = self.split.lengths()
+        plan = plan_batches(
+            lengths if chosen is None else lengths[chosen.rows],
+            batch_tokens=self.recipe.batch_tokens,
+            batch_sentences=self.recipe.batch_sentences,
+            seed=(self.recipe.seed, number),
+        )
+        del lengths
         # all processes read the same number of batches; the rest of the epoch is skipped
         batches = max(1, len(plan) // self.processes) if plan else 0
         for index in range(position.batch // self.processes, batches):
             mine = plan[(index * self.processes + self.rank) % len(plan)]
-            rows = epoch.select(mine) if epoch else EpochRows(mine, np.zeros_like(mine))
-            yield (
-                self._batch_of(rows, position.epoch),
-                Position(position.epoch, (index + 1) * self.processes),
-            )
+            rows = chosen.select(mine) if chosen else EpochRows(mine, np.zeros_like(mine))
+            examples = self.split.rows(rows.rows)
+            if self.dropout:
+                examples = self.dropout.apply(examples, rows, number)
+            after = Position(number, (index + 1) * self.processes)
+            yield collate(examples, **self.reading), after
 
-    def _batch_of(self, rows: EpochRows, epoch: int) -> Batch:
-        if self.dropout is None:
-            return self.batch(rows.rows)
-        return collate(self.dropout.apply(self.split.rows(rows.rows), rows, epoch), **self.reading)
-
-    def _epoch(self, number: int) -> EpochRows | None:
+    def _chosen_rows(self, number: int) -> EpochRows | None:
         """Choose the rows of an epoch by the weights of the parts; None for all rows, once each."""
         if all(part.weight == 1 for part in self.parts):
             return None
@@ -100,16 +101,6 @@ class Reader:
                 do="Raise a weight in corpus.train",
             )
         return epoch_rows(rows, weights, seed=self.recipe.seed, epoch=number)
-
-    def _plan(self, epoch: EpochRows | None, number: int) -> BatchPlan:
-        lengths = self.split.lengths()
-        return plan_batches(
-            lengths if epoch is None else epoch.lengths(lengths),
-            len(self.split if epoch is None else epoch),
-            batch_tokens=self.recipe.batch_tokens,
-            batch_sentences=self.recipe.batch_sentences,
-            seed=(self.recipe.seed, number),
-        )
 
 
 def prefetch(items: Iterator[T], ahead: int = 4) -> Generator[T, None, None]:

@@ -22,11 +22,13 @@ source's vocabulary.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import TextIO
+from tempfile import TemporaryFile
+from typing import IO
 
 from synmt.corpora.corpus import Corpus, side_names
 from synmt.data.corpus import PreparedCorpus
@@ -37,7 +39,7 @@ from synmt.errors import SynmtError, UsageError
 from synmt.files.json_files import read_json
 from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
 from synmt.files.schemas import MixedFacts
-from synmt.files.writing import locked, write_folder_atomically, write_json
+from synmt.files.writing import locked, write_atomically, write_folder_atomically, write_json
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import FilterRecipe, ParserRecipe
 from synmt.recipe.schema import Recipe
@@ -111,13 +113,9 @@ def task_corpus(
 ) -> Corpus:
     """Name the files of the multi-task corpus that is made from trees or bracketings, in a folder
     under `root`."""
-    inputs = (
-        corpus.train.source,
-        corpus.train.target,
-        corpus.valid.source,
-        given,
-        *filter(None, (valid_trees,)),
-    )
+    inputs = [corpus.train.source, corpus.train.target, corpus.valid.source, given]
+    if valid_trees is not None:
+        inputs.append(valid_trees)
     parser = recipe.parser if recipe.tasks.trees == "dependencies" else ParserRecipe()
     mixed = () if recipe.tasks.mixed == "none" else (recipe.tasks.mixed, recipe.tasks.mixed_only)
     settings = (recipe.filters.identity(), parser.control, parser.rewire, parser.seed, *mixed)
@@ -151,11 +149,13 @@ def describe_dropped(recipe: Recipe, corpus: Corpus, prepared: Path) -> list[str
     first, lines = _facts(corpus)["plain"], PreparedCorpus.open(prepared).split("train").lines
     linearised = count_lines(corpus.train.source) - first
     dropped = linearised - int((lines >= first).sum())
-    said = (
+    if not dropped:
+        return []
+    return [
         f"{dropped:,} of {linearised:,} linearised sources have more pieces than "
-        "filters.max_pieces, and are left out"
-    )
-    return [f"{said}; their plain sources stay unless they are too long themselves"] * bool(dropped)
+        "filters.max_pieces, and are left out; their plain sources stay unless they are too long "
+        "themselves"
+    ]
 
 
 def _facts(corpus: Corpus) -> MixedFacts:
@@ -180,67 +180,63 @@ def _write_corpus(
             if recipe.tasks.mixed != "none":
                 write_json(unfinished / _FACTS, {"units": units, "plain": plain})
             if made.valid.source.parent == folder:
-                with _open(unfinished / made.valid.source.name) as out:
-                    out.writelines(f"{line}\n" for line in _valid_sources(recipe, corpus, valid))
+                lines = read_lines(corpus.valid.source)
+                if recipe.tasks.mixed_only:
+                    given = zip(lines, valid, strict=True)
+                    sources = (tree or line for line, (tree, _) in given)
+                else:
+                    sources = (tagged(line, TRANSLATION) for line in lines)
+                with write_atomically(unfinished / made.valid.source.name) as out:
+                    out.writelines(f"{line}\n" for line in sources)
     return made
-
-
-def _valid_sources(recipe: Recipe, corpus: Corpus, trees: Iterable[_TreeText]) -> Iterator[str]:
-    if not recipe.tasks.mixed_only:
-        return (tagged(line, TRANSLATION) for line in read_lines(corpus.valid.source))
-    return (
-        tree or line for line, (tree, _) in zip(read_lines(corpus.valid.source), trees, strict=True)
-    )
-
-
-def _pairs_of(recipe: Recipe, pair: Pair, tree: str) -> tuple[Pair | None, Pair | None]:
-    """Make the pair of a translation and the one with a tree; a line that could not be parsed has
-    only the first."""
-    text, translation = pair
-    if recipe.tasks.parsing != "none":
-        return (tagged(text, TRANSLATION), translation), (
-            tagged(text, PARSING),
-            tree,
-        ) if tree.strip() else None
-    twin = (tree, translation) if tree.strip() else None
-    return (None if recipe.tasks.mixed_only and twin else pair), twin
 
 
 def _write_pairs(
     recipe: Recipe, corpus: Corpus, trees: Iterable[_TreeText], paths: tuple[Path, Path]
 ) -> tuple[list[str], int]:
-    """Write the translations, followed by the pairs with trees, in constant memory.
+    """Write the translations, followed by the pairs with trees, in constant memory; a line that
+    could not be parsed has no tree.
 
     Returns the opening brackets, and how many translations there are.
     """
+    tasks, units, plain = recipe.tasks, set[str](), 0
     judged = judge_pairs(corpus.train, recipe.filters, (corpus.source, corpus.target))
-    codes = (code for chunk in judged for code in chunk.tolist())
-    later = tuple(path.with_name(f"{path.name}.trees") for path in paths)
-    units, plain = set[str](), 0
+    codes = chain.from_iterable(chunk.tolist() for chunk in judged)
     with ExitStack() as stack:
-        streams = [stack.enter_context(_open(path)) for path in paths + later]
+        texts, later = list[IO[str]](), list[IO[str]]()
+        for path in paths:
+            texts.append(stack.enter_context(write_atomically(path)))
+            later.append(stack.enter_context(_spare_file(path.parent)))
         for pair, (tree, brackets), code in zip(
             read_pairs(corpus.train), trees, codes, strict=True
         ):
             if code != KEPT:
                 continue
-            first, second = _pairs_of(recipe, pair, tree)
             units.update(brackets)
-            plain += first is not None
-            for made, outs in ((first, streams[:2]), (second, streams[2:])):
-                for text, out in zip(made or (), outs, strict=False):
-                    out.write(f"{text}\n")
-    if not later[0].stat().st_size:
-        raise SynmtError(
-            "there are no parses to learn: all lines are empty or filtered",
-            where=f"tasks.{recipe.tasks.key}",
-        )
-    for path, rest in zip(paths, later, strict=True):
-        with open(path, "ab") as out, open(rest, "rb") as stream:
-            shutil.copyfileobj(stream, out)
-        rest.unlink()
+            text, translation = pair
+            twin = (tree, translation)
+            if tasks.parsing != "none":
+                pair, twin = (tagged(text, TRANSLATION), translation), (tagged(text, PARSING), tree)
+            if tree.strip():
+                _write_lines(later, twin)
+            if not (tasks.mixed_only and tree.strip()):
+                _write_lines(texts, pair)
+                plain += 1
+        if not later[0].tell():
+            raise SynmtError(
+                "there are no parses to learn: all lines are empty or filtered",
+                where=f"tasks.{tasks.key}",
+            )
+        for out, rest in zip(texts, later, strict=True):
+            rest.seek(0)
+            shutil.copyfileobj(rest, out)
     return sorted(units), plain
 
 
-def _open(path: Path) -> TextIO:
-    return open(path, "w", encoding="utf-8", newline="\n")
+def _spare_file(folder: Path) -> AbstractContextManager[IO[str]]:
+    return TemporaryFile("w+", encoding="utf-8", newline="\n", dir=folder)
+
+
+def _write_lines(streams: Sequence[IO[str]], pair: Pair) -> None:
+    for stream, line in zip(streams, pair, strict=True):
+        stream.write(f"{line}\n")

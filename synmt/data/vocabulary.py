@@ -171,22 +171,20 @@ class SentencePieces(Vocabulary):
     def merged_pieces(self) -> list[int]:
         """List the characters and the pieces that are made of them: all but specials, bytes and
         tags."""
-        kinds = (
-            self._processor.IsUnknown,
-            self._processor.IsControl,
-            self._processor.IsByte,
-            self._is_tag,
-        )
-        return [piece for piece in range(len(self)) if not any(is_kind(piece) for is_kind in kinds)]
+        special = {PAD, UNK, BOS, EOS}
+        pieces = [
+            piece
+            for piece in range(len(self))
+            if piece not in special and not self._processor.IsByte(piece)
+        ]
+        return [piece for piece in pieces if not self._is_tag(piece)]
 
     def _is_tag(self, piece: int) -> bool:
         # tags are not merged: they come whole out of a text in which nothing is
         text = self._processor.IdToPiece(piece).replace("▁", " ")
-        return (
-            len(text) > 1
-            and self.score(piece) == 0
-            and self.encode_symbols(text).ids.tolist() == [piece]
-        )
+        if len(text) == 1 or self.score(piece) != 0:
+            return False
+        return self.encode_symbols(text).ids.tolist() == [piece]
 
     def __len__(self) -> int:
         return self._processor.GetPieceSize()

@@ -1,17 +1,21 @@
-"""Learns a vocabulary from text."""
+"""Learns a vocabulary from text, or from lines that are drawn from it."""
 
 from __future__ import annotations
 
 import io
+import logging
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sentencepiece import SentencePieceTrainer
 
+from synmt.arrays import BoolArray
+from synmt.data.text_pairs import PairChunk
 from synmt.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, SentencePieces, Vocabulary, Words
 from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
@@ -24,6 +28,59 @@ _LONGEST_LINE = 1 << 16
 # and those that contain its sign of the unknown
 _UNKNOWN = "\u2585".encode()
 
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DrawnLines:
+    """Lines that are drawn from one chunk: a worker can find them there.
+
+    drawn: which lines of source and target they are, (pairs, 2).
+    """
+
+    chunk: PairChunk
+    drawn: BoolArray
+
+    def block(self) -> bytes:
+        r"""Return the lines in UTF-8, with `\n` between them."""
+        texts = [self.chunk.raw_lines(side) if self.drawn[:, side].any() else [] for side in (0, 1)]
+        return b"\n".join([texts[side][row] for row, side in np.argwhere(self.drawn).tolist()])
+
+    def lines(self) -> list[str]:
+        """Return the lines; the filters have decoded each of them before."""
+        return self.block().decode().split("\n")
+
+
+def draw_lines(
+    chunks: Iterable[PairChunk], kept: BoolArray, sides: Sequence[int], count: int
+) -> Iterator[DrawnLines]:
+    """Draw at most `count` lines of the kept pairs of a text uniformly, from one chunk after the
+    other.
+
+    kept: (lines of the text,).
+    sides: the sides that are drawn from, 0 and 1.
+    """
+    left = int(kept.sum()) * len(sides)
+    wanted = min(left, count)
+    if wanted < left:
+        what = (
+            "vocabulary: learned from %s of %s lines, drawn at random (vocabulary.training_lines)"
+        )
+        _logger.info(what, f"{wanted:,}", f"{left:,}")
+    # unlike those of NumPy's new generators, its numbers never change
+    random = np.random.RandomState(1)
+    for chunk in chunks:
+        drawn = np.zeros((len(chunk), 2), dtype=bool)
+        drawn[:, sides] = kept[chunk.first : chunk.first + len(chunk), None]
+        lines = chosen = int(drawn.sum())
+        if wanted < left and lines:
+            # how many of all that are still wanted are in this chunk
+            chosen = random.hypergeometric(wanted, left - wanted, lines)
+            drawn.flat[np.flatnonzero(drawn)[random.permutation(lines)[chosen:]]] = False
+        if chosen:
+            yield DrawnLines(chunk, drawn)
+        left, wanted = left - lines, wanted - chosen
+
 
 def train_vocabulary(
     lines: Iterable[str], settings: VocabularyRecipe, symbols: Sequence[str] = ()
@@ -35,17 +92,11 @@ def train_vocabulary(
 
     symbols: words that are never segmented, whether or not the text has them.
     """
-    if not needs_lines(settings):
+    if settings.kind != "unigram":
         return train_on_counts(count_words("\n".join(lines).encode(), settings), settings, symbols)
     text = [line for line in lines if line.strip()]
-    _check(text)
+    _check(len(text))
     return _train_pieces(text, settings, symbols, input_format="text")
-
-
-def needs_lines(settings: VocabularyRecipe) -> bool:
-    """Return whether a vocabulary learns from whole lines; the others learn from words and their
-    counts."""
-    return settings.kind == "unigram"
 
 
 def count_words(block: bytes, settings: VocabularyRecipe) -> pa.Table:
@@ -93,12 +144,11 @@ def train_on_counts(
     table: pa.Table, settings: VocabularyRecipe, symbols: Sequence[str] = ()
 ) -> Vocabulary:
     """Learn the vocabulary that `train_vocabulary` learns from lines with these words."""
-    words = table["word"].to_pylist()
-    _check(words)
+    table = table.filter(pc.field("word") != "")
+    _check(len(table))
     if settings.kind == "word":
-        counts = dict(zip(words, table["count"].to_pylist(), strict=True))
-        return _frequent_words(counts, settings, symbols)
-    table = table.filter(pc.field("word") != "").sort_by("word")
+        return _frequent_words(table, settings, symbols)
+    table = table.sort_by("word")
     counts = table["count"].cast(pa.string())
     text = pc.call_function(
         "binary_join_element_wise", [table["word"], counts, pa.scalar("\t")]
@@ -106,23 +156,18 @@ def train_on_counts(
     return _train_pieces(text, settings, symbols, input_format="tsv")
 
 
-def _check(text: Iterable[str]) -> None:
-    if not any(map(str.strip, text)):
+def _check(size: int) -> None:
+    if not size:
         raise SynmtError("a vocabulary cannot be learned from an empty text")
 
 
-def _frequent_words(
-    counts: Mapping[str, int], settings: VocabularyRecipe, symbols: Sequence[str]
-) -> Words:
-    frequent = [
-        word
-        for word, count in counts.items()
-        if count >= settings.min_frequency and word not in SPECIALS
-    ]
-    frequent.sort(key=lambda word: (-counts[word], word))
+def _frequent_words(table: pa.Table, settings: VocabularyRecipe, symbols: Sequence[str]) -> Words:
+    frequent = table.filter(pc.field("count") >= settings.min_frequency)
+    ranked = frequent.sort_by([("count", "descending"), ("word", "ascending")])
+    words = [word for word in ranked["word"].to_pylist() if word not in SPECIALS]
     room = settings.size - len(SPECIALS)
-    rare = [symbol for symbol in symbols if symbol not in frequent[:room]]
-    return Words([*rare, *frequent[: max(room - len(rare), 0)]])
+    rare = [symbol for symbol in symbols if symbol not in words[:room]]
+    return Words([*rare, *words[: max(room - len(rare), 0)]])
 
 
 def _train_pieces(

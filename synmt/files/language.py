@@ -20,38 +20,36 @@ _MOST, _SOME = 0.9, 0.05
 """Shares of the lines: in the language that is found, at least, and in the one that is expected, at
 most."""
 
-_RELATED = (
-    *(
-        "da fo is nb nn no sv",
-        "af fy nl",
-        "de lb",
-        "cs sk",
-        "be ru uk",
-        "bg bs hr mk sl sr",
-        "lt ltg lv",
-        "et fi",
-    ),
-    *(
-        "an ca es ext gl oc pt",
-        "fr gcf gcr ht oc wa",
-        "co it la lij vec",
-        "cy br",
-        "ga gd",
-        "en pcm",
-        "el grc",
-        "he hbo",
-    ),
-    *(
-        "ar ary arz",
-        "fa ps sdh ku ur",
-        "hi gom mr ne sa",
-        "as bn",
-        "bcl tl",
-        "ace id jv ms",
-        "wuu yue zh",
-    ),
-    *("az crh tk tr ug uz uzs", "az ba kk ky tg tk tt ug uz", "nso st", "sn xh zu", "kik rw lg sw"),
-)
+_RELATED = """\
+da fo is nb nn no sv
+af fy nl
+de lb
+cs sk
+be ru uk
+bg bs hr mk sl sr
+lt ltg lv
+et fi
+an ca es ext gl oc pt
+fr gcf gcr ht oc wa
+co it la lij vec
+cy br
+ga gd
+en pcm
+el grc
+he hbo
+ar ary arz
+fa ps sdh ku ur
+hi gom mr ne sa
+as bn
+bcl tl
+ace id jv ms
+wuu yue zh
+az crh tk tr ug uz uzs
+az ba kk ky tg tk tt ug uz
+nso st
+sn xh zu
+kik rw lg sw
+"""
 """Languages, by their codes, whose texts are easily confused."""
 _NO_LANGUAGE = "zxx"
 
@@ -153,7 +151,8 @@ def _count(votes: Counter[str], language: str) -> int:
 
 
 def _relatives(language: str) -> set[str]:
-    return {language}.union(*(group for group in map(str.split, _RELATED) if language in group))
+    groups = map(str.split, _RELATED.splitlines())
+    return {language}.union(*(group for group in groups if language in group))
 
 
 def _plain_code(language: str) -> str:

@@ -22,7 +22,7 @@ def own_folder(folder: Path) -> Path:
 
 
 def is_own(path: Path) -> bool:
-    """Tell whether a path lies in a folder that synmt makes."""
+    """Return whether a path lies in a folder that synmt makes."""
     return not _own.isdisjoint(Path(os.path.abspath(path)).parents)
 
 

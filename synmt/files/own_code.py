@@ -17,7 +17,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -64,8 +64,9 @@ class OwnCode:
 
     def is_allowed(self) -> bool:
         """Check whether the user has allowed this code, now or before."""
-        paths = [(self.copy / name, content) for name, content in self.files.items()]
-        return all(path.is_file() and path.read_bytes() == content for path, content in paths)
+        copies = {name: self.copy / name for name in self.files}
+        read = {name: path.read_bytes() for name, path in copies.items() if path.is_file()}
+        return read == self.files
 
     def write(self, folder: Path) -> None:
         """Write a copy of the files."""
@@ -90,25 +91,28 @@ def find_code(name: str, copies: Path | None = None) -> OwnCode | None:
 
     copies: where a run keeps its own code, which comes first.
     """
-    package, path = name.partition(".")[0], name.replace(".", "/")
-    kept = copies is not None and (copies / package).exists()
-    roots = [copies] if copies is not None and kept else _roots(package) or [Path.cwd()]
-    files = (
-        (root, root / file) for root in roots for file in (f"{path}.py", f"{path}/__init__.py")
-    )
-    root, file = next(((root, file) for root, file in files if file.is_file()), (None, None))
-    if root is None or file is None:
-        return None
-    if root.name in ("site-packages", "dist-packages") or root == _STANDARD:
-        parts = [
-            file,
-            *(parent / "__init__.py" for parent in file.parents if root in parent.parents),
-        ]
+    package = name.partition(".")[0]
+    stored = copies is not None and (copies / package).exists()
+    roots = [copies] if copies is not None and stored else _roots(package) or [Path.cwd()]
+    for file in (root / place for root in roots for place in _places(name)):
+        if not file.is_file():
+            continue
+        root = next(root for root in roots if root in file.parents)
+        if root.name not in ("site-packages", "dist-packages") and root != _STANDARD:
+            return OwnCode(root, _source(root, package, alone=stored), installed=False)
+        inside = [parent for parent in file.parents if root in parent.parents]
+        parts = [file, *(parent / "__init__.py" for parent in inside)]
         content = {
             part.relative_to(root).as_posix(): part.read_bytes() for part in parts if part.is_file()
         }
         return OwnCode(root, content, installed=True)
-    return OwnCode(root, _source(root, package, alone=kept), installed=False)
+    return None
+
+
+def _places(name: str) -> list[str]:
+    """List the files that a module may have."""
+    path = name.replace(".", "/")
+    return [f"{path}.py", f"{path}/__init__.py"]
 
 
 def import_own(name: str, copies: Path | None = None, *, where: str) -> ModuleType | None:
@@ -125,12 +129,17 @@ def import_own(name: str, copies: Path | None = None, *, where: str) -> ModuleTy
     if code is None:
         return None
     if copies is not None and code.root == copies:
-        _check_hash(copies, package, code)
-        if differs:
-            _warn_of_change(package, str(here.root if here else ""), str(copies))
+        if _hashes(copies).get(package, code.digest) != code.digest:
+            what = "the code has changed since the run was trained"
+            raise broken_run(copies / package, what)
+        if here is not None and differs:
+            _warn_of_change(package, here.root, copies)
     _allow(code, name, where)
     if not code.installed and _loaded.get(package) != code.digest:
-        _forget(code)
+        # Python imports another version of these packages
+        packages = {path.partition("/")[0].removesuffix(".py") for path in code.files}
+        for module in [module for module in sys.modules if module.partition(".")[0] in packages]:
+            del sys.modules[module]
         _loaded[package] = code.digest
     return _import(name, code, where)
 
@@ -177,10 +186,8 @@ def _roots(package: str) -> list[Path]:
     spec = next(filter(None, specs), None)
     if spec is None:
         return []
-    places = spec.submodule_search_locations or [
-        spec.origin if spec.has_location and spec.origin else os.__file__
-    ]
-    return [Path(place).parent for place in places]
+    file = spec.origin if spec.has_location and spec.origin else os.__file__
+    return [Path(place).parent for place in spec.submodule_search_locations or [file]]
 
 
 def _source(root: Path, package: str, *, alone: bool) -> dict[str, bytes]:
@@ -192,39 +199,38 @@ def _source(root: Path, package: str, *, alone: bool) -> dict[str, bytes]:
     for name in names:
         for path in (root / f"{name}.py", *sorted((root / name).rglob("*.py"))):
             file = path.relative_to(root)
-            if path.is_file() and not any(part.startswith(".") for part in file.parts):
-                files[file.as_posix()] = path.read_bytes()
-                others = [
-                    other for other in _imported(files[file.as_posix()]) if other not in names
-                ]
-                names += [other for other in others if alone or root in (_roots(other) or [root])]
+            if not path.is_file() or any(part.startswith(".") for part in file.parts):
+                continue
+            files[file.as_posix()] = source = path.read_bytes()
+            for other in _imported(source):
+                if other not in names and (alone or root in (_roots(other) or [root])):
+                    names.append(other)
     return files
 
 
 def _imported(source: bytes) -> list[str]:
     """List the packages that a source imports."""
-    with suppress(SyntaxError, ValueError, RecursionError), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        nodes = list(ast.walk(ast.parse(source)))
-        names = [
-            alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
-        ]
-        names += [
-            node.module or ""
-            for node in nodes
-            if isinstance(node, ast.ImportFrom) and not node.level
-        ]
-        return sorted({name.partition(".")[0] for name in names} - {""})
-    # Python reports what is wrong when it imports the module
-    return []
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError):
+        # Python reports what is wrong when it imports the module
+        return []
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {
+        node.module
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module
+    }
+    return sorted({name.partition(".")[0] for name in names})
 
 
 def _allow(code: OwnCode, name: str, where: str) -> None:
     if code.is_allowed():
         return
     if os.environ.get(ALLOW, "") in ("", "0"):
-        place = name.replace(".", "/")
-        file = next(path for path in code.files if path in (f"{place}.py", f"{place}/__init__.py"))
+        file = next(place for place in _places(name) if place in code.files)
         raise UsageError(
             f"{name} is not part of synmt: {file} in {code.root} would be imported, and may do all "
             "that you can do",
@@ -263,18 +269,6 @@ def _import(name: str, code: OwnCode, where: str) -> ModuleType:
             sys.path.remove(folder)
 
 
-def _forget(code: OwnCode) -> None:
-    """Let Python import another version of these packages."""
-    packages = {path.partition("/")[0].removesuffix(".py") for path in code.files}
-    for module in [module for module in sys.modules if module.partition(".")[0] in packages]:
-        del sys.modules[module]
-
-
-def _check_hash(copies: Path, package: str, code: OwnCode) -> None:
-    if _hashes(copies).get(package, code.digest) != code.digest:
-        raise broken_run(copies / package, "the code has changed since the run was trained")
-
-
 def _hashes(copies: Path) -> dict[str, str]:
     # pydantic, which `synmt --help` does not need
     from synmt.files.json_files import read_json_if_there
@@ -283,7 +277,7 @@ def _hashes(copies: Path) -> dict[str, str]:
 
 
 @cache
-def _warn_of_change(package: str, here: str, copies: str) -> None:
+def _warn_of_change(package: str, here: Path, copies: Path) -> None:
     _logger.warning(
         "%s in %s is not what the run was trained with: its own copy in %s is used",
         package,

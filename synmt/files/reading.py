@@ -1,4 +1,4 @@
-"""Reads text line by line, hashes files, and names the cache folder."""
+"""Reads plain text line by line, hashes files, and names the cache folder."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import gzip
 import hashlib
 import io
 import os
+import re
 import sys
 import zlib
+from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
@@ -16,9 +18,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from synmt.errors import SynmtError, not_utf8
+from synmt.errors import SynmtError, UsageError, not_utf8
 from synmt.files.links import own_folder
-from synmt.files.other_formats import ANY_FORMAT, refuse_other_formats
 from synmt.files.writing import write_json
 
 _BEGINNING = 8192
@@ -29,6 +30,60 @@ LONGEST = 10_000_000
 
 _LARGE = 32 << 20
 """Bytes. Hashing a smaller file takes less time than finding its stored hash."""
+
+
+_PROLOGUE = r"\s*(?:<\?xml\s[^>]*>\s*)?(?:<!DOCTYPE[^>]*>\s*|<!--.*?-->\s*)*"
+_BY_ID = (
+    "A recipe reads public corpora by their id, such as `corpus.test: [wmt17]` (synmt --docs "
+    "corpora)"
+)
+_TAKE_OUT = "Take out its sentences, one per line"
+_TMX = "`python -m mtdata.tmx -i FILE -l en-de` writes a column for each language"
+_SEGMENTS = r"such as with `sed -n 's:.*<seg[^>]*>\(.*\)</seg>.*:\1:p'`"
+_TREES = (
+    "Trees belong in `--parses` or in `source_parses` of a recipe; `sed -n 's/^# text = //p'` "
+    "takes out the text"
+)
+_PACKED = "Unpack it with `{}`, or compress it with gzip"
+
+# a line of text may begin with `<`, `{`, `[` or `#`: each pattern needs more than what a sentence
+# has
+_FORMATS = (
+    ("gzip", rb"\x1f\x8b\x08", "Let the file's name end in .gz, or unpack it with `zcat`"),
+    ("bzip2", rb"BZh[1-9]1AY&SY", _PACKED.format("bzip2 -dk")),
+    ("xz", rb"\xfd7zXZ\0", _PACKED.format("xz -dk")),
+    ("zstd", rb"\x28\xb5\x2f\xfd", _PACKED.format("zstd -dk")),
+    ("a zip archive", rb"PK\x03\x04", "Unpack it with `unzip`"),
+    ("UTF-32", rb"\xff\xfe\0\0|\0\0\xfe\xff", "Convert it with `iconv -f utf-32 -t utf-8`"),
+    ("UTF-16", rb"\xff\xfe|(?:[^\0]\0){8}", "Convert it with `iconv -f utf-16le -t utf-8`"),
+    ("UTF-16", rb"\xfe\xff|(?:\0[^\0]){8}", "Convert it with `iconv -f utf-16be -t utf-8`"),
+    ("PDF", rb"%PDF-\d", _TAKE_OUT),
+    ("RTF", rb"{\\rtf\d", _TAKE_OUT),
+    ("TMX", f"{_PROLOGUE}<tmx\\s[^>]*version=", f"{_TMX}. {_BY_ID}"),
+    ("XLIFF", f"{_PROLOGUE}<xliff\\s[^>]*version=", _TAKE_OUT),
+    (
+        "SGM",
+        _PROLOGUE + r"(?:<mteval>\s*)?<(?:(?:src|ref|tst)set\s[^>]*="
+        r"|doc\s[^>]*\b(?:docid|sysid|genre|origlang)=)",
+        f"{_TAKE_OUT}, {_SEGMENTS}. {_BY_ID}",
+    ),
+    ("HTML", _PROLOGUE + r"<html(?:\s[^>]*)?>\s*<|\s*<!DOCTYPE html[^>]*>\s*(?:<|$)", _TAKE_OUT),
+    ("XML", r"\s*<\?xml\s[^>]*version=[^>]*\?>\s*(?:<|$)", f"{_TAKE_OUT}, {_SEGMENTS}. {_BY_ID}"),
+    (
+        "text with tags of IWSLT",
+        r"<url>[^<\n]*</url>\s*<(?:keywords|speaker|talkid|translator)\b",
+        _BY_ID,
+    ),
+    ("CoNLL-U", r"(?:#[^\n]*\n|\s)*1(?:-\d+)?\t(?:[^\t\n]+\t){8}[^\t\n]+(?:\n|$)", _TREES),
+    (
+        "JSON",
+        r'\s*(?:\[\s*)?\{\s*"[^"\n]*"\s*:\s*["\[{\d.tfn-]|\s*\[\s*\n\s*"|\s*\["[^\n]*"\]\s*$',
+        f"`synmt translate` reads JSON lines with `--jsonl`. {_TAKE_OUT}, such as with `jq "
+        "-r .text`",
+    ),
+)
+"""Names, patterns of the beginning, and what to do."""
+ANY_FORMAT = frozenset(name for name, _, _ in _FORMATS)
 
 
 def read_lines(path: str | Path, *, allowed: Collection[str] = ()) -> Iterator[str]:
@@ -95,7 +150,7 @@ def read_available_lines(stream: BinaryIO, size: int, *, where: str) -> Iterator
 def open_binary(path: str | Path, *, allowed: Collection[str] = ()) -> Iterator[BinaryIO]:
     """Open a text for reading bytes; `-` is standard input, `.gz` is decompressed.
 
-    allowed: formats that it may have; any other is refused (see `synmt/files/other_formats.py`).
+    allowed: formats that it may have; any other is refused (see `_FORMATS`).
     """
     if str(path) == "-":
         if sys.stdin is None:
@@ -128,10 +183,22 @@ def _beginning(stream: Any) -> bytes:
     return stream.peek(_BEGINNING)[:_BEGINNING] if hasattr(stream, "peek") else b""
 
 
-def count_lines(path: str | Path) -> int:
-    """Count the lines of a text as `read_lines` yields them."""
+def refuse_other_formats(beginning: bytes, *, where: str, allowed: Collection[str] = ()) -> None:
+    """Raise UsageError if a file with this beginning is not plain text.
+
+    allowed: names of formats that the file may have.
+    """
+    text = beginning.removeprefix(BOM_UTF8)
+    for name, pattern, do in _FORMATS:
+        raw = pattern if isinstance(pattern, bytes) else pattern.encode()
+        if name not in allowed and re.match(raw, text, re.DOTALL | re.IGNORECASE):
+            raise UsageError(f"this is {name}, not one sentence per line", where=where, do=do)
+
+
+def count_lines(path: str | Path, *, allowed: Collection[str] = ANY_FORMAT) -> int:
+    """Count the lines of a file as `read_lines` yields them."""
     number = 0
-    with open_binary(path, allowed=ANY_FORMAT) as stream:
+    with open_binary(path, allowed=allowed) as stream:
         for number, raw in enumerate(raw_lines(stream), start=1):
             if len(raw) > LONGEST:
                 raise too_long(number, str(path))
@@ -195,5 +262,5 @@ def cache_folder() -> Path:
 
 
 def offline() -> bool:
-    """Tell whether `SYNMT_OFFLINE` forbids the network."""
+    """Return whether `SYNMT_OFFLINE` forbids the network."""
     return os.environ.get("SYNMT_OFFLINE", "") not in ("", "0")

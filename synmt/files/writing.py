@@ -1,4 +1,7 @@
-"""Writes files that appear only when complete, streams, and locks folders."""
+"""Writes files that appear only when complete and standard streams, and locks folders.
+
+Lost output is an error, a lost message is not.
+"""
 
 from __future__ import annotations
 
@@ -84,18 +87,14 @@ def write_output(
 @contextlib.contextmanager
 def _open_stream(path: Path) -> Iterator[BinaryIO]:
     with reporting_os_errors(path, do="Choose another output"):
-        number = _number_of_open_stream(path)
+        number = {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(path))
+        # a number of more digits is that of no stream, and too large for `dup`
+        if str(path.parent) == "/dev/fd" and path.name.isdecimal() and len(path.name) < 10:
+            number = int(path.name)
         # a stream that is open keeps its place in a file, to which a shell appends, or other
         # commands write next
         with open(path if number is None else os.dup(number), "wb") as raw:
             yield raw
-
-
-def _number_of_open_stream(path: Path) -> int | None:
-    # a number of more digits is that of no stream, and too large for `dup`
-    if str(path.parent) == "/dev/fd" and path.name.isdecimal() and len(path.name) < 10:
-        return int(path.name)
-    return {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(path))
 
 
 @contextlib.contextmanager
@@ -125,15 +124,11 @@ def _replace_file(path: Path, *, keep: bool) -> Iterator[BinaryIO]:
                     kept.unlink()
         except BaseException:
             with contextlib.suppress(OSError):
-                if keep and _has_content(temporary, path):
+                # a gzip file of nothing has 20 bytes
+                if keep and os.path.getsize(temporary) > (20 if path.suffix == ".gz" else 0):
                     _keep(Path(temporary), kept)
                 os.unlink(temporary)
             raise
-
-
-def _has_content(temporary: str, path: Path) -> bool:
-    # a gzip file of nothing has 20 bytes
-    return os.path.getsize(temporary) > (20 if path.suffix == ".gz" else 0)
 
 
 def _keep(temporary: Path, kept: Path) -> None:
@@ -198,7 +193,7 @@ def wrong_compression(path: Path) -> UsageError | None:
 
 
 def is_stream(path: Path) -> bool:
-    """Tell whether a path names a pipe, a device or an open stream, which are written as they
+    """Return whether a path names a pipe, a device or an open stream, which are written as they
     are."""
     return str(path.parent) in ("/dev", "/dev/fd") or (
         path.exists() and not (path.is_file() or path.is_dir())
@@ -295,3 +290,56 @@ def set_usual_mode(path: str | Path) -> None:
     mask = os.umask(0)
     os.umask(mask)
     os.chmod(path, (0o777 if os.path.isdir(path) else 0o666) & ~mask)
+
+
+def open_streams() -> None:
+    """Prepare the standard streams; writing to a standard output that is closed then raises
+    OSError.
+
+    Python has None for a closed stream. A file that is opened later must not get its number, and
+    with it what libraries and other processes print.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+            os.set_inheritable(handle, True)
+            # `open_binary` reports a closed standard input
+            if name != "stdin":
+                setattr(sys, name, os.fdopen(handle, "w"))
+    try:
+        # nohup lets a command have an input that cannot be read
+        os.read(0, 0)
+    except OSError:
+        sys.stdin = None
+    for stream in (sys.stdin, sys.stdout):
+        # the name of a file may be no UTF-8
+        errors = "surrogateescape" if stream is sys.stdout else "strict"
+        if stream is not None:
+            stream.reconfigure(encoding="utf-8", newline="\n", errors=errors)  # type: ignore[union-attr]
+    if sys.stderr is sys.__stderr__:
+        raw = io.BufferedWriter(_Messages(2, "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(
+            raw, sys.stderr.encoding, sys.stderr.errors, line_buffering=True
+        )
+
+
+class _Messages(io.FileIO):
+    """Standard error: a full disk does not stop the command, but a closed pipe does."""
+
+    def write(self, data: Any, /) -> int | None:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError:
+            return len(data)
+
+
+def discard_unwritten() -> None:
+    """Drop what the streams do not take: Python would try again at exit, report an error, and exit
+    with 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

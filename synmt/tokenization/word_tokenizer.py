@@ -14,7 +14,6 @@ from synmt.errors import broken_run
 from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.recipe.schema import Recipe
 from synmt.tokenization.casing import Truecaser
-from synmt.tokenization.stanza import StanzaTokenizer
 from synmt.tokenization.tokenizers import (
     SPACE,
     CharacterTokenizer,
@@ -23,6 +22,7 @@ from synmt.tokenization.tokenizers import (
     MecabTokenizer,
     MosesTokenizer,
     SpacyTokenizer,
+    StanzaTokenizer,
     Tokenizer,
 )
 

@@ -11,8 +11,7 @@ from synmt.arrays import json_text
 from synmt.errors import SynmtError
 from synmt.files.json_files import parse_json
 from synmt.files.links import in_place, place_of
-from synmt.files.other_formats import ANY_FORMAT
-from synmt.files.reading import open_binary
+from synmt.files.reading import ANY_FORMAT, open_binary
 from synmt.files.schemas import LogLine
 from synmt.files.writing import reporting_os_errors, write_atomically
 from synmt.training.records import EndRecord, LogRecord, ValidationRecord

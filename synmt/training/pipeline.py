@@ -11,9 +11,9 @@ from pathlib import Path
 import torch
 
 from synmt.arrays import SIDES, Side
+from synmt.data.annotate import learn_features
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
-from synmt.data.features import learn_features
 from synmt.data.stream import Reader
 from synmt.errors import adding_advice
 from synmt.files.checksums import recording

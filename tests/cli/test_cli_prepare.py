@@ -8,48 +8,33 @@ from unittest.mock import patch
 import pytest
 from corpus_server import serving
 from forked import Piped, run_command
+from preparing import corpus_of
 from public_archives import plain, table, tgz
 from sentences import lines as sentences
-from tiny import fail, lines_of, succeed
+from tiny import fail, lines_of, succeed, write_recipe
 
 from synmt.data.corpus import PreparedCorpus, is_complete
 
 pytestmark = pytest.mark.journey
 
 
+PAIRS = [
+    ("The monkey eats a banana.", "Der Affe isst."),
+    ("A girl sees.", "Ein Kind sieht."),
+    ("", "x"),
+]
+
+
 @pytest.fixture
 def recipe(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    texts = {
-        "en": ["The monkey eats a banana.", "A girl sees.", ""],
-        "de": ["Der Affe isst.", "Ein Kind sieht.", "x"],
-    }
-    (tmp_path / "text").mkdir()
-    for split in ("train", "valid"):
-        for language, lines in texts.items():
-            (tmp_path / "text" / f"{split}.{language}").write_text(
-                "".join(f"{line}\n" for line in lines)
-            )
+    corpus_of(tmp_path / "text", PAIRS, PAIRS)
     path = tmp_path / "small.yaml"
     path.write_text(
         "source: en\ntarget: de\ncorpus: {folder: text}\nvocabulary: {kind: word, size: 50}\n"
     )
     return path
-
-
-def rows(*words: str) -> str:
-    """Write a sentence as CoNLL-U."""
-    lines = []
-    for number, (form, parent, relation) in enumerate(map(str.split, words), start=1):
-        lines.append(f"{number}\t{form}\t_\tX\t_\t_\t{parent}\t{relation}\t_\t_\n")
-    return "".join(lines) + "\n"
-
-
-def folder_of(*arguments) -> Path:
-    """Prepare; gives the folder, relative to the current one."""
-    [line] = lines_of(succeed("prepare", *arguments))
-    return Path(line)
 
 
 def test_the_folder_is_data_and_the_table_is_for_people(recipe):
@@ -58,32 +43,19 @@ def test_the_folder_is_data_and_the_table_is_for_people(recipe):
     folder = Path(line)
     assert folder.parent == Path("d/prepared")
     assert is_complete(folder)
+    assert lines_of(succeed("prepare", recipe, "--data", "d")) == [line]
+    assert lines_of(succeed("prepare", recipe, "--data", "d", "filters.max_words=3")) != [line]
     assert b"dropped: empty" in done.stderr
     assert b"pieces per word" in done.stderr
 
 
-def test_the_second_time_gives_the_same_folder_at_once(recipe):
-    assert folder_of(recipe) == folder_of(recipe)
-
-
-def test_an_override_makes_another_folder(recipe):
-    assert folder_of(recipe) != folder_of(recipe, "filters.max_words=3")
-
-
-def test_trees_that_lie_beside_the_text_are_added(recipe, tmp_path):
-    first = rows("The 2 det", "monkey 3 nsubj", "eats 0 root", "a 5 det", "banana. 3 obj")
-    second = rows("A 2 det", "girl 3 nsubj", "sees. 0 root")
-    for split in ("train", "valid"):
-        (tmp_path / "text" / f"{split}.en.conllu").write_text(first + second)
-    done = succeed("prepare", recipe, "parser.control=gold", "--trees")
+def test_trees_that_lie_beside_the_text_are_added(place):
+    write_recipe(place / "gold.yaml", place / "corpus")
+    done = succeed("prepare", "gold.yaml", "--trees", cwd=place)
     assert b"source trees: pieces that span two words" in done.stderr
     [folder] = lines_of(done)
-    data = PreparedCorpus.open(tmp_path / folder)
-    (name,) = data.annotations()
-    row = data.split("train", {"source": name}).rows([0])[0]
-    assert row.trees["source"].parse.parents.tolist() == [1, 2, 2, 4, 2]
-    assert row.trees["source"].parse.relations == ["det", "nsubj", "root", "det", "obj"]
-    assert row.trees["source"].word_of.tolist() == [0, 1, 2, 3, 4]
+    [facts] = PreparedCorpus.open(place / folder).annotations().values()
+    assert facts["parser"]["parser"] == "conllu"
 
 
 @pytest.mark.parametrize(
@@ -105,11 +77,6 @@ def test_trees_that_lie_beside_the_text_are_added(recipe, tmp_path):
 )
 def test_a_mistake_is_one_line_and_an_exit_code(recipe, arguments, code, message):
     assert message in fail(code, "prepare", recipe, *arguments)
-
-
-def test_sides_of_different_length_fail_with_both_counts(recipe, tmp_path):
-    (tmp_path / "text" / "train.de").write_text("x\n")
-    assert "has 3 lines" in fail(1, "prepare", recipe)
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(recipe, tmp_path):
@@ -138,17 +105,10 @@ def test_a_disk_that_is_full_is_one_line(recipe):
 
 
 def test_a_recipe_of_public_corpora_is_downloaded_built_and_prepared(tmp_path, monkeypatch):
-    files = {
-        "data.statmt.org/news-commentary/v16/training/news-commentary-v16.de-en.tsv.gz": gzip.compress(
-            table("de", "en", 24, 0)
-        ),
-        "www.statmt.org/wmt13/training-parallel-commoncrawl.tgz": tgz(
-            {
-                f"commoncrawl.de-en.{language}": plain(sentences(language, 20, 5))
-                for language in ("de", "en")
-            }
-        ),
-    }
+    news = "data.statmt.org/news-commentary/v16/training/news-commentary-v16.de-en.tsv.gz"
+    crawl = "www.statmt.org/wmt13/training-parallel-commoncrawl.tgz"
+    crawled = {f"commoncrawl.de-en.{one}": plain(sentences(one, 20, 5)) for one in ("de", "en")}
+    files = {news: gzip.compress(table("de", "en", 24, 0)), crawl: tgz(crawled)}
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     Path("mix.yaml").write_text(

@@ -8,7 +8,6 @@ import json
 import pytest
 import tiny
 from small_run import PASCAL, make_run, small_recipe
-from test_words import corpus, cut
 
 from synmt.analysis.trees.report import _as_read
 from synmt.analysis.words.grouping import count_file, count_prepared, prepared_text
@@ -20,7 +19,6 @@ from synmt.files.reading import read_lines
 from synmt.parsing.parser import StanzaParser
 from synmt.run import Run
 from synmt.syntax.conllu import read_parses
-from synmt.tokenization import corpus as words_corpus
 from synmt.tokenization.corpus import make_tokenizers
 
 pytest.importorskip("sacremoses")
@@ -76,12 +74,9 @@ def test_every_tree_of_the_training_text_has_the_words_of_its_line(folder):
 def test_the_run_says_what_tokenized_its_text_and_has_the_case_of_words(folder):
     info = Run(folder / "runs" / "r").info()
     assert info["parser"]["pretokenized"] is True
-    assert {side: one["tokenizer"] for side, one in info["text"].items()} == {
-        "source": "moses",
-        "target": "moses",
-    }
-    assert (folder / "runs/r/source.truecase").is_file()
-    assert (folder / "runs/r/target.truecase").is_file()
+    for side in ("source", "target"):
+        assert info["text"][side]["tokenizer"] == "moses"
+        assert (folder / f"runs/r/{side}.truecase").is_file()
 
 
 def test_a_run_that_starts_from_another_writes_words_in_the_same_case(folder):
@@ -93,20 +88,16 @@ def test_a_run_that_starts_from_another_writes_words_in_the_same_case(folder):
         model, taken = (folder / "runs" / run / f"{side}.truecase" for run in ("r", "tuned"))
         assert taken.read_bytes() == model.read_bytes()
     assert not list(folder.glob("data/words/other-*/truecase.model"))
-    steps = (
-        tiny.succeed(*planned, "name=again", "--dry-run", cwd=folder).stdout.decode().splitlines()
-    )
-    assert next(step for step in steps if step.startswith("tokenize the text")).endswith(" done")
+    plan = tiny.lines_of(tiny.succeed(*planned, "name=again", "--dry-run", cwd=folder))
+    assert next(step for step in plan if step.startswith("tokenize the text")).endswith(" done")
 
 
 def test_a_test_set_is_scored_on_tokens_and_says_so(folder):
     test = folder / "runs/r/tests/test"
     assert lines_of(test / "reference.txt") == lines_of(folder / "corpus/test.de")
     assert lines_of(test / "tokens/reference.txt")[0].endswith(" .")
-    signatures = [
-        one["signature"] for one in json.loads((test / "scores.json").read_text()).values()
-    ]
-    assert all(one.endswith("|on:tokens") for one in signatures)
+    scores = json.loads((test / "scores.json").read_text())
+    assert all(score["signature"].endswith("|on:tokens") for score in scores.values())
     shown = tiny.succeed("score", "runs/r", "--metrics", "bleu", cwd=folder).stdout.decode()
     assert "BLEU on tokens" in shown
     # learned metrics read the source as text
@@ -116,14 +107,11 @@ def test_a_test_set_is_scored_on_tokens_and_says_so(folder):
         lines_of(test / "source.txt"),
     )
     assert seed.as_read() == seed
-    on_text = json.loads(
-        tiny.succeed("score", "runs/r", "--on", "text", "--json", cwd=folder).stdout
-    )
-    assert on_text["systems"][0]["scores"]["bleu"]["name"] == "BLEU"
-    assert "|tok:13a|" in on_text["systems"][0]["scores"]["bleu"]["signature"]
-    given = tiny.succeed(
-        "score", "runs/r", "-r", test / "tokens/reference.txt", "--metrics", "bleu", cwd=folder
-    )
+    done = tiny.succeed("score", "runs/r", "--on", "text", "--json", cwd=folder)
+    on_text = json.loads(done.stdout)["systems"][0]["scores"]["bleu"]
+    assert (on_text["name"], "|tok:13a|" in on_text["signature"]) == ("BLEU", True)
+    tokens = "-r", test / "tokens/reference.txt", "--metrics", "bleu"
+    given = tiny.succeed("score", "runs/r", *tokens, cwd=folder)
     assert given.stdout.decode().split()[:12] == shown.split()[:12]
     assert "must have words with a space between two" in given.stderr.decode()
     assert "'words'" in (said := tiny.fail(2, "score", "runs/r", "--on", "words", cwd=folder))
@@ -132,10 +120,9 @@ def test_a_test_set_is_scored_on_tokens_and_says_so(folder):
 
 def test_raw_lines_are_tokenized_and_translations_are_joined_from_the_shell_and_from_python(folder):
     text = "".join(f"{line}\n" for line in HARD)
-    shown = tiny.lines_of(tiny.succeed("translate", "--run", "runs/r", text=text, cwd=folder))
-    tokens = tiny.lines_of(
-        tiny.succeed("translate", "--run", "runs/r", "--tokens", text=text, cwd=folder)
-    )
+    command = "translate", "--run", "runs/r"
+    shown = tiny.lines_of(tiny.succeed(*command, text=text, cwd=folder))
+    tokens = tiny.lines_of(tiny.succeed(*command, "--tokens", text=text, cwd=folder))
     translator = Translator.load(folder / "runs/r", device="cpu")
     found = list(translator.translate(HARD))
     assert [one.text for one in found] == shown
@@ -168,11 +155,7 @@ def test_words_of_the_training_text_are_counted_as_the_test_set_is_scored(folder
     prepared = prepared_text(run)
     assert prepared is not None
     raw = folder / "corpus" / f"train.{language}"
-    cut = (
-        path
-        for path in folder.glob(f"data/words/*/train.{language}")
-        if "other" not in path.parent.name
-    )
+    cut = folder.glob(f"data/words/corpus-*/train.{language}")
     [words] = (path for path in cut if not path.with_name("truecase.model").exists())
     assert lines_of(words) != lines_of(raw)
     assert count_prepared(run, prepared, side, MetricOptions()) == count_file(raw, MetricOptions())
@@ -184,9 +167,8 @@ def test_a_model_scores_raw_pairs_by_their_words(folder):
     files = ("--source", "corpus/test.en", "--target", "corpus/test.de")
     rows = tiny.lines_of(tiny.succeed("score", "--model", "runs/r", *files, cwd=folder))
     pairs = [json.loads(row) for row in rows]
-    assert [pair["target"] for pair in pairs] == lines_of(
-        folder / "runs/r/tests/test/tokens/reference.txt"
-    )
+    tokens = lines_of(folder / "runs/r/tests/test/tokens/reference.txt")
+    assert [pair["target"] for pair in pairs] == tokens
 
 
 @pytest.mark.parametrize(
@@ -198,40 +180,24 @@ def test_analyses_read_the_words_that_the_model_reads(folder, question):
 
 
 def test_a_treebank_is_read_as_the_words_that_the_model_reads(folder):
-    for text in (
-        {"tokenizer": "char"},
-        {"tokenizer": "moses", "lowercase": True},
-        {"lowercase": True},
-    ):
-        recipe = small_recipe(text=text)
-        line = "The girls' dog (Rex) didn't bark."
-        [parse] = StanzaParser("en").parse([line])
-        [read], [found] = _as_read(make_tokenizers(recipe)["source"], [(line, parse)])
-        assert read == make_tokenizers(recipe)["source"].tokenize(line) != line
-        words = [
-            read[start:end].replace(" ", "").replace("&apos;", "'")
-            for start, end in found.spans.tolist()
-        ]
+    line = "The girls' dog (Rex) didn't bark."
+    [parse] = StanzaParser("en").parse([line])
+    moses = {"tokenizer": "moses", "lowercase": True}
+    for text in ({"tokenizer": "char"}, moses, {"lowercase": True}):
+        tokenizer = make_tokenizers(small_recipe(text=text))["source"]
+        [read], [found] = _as_read(tokenizer, [(line, parse)])
+        assert read == tokenizer.tokenize(line) != line
+        assert found.parents.tolist() == parse.parents.tolist()
+        words = [read[start:end].replace(" ", "") for start, end in found.spans.tolist()]
         expected = [line[start:end] for start, end in parse.spans.tolist()]
         if "lowercase" in text:
             expected = [word.lower() for word in expected]
-        assert words[:2] == expected[:2]
-        assert words[-2:] == expected[-2:]
-        assert found.parents.tolist() == parse.parents.tolist()
+        assert (words[:2], words[-2:]) == (expected[:2], expected[-2:])
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_characters_of_a_run_that_tokenizes_are_those_of_the_text(folder, side):
-    asked = (
-        "--by-length",
-        "--unit",
-        "characters",
-        "--side",
-        side,
-        "--buckets",
-        "20,30,40",
-        "--json",
-    )
+    asked = "--by-length", "--unit", "characters", "--side", side, "--buckets", "20,30,40", "--json"
     shown, _ = tiny.analyze("--run", "runs/r", *asked, cwd=folder)
     lines = lines_of(folder / "corpus" / f"test.{'en' if side == 'source' else 'de'}")
     short = sum(len(line) <= 20 for line in lines)
@@ -252,23 +218,18 @@ def test_a_run_without_its_case_model_or_tokenized_by_another_version_says_so(
 
 
 def test_runs_that_tokenize_text_in_different_ways_are_no_ensemble(tmp_path):
-    runs = [
-        make_run(tmp_path / name, text={"tokenizer": name}).folder for name in ("moses", "char")
-    ]
-    options = [option for run in runs for option in ("--run", run)]
+    options = []
+    for name in ("moses", "char"):
+        options += ["--run", make_run(tmp_path / name, text={"tokenizer": name}).folder]
     assert "is not tokenized as that of" in tiny.fail(2, "translate", *options, text="a\n")
 
 
 def test_text_that_comes_as_words_is_joined_where_text_is_shown(folder, tmp_path):
     """The tokens of the run above are a corpus that its owners have tokenized."""
-    for side, language in (("source", "en"), ("target", "de")):
-        words = lines_of(
-            folder / f"runs/r/tests/test/tokens/{side if side == 'source' else 'reference'}.txt"
-        )
-        for split in ("train", "valid", "test"):
-            tiny.write_lines(
-                tmp_path / "corpus" / f"{split}.{language}", words * (8 if split == "train" else 1)
-            )
+    for name, language in (("source", "en"), ("reference", "de")):
+        words = lines_of(folder / f"runs/r/tests/test/tokens/{name}.txt")
+        for split, times in (("train", 8), ("valid", 1), ("test", 1)):
+            tiny.write_lines(tmp_path / "corpus" / f"{split}.{language}", words * times)
     recipe = tiny.write_recipe(
         tmp_path / "given.yaml",
         tmp_path / "corpus",
@@ -284,13 +245,3 @@ def test_text_that_comes_as_words_is_joined_where_text_is_shown(folder, tmp_path
     assert lines_of(test / "source.txt") == lines_of(folder / "corpus/test.en")
     assert "on:tokens" not in (test / "scores.json").read_text()
     assert not list((tmp_path / "data/words").rglob("train.*"))
-
-
-def test_several_processes_make_the_same_words(tmp_path, monkeypatch):
-    monkeypatch.setattr(words_corpus, "_SHARD_LINES", 50)
-    monkeypatch.setattr(words_corpus, "_processes", lambda shards: 1 + (shards > 2))
-    many = corpus(tmp_path, lines=200)
-    found, _ = cut(many, tmp_path / "several", text={"tokenizer": "moses"}, target_text={})
-    monkeypatch.setattr(words_corpus, "_processes", lambda shards: 1)
-    alone, _ = cut(many, tmp_path / "alone", text={"tokenizer": "moses"}, target_text={})
-    assert found.train.source.read_bytes() == alone.train.source.read_bytes()

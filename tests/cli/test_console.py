@@ -273,7 +273,7 @@ def test_no_file_gets_the_number_of_a_closed_standard_output(tmp_path):
     script = """
 import os
 from contextlib import suppress
-from synmt.files.streams import open_streams
+from synmt.files.writing import open_streams
 open_streams()
 with open("file", "w"), suppress(OSError):
     os.write(1, b"printed by a library")

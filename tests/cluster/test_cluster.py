@@ -14,8 +14,8 @@ from unittest.mock import Mock
 
 import pytest
 from clusters import FiledParser, LocalCluster, wait_for, worker_of
+from preparing import CHAIN, corpus_of, recipe_of, trees_for
 from small_run import make_run
-from test_preparing import CHAIN, corpus_of, recipe_of, trees_for
 from tiny import PASCAL, fail, snapshot, succeed, write_lines
 
 pytest.importorskip("synmt.cluster")

@@ -2,40 +2,30 @@
 segmentation."""
 
 import itertools
-import random
 from dataclasses import replace
 from functools import cache, partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from preparing import LINES, ODD_TEXTS, corpus_of, write_trees
 from small import random_tree, small_recipe
-from test_pieces import LINES, ODD_TEXTS
 
 from synmt.arrays import SIDES
 from synmt.controlled.corpus import generate
 from synmt.corpora.corpus import CorpusPart
-from synmt.corpora.resolve import resolve
 from synmt.data.annotate import annotate, annotation_name
-from synmt.data.batch import collate
 from synmt.data.corpus import PreparedCorpus
-from synmt.data.dropout import BpeDropout
+from synmt.data.dropout import BpeDropout, Merges
 from synmt.data.epoch import EpochRows
-from synmt.data.merges import Merges, streams, uniform
 from synmt.data.prepare import prepare, prepared_folder
-from synmt.data.stream import Position, Reader
 from synmt.data.vocabulary import SentencePieces, word_of
 from synmt.data.vocabulary_training import train_vocabulary
-from synmt.errors import UsageError
 from synmt.recipe.data import VocabularyRecipe
-from synmt.recipe.schema import TrainingRecipe
 from synmt.syntax.arcs import sum_duplicates
-from synmt.syntax.conllu import format_conllu, read_parses
-from synmt.syntax.controls import Control
+from synmt.syntax.conllu import read_parses
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import WORD, Parse
-from synmt.syntax.reading import Reading
-from synmt.syntax.signals import DISTANCE
 
 pytestmark = pytest.mark.journey
 
@@ -148,14 +138,7 @@ def test_without_dropout_the_pieces_are_those_of_sentencepiece(vocabulary, merge
     ]
 
 
-def test_if_all_merges_are_dropped_the_symbols_remain(vocabulary, merges, text):
-    lines = text[-40:]
-    assert cut(merges, vocabulary, lines, 1.0) == [
-        vocabulary.pieces(vocabulary.encode_symbols(x).ids) for x in lines
-    ]
-
-
-@pytest.mark.parametrize("dropout", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("dropout", [0.1, 0.5, 1.0])
 def test_merges_are_dropped_as_in_the_algorithm_of_the_paper(vocabulary, merges, text, dropout):
     lines, seeds = text[-60:], keys(60)
     expected = [
@@ -171,37 +154,6 @@ def test_merges_are_dropped_as_in_the_algorithm_of_the_paper(vocabulary, merges,
     assert expected != cut(merges, vocabulary, lines, 0.0)
 
 
-def test_segmentations_are_as_frequent_as_with_independent_random_numbers(vocabulary, merges):
-    word, times, draw = "monkey", 3000, random.Random(3)
-    symbols = vocabulary.pieces(vocabulary.encode_symbols(word).ids)
-    ours = cut(merges, vocabulary, [word] * times, 0.3)
-    theirs = [
-        slow_cut(vocabulary, symbols, 0.3, lambda place, turn: draw.random()) for _ in range(times)
-    ]
-    for pieces in {tuple(pieces) for pieces in theirs}:
-        shares = [
-            sum(tuple(other) == pieces for other in drawn) / times for drawn in (ours, theirs)
-        ]
-        # five standard errors
-        assert shares[0] == pytest.approx(
-            shares[1], abs=5 * (2 * max(shares[1], 1e-3) / times) ** 0.5
-        )
-
-
-def test_bytes_tags_and_unknown_pieces_are_never_split_or_merged(vocabulary, merges):
-    line = "<BT> a 😀 monkey <TR>"
-    whole = [
-        piece
-        for piece in vocabulary.pieces(vocabulary.encode_ids(line))
-        if piece.startswith(("<", "▁<"))
-    ]
-    assert {"▁<BT>", "▁<TR>"} < set(whole)
-    for dropout in (0.2, 1.0):
-        assert [
-            piece for piece in cut(merges, vocabulary, [line], dropout)[0] if piece in whole
-        ] == whole
-
-
 def test_a_sentence_is_segmented_alike_alone_and_beside_others(vocabulary, merges, text):
     lines, seeds = text[-50:], keys(50)
     together = cut(merges, vocabulary, lines, 0.3, seeds)
@@ -215,14 +167,6 @@ def test_a_sentence_is_segmented_alike_alone_and_beside_others(vocabulary, merge
 def test_no_sentences_and_empty_ones_have_no_pieces(vocabulary, merges):
     assert cut(merges, vocabulary, [], 0.1) == []
     assert cut(merges, vocabulary, ["", "a", ""], 0.0) == [[], ["▁a"], []]
-
-
-def test_random_numbers_are_even_and_independent():
-    places = (streams(keys(500, 1), np.full(500, place)) for place in range(8))
-    drawn = np.stack([uniform(stream, turn) for stream in places for turn in range(8)])
-    assert np.abs(np.histogram(drawn, bins=10, range=(0, 1))[0] / drawn.size - 0.1).max() < 0.01
-    # 2,016 pairs of rows of 500 numbers: the standard error of a correlation is 0.045
-    assert np.abs(np.corrcoef(drawn) - np.eye(64)).max() < 0.23
 
 
 # trees
@@ -252,26 +196,17 @@ def odd_corpus(tmp_path_factory, text):
     """Prepare odd lines with odd trees on both sides, for dropout; gives corpus, lines, trees and
     annotations."""
     folder, draw = tmp_path_factory.mktemp("odd"), np.random.default_rng(5)
-    lines = {
-        "en": [line for line in text[-120:] if line.strip() and "\x85" not in line],
-        "de": LINES[:200],
-    }
-    lines["de"] = lines["de"][: len(lines["en"])]
+    sources = [line for line in text[-120:] if line.strip() and "\x85" not in line]
+    pairs = list(zip(sources, LINES, strict=False))
+    corpus = corpus_of(folder, pairs, pairs)
+    lines = {"en": sources, "de": LINES[: len(sources)]}
     for language, rows in lines.items():
         for split in ("train", "valid"):
-            (folder / f"{split}.{language}").write_bytes(
-                "".join(f"{row}\n" for row in rows).encode()
-            )
-            trees = "".join(
-                format_conllu(odd_tree(row, draw), row, number)
-                for number, row in enumerate(rows, 1)
-            )
-            (folder / f"{split}.{language}.conllu").write_text(trees, encoding="utf-8")
-    recipe = small_recipe(corpus={"folder": str(folder)}, vocabulary={"size": 500, "dropout": 0.3})
-    corpus = resolve(recipe.corpus, "en", "de")
-    corpus = replace(
-        corpus, parts=(CorpusPart("a", 50), CorpusPart("b", len(lines["en"]) - 50, tag="<BT>"))
-    )
+            trees = [odd_tree(row, draw) for row in rows]
+            write_trees(folder / f"{split}.{language}.conllu", rows, trees)
+    parts = CorpusPart("a", 50), CorpusPart("b", len(sources) - 50, tag="<BT>")
+    corpus = replace(corpus, parts=parts)
+    recipe = small_recipe(vocabulary={"size": 500, "dropout": 0.3})
     prepare(recipe, corpus, folder / "prepared")
     names = {}
     for side, language in zip(SIDES, ("en", "de"), strict=True):
@@ -304,12 +239,12 @@ def dropped(odd, probability, epoch=0, seed=1, copies=None, rows=None):
     )
 
 
-def fresh_alignment(vocabulary, line: str, tag: str, pieces: list[str], tree: Parse):
+def fresh_alignment(vocabulary, line: str, tagged: bool, pieces: list[str], tree: Parse):
     """Align drawn pieces with a tree by the characters that they cover, as for text that is
     segmented now."""
     symbols = vocabulary.encode_symbols(line)
     spelled, spans, place = vocabulary.pieces(symbols.ids), [], 0
-    for piece in pieces[len(tag) > 0 :]:
+    for piece in pieces[tagged:]:
         first, joined = place, ""
         while joined != piece:
             joined += spelled[place]
@@ -318,7 +253,7 @@ def fresh_alignment(vocabulary, line: str, tag: str, pieces: list[str], tree: Pa
     assert place == len(spelled)
     spans = np.array(spans, dtype=np.int64).reshape(-1, 2)
     merged, owners = merge_unowned(tree, spans, word_of(spans, tree.spans))
-    return merged, [-1] * (len(tag) > 0) + owners.tolist()
+    return merged, [-1] * tagged + owners.tolist()
 
 
 def assert_close(one, other):
@@ -329,36 +264,26 @@ def assert_close(one, other):
 
 @pytest.mark.parametrize("probability", [0.0, 0.1, 0.5, 1.0])
 def test_trees_fit_every_segmentation_like_text_that_is_segmented_now(odd_corpus, probability):
-    merged_words = 0
+    merged_words, split = 0, split_of(odd_corpus)
+    usual = {row.line: row for row in split.rows(range(len(split)))}
     for example in dropped(odd_corpus, probability):
         for side, vocabulary in zip(SIDES, odd_corpus.data.vocabularies, strict=True):
             line = odd_corpus.lines["en" if side == "source" else "de"][example.line]
-            tag = "<BT>" if side == "source" and example.line >= 50 else ""
-            pieces = vocabulary.pieces(getattr(example, side))
-            assert not tag or pieces[0] == "▁<BT>"
-            expected, owners = fresh_alignment(
-                vocabulary, line, tag, pieces, odd_corpus.trees[side][example.line]
-            )
+            tagged = side == "source" and example.line >= 50
+            pieces, whole = vocabulary.pieces(getattr(example, side)), odd_corpus.trees[side]
+            assert not tagged or pieces[0] == "▁<BT>"
+            given = vocabulary, line, tagged, pieces, whole[example.line]
+            expected, owners = fresh_alignment(*given)
             tree = example.trees[side]
+            # a random control draws the same tree in all epochs
+            assert tree.key == getattr(usual[example.line], side).tobytes()
             assert tree.word_of.tolist() == owners
             assert tree.parse.parents.tolist() == expected.parents.tolist()
             assert (tree.parse.relations, tree.parse.tags) == (expected.relations, expected.tags)
             assert_close(tree.parse.arcs, expected.arcs)
-            merged_words += len(odd_corpus.trees[side][example.line]) - len(expected)
+            merged_words += len(whole[example.line]) - len(expected)
     # otherwise the test would not see a difference between merging now and then
     assert merged_words > (0 if probability == 1 else 100)
-
-
-def test_without_dropout_trees_are_those_of_the_usual_annotation(odd_corpus):
-    usual = split_of(odd_corpus, whole=False)
-    for one, other in zip(dropped(odd_corpus, 0.0), usual.rows(range(len(usual))), strict=True):
-        for side in SIDES:
-            assert np.array_equal(getattr(one, side), getattr(other, side))
-            assert np.array_equal(one.trees[side].word_of, other.trees[side].word_of)
-            assert (
-                one.trees[side].parse.parents.tolist() == other.trees[side].parse.parents.tolist()
-            )
-            assert_close(one.trees[side].parse.arcs, other.trees[side].parse.arcs)
 
 
 def test_validation_text_has_its_usual_trees(odd_corpus):
@@ -382,60 +307,7 @@ def test_a_draw_depends_on_seed_epoch_row_and_copy_only(odd_corpus):
         assert sum(one != two for one, two in zip(first, again, strict=True)) > len(first) / 2
 
 
-def test_processes_and_continued_streams_read_the_same_segmentations(odd_corpus):
-    def read(position=Position(), count=30, **process):
-        dropout = BpeDropout(odd_corpus.data.vocabularies, 0.3, 1)
-        parts = [replace(part, weight=1.5) for part in odd_corpus.corpus.parts]
-        reader = Reader(
-            split_of(odd_corpus),
-            TrainingRecipe(batch_tokens=200),
-            parts=parts,
-            dropout=dropout,
-            **process,
-        )
-        batches = itertools.islice(reader.forever(position), count)
-        return [
-            (batch.lines, batch.source.ids.tolist(), batch.target_input.tolist(), after)
-            for batch, after in batches
-        ]
-
-    alone = read()
-    assert alone[-1][-1].epoch > 0
-    assert read(alone[4][-1], 10) == alone[5:15]
-    shared = [read(count=6, rank=rank, processes=2) for rank in range(2)]
-    assert [batch[:3] for pair in zip(*shared, strict=True) for batch in pair] == [
-        batch[:3] for batch in alone[:12]
-    ]
-
-
-def test_random_controls_keep_their_trees_in_all_epochs(odd_corpus):
-    usual = {row.line: row for row in split_of(odd_corpus, whole=False).rows(range(60))}
-    reading = Reading([DISTANCE], Control("random"))
-    for epoch in range(3):
-        for example in dropped(odd_corpus, 0.1, epoch=epoch, rows=range(60)):
-            before = usual[example.line]
-            if len(before.trees["source"].parse) != len(example.trees["source"].parse):
-                continue
-            signals = [
-                collate([row], source=reading).source_signals["distance"][0]
-                for row in (before, example)
-            ]
-            words = [row.trees["source"].word_of for row in (before, example)]
-            # the distances of the first pieces of all words
-            firsts = [[w.tolist().index(number) for number in range(w.max() + 1)] for w in words]
-            one, two = (
-                signal[first][:, first] for signal, first in zip(signals, firsts, strict=True)
-            )
-            assert one.tolist() == two.tolist()
-
-
 # recipes
-
-
-@pytest.mark.parametrize("kind", ["unigram", "word"])
-def test_dropout_is_for_bpe_only(kind):
-    with pytest.raises(UsageError, match="`dropout` needs `kind: bpe`"):
-        small_recipe(vocabulary={"kind": kind, "dropout": 0.1})
 
 
 def test_dropout_does_not_prepare_the_text_again(odd_corpus, tmp_path):

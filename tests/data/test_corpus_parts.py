@@ -7,15 +7,12 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from small import small_recipe
-from tiny import write_lines
+from preparing import CHAIN, corpus_of, prepared, recipe_of, rows_of, trees_for
 
 from synmt.corpora.corpus import CorpusPart, part_tags, rows_of_parts, tags_of_lines
-from synmt.corpora.resolve import resolve
 from synmt.data.annotate import annotate, annotation_name
-from synmt.data.corpus import PreparedCorpus
 from synmt.data.epoch import epoch_rows
-from synmt.data.prepare import prepare, prepared_folder
+from synmt.data.prepare import prepared_folder
 from synmt.data.stream import Position, Reader
 from synmt.data.summary import corpus_table
 from synmt.data.vocabulary_training import train_vocabulary
@@ -23,8 +20,6 @@ from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.schema import TrainingRecipe
 from synmt.reporting.cells import shown_rows
-from synmt.syntax.conllu import format_conllu
-from synmt.syntax.parse import flat_parse
 
 NAMES = ["monkey", "banana", "apple", "tree", "girl", "boy", "river", "stone", "bird", "house"]
 NEWS = [(f"The {a} sees a {b}.", f"{a} sieht {b}.") for a in NAMES for b in NAMES if a < b]
@@ -44,26 +39,26 @@ PARTS = (
 TRAINING = TrainingRecipe(batch_tokens=80)
 
 
-def recipe_of(**sections):
-    own = {
-        "vocabulary": {"size": 90, "byte_fallback": False},
-        "filters": {"max_words": 5, "duplicates": True},
-    }
-    return small_recipe(**own | sections)
+SECTIONS = {
+    "vocabulary": {"size": 90, "byte_fallback": False},
+    "filters": {"max_words": 5, "duplicates": True},
+}
 
 
 @pytest.fixture
 def corpus(tmp_path):
-    for split, pairs in {"train": NEWS + TALKS + BACK, "valid": NEWS[:3]}.items():
-        for side, language in enumerate(("en", "de")):
-            write_lines(tmp_path / "text" / f"{split}.{language}", (pair[side] for pair in pairs))
-    recipe = small_recipe(corpus={"folder": str(tmp_path / "text")})
-    return replace(resolve(recipe.corpus, "en", "de"), parts=PARTS)
+    corpus = corpus_of(tmp_path / "text", NEWS + TALKS + BACK, NEWS[:3])
+    return replace(corpus, parts=PARTS)
 
 
-def prepared(folder, corpus, **sections) -> PreparedCorpus:
-    prepare(recipe_of(**sections), corpus, folder)
-    return PreparedCorpus.open(folder)
+@pytest.fixture
+def data(tmp_path, corpus):
+    return prepared(tmp_path, corpus, **SECTIONS)
+
+
+@pytest.fixture
+def split(data):
+    return data.split("train")
 
 
 def epochs(reader: Reader, count: int) -> list[list[tuple[int, ...]]]:
@@ -87,17 +82,12 @@ def test_the_rows_of_many_epochs_are_as_many_as_the_weight_says(weight, rows):
     assert sum(len(epoch.rows) for epoch in read) == round(100 * weight * rows)
     for epoch in read:
         assert abs(len(epoch.rows) - weight * rows) < 1
-        counts = Counter(epoch.rows.tolist())
-        assert counts.keys() <= set(range(5, 5 + rows))
+        seen = Counter[int]()
+        for row, copy in zip(epoch.rows.tolist(), epoch.copies.tolist(), strict=True):
+            assert copy == seen[row]
+            seen[row] += 1
         # none more often than the others by two
-        assert {counts[row] for row in range(5, 5 + rows)} <= {int(weight), int(weight) + 1}
-        assert len(set(zip(epoch.rows.tolist(), epoch.copies.tolist(), strict=True))) == len(
-            epoch.rows
-        )
-        assert all(
-            copy < counts[row]
-            for row, copy in zip(epoch.rows.tolist(), epoch.copies.tolist(), strict=True)
-        )
+        assert {seen[row] for row in range(5, 5 + rows)} <= {int(weight), int(weight) + 1}
 
 
 def test_each_epoch_draws_other_rows_and_each_row_equally_often():
@@ -111,13 +101,7 @@ def test_each_epoch_draws_other_rows_and_each_row_equally_often():
     assert all(abs(counts[row] - 500) < 5 * (1000 / 4) ** 0.5 for row in range(20))
 
 
-def test_parts_of_equal_weight_are_drawn_independently():
-    both = epoch_rows([range(20), range(20, 40)], [0.5, 0.5], seed=1, epoch=0).rows
-    assert (both[:10] + 20).tolist() != both[10:].tolist()
-
-
-def test_an_epoch_reads_each_part_by_its_weight(tmp_path, corpus):
-    split = prepared(tmp_path / "data", corpus).split("train")
+def test_an_epoch_reads_each_part_by_its_weight(split):
     rows = rows_of_parts(PARTS, split.lines)
     kept = [len(part) for part in rows]
     # the pair of news that comes back, its copy, the long one and the one without pieces are gone
@@ -132,14 +116,13 @@ def test_an_epoch_reads_each_part_by_its_weight(tmp_path, corpus):
         assert sum(third) in (22, 23)
 
 
-def test_weights_of_one_change_nothing(tmp_path, corpus):
-    split = prepared(tmp_path / "data", corpus).split("train")
+def test_weights_of_one_change_nothing(split):
     even = [replace(part, weight=1.0) for part in PARTS]
     assert epochs(Reader(split, TRAINING, parts=even), 2) == epochs(Reader(split, TRAINING), 2)
 
 
-def test_a_stream_with_weights_can_be_taken_up_anywhere(tmp_path, corpus):
-    reader = Reader(prepared(tmp_path / "data", corpus).split("train"), TRAINING, parts=PARTS)
+def test_a_stream_with_weights_can_be_taken_up_anywhere(split):
+    reader = Reader(split, TRAINING, parts=PARTS)
     whole = list(islice(reader.forever(Position()), 150))
     assert whole[-1][1].epoch > 1
     for at in (5, 77, 120):
@@ -149,8 +132,7 @@ def test_a_stream_with_weights_can_be_taken_up_anywhere(tmp_path, corpus):
         ]
 
 
-def test_processes_share_the_rows_of_an_epoch(tmp_path, corpus):
-    split = prepared(tmp_path / "data", corpus).split("train")
+def test_processes_share_the_rows_of_an_epoch(split):
     alone = epochs(Reader(split, TRAINING, parts=PARTS), 1)[0]
     shared = [
         epochs(Reader(split, TRAINING, rank=rank, processes=2, parts=PARTS), 1)[0]
@@ -161,15 +143,13 @@ def test_processes_share_the_rows_of_an_epoch(tmp_path, corpus):
     ]
 
 
-def test_an_epoch_without_rows_is_left_out(tmp_path, corpus):
-    split = prepared(tmp_path / "data", corpus).split("train")
+def test_an_epoch_without_rows_is_left_out(split):
     rare = [replace(part, weight=weight) for part, weight in zip(PARTS, (0.01, 0, 0), strict=True)]
     batches = islice(Reader(split, TRAINING, parts=rare).forever(Position()), 3)
     assert [position.epoch for _, position in batches] == [2, 4, 6]
 
 
-def test_weights_of_zero_only_are_refused(tmp_path, corpus):
-    split = prepared(tmp_path / "data", corpus).split("train")
+def test_weights_of_zero_only_are_refused(split):
     with pytest.raises(SynmtError, match="no pair of the training text has a weight above 0"):
         next(
             Reader(split, TRAINING, parts=[replace(part, weight=0) for part in PARTS]).forever(
@@ -180,7 +160,7 @@ def test_weights_of_zero_only_are_refused(tmp_path, corpus):
 
 def test_weights_do_not_prepare_the_text_again_but_tags_do(tmp_path, corpus):
     def name(parts):
-        return prepared_folder(tmp_path, recipe_of(), replace(corpus, parts=parts)).name
+        return prepared_folder(tmp_path, recipe_of(**SECTIONS), replace(corpus, parts=parts)).name
 
     untagged = tuple(replace(part, tag="") for part in PARTS)
     assert name(()) == name(untagged) == name(tuple(replace(part, weight=3.0) for part in untagged))
@@ -189,8 +169,8 @@ def test_weights_do_not_prepare_the_text_again_but_tags_do(tmp_path, corpus):
     assert len({name(()), name(PARTS), name(other)}) == 3
 
 
-def test_the_table_shows_the_rows_of_each_part(tmp_path, corpus):
-    table = corpus_table(prepared(tmp_path / "data", corpus), parts=PARTS)
+def test_the_table_shows_the_rows_of_each_part(data):
+    table = corpus_table(data, parts=PARTS)
     assert [row for row in shown_rows(table) if row[0].startswith("kept of")] == [
         ["kept of news", "45 × 1 per epoch", ""],
         ["kept of talks", "45 × 2.5 per epoch", ""],
@@ -204,14 +184,12 @@ def test_the_table_shows_the_rows_of_each_part(tmp_path, corpus):
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
 @pytest.mark.parametrize("joint", [True, False])
 def test_the_sources_of_a_part_begin_with_its_tag(tmp_path, corpus, kind, joint):
-    sections = {"vocabulary": {"size": 60, "kind": kind, "joint": joint, "byte_fallback": False}}
-    model = {"embeddings": "separate"}
-    data = prepared(tmp_path / "data", corpus, model=model, **sections)
+    vocabulary = {"size": 60, "kind": kind, "joint": joint, "byte_fallback": False}
+    data = prepared(tmp_path, corpus, **SECTIONS | {"vocabulary": vocabulary})
     source, target = data.vocabularies
     [tag] = source.encode_ids("<BT>")
-    pairs, split = NEWS + TALKS + BACK, data.split("train")
-    for row in split.rows(range(len(split))):
-        text, translation = pairs[row.line]
+    for row in rows_of(data.split("train")):
+        text, translation = (NEWS + TALKS + BACK)[row.line]
         tagged = [tag] * (row.line >= len(NEWS + TALKS))
         assert row.source.tolist() == tagged + source.encode_ids(text)
         assert row.target.tolist() == target.encode_ids(translation)
@@ -239,40 +217,18 @@ def test_a_tag_takes_the_place_of_a_word_only_where_there_is_no_room(size, words
     assert vocabulary.pieces(range(4, len(vocabulary))) == ["<A>", *words.split()]
 
 
-def test_filters_and_vocabulary_see_the_text_without_tags(tmp_path, corpus):
-    tagged, plain = (
-        prepared(tmp_path / "a", corpus),
-        prepared(tmp_path / "b", replace(corpus, parts=())),
-    )
-    reasons = tagged.facts["splits"]["train"]["reasons"]
-    assert reasons == plain.facts["splits"]["train"]["reasons"]
-    assert (reasons["duplicate"], reasons["too long (words)"], reasons["empty"]) == (2, 1, 1)
-    assert np.array_equal(tagged.split("train").lines, plain.split("train").lines)
-
-
-def test_the_tag_belongs_to_no_word(tmp_path, corpus):
-    data = prepared(tmp_path / "data", corpus)
-    files = {}
-    for split, texts in corpus.splits().items():
-        lines = texts.source.read_text(encoding="utf-8").split("\n")[:-1]
-        blocks = (
-            format_conllu(flat_parse(line), line, number)
-            for number, line in enumerate(lines, start=1)
-        )
-        files[split] = tmp_path / f"{split}.conllu"
-        files[split].write_text("".join(blocks), encoding="utf-8")
-    annotate(data.folder, corpus, files, parser={"parser": "flat"})
-    split = data.split("train", {"source": annotation_name("source", {"parser": "flat"})})
-    for row in split.rows(range(len(split))):
+def test_the_tag_belongs_to_no_word(tmp_path, corpus, data):
+    annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser=CHAIN)
+    for row in rows_of(data.split("train", {"source": annotation_name("source", CHAIN)})):
         tagged, word_of = row.line >= len(NEWS + TALKS), row.trees["source"].word_of.tolist()
         assert len(word_of) == len(row.source)
         assert word_of[:1] == [-1 if tagged else 0]
-        assert set(word_of[tagged:]) == set(range(len((NEWS + TALKS + BACK)[row.line][0].split())))
+        assert set(word_of[tagged:]) == set(range(len(row.trees["source"].parse)))
 
 
 def test_lines_without_a_part_are_refused(tmp_path, corpus):
     with pytest.raises(SynmtError, match="139 lines, but its parts have 90"):
-        prepared(tmp_path / "data", replace(corpus, parts=PARTS[:2]))
+        prepared(tmp_path, replace(corpus, parts=PARTS[:2]), **SECTIONS)
 
 
 def test_each_line_has_the_tag_of_its_part():

@@ -5,17 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small import MONKEY, MONKEY_WORD_OF, random_pieces, random_tree
-from tiny import write_lines
+from preparing import corpus_of, prepared, write_trees
+from small import MONKEY, MONKEY_WORD_OF, random_pieces, random_tree, stanza_sentence
 
-from synmt.data.annotate import annotate
+from synmt.data.annotate import annotate, learn_features
 from synmt.data.corpus import PreparedCorpus
-from synmt.data.features import learn_features
-from synmt.data.prepare import prepare
-from synmt.errors import SynmtError
 from synmt.parsing.cache import decode_parse, encode_parse
 from synmt.parsing.lines import parses_of
-from synmt.run import Run
 from synmt.syntax.conllu import format_conllu, parse_in
 from synmt.syntax.feature_signals import (
     CASE,
@@ -78,28 +74,15 @@ def test_a_piece_without_a_word_inside_a_word_does_not_end_it():
     assert SUBWORD.compute(parse, np.array([0, -1, 0, 0])).tolist() == [2, 0, 3, 4]
 
 
-@pytest.mark.parametrize(
-    ("word", "case"),
-    [
-        *(
-            ("monkey", "lower"),
-            ("Monkey", "capital"),
-            ("I", "capital"),
-            ("UN", "upper"),
-            ("iPhone", "mixed"),
-        ),
-        *(
-            ("McDonald", "mixed"),
-            ("3.5", "none"),
-            (",", "none"),
-            ("3D", "capital"),
-            ("straße", "lower"),
-        ),
-        *(("日本", "none"), ("Ñandú", "capital"), ("-ed", "lower")),
-    ],
-)
-def test_the_case_of_a_word(word, case):
-    assert case_of(word) == case
+CASES_OF_WORDS = """
+    monkey lower  Monkey capital  I capital  UN upper  iPhone mixed  McDonald mixed  3.5 none
+    , none  3D capital  straße lower  日本 none  Ñandú capital  -ed lower
+"""
+
+
+def test_the_case_of_a_word():
+    words = CASES_OF_WORDS.split()
+    assert [case_of(word) for word in words[::2]] == words[1::2]
 
 
 def test_pieces_have_the_tags_and_cases_of_their_words_and_eos_none():
@@ -127,11 +110,6 @@ def test_without_values_all_words_are_unknown_and_specials_are_not():
     signal = feature_signal("morphology", most=9)
     assert signal.compute(FEATURED, WITH_EOS).tolist() == [1] * 7 + [0]
     assert with_values(signal, {"lemma": ("a",)}) == signal
-
-
-def test_a_line_that_could_not_be_parsed_has_no_values():
-    signal = with_values(feature_signal("lemma", most=9), {"lemma": ("_", "the")})
-    assert signal.compute(MONKEY, WITH_EOS).tolist() == [1] * 7 + [0]
 
 
 def test_only_case_and_what_the_parser_adds_have_to_be_stored():
@@ -165,19 +143,20 @@ def test_features_are_columns_of_conllu():
 
 
 def test_a_column_without_values_is_no_feature():
-    plain = replace(FEATURED, features={"lemma": FEATURED.features["lemma"]})
-    assert parse_in(format_conllu(plain, TEXT, 1), TEXT, where="test").features.keys() == {"lemma"}
-    assert not parse_in(format_conllu(MONKEY, TEXT, 1), TEXT, where="test").features
+    for features in ({"lemma": FEATURED.features["lemma"]}, {}):
+        text = format_conllu(replace(FEATURED, features=features), TEXT, 1)
+        assert parse_in(text, TEXT, where="test").features.keys() == features.keys()
 
 
 def test_a_multi_word_token_has_the_features_of_its_leading_word():
-    rows = [
-        ("1-2", "zum", "_", "_", "_", "_", "_", "_", "_", "_"),
-        ("1", "zu", "zu", "ADP", "APPR", "_", "3", "case", "_", "_"),
-        ("2", "dem", "der", "DET", "ART", "Case=Dat", "3", "det", "_", "_"),
-        ("3", "Zoo", "Zoo", "NOUN", "NN", "Case=Dat", "0", "root", "_", "_"),
-    ]
-    parse = parse_in("\n".join("\t".join(row) for row in rows) + "\n", "zum Zoo", where="test")
+    rows = """
+        1-2 zum _ _ _ _ _ _ _ _
+        1 zu zu ADP APPR _ 3 case _ _
+        2 dem der DET ART Case=Dat 3 det _ _
+        3 Zoo Zoo NOUN NN Case=Dat 0 root _ _
+    """
+    text = "".join("\t".join(row.split()) + "\n" for row in rows.strip().splitlines())
+    parse = parse_in(text, "zum Zoo", where="test")
     assert parse.features == {
         "lemma": ["zu", "Zoo"],
         "fine_tag": ["APPR", "NN"],
@@ -187,39 +166,22 @@ def test_a_multi_word_token_has_the_features_of_its_leading_word():
 
 def test_stanza_s_words_give_features_and_later_sentences_follow():
     def sentence(start, *words):
-        made = [
-            _Word(
-                head=0 if not number else 1,
-                deprel="dep",
-                upos="X",
-                lemma=word.lower(),
-                xpos="T",
-                feats=None,
-            )
-            for number, word in enumerate(words)
-        ]
         ends = np.cumsum([len(word) + 1 for word in words]) - 1 + start
-        tokens = [
-            _Word(start_char=end - len(word), end_char=end, words=[None])
-            for word, end in zip(words, ends, strict=True)
-        ]
-        return _Word(words=made, tokens=tokens)
+        tokens = [(end - len(word), end, 1) for word, end in zip(words, ends, strict=True)]
+        made = stanza_sentence([(1, "dep")] * len(words), tokens)
+        for word, text in zip(made.words, words, strict=True):
+            word.lemma, word.xpos, word.feats = text.lower(), "T", None
+        made.words[0].head = 0
+        return made
 
-    line = "Go on . Stop"
-    [(parse, failure)] = parses_of(
-        [line], [sentence(0, "Go", "on", "."), sentence(8, "Stop")], None, FEATURES
-    )
+    sentences = [sentence(0, "Go", "on", "."), sentence(8, "Stop")]
+    [(parse, failure)] = parses_of(["Go on . Stop"], sentences, None, FEATURES)
     assert failure == ""
     assert parse.features == {
         "lemma": ["go", "on", ".", "stop"],
         "fine_tag": ["T"] * 4,
         "morphology": ["_"] * 4,
     }
-
-
-class _Word:
-    def __init__(self, **values):
-        self.__dict__.update(values)
 
 
 def test_a_word_without_a_piece_loses_its_features():
@@ -241,25 +203,13 @@ def test_the_cache_keeps_features_and_reads_trees_stored_without():
 def annotated(tmp_path_factory):
     """Annotate three lines, twice the monkey, with what three columns say of their words and with
     their case."""
-    from small import small_recipe
-
-    from synmt.corpora.resolve import resolve
-
     folder = tmp_path_factory.mktemp("featured")
     texts = [TEXT, TEXT, "monkeys"]
     bare = Parse(["monkeys"], np.array([[0, 7]]), np.zeros(1, dtype=np.int64), ["root"], ["NOUN"])
-    trees = [FEATURED, FEATURED, bare]
-    for split in ("train", "valid", "test"):
-        for language in ("en", "de"):
-            write_lines(folder / f"{split}.{language}", texts)
-        blocks = "".join(
-            format_conllu(tree, text, n)
-            for n, (tree, text) in enumerate(zip(trees, texts, strict=True), 1)
-        )
-        (folder / f"{split}.conllu").write_text(blocks)
-    recipe = small_recipe(corpus={"folder": str(folder)}, vocabulary={"kind": "word", "size": 50})
-    corpus = resolve(recipe.corpus, "en", "de")
-    prepare(recipe, corpus, folder / "prepared")
+    corpus = corpus_of(folder / "text", *[[(text, text) for text in texts]] * 2)
+    for split in ("train", "valid"):
+        write_trees(folder / f"{split}.conllu", texts, [FEATURED, FEATURED, bare])
+    prepared(folder, corpus, vocabulary={"kind": "word", "size": 50})
     parses = {split: folder / f"{split}.conllu" for split in ("train", "valid")}
     featured = {"parser": "test", "features": ["case", *FEATURES]}
     annotate(folder / "prepared", corpus, parses, parser=featured)
@@ -267,13 +217,9 @@ def annotated(tmp_path_factory):
     return PreparedCorpus.open(folder / "prepared")
 
 
-def annotation(prepared, parser):
-    [name] = [
-        name
-        for name, facts in prepared.annotations().items()
-        if facts["parser"]["parser"] == parser
-    ]
-    return name
+def annotation(data, parser):
+    parsers = {facts["parser"]["parser"]: name for name, facts in data.annotations().items()}
+    return parsers[parser]
 
 
 def test_an_annotation_stores_the_features_that_it_is_asked_for(annotated):
@@ -298,13 +244,3 @@ def test_vocabularies_have_what_occurs_twice_in_training_most_frequent_first(ann
         "morphology": ("_", "Number=Sing", "Tense=Pres|VerbForm=Fin"),
     }
     assert learn_features(annotated, annotation(annotated, "plain")) == {}
-
-
-def test_vocabularies_are_stored_in_a_run(tmp_path):
-    values = {"lemma": ("_", "straße", "a\tb")}
-    Run(tmp_path).write_features(values)
-    assert Run(tmp_path).features() == values
-    assert Run(tmp_path / "other").features() == {}
-    (tmp_path / "features.json").write_text("[1]")
-    with pytest.raises(SynmtError, match="features\\.json: broken: "):
-        Run(tmp_path).features()

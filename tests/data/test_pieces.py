@@ -1,17 +1,14 @@
 """Pieces: cutting and joining text, the word of each piece, learning a vocabulary."""
 
-import gzip
 import io
-import itertools
 import pickle
-import re
 import sys
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from preparing import LINES, ODD_TEXTS
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
-from small import is_tree
 
 from synmt.data.vocabulary import (
     BOS,
@@ -21,7 +18,6 @@ from synmt.data.vocabulary import (
     UNK,
     Vocabulary,
     Words,
-    is_punctuation,
     punctuation_pieces,
     straddles,
     word_of,
@@ -34,29 +30,6 @@ from synmt.data.vocabulary_training import (
 )
 from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
-from synmt.syntax.merging import merge_unowned
-
-NAMES = (
-    "monkey banana apple tree girl boy river stone bird house garden letter window farmer teacher"
-)
-VERBS = "eats sees takes likes finds wants throws washes counts paints brings carries"
-SENTENCES = itertools.product(NAMES.split(), VERBS.split(), NAMES.split())
-LINES = [f"The {a} {verb} a {b}." for a, verb, b in SENTENCES if (a < b) == (len(verb) > 4)]
-
-ODD_TEXTS = [
-    "The monkey eats a banana.",
-    "  two  blanks  ",
-    "ﬁne ½ cup, ＦＵＬＬ width",
-    "e\u0301te\u0301 soft\u00adhyphen",
-    "zero\u200bwidth \u200b \u200bblank",
-    "😀 a 👩‍👩‍👧 monkey😀eats",
-    "مرحبا بالعالم",
-    "bell\x07 tab\there \x00nul",
-    "two\u2028lines\x85next",
-    "<s> <unk> </s> <pad> <0x41>",
-    "日本語の文です。",
-    "don't can't, (it's) -- \"so\"!",
-]
 
 
 def vocabulary(**settings) -> Vocabulary:
@@ -106,11 +79,6 @@ def test_a_clean_text_comes_back_from_its_pieces(any_vocabulary):
     assert any_vocabulary.decode(np.array(ids)) == text
 
 
-def test_bytes_bring_back_every_character():
-    text = "The 😀 monkey 日本語 مرحبا"
-    assert vocabulary().decode(vocabulary().encode_ids(text)) == text
-
-
 def test_the_ways_to_segment_agree(any_vocabulary):
     texts = [*ODD_TEXTS, "", " ", "\u200b", "\u2028"]
     ids = {text: any_vocabulary.encode(text).ids.tolist() for text in texts}
@@ -147,10 +115,6 @@ def test_every_visible_character_is_in_a_piece_unless_the_vocabulary_normalises_
         assert missing <= {"\x07", "\x00", "\u200b"}, text
 
 
-def test_a_text_of_invisible_characters_has_no_pieces():
-    assert len(vocabulary().encode("\u200b \x07").ids) == 0
-
-
 def test_a_special_spelt_in_a_text_is_no_special(any_vocabulary):
     ids = any_vocabulary.encode_ids("<pad> <s> </s>")
     assert not {PAD, BOS, EOS} & set(ids)
@@ -167,34 +131,35 @@ def test_blanks_are_the_same_for_all_functions_of_the_word_vocabulary():
 # the word of a piece
 
 
+def spans_of(text, *, blanks=True):
+    """Find the spans of the parts between `|`, perhaps without those that are blanks."""
+    parts = text.split("|")
+    ends = np.cumsum([len(part) for part in parts])
+    spans = [(end - len(part), end) for part, end in zip(parts, ends, strict=True)]
+    kept = [span for span, part in zip(spans, parts, strict=True) if blanks or part.strip()]
+    return np.array(kept, dtype=np.int64).reshape(-1, 2)
+
+
 @pytest.mark.parametrize(
-    ("spans", "words", "expected"),
+    ("pieces", "words", "owners", "straddling"),
     [
-        # ▁The ▁mon key ▁eats of "The monkey eats"
-        ([(0, 3), (3, 7), (7, 10), (10, 15)], [(0, 3), (4, 10), (11, 15)], [0, 1, 1, 2]),
-        # a lone blank belongs to the word that follows: "a" "▁" "b"
-        ([(0, 1), (1, 2), (2, 3)], [(0, 1), (2, 3)], [0, 1, 1]),
-        # four bytes of the character at 2
-        (
-            [(0, 1), (1, 2), *[(2, 2)] * 3, (2, 3), (3, 5)],
-            [(0, 1), (2, 3), (4, 5)],
-            [0, *[1] * 5, 2],
-        ),
-        # do|n't cut as ▁don ' t: the first word of a piece has it
-        ([(0, 3), (3, 4), (4, 5)], [(0, 2), (2, 5)], [0, 1, 1]),
+        ("The| mon|key| eats", "The| |monkey| |eats", "0 1 1 2", "0 0 0 0"),
+        # a lone blank belongs to the word that follows
+        ("a| |b", "a| |b", "0 1 1", "0 0 0"),
+        # four bytes of one character, the last of which has it
+        ("a| ||||ß| d", "a| |ß| |d", "0 1 1 1 1 1 2", "0 0 0 0 0 0 0"),
+        # the first word of a piece has it
+        ("don|'|t", "do|n't", "0 1 1", "1 0 0"),
         # text after the last word
-        ([(0, 2), (2, 4)], [(0, 2)], [0, 0]),
-        ([(0, 2)], np.zeros((0, 2), dtype=int), [-1]),
+        ("ab|cd", "ab|  ", "0 0", "0 0"),
+        ("ab", "  ", "-1", "0"),
     ],
 )
-def test_a_piece_belongs_to_the_word_of_its_first_character(spans, words, expected):
-    assert word_of(np.array(spans), np.array(words)).tolist() == expected
-
-
-def test_a_piece_straddles_where_it_has_characters_of_two_words():
-    spans = np.array([(0, 3), (3, 4), (4, 6), (6, 6), (6, 7)])
-    words = np.array([(0, 2), (2, 4), (5, 6), (6, 7)])
-    assert straddles(spans, words).tolist() == [True, False, False, False, False]
+def test_a_piece_belongs_to_the_word_of_its_first_character(pieces, words, owners, straddling):
+    spans, of_words = spans_of(pieces), spans_of(words, blanks=False)
+    assert " ".join(map(str, word_of(spans, of_words))) == owners
+    if len(of_words):
+        assert " ".join(map(str, straddles(spans, of_words).astype(int))) == straddling
 
 
 def test_every_piece_is_owned_by_the_first_word_in_it_and_owners_never_go_back(any_vocabulary):
@@ -208,19 +173,6 @@ def test_every_piece_is_owned_by_the_first_word_in_it_and_owners_never_go_back(a
                 w for w, (first, last) in enumerate(words.tolist()) if first < end and start < last
             ]
             assert not touched or owner == touched[0], text
-
-
-def test_owners_do_not_depend_on_how_characters_are_composed():
-    plain, odd = cutter_words("fine cafe\u0301 FULL"), cutter_words("ﬁne café ＦＵＬＬ")
-    assert plain == odd
-    assert sorted(set(plain[1])) == [0, 1, 2]
-
-
-def cutter_words(text: str) -> tuple[list[int], list[int]]:
-    """Cut a text into pieces and find the owner of each among the words between blanks."""
-    cut = vocabulary().encode(text)
-    words = np.array([match.span() for match in re.finditer(r"\S+", text)])
-    return cut.ids.tolist(), word_of(cut.spans, words).tolist()
 
 
 # learning
@@ -243,11 +195,6 @@ def test_a_vocabulary_survives_storing_and_pickling(any_vocabulary, tmp_path):
 def test_training_is_silent(capfd):
     vocabulary()
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_vocabulary_has_the_size_that_was_asked_for():
-    assert len(vocabulary()) == 400
-    assert len(vocabulary(kind="word", size=12)) == 12
 
 
 # lines that SentencePiece skips, signs that it turns into blanks or removes, and an own symbol
@@ -306,14 +253,23 @@ def test_counts_of_parts_of_a_text_can_be_added(kind):
 @pytest.mark.parametrize(
     ("lines", "settings", "message"),
     [
-        (LINES, {"size": 100}, r"vocabulary\.size is 100, but characters and bytes alone need \d+"),
+        (LINES, {"size": 100}, r"size is 100, but characters and bytes alone need \d+\. Set"),
         (["", "  "], {}, "empty text"),
+        (["", "  "], {"kind": "word"}, "empty text"),
+        (["", "  "], {"kind": "unigram"}, "empty text"),
     ],
-    ids=["fewer pieces than characters", "no text"],
 )
 def test_a_vocabulary_that_cannot_be_learned_is_an_error(lines, settings, message):
     with pytest.raises(SynmtError, match=message):
         train_vocabulary(lines, VocabularyRecipe(**settings))
+
+
+@pytest.mark.parametrize("name", ["shared.model", "shared.words", "nothing"])
+def test_a_broken_or_missing_vocabulary_is_named(tmp_path, name):
+    for stored in (b"", b"nonsense", b"a\nb\n", b"\xff\xfe"):
+        (tmp_path / name).write_bytes(stored)
+        with pytest.raises(SynmtError, match=r"shared\..*Restore the folder from a copy"):
+            Vocabulary.load(tmp_path, "shared")
 
 
 def test_bpe_that_asks_for_too_many_pieces_is_told_the_most_and_that_works():
@@ -325,79 +281,10 @@ def test_bpe_that_asks_for_too_many_pieces_is_told_the_most_and_that_works():
     assert len(train_vocabulary(LINES[:20], VocabularyRecipe(size=most))) == most
 
 
-def test_unigram_takes_what_there_is():
-    assert (
-        260 < len(train_vocabulary(LINES[:20], VocabularyRecipe(size=8000, kind="unigram"))) < 8000
-    )
-
-
 def test_rare_words_are_unknown():
     words = train_vocabulary(["a a b", "c c c"], VocabularyRecipe(kind="word", min_frequency=2))
     assert words.pieces(words.encode_ids("a b c")) == ["a", "<unk>", "c"]
     assert words.pieces([4, 5]) == ["c", "a"]
-
-
-@pytest.mark.parametrize("stored", [b"", b"nonsense", b"a\nb\n", b"\xff\xfe"])
-@pytest.mark.parametrize("suffix", [".model", ".words"])
-def test_a_broken_vocabulary_is_named(tmp_path, suffix, stored):
-    (tmp_path / f"shared{suffix}").write_bytes(stored)
-    with pytest.raises(
-        SynmtError,
-        match=r"shared.*Restore the folder from a copy, or remove it, and prepare or train",
-    ):
-        Vocabulary.load(tmp_path, "shared")
-
-
-def test_a_missing_vocabulary_is_named(tmp_path):
-    with pytest.raises(SynmtError, match=r"shared\.model: the vocabulary is missing"):
-        Vocabulary.load(tmp_path, "shared")
-
-
-# real text
-
-
-def test_gold_words_of_a_treebank_all_get_their_pieces(data_folder):
-    from synmt.syntax.conllu import read_conllu
-
-    sentences = list(read_conllu(data_folder / "ud" / "en_ewt-ud-test.conllu.gz"))
-    tokenizer = train_vocabulary([text for text, _ in sentences], VocabularyRecipe(size=4000))
-    straddling = pieces = 0
-    for text, parse in sentences:
-        spans = tokenizer.encode(text).spans
-        owners = word_of(spans, parse.spans)
-        assert (owners >= 0).all()
-        assert (np.diff(owners) >= 0).all()
-        merged, after = merge_unowned(parse, spans, owners)
-        assert is_tree(merged.parents)
-        assert set(after.tolist()) == set(range(len(merged)))
-        straddling += int(straddles(spans, parse.spans).sum())
-        pieces += len(spans)
-    assert len(sentences) > 2000
-    assert straddling / pieces < 0.02
-
-
-def test_captions_come_back_from_their_pieces(data_folder):
-    with gzip.open(data_folder / "multi30k" / "val.de.gz", "rt", encoding="utf-8") as stream:
-        lines = stream.read().split("\n")[:-1]
-    tokenizer = train_vocabulary(lines, VocabularyRecipe(size=2000, character_coverage=1.0))
-    for line in lines:
-        assert tokenizer.decode(tokenizer.encode_ids(line)) == " ".join(line.split())
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (".", True),
-        ("...", True),
-        ("$", True),
-        ("«", True),
-        ("、", True),
-        ("a.", False),
-        ("", False),
-    ],
-)
-def test_punctuation_is_all_punctuation_and_symbols(text, expected):
-    assert is_punctuation(text) == expected
 
 
 @pytest.mark.parametrize(

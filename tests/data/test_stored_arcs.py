@@ -1,20 +1,16 @@
 """Probabilities of arcs in a prepared corpus: what is read is what was written, within a 65,535th,
 in few bytes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from synmt.data.annotation_shard import COUNTS, ShardAnnotator, ShardRows
-from synmt.data.arrow import ArrowTable, lists, write_table
-from synmt.data.stored_trees import StoredTrees, shares
-from synmt.data.vocabulary import Words
-from synmt.syntax.parse import Arcs, Parse
-
-NAMES = [f"w{number}" for number in range(40)]
-WORDS = Words(NAMES)
+from synmt.data.annotate import COUNTS
+from synmt.data.arrow import lists, write_table
+from synmt.data.stored_trees import StoredTrees, TreeColumns, shares
+from synmt.syntax.parse import Arcs, flat_parse
 
 
 def arcs_of(words, entries, seed=0):
@@ -34,31 +30,6 @@ def arcs_of(words, entries, seed=0):
     )
 
 
-def chain_of(arcs):
-    """Make a tree of words for arcs, whose parents are neighbours."""
-    words = NAMES[: int(arcs.words.max()) + 1]
-    ends = np.cumsum([len(word) + 1 for word in words]) - 1
-    spans = np.stack((ends - [len(word) for word in words], ends), 1)
-    parents = np.maximum(np.arange(len(words)) - 1, 0)
-    return Parse(words, spans, parents, ["dep"] * len(words), ["X"] * len(words), arcs=arcs)
-
-
-@dataclass
-class ReadLine:
-    """A line whose tree has been read already."""
-
-    text: str
-    tree: Parse
-
-    def parse(self, *, where):
-        return self.tree
-
-
-def text_columns(text):
-    ids = [WORDS.encode_ids(line) for line in text]
-    return {"line": pa.array(range(len(text)), type=pa.int64()), "source": lists(ids, np.int32)}
-
-
 @pytest.mark.parametrize("entries", [1, 5, 300])
 @pytest.mark.parametrize("words", [1, 30])
 def test_rounded_probabilities_are_close_and_sum_to_the_rounded_sum(words, entries):
@@ -70,10 +41,6 @@ def test_rounded_probabilities_are_close_and_sum_to_the_rounded_sum(words, entri
     kept = np.bincount(arcs.words, weights=parts) / 65_535
     assert np.abs(kept - sums).max() < 0.51 / 65_535
     assert kept.max() <= 1
-
-
-def test_no_arcs_have_no_shares():
-    assert shares(arcs_of(3, 0)).tolist() == []
 
 
 def test_words_without_arcs_stay_without():
@@ -100,16 +67,8 @@ def stored_chains(path, rows, arcs):
 
 def test_arcs_of_an_older_corpus_are_read(tmp_path):
     rows = [arcs_of(4, 3), arcs_of(2, 5, seed=1)]
-    kinds = {
-        "words": np.int16,
-        "parents": np.int16,
-        "relations": np.int16,
-        "probabilities": np.float32,
-    }
-    arcs = {
-        f"arc_{name}": lists([getattr(row, name) for row in rows], kind)
-        for name, kind in kinds.items()
-    }
+    names = ("words", "parents", "relations", "probabilities")
+    arcs = {f"arc_{name}": pa.array([getattr(row, name) for row in rows]) for name in names}
     stored = stored_chains(tmp_path / "old.arrow", rows, arcs)
     assert [stored.tree(number).parse.arcs for number in (0, 1)] == rows
 
@@ -118,25 +77,20 @@ def test_a_shard_without_arcs_has_none(tmp_path):
     assert stored_chains(tmp_path / "none.arrow", [arcs_of(4, 3)], {}).tree(0).parse.arcs is None
 
 
-def test_an_annotation_with_arcs_takes_at_most_six_bytes_an_arc_more(tmp_path):
-    rows = [arcs_of(words, 4, seed=words) for words in range(5, 40)]
-    trees = [chain_of(row) for row in rows]
-    text = [" ".join(tree.words) for tree in trees]
-    write_table(tmp_path / "train-00000.arrow", text_columns(text), {})
-    sizes = {}
-    for name, own in (("with", trees), ("without", [replace(tree, arcs=None) for tree in trees])):
-        shard = tmp_path / "train-00000.arrow"
-        lines = [ReadLine(line, tree) for line, tree in zip(text, own, strict=True)]
-        numbers = np.arange(len(text))
-        rows_of_shard = ShardRows(
-            shard, numbers, ArrowTable(shard).lists("source"), 0 * numbers, lines
-        )
-        (tmp_path / name).write_bytes(ShardAnnotator(WORDS, tmp_path).shard(rows_of_shard))
-        sizes[name] = (tmp_path / name).stat().st_size
-    arcs = sum(len(row.words) for row in rows)
+def test_arcs_come_back_and_take_at_most_six_bytes_each(tmp_path):
+    rows, sizes = [arcs_of(words, 4, seed=words) for words in range(5, 40)], []
+    for given in (True, False):
+        columns = TreeColumns(whole=False, constituents=False, features=())
+        for row in rows:
+            words = int(row.words.max()) + 1
+            parse = flat_parse(" ".join("w" * words))
+            parse = replace(parse, arcs=row if given else None)
+            columns.add(parse, {"word_of": np.arange(words)})
+        sizes.append(len(content := columns.to_bytes(dict.fromkeys(COUNTS, 0))))
+        (tmp_path / f"{given}").write_bytes(content)
     # names, counts and padding of the file are not for each arc
-    assert sizes["with"] - sizes["without"] < 6 * arcs + 4_000
-    stored = StoredTrees(tmp_path / "with", len(rows))
+    assert sizes[0] - sizes[1] < 6 * sum(len(row.words) for row in rows) + 4_000
+    stored = StoredTrees(tmp_path / "True", len(rows))
     for number, row in enumerate(rows):
         read = stored.tree(number).parse.arcs
         assert replace(read, probabilities=row.probabilities) == row

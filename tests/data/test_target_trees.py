@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pytest
 from small import MONKEY, MONKEY_WORD_OF
-from tiny import synmt, write_recipe
+from tiny import fail, succeed, write_lines, write_recipe
 
 from synmt.data.batch import collate
-from synmt.data.corpus import Example, PreparedCorpus, Tree
+from synmt.data.corpus import Example, Tree
 from synmt.data.vocabulary import BOS
 from synmt.run import Run
 from synmt.syntax.reading import Reading
@@ -22,14 +22,6 @@ BOTH = {
     "variants": [{"name": "dbsa", "side": side, "layers": [1]} for side in ("source", "target")]
 }
 GOLD = {"control": "gold", "workers": 1, "device": "cpu"}
-
-
-def refusal_to_train(place, recipe, **sections):
-    """Train with a recipe that is refused: the message, in one line."""
-    write_recipe(place / recipe, place / "corpus", parser=GOLD, **sections)
-    done = synmt("train", recipe, cwd=place)
-    assert done.returncode == 2
-    return " ".join(done.stderr.decode().split())
 
 
 def test_signals_of_the_target_stand_at_the_decoders_input():
@@ -51,8 +43,7 @@ def test_a_run_learns_from_trees_of_the_target_and_translates_without_a_parser(
         place / "dbsa.yaml", place / "corpus", syntax=syntax, parser=GOLD, target_parser=GOLD
     )
     monkeypatch.setattr("synmt.parsing.parser.StanzaParser.parse", None)
-    done = synmt("train", "dbsa.yaml", cwd=place)
-    assert done.returncode == 0, done.stderr.decode()
+    succeed("train", "dbsa.yaml", cwd=place)
     run = Run(place / "runs/dbsa")
     trees = run.info()["trees"]
     assert trees.keys() == {variant["side"] for variant in syntax["variants"]}
@@ -60,47 +51,38 @@ def test_a_run_learns_from_trees_of_the_target_and_translates_without_a_parser(
     losses = [record["losses"] for record in records if record["kind"] == "step"]
     assert losses[0].keys() == {f"dbsa.{side}.1" for side in trees}
     assert all(value > 0 for value in losses[-1].values())
-    again = synmt("translate", text=(place / "corpus/test.en").read_bytes(), cwd=place)
+    again = succeed("translate", text=(place / "corpus/test.en").read_bytes(), cwd=place)
     assert again.stdout == (run.folder / "tests/test/hypothesis.txt").read_bytes()
 
 
-def test_trees_of_both_sides_lie_beside_one_prepared_text(place):
-    for name, syntax in {"plain": {"variants": []}, "decoder": DECODER, "both": BOTH}.items():
-        write_recipe(
-            place / f"{name}.yaml", place / "corpus", syntax=syntax, parser=GOLD, target_parser=GOLD
-        )
-        assert synmt("prepare", f"{name}.yaml", cwd=place).returncode == 0
-    (folder,) = (place / "data/prepared").iterdir()
-    found = PreparedCorpus.open(folder).annotations()
-    assert sorted(facts["side"] for facts in found.values()) == ["source", "target"]
-    names = {facts["side"]: name for name, facts in found.items()}
-    row = PreparedCorpus.open(folder).split("train", names).rows([0])[0]
-    assert row.trees["source"].parse.relations != row.trees["target"].parse.relations
-    assert len(row.trees["target"].word_of) == len(row.target)
+LAB = """
+from synmt.model.variant import Variant
+from synmt.syntax.signals import WORD
 
 
-def test_a_target_without_a_parser_is_refused_before_anything_runs(place):
-    message = refusal_to_train(
-        place, "dbsa.yaml", syntax=DECODER, target_parser={"model": "compact"}
-    )
-    assert "no compact model for the language 'de'" in message
+class Lab(Variant):
+    reads = (WORD,)
+
+    def edit(self, terms, syntax):
+        return terms
+"""
 
 
-def test_gold_trees_of_the_target_that_are_not_there_are_named(place):
-    (place / "corpus/valid.de.conllu").unlink()
-    message = refusal_to_train(place, "dbsa.yaml", syntax=DECODER, target_parser=GOLD)
-    assert "valid.de: target_parser.control is gold, but this text comes without trees" in message
-
-
-def test_a_variant_that_reads_trees_on_the_target_is_refused(place, monkeypatch):
+@pytest.mark.parametrize(
+    ("variant", "parser", "message"),
+    [
+        ("dbsa", {"model": "compact"}, "no compact model for the language 'de'"),
+        ("dbsa", GOLD, "valid.de: target_parser.control is gold, but this text comes without"),
+        ("mine.lab", GOLD, "mine.lab reads trees whenever the model runs"),
+    ],
+)
+def test_trees_of_the_target_that_cannot_be_had_are_refused_before_anything_runs(
+    place, monkeypatch, variant, parser, message
+):
     monkeypatch.setenv("SYNMT_ALLOW_CODE", "1")
-    (place / "mine").mkdir()
-    (place / "mine/lab.py").write_text(
-        "from synmt.model.variant import Variant\nfrom synmt.syntax.signals import WORD\n\n\n"
-        "class Lab(Variant):\n    reads = (WORD,)\n\n    def edit(self, terms, syntax):\n        "
-        "return terms\n"
-    )
-    message = refusal_to_train(
-        place, "lab.yaml", syntax={"variants": [{"name": "mine.lab", "side": "target"}]}
-    )
-    assert "mine.lab reads trees whenever the model runs" in message
+    write_lines(place / "mine" / "lab.py", LAB.splitlines())
+    (place / "corpus/valid.de.conllu").unlink()
+    syntax = {"variants": [{"name": variant, "side": "target", "layers": [1]}]}
+    parsers = {"parser": GOLD, "target_parser": parser}
+    write_recipe(place / "r.yaml", place / "corpus", syntax=syntax, **parsers)
+    assert message in " ".join(fail(2, "train", "r.yaml", cwd=place).split())

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tiny import synmt, write_corpus, write_recipe
+from task_texts import PAIRS, TREES, corpus_of, lines, recipe_of
+from tiny import fail, succeed, write_corpus, write_recipe
 
 from synmt.corpora.resolve import resolve
 from synmt.data.corpus import PreparedCorpus
@@ -18,103 +19,72 @@ from synmt.decode.inputs import segment
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.data import VocabularyRecipe
-from synmt.recipe.load import load_recipe
 from synmt.training.trees.requirements import tree_requirements
 
 pytestmark = pytest.mark.journey
 
-PAIRS = [("the boy sleeps", "der Junge schläft"), ("he eats", "er isst"), ("a b c d e f", "x")]
-TREES = """\
-1\tthe\t_\t_\t_\t_\t2\tdet\t_\t_
-2\tboy\t_\t_\t_\t_\t3\tnsubj\t_\t_
-3\tsleeps\t_\t_\t_\t_\t0\troot\t_\t_
 
-1\the\t_\t_\t_\t_\t2\tnsubj\t_\t_
-2\teats\t_\t_\t_\t_\t0\troot\t_\t_
-
-""" + "".join(
-    f"{n}\t{w}\t_\t_\t_\t_\t{n - 1}\t{'root' if n == 1 else 'dep'}\t_\t_\n"
-    for n, w in enumerate("abcdef", 1)
-)
-
-
-def corpus_of(folder):
-    for split, pairs in (("train", PAIRS), ("valid", PAIRS[:1])):
-        for side, language in enumerate(("en", "de")):
-            (folder / f"{split}.{language}").write_text(
-                "".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8"
-            )
-    (folder / "trees.conllu").write_text(f"{TREES}\n", encoding="utf-8")
-    return resolve(CorpusRecipe(folder=folder), "en", "de")
-
-
-def recipe_of(folder, **sections):
-    (folder / "data").mkdir(exist_ok=True)
-    sections = {"tasks": {"parsing": "dependencies"}, "syntax": {"variants": []}, **sections}
-    return load_recipe(write_recipe(folder / "multi.yaml", folder, **sections))
-
-
-def lines(path):
-    return path.read_text(encoding="utf-8").splitlines()
-
-
-def test_both_sides_can_be_of_one_language(tmp_path):
-    corpus = replace(corpus_of(tmp_path), target="en")
-    made = with_trees(recipe_of(tmp_path), corpus, tmp_path / "trees.conllu", tmp_path / "made")
-    assert lines(made.train.source)[0] == "<TR> the boy sleeps <TR>"
-    assert lines(made.train.target)[0] == "der Junge schläft"
-
-
-def test_every_source_is_there_twice_between_its_tags(tmp_path):
+@pytest.fixture
+def made(tmp_path):
+    """Make the text of a task; gives a function from sections of the recipe to its texts."""
     corpus = corpus_of(tmp_path)
-    made = with_trees(recipe_of(tmp_path), corpus, tmp_path / "trees.conllu", tmp_path / "made")
-    assert lines(made.train.source) == [
-        "<TR> the boy sleeps <TR>",
-        "<TR> he eats <TR>",
-        "<TR> a b c d e f <TR>",
-        "<PA> the boy sleeps <PA>",
-        "<PA> he eats <PA>",
-        "<PA> a b c d e f <PA>",
-    ]
-    assert lines(made.train.target) == [
-        "der Junge schläft",
-        "er isst",
-        "x",
+
+    def make(trees="trees.conllu", corpus=corpus, **sections):
+        recipe = recipe_of(tmp_path, **sections)
+        return with_trees(recipe, corpus, tmp_path / trees, tmp_path / "made")
+
+    return make
+
+
+@pytest.mark.parametrize("target", ["de", "en"])
+def test_every_source_is_there_twice_between_its_tags(tmp_path, made, target):
+    corpus = replace(corpus_of(tmp_path), target=target)
+    texts = made(corpus=corpus)
+    sources, targets = zip(*PAIRS, strict=True)
+    tagged_twice = [tagged(line, tag) for tag in ("<TR>", "<PA>") for line in sources]
+    assert lines(texts.train.source) == tagged_twice
+    assert lines(texts.train.target) == [
+        *targets,
         "(root (nsubj (det ) ) )",
         "(root (nsubj ) )",
         "(root (dep (dep (dep (dep (dep ) ) ) ) ) )",
     ]
-    assert lines(made.valid.source) == ["<TR> the boy sleeps <TR>"]
-    assert made.valid.target == corpus.valid.target
-    assert made.test == corpus.test
+    assert lines(texts.valid.source) == ["<TR> the boy sleeps <TR>"]
+    assert (texts.valid.target, texts.test) == (corpus.valid.target, corpus.test)
 
 
-def test_pairs_are_filtered_as_translations_and_their_parses_with_them(tmp_path):
-    recipe = recipe_of(tmp_path, filters={"max_words": 5})
-    made = with_trees(recipe, corpus_of(tmp_path), tmp_path / "trees.conllu", tmp_path / "made")
-    assert [line[:4] for line in lines(made.train.source)] == ["<TR>", "<TR>", "<PA>", "<PA>"]
-    assert len(lines(made.train.target)) == 4
-
-
-def test_the_texts_are_made_once_and_again_for_other_trees(tmp_path):
-    corpus, recipe = corpus_of(tmp_path), recipe_of(tmp_path)
-    first, second = (
-        with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made") for _ in range(2)
-    )
+def test_texts_are_made_once_and_again_for_other_trees_filters_and_controls(tmp_path, made):
+    first, second = made(), made()
     assert first == second
-    (tmp_path / "other.conllu").write_text(f"{TREES.replace('nsubj', 'obj')}\n", encoding="utf-8")
-    other = with_trees(recipe, corpus, tmp_path / "other.conllu", tmp_path / "made")
-    assert other.train.source != first.train.source
+    (tmp_path / "other.conllu").write_text(TREES.replace("nsubj", "obj"), encoding="utf-8")
+    assert lines(made("other.conllu").train.target)[4] == "(root (obj ) )"
+    filtered = made(filters={"max_words": 5})
+    assert [line[:4] for line in lines(filtered.train.source)] == [*["<TR>"] * 2, *["<PA>"] * 2]
+    assert len(lines(filtered.train.target)) == 4
+    controlled = made(parser={"control": "right"})
+    assert controlled.train.target != first.train.target
+    assert lines(controlled.train.target)[5] == lines(first.train.target)[5]
     assert lines(first.train.target)[4] == "(root (nsubj ) )"
 
 
-def test_a_control_changes_the_parses_that_are_learnt(tmp_path):
-    corpus = corpus_of(tmp_path)
-    recipe = recipe_of(tmp_path, parser={"control": "right"})
-    made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
-    assert lines(made.train.target)[3:5] == ["(root (nsubj (det ) ) )", "(root (nsubj ) )"]
-    first = with_trees(recipe_of(tmp_path), corpus, tmp_path / "trees.conllu", tmp_path / "made")
-    assert first.train.target != made.train.target
+def test_a_validation_source_that_is_too_long_keeps_its_last_tag(tmp_path, made):
+    recipe = recipe_of(tmp_path, filters={"max_pieces": 4}, parser={"workers": 1})
+    prepare(without_filters(recipe), made(), tmp_path / "prepared")
+    data = PreparedCorpus.open(tmp_path / "prepared")
+    [row] = data.split("valid").rows([0])
+    assert data.vocabularies[0].decode(row.source.tolist()) == "<TR> the boy <TR>"
+
+
+def test_trees_that_a_task_does_not_have_are_refused(tmp_path, made):
+    dbsa = {"name": "dbsa", "side": "target", "layers": [1]}
+    for variant in ({"name": "pascal"}, dbsa):
+        recipe = recipe_of(tmp_path, syntax={"variants": [variant]})
+        message = f"parses into the target, so {variant['name']} finds no trees.*Use either"
+        with pytest.raises(UsageError, match=message):
+            tree_requirements(recipe)
+    recipe_of(tmp_path)
+    message = " ".join(fail(2, "prepare", "multi.yaml", "--trees", cwd=tmp_path).split())
+    assert "tasks.parsing: the source text contains task tags" in message
 
 
 def test_given_bracketings_are_taken_as_they_are(tmp_path):
@@ -142,14 +112,12 @@ def test_bracketings_that_are_missing_or_too_few_are_named(tmp_path):
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
 def test_a_tag_is_one_piece(kind):
     text = [tagged(source, tag) for source, _ in PAIRS for tag in (TRANSLATION, PARSING)]
-    settings = VocabularyRecipe(
-        kind=kind, size=300 if kind == "bpe" else 100, byte_fallback=kind == "bpe"
-    )
+    settings = VocabularyRecipe(kind=kind, size=50, byte_fallback=False)
     vocabulary = train_vocabulary(text, settings, (TRANSLATION, PARSING))
+    [translation], [parsing] = (vocabulary.encode_ids(tag) for tag in (TRANSLATION, PARSING))
+    assert translation != parsing
     ids = vocabulary.encode_ids(tagged("he eats", TRANSLATION))
-    assert ids[0] == ids[-1] == vocabulary.encode_ids(TRANSLATION)[0]
-    assert vocabulary.encode_ids(TRANSLATION) != vocabulary.encode_ids(PARSING)
-    assert len(vocabulary.encode_ids(PARSING)) == 1
+    assert (ids[0], ids[-1]) == (translation, translation)
     assert "TR" not in vocabulary.decode(ids[1:-1])
 
 
@@ -162,26 +130,6 @@ def test_a_source_that_is_truncated_keeps_its_last_tag():
     assert np.array_equal(found.example.source, vocabulary.encode("<TR> a b <TR>").ids)
 
 
-@pytest.mark.parametrize(
-    "variant", [{"name": "pascal"}, {"name": "dbsa", "side": "target", "layers": [1]}]
-)
-def test_a_variant_that_wants_trees_is_refused_beside_tasks(tmp_path, variant):
-    recipe = recipe_of(tmp_path, syntax={"variants": [variant]})
-    with pytest.raises(
-        UsageError, match=r"parses into the target, so (pascal|dbsa) finds no trees.*Use either"
-    ):
-        tree_requirements(recipe)
-
-
-def test_sides_of_different_length_are_named_before_they_are_paired(tmp_path):
-    corpus_of(tmp_path)
-    (tmp_path / "train.de").write_text("nur eine\n", encoding="utf-8")
-    recipe_of(tmp_path)
-    done = synmt("prepare", "multi.yaml", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "train.en has 3 lines" in " ".join(done.stderr.decode().split())
-
-
 def test_a_multi_task_run_trains_and_translates_without_a_parser(tmp_path, monkeypatch):
     corpus = write_corpus(tmp_path / "corpus")
     write_recipe(
@@ -191,34 +139,9 @@ def test_a_multi_task_run_trains_and_translates_without_a_parser(tmp_path, monke
         syntax={"variants": []},
         decoding={"beam_size": 1},
     )
-    done = synmt("train", "multi.yaml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr.decode()
+    succeed("train", "multi.yaml", cwd=tmp_path)
     monkeypatch.setattr("synmt.parsing.parser.StanzaParser.parse", None)
     text = (corpus / "test.en").read_text(encoding="utf-8")
-    again = synmt("translate", "--beam-size", "1", text=text, cwd=tmp_path)
-    assert again.returncode == 0, again.stderr.decode()
+    again = succeed("translate", "--beam-size", "1", text=text, cwd=tmp_path)
     assert again.stdout == (tmp_path / "runs/multi/tests/test/hypothesis.txt").read_bytes()
     assert (tmp_path / "runs/multi/tests/test/source.txt").read_text(encoding="utf-8") == text
-
-
-def test_a_validation_source_that_is_too_long_keeps_its_last_tag(tmp_path):
-    corpus_of(tmp_path)
-    recipe = recipe_of(tmp_path, filters={"max_pieces": 4}, parser={"workers": 1})
-    corpus = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
-    made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
-    prepare(without_filters(recipe), made, tmp_path / "prepared")
-    data = PreparedCorpus.open(tmp_path / "prepared")
-    assert (
-        data.vocabularies[0].decode(data.split("valid").rows([0])[0].source.tolist())
-        == "<TR> the boy <TR>"
-    )
-
-
-def test_trees_of_tagged_text_are_not_asked_for(tmp_path):
-    corpus_of(tmp_path)
-    recipe_of(tmp_path)
-    done = synmt("prepare", "multi.yaml", "--trees", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "tasks.parsing: the source text contains task tags" in " ".join(
-        done.stderr.decode().split()
-    )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from small import MONKEY, random_tree, small_recipe
-from test_tasks import corpus_of, lines, recipe_of
+from task_texts import corpus_of, lines, recipe_of
 from tiny import succeed, write_corpus, write_lines, write_recipe
 
 from synmt.analysis.forward_passes import run_forward

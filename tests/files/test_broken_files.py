@@ -15,20 +15,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from places import TESTS
 from pyarrow import ipc
-from synmt.decode.finished_windows import FinishedWindows
-from test_old_formats import OLD
 
 from synmt.analysis.run_facts import run_facts
 from synmt.analysis.words.grouping import prepared_text
 from synmt.corpora import download
+from synmt.data.annotate import learn_features
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.encoding import ShardFiles, summarize
-from synmt.data.features import learn_features
 from synmt.data.summary import corpus_table
 from synmt.data.vocabulary import Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.inputs import Request
+from synmt.decode.remote import FinishedWindows
 from synmt.decode.translation import Candidate, Translation, WordAlignment
 from synmt.decode.tree_provider import parser_difference, parser_of_trees
 from synmt.errors import SynmtError
@@ -53,21 +53,10 @@ from synmt.training.test_sets import read_results
 from synmt.training.trees.label_warnings import relation_warnings
 from synmt.training.trees.requirements import tree_requirements
 
+OLD = TESTS / "format1"
 WRONG = [
-    "null",
-    '"x"',
-    "3",
-    "2.5",
-    "[]",
-    '[1, "x"]',
-    "{}",
-    '{"a": 1}',
-    "true",
-    "-1",
-    "1e400",
-    "NaN",
-    "9" * 400,
-    '"\\u0000"',
+    *("null", '"x"', "3", "2.5", "[]", '[1,"x"]', "{}", '{"a":1}', "true", "-1", "1e400", "NaN"),
+    *('"\\u0000"', "9" * 400),
 ]
 BROKEN = [
     b"",
@@ -196,9 +185,6 @@ def test_a_run(old, monkeypatch):
     }
     path = run.folder / "run.json"
     assert not failures(path, mutations(path.read_text()), readers)
-
-
-OF_RUNS = ("state", "scores", "cost", "made_from", "features")
 
 
 def lines_with(text: str) -> Iterator[bytes]:
@@ -378,7 +364,7 @@ def cached(tmp_path, monkeypatch):
     return files
 
 
-KINDS = (
+KINDS = [
     "hashes",
     "parsers",
     "windows",
@@ -387,7 +373,7 @@ KINDS = (
     "a.conllu.cost.json",
     "000001.json",
     "partial.json",
-)
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -443,7 +429,7 @@ def test_damaged_vocabularies_and_truecase_models_are_named(tmp_path):
     vocabulary = train_vocabulary(text, VocabularyRecipe(size=300))
     stored = vocabulary.to_bytes()
     piece = stored.index("▁".encode())
-    for broken in (b"", stored[:-9], stored[:piece] + b"\xff" + stored[piece + 1 :]):
+    for broken in (stored[:-9], stored[:piece] + b"\xff" + stored[piece + 1 :]):
         (tmp_path / "source.model").write_bytes(broken)
         with pytest.raises(SynmtError, match=r"source\.model: not a SentencePiece model"):
             Vocabulary.load(tmp_path, "source")

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tiny import environment
+from tiny import environment, write_lines, write_recipe
 
 from synmt.corpora.resolve import resolve
 from synmt.data.corpus import is_complete
@@ -121,29 +121,20 @@ assert "py3langid" not in sys.modules
 @pytest.mark.journey
 def test_swapped_sides_are_named_once_when_a_corpus_is_prepared(tmp_path, caplog):
     corpus = tmp_path / "corpus"
-    corpus.mkdir()
     for name in ("train", "valid"):
-        (corpus / f"{name}.en").write_text("\n".join(GERMAN) + "\n", encoding="utf-8")
-        (corpus / f"{name}.de").write_text("\n".join(ENGLISH) + "\n", encoding="utf-8")
-    recipe = tmp_path / "recipe.yaml"
-    recipe.write_text(
-        f"source: en\ntarget: de\ncorpus: {{folder: {corpus}}}\nvocabulary: "
-        f"{{kind: word, size: 200}}\n"
-    )
+        write_lines(corpus / f"{name}.en", GERMAN)
+        write_lines(corpus / f"{name}.de", ENGLISH)
+    recipe = write_recipe(tmp_path / "recipe.yaml", corpus, parser={}, syntax={})
     for _ in range(2):
         folders = [
-            Path(one.folder)
-            for one in prepare(recipe, data=tmp_path / "data")
-            if hasattr(one, "folder")
+            Path(event.folder)
+            for event in prepare(recipe, data=tmp_path / "data")
+            if hasattr(event, "folder")
         ]
         assert is_complete(folders[-1])
     said = [message for message in caplog.messages if "are source and target swapped?" in message]
-    assert [message.split(":")[0].removeprefix(f"{corpus}/") for message in said] == [
-        "train.en",
-        "train.de",
-        "valid.en",
-        "valid.de",
-    ]
+    names = [message.split(":")[0].removeprefix(f"{corpus}/") for message in said]
+    assert " ".join(names) == "train.en train.de valid.en valid.de"
 
 
 def test_records_and_lines_to_parse_are_watched(caplog):

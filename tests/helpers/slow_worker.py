@@ -3,7 +3,7 @@ killed meanwhile."""
 
 import time
 
-from synmt.data.annotation_shard import ShardAnnotator
+from synmt.data.annotate import ShardAnnotator
 from synmt.data.encoding import Encoder
 
 

@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 from small import LSTM_SIZE, PIECES, SIZE, small_recipe
 
 from synmt.data import stream
-from synmt.data.batch_plan import plan_batches
 from synmt.data.corpus import Example
+from synmt.data.epoch import plan_batches
 from synmt.data.stream import Position, Reader, prefetch
 from synmt.errors import SynmtError
 from synmt.model.build import build
@@ -42,7 +42,7 @@ class CopyTask:
         return len(self.texts)
 
     def lengths(self):
-        yield np.array([[len(text) + 1] * 2 for text in self.texts])
+        return np.array([[len(text) + 1] * 2 for text in self.texts])
 
     def rows(self, indices):
         return [Example(int(i), self.texts[i], self.texts[i]) for i in indices]
