@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from synmt.parsing.cache import CachedParser
     from synmt.parsing.parser import StanzaParser
     from synmt.recipe.schema import Recipe
-    from synmt.run import Run
+    from synmt.run_folder import Run
     from synmt.syntax.parse import Parse
 
 _logger = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ def find_parser(
 ) -> StanzaParser:
     """Find the parser or tagger of one side: the model that the user named, else the recipe's or
     Stanza's default."""
-    from synmt.training.trees.requirements import make_analysis_parser, parser_section
+    from synmt.training.tree_sources.requirements import make_analysis_parser, parser_section
 
     try:
         return make_analysis_parser(recipe, side, model=model)

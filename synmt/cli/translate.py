@@ -198,7 +198,7 @@ def translate(values: dict[str, Any], options: TranslateArguments) -> None:
 
 def _problems(options: TranslateArguments, *, is_list: bool) -> Iterator[SynmtError]:
     """Find arguments that are wrong or do not fit together."""
-    from synmt.run import wrong_checkpoint
+    from synmt.run_folder import wrong_checkpoint
 
     if wrong := wrong_checkpoint(options.checkpoint, "--checkpoint"):
         yield wrong

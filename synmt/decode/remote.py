@@ -27,7 +27,7 @@ from synmt.files.reading import fingerprint, stored_sha256
 from synmt.files.writing import is_stream, write_atomically
 from synmt.parallel.engine import cluster_in_use, in_order, versions
 from synmt.parallel.processes import Pool, can_fork, inherited, process_count
-from synmt.run import find_run
+from synmt.run_folder import find_run
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -22,7 +22,7 @@ from synmt.evaluation.spaces import warn_of_unspaced
 from synmt.recipe.differences import recipe_differences
 
 if TYPE_CHECKING:
-    from synmt.run import Run
+    from synmt.run_folder import Run
 
 _logger = logging.getLogger(__name__)
 
@@ -273,7 +273,7 @@ def name_with_seed(name: str, seed: int) -> str:
 def check_one_system(runs: Sequence[Path]) -> None:
     """Raise UsageError if run folders differ in more than the seed: in recipes, what they learned
     from, or tests."""
-    from synmt.run import find_run
+    from synmt.run_folder import find_run
 
     if len(runs) < 2:
         return

@@ -16,7 +16,7 @@ from synmt.errors import SynmtError, UsageError, listed
 from synmt.files.reading import stored_sha256
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import Recipe
-from synmt.run import Run
+from synmt.run_folder import Run
 
 _SHOWN = 4
 """Files in one message."""

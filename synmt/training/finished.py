@@ -12,7 +12,7 @@ from synmt.files.json_files import read_json_if_there
 from synmt.files.reading import stored_sha256
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
-from synmt.run import Run
+from synmt.run_folder import Run
 
 MADE_FROM = "made_from.json"
 """The file that records the hashes of a test set's files, in the folder of its translations."""

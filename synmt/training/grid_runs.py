@@ -13,7 +13,7 @@ from synmt.errors import SynmtError, UsageError, all_in_one, naming
 from synmt.evaluation.systems import name_with_seed
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import SEEDS, Recipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training.changed_inputs import changed_inputs, inputs_error
 from synmt.training.finished import has_finished, is_complete
 

@@ -21,7 +21,7 @@ from synmt.model.weights import average_weights
 from synmt.recipe.differences import recipe_differences
 from synmt.recipe.load import recipe_values
 from synmt.recipe.schema import Recipe, TrainingRecipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.tokenization.word_tokenizer import case_model, identities
 from synmt.training.changed_inputs import another_run
 from synmt.training.checkpoint import regular_checkpoints

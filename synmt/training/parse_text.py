@@ -30,7 +30,7 @@ from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress
 from synmt.training.stages import Estimate
-from synmt.training.trees.requirements import parser_section, trees_path
+from synmt.training.tree_sources.requirements import parser_section, trees_path
 
 _logger = logging.getLogger(__name__)
 

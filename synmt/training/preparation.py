@@ -37,9 +37,9 @@ from synmt.tokenization.word_tokenizer import WordTokenizer
 from synmt.training.parse_text import read_parse_cost
 from synmt.training.stages import Estimate, Result, Stage, run_stages
 from synmt.training.text_stages import ParserStage, TextStage, WordStage
-from synmt.training.trees.label_warnings import relation_warnings
-from synmt.training.trees.parse_source import check_source_trees
-from synmt.training.trees.requirements import (
+from synmt.training.tree_sources.label_warnings import relation_warnings
+from synmt.training.tree_sources.parse_source import check_source_trees
+from synmt.training.tree_sources.requirements import (
     TreeRequirements,
     given_trees,
     make_parser,

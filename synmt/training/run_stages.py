@@ -17,7 +17,7 @@ from synmt.files.checksums import recording
 from synmt.files.writing import locked
 from synmt.model.build import build
 from synmt.recipe.schema import ModelRecipe, Recipe, SyntaxRecipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training.changed_inputs import changed_inputs, inputs_error
 from synmt.training.checks import check_run_folder
 from synmt.training.finished import is_complete, missing_tests
@@ -26,7 +26,7 @@ from synmt.training.preparation import Preparation
 from synmt.training.stages import Estimate, Stage, run_stages
 from synmt.training.test_sets import check_tests, translate_tests
 from synmt.training.text_stages import TextStage
-from synmt.training.trees.requirements import TreeRequirements
+from synmt.training.tree_sources.requirements import TreeRequirements
 
 _logger = logging.getLogger(__name__)
 

@@ -27,11 +27,11 @@ from synmt.files.writing import write_atomically, write_json
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.conllu import read_parses
 from synmt.training.finished import MADE_FROM, hashes_of
 from synmt.training.records import ScoreRecord
-from synmt.training.trees.requirements import all_given_trees, given_trees, tree_requirements
+from synmt.training.tree_sources.requirements import all_given_trees, given_trees, tree_requirements
 
 _logger = logging.getLogger(__name__)
 

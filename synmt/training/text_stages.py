@@ -21,8 +21,8 @@ from synmt.tokenization.corpus import Words, find_words, make_tokenizers, tokeni
 from synmt.tokenization.word_tokenizer import WordTokenizer
 from synmt.training.parse_text import TextSize, parse_text, parsing_step
 from synmt.training.stages import Estimate, Stage
-from synmt.training.trees.parse_source import ParseSource, find_parse_source
-from synmt.training.trees.requirements import (
+from synmt.training.tree_sources.parse_source import ParseSource, find_parse_source
+from synmt.training.tree_sources.requirements import (
     TreeRequirements,
     all_given_trees,
     given_trees,

@@ -9,7 +9,7 @@ from tiny import synmt
 
 from synmt.analysis.inputs import parse_in_parts
 from synmt.evaluation.metrics import score_system
-from synmt.run import Run
+from synmt.run_folder import Run
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]
 

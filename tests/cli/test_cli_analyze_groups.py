@@ -15,7 +15,7 @@ from synmt import __version__
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import VocabularyRecipe
-from synmt.run import Run
+from synmt.run_folder import Run
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]
 

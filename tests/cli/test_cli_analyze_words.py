@@ -10,7 +10,7 @@ from word_texts import PAIRS, REFERENCE, SOURCE, A, B
 from synmt.analysis.compare.words import word_attention
 from synmt.decode.translator import Translator
 from synmt.evaluation.outputs import tokens_folder
-from synmt.run import Run
+from synmt.run_folder import Run
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]
 

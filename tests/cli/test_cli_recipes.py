@@ -28,7 +28,7 @@ from synmt.parsing.parser import StanzaParser
 from synmt.recipe.catalogue import shipped_recipes
 from synmt.recipe.data import ParserRecipe
 from synmt.recipe.load import load_recipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training import run_stages
 from synmt.training.parse_text import TextSize, parsing_step
 from synmt.training.pipeline import plan_training

@@ -17,7 +17,7 @@ from torch.distributed import HashStore
 
 from synmt.errors import SynmtError
 from synmt.files.writing import locked
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training import grid, pipeline
 from synmt.training.distributed import Processes
 from synmt.training.grid import GridRecord

@@ -171,9 +171,9 @@ _FIRST = """
 parse | synmt.parsing.parser | StanzaParser |
 prepare | synmt.recipe.load | load_recipe | x.yaml
 train | synmt.recipe.load | load_recipe | x.yaml
-translate | synmt.run | find_run |
+translate | synmt.run_folder | find_run |
 score | synmt.evaluation.metrics | cached_score | -r text other
-analyze | synmt.run | find_run | --by-length
+analyze | synmt.run_folder | find_run | --by-length
 """
 
 

@@ -8,7 +8,7 @@ import pytest
 from tiny import MODEL, fail, succeed, write_corpus, write_lines, write_recipe
 
 from synmt.data.corpus import PreparedCorpus
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.conllu import read_parses
 
 pytestmark = pytest.mark.journey

@@ -24,7 +24,7 @@ from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import read_available_lines
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import DecodingRecipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.controls import Control
 from synmt.syntax.parse import flat_parse
 

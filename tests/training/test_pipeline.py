@@ -11,7 +11,7 @@ from tiny import TRAINING, write_corpus, write_recipe
 from synmt.errors import UsageError
 from synmt.parsing.bulk import parse_file
 from synmt.recipe.load import load_recipe
-from synmt.run import find_run
+from synmt.run_folder import find_run
 from synmt.training import checks, pipeline
 from synmt.training.pipeline import check_values, plan_preparation, prepare, train
 from synmt.training.preparation import Prepared

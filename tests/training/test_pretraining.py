@@ -9,7 +9,7 @@ from test_training import CopyTask, make_model, make_recipe
 
 from synmt.data.stream import Reader
 from synmt.errors import UsageError
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training.checks import check_values
 from synmt.training.trainer import Trainer
 

@@ -20,7 +20,7 @@ from synmt.data.stream import Position, Reader, prefetch
 from synmt.errors import SynmtError
 from synmt.model.build import build
 from synmt.model.weights import average_weights, load_weights, save_weights
-from synmt.run import Run, find_run
+from synmt.run_folder import Run, find_run
 from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.distributed import Processes
 from synmt.training.meter import Meter, Update, peak_memory

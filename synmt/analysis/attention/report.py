@@ -39,7 +39,7 @@ from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.model.capture import self_attention
 from synmt.reporting.figures import check_plot
 from synmt.reporting.values import Figure, Part, Report, TextBlock
-from synmt.run import find_run
+from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
 
 _logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from synmt.arrays import DoubleArray, IntArray
 from synmt.decode.alignment import attention_to_source, best_pairs, word_weights
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
-from synmt.run import find_run
+from synmt.run_folder import find_run
 from synmt.syntax.parse import Parse
 
 _logger = logging.getLogger(__name__)

@@ -33,7 +33,7 @@ from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.reporting.figures import check_plot
 from synmt.reporting.values import Figure, Report
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.parse import without_whitespace
 
 MOST_TABLES = 8

@@ -42,7 +42,7 @@ from synmt.reporting.values import (
     share_column,
     text_column,
 )
-from synmt.run import Run, find_run
+from synmt.run_folder import Run, find_run
 from synmt.syntax.align import locate_words
 from synmt.syntax.conllu import read_conllu, read_parses
 from synmt.syntax.parse import Parse

@@ -32,7 +32,7 @@ from synmt.data.vocabulary import UNK, word_of
 from synmt.evaluation.metrics import MetricOptions
 from synmt.files.reading import read_lines
 from synmt.reporting.progress import progress
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.align import locate_words
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse

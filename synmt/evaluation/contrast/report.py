@@ -40,7 +40,7 @@ from synmt.evaluation.significance import Comparison
 from synmt.evaluation.systems import short_names
 from synmt.reporting.progress import progress
 from synmt.reporting.values import Column, Report, Table, Value, count_column, text_column
-from synmt.run import find_run
+from synmt.run_folder import find_run
 from synmt.syntax.conllu import format_conllu, parse_in, read_parses
 from synmt.syntax.parse import Parse
 

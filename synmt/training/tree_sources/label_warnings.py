@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from synmt.arrays import Side
 from synmt.data.corpus import PreparedCorpus
 from synmt.syntax.feature_signals import UNIVERSAL_TAGS
-from synmt.training.trees.requirements import TreeRequirements
+from synmt.training.tree_sources.requirements import TreeRequirements
 
 
 def relation_warnings(

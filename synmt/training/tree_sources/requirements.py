@@ -24,7 +24,7 @@ from synmt.syntax.feature_signals import no_parser_makes_scenes
 from synmt.syntax.parse import FEATURES, SCENES
 from synmt.syntax.reading import needed_features
 from synmt.syntax.signals import Signal, needs_dependencies, needs_parents
-from synmt.training.trees.given import check_given
+from synmt.training.tree_sources.given import check_given
 
 
 @dataclass(frozen=True)
