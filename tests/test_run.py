@@ -9,9 +9,9 @@ from unittest.mock import Mock, patch
 
 import pytest
 import torch
+from copy_task import make_trainer
 from safetensors import SafetensorError
 from small import small_model, small_recipe
-from test_training import make_trainer
 from tiny import snapshot
 
 from synmt.corpora.resolve import Corpus

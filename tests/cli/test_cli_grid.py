@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 from forked import Forked
 from ranks import be_command, launch
-from test_cli_train import assert_same_run, play
+from same_runs import assert_same_run, play
 from tiny import TRAINING, environment, fail, snapshot, succeed, synmt, write_corpus, write_recipe
 
 from synmt.errors import SynmtError, UsageError

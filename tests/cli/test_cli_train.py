@@ -1,17 +1,13 @@
 """`synmt train` when it is killed, interrupted, started twice, or run with wrong values."""
 
-import json
 import os
 import shutil
 import signal
-import threading
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import killing
 import pytest
-from forked import Forked
 from places import ROOT
+from same_runs import StopAfter, assert_same_run, play
 from tiny import TRAINING, fail, snapshot, succeed, synmt, write_corpus, write_recipe
 from torch.distributed import HashStore
 
@@ -35,47 +31,11 @@ def place(tmp_path_factory):
     return folder
 
 
-def play(*scenes):
-    """Have `killing` run the scenes one after the other; gives what became of each."""
-    with TemporaryDirectory() as folder:
-        log, results = Path(folder) / "log", Path(folder) / "results.json"
-        assert Forked(killing.play, list(scenes), results, log=log).wait() == 0, log.read_text()
-        return json.loads(results.read_text())
-
-
 def scene(place, name, *overrides, data="data", **trap):
     """Train the tiny recipe into runs/NAME."""
     folders = ["--runs", place / "runs", "--data", place / data]
     arguments = ["train", place / "tiny.yaml", f"name={name}", *folders, *overrides]
     return {"arguments": [*map(str, arguments)], **trap}
-
-
-def log_of(folder):
-    """Read the log without what depends on the hour and the machine."""
-    records = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    measured = {"tokens", "tokens_per_second", "memory", "seconds", "processor_seconds"}
-    return [
-        {key: value for key, value in record.items() if key not in measured} for record in records
-    ]
-
-
-def assert_same_run(one, other):
-    """Compare all that two runs have learnt, said and translated, bit for bit."""
-    for name in (
-        "model.safetensors",
-        "average.safetensors",
-        "tests/test/hypothesis.txt",
-        "tests/test/scores.json",
-    ):
-        assert (one / name).read_bytes() == (other / name).read_bytes(), name
-    assert log_of(one) == log_of(other)
-    assert files_of(one) == files_of(other)
-
-
-def files_of(folder):
-    # the names of TensorBoard's files, if it is installed, contain the time
-    names = (str(path.relative_to(folder)) for path in folder.rglob("*"))
-    return sorted(name for name in names if not name.startswith("tensorboard"))
 
 
 # one of each kind at the beginning, in the middle of writing a checkpoint, and towards the end
@@ -204,18 +164,6 @@ def test_a_restart_by_torchrun_does_not_overwrite_what_it_began(finished):
         records = pipeline.train(recipe, ["name=again", "training.max_steps=9"], **how, **which)
         starts += [record.step for record in records if isinstance(record, StartRecord)]
     assert starts[0] == starts[2] == 0 < starts[1]
-
-
-class StopAfter(threading.Event):
-    """An event that is set when it has been asked a number of times."""
-
-    def __init__(self, times):
-        super().__init__()
-        self.left = times
-
-    def is_set(self):
-        self.left -= 1
-        return self.left < 0
 
 
 def test_a_run_that_is_longer_than_its_new_recipe_is_left_alone(finished):

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from copy_task import CopyTask, make_model, make_recipe
 from small import random_batch, small_recipe
-from test_training import CopyTask, make_model, make_recipe
 
 from synmt.data.stream import Reader
 from synmt.errors import UsageError

@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from test_training import (
+from copy_task import (
     assert_same_weights,
     make_recipe,
     make_trainer,

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from copy_task import assert_same_weights, make_exact, make_recipe, make_trainer, weights
 from forked import Forked, run_together
 from ranks import launch, lose_one, share_state, systems_of, train, train_twice, train_variants
 from safetensors.torch import load_file
-from test_training import assert_same_weights, make_exact, make_recipe, make_trainer, weights
 from tiny import fail
 
 from synmt.errors import UsageError
