@@ -36,15 +36,22 @@ _TYPE = re.compile(r"^(?:int|function-after)$|\[")
 """The name of a type, in pydantic's location of a problem."""
 
 
-def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
+def load_recipe(path: str | Path | Recipe, overrides: Iterable[str] = ()) -> Recipe:
     """Read a recipe and those it extends, apply `key=value` overrides, and check the values.
 
-    path: a file, or the name of a shipped recipe, such as `nc11-pascal`.
+    path: a file, or the name of a shipped recipe, such as `nc11-pascal`. A Recipe is returned as it
+        is, and has no overrides.
     """
-    given = _with_bases(path)
-    given.setdefault("name", Path(path).name.removesuffix(".yaml").removesuffix(".yml"))
     if isinstance(overrides, str):
         raise one_text(overrides, "overrides")
+    overrides = list(overrides)
+    if isinstance(path, Recipe):
+        if overrides:
+            do = "Use load_recipe(path, overrides)"
+            raise UsageError("overrides need the file of a recipe", do=do)
+        return path
+    given = _with_bases(path)
+    given.setdefault("name", Path(path).name.removesuffix(".yaml").removesuffix(".yml"))
     for override in overrides:
         _apply_override(given, override)
     return check_recipe(given, where=str(path))

@@ -49,3 +49,14 @@ def differences(name: str, other: str) -> set[str]:
     return {
         key[1:] for key in first.keys() | second.keys() if first.get(key) != second.get(key)
     } - {"name"}
+
+
+def assert_has(name: str, text: str) -> None:
+    """Compare a recipe with the overrides of a text, which have to change nothing."""
+    for override in text.split():
+        assert load_recipe(PATHS[name], [override]) == recipe(name), (name, override)
+
+
+def rows(text: str) -> list[list[str]]:
+    """Split a table into lines and cells."""
+    return [line.split() for line in text.strip().splitlines()]
