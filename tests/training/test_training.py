@@ -28,7 +28,7 @@ from synmt.data.batch_plan import plan_batches
 from synmt.data.stream import Position, Reader, prefetch
 from synmt.errors import SynmtError
 from synmt.model.weights import average_weights, load_weights, save_weights
-from synmt.run import Run, find_run
+from synmt.run import Run
 from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.distributed import Processes
 from synmt.training.meter import Meter, Update, peak_memory
@@ -325,36 +325,6 @@ def test_a_cut_off_file_of_weights_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(SynmtError, match="broken"):
         load_weights(path, model)
-
-
-def test_the_newest_finished_run_is_found(tmp_path):
-    Run(tmp_path / "a").write_info(status="finished", finished_at="2026-01-02T00:00:00")
-    Run(tmp_path / "b").write_info(status="finished", finished_at="2026-01-03T00:00:00")
-    Run(tmp_path / "c").write_info(status="training")
-    assert find_run(None, tmp_path).name == "b"
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [("{", "broken: not JSON"), ('{"format": 99}', "format 99"), ("[]", "broken: ")],
-)
-def test_a_broken_run_folder_is_named(tmp_path, text, said):
-    (tmp_path / "run.json").write_text(text, encoding="utf-8")
-    with pytest.raises(SynmtError, match=said):
-        find_run(tmp_path)
-
-
-def test_a_folder_without_a_run_is_named(tmp_path):
-    with pytest.raises(SynmtError, match=r"not a run folder: run\.json is missing"):
-        find_run(tmp_path)
-    with pytest.raises(SynmtError, match="no finished run"):
-        find_run(None, tmp_path)
-
-
-def test_an_unfinished_run_says_how_to_go_on(tmp_path):
-    Run(tmp_path / "a").write_info(status="training")
-    with pytest.raises(SynmtError, match=r"not finished.*synmt train"):
-        Run(tmp_path / "a").weights_of("final")
 
 
 def test_the_processor_time_of_a_record_is_that_of_all_processes(monkeypatch):
