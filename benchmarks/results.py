@@ -28,7 +28,7 @@ from synmt.errors import SynmtError, UsageError, counted, did_you_mean
 from synmt.files.writing import write_json
 from synmt.parallel.processes import in_processes
 from synmt.parallel.threads import chosen_cores
-from synmt.run import Run, check_folder
+from synmt.run_folder import Run, check_folder
 from synmt.training.grid import train_run
 from synmt.training.grid_runs import FailedRun, GridRun
 from synmt.training.pipeline import prepare

@@ -34,7 +34,7 @@ from synmt.errors import SynmtError
 from synmt.evaluation.cost import run_cost
 from synmt.evaluation.metrics import make_metric, options_of
 from synmt.files.reading import read_lines
-from synmt.run import Run
+from synmt.run_folder import Run
 
 Labels = dict[str, dict[str, list[str]]]
 """Of each test set, the value of each label for its sentences."""

@@ -33,7 +33,7 @@ from synmt.errors import UsageError
 from synmt.files.writing import write_json
 from synmt.model.device import choose_device, device_name
 from synmt.recipe.schema import Recipe
-from synmt.run import Run, check_folder
+from synmt.run_folder import Run, check_folder
 from synmt.training.distributed import Processes
 from synmt.training.pipeline import make_trainer, prepare
 from synmt.training.preparation import Prepared

@@ -22,7 +22,7 @@ from measuring import Row, table
 from synmt.recipe.load import load_recipe
 from synmt.reporting.formats import render
 from synmt.reporting.values import Column, Report
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training.distributed import Processes
 from synmt.training.lifecycle import begin_run, check_run
 from synmt.training.log import Log

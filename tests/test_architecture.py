@@ -31,7 +31,7 @@ ORDER = (
     ("tokenization",),
     ("model",),
     ("fast",),
-    ("run",),
+    ("run_folder",),
     ("decode",),
     ("evaluation",),
     ("training",),

@@ -97,7 +97,7 @@ def find_parser(
 ) -> StanzaParser:
     """Find the parser or tagger of one side: the model that the user named, else the recipe's or
     Stanza's default."""
-    from synmt.training.trees.requirements import make_analysis_parser, parser_section
+    from synmt.training.tree_sources.requirements import make_analysis_parser, parser_section
 
     try:
         return make_analysis_parser(recipe, side, model=model)

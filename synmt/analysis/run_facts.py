@@ -12,7 +12,7 @@ from synmt.recipe.schema import Recipe, VariantRecipe
 from synmt.reporting.cells import shown_rows
 from synmt.reporting.page import page_of
 from synmt.reporting.values import Report, Table, text_column
-from synmt.run import Run
+from synmt.run_folder import Run
 
 _NONE = "–"
 _COSTS = {

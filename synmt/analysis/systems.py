@@ -14,7 +14,7 @@ from synmt.errors import UsageError
 from synmt.evaluation.metrics import printable
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.systems import System, check_existence, group_paths, read_groups
-from synmt.run import find_run
+from synmt.run_folder import find_run
 
 if TYPE_CHECKING:
     from synmt.analysis.options import GroupOptions, WordOptions

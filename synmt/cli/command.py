@@ -98,7 +98,7 @@ def is_run(path: str | Path) -> bool:
 
 def newest_run() -> Path:
     """Find the run to use if the user names none, and print its folder."""
-    from synmt.run import find_run
+    from synmt.run_folder import find_run
 
     folder = find_run(None).folder
     console.remark(f"run: {folder}")

@@ -227,7 +227,7 @@ def _check_models(options: ScoreArguments, typed: Typed) -> None:
         _check_contrast(options, typed)
     else:
         _check_pairs(options)
-    from synmt.run import wrong_checkpoint
+    from synmt.run_folder import wrong_checkpoint
 
     if wrong := wrong_checkpoint(options.checkpoint, "--checkpoint"):
         raise wrong

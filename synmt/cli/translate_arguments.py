@@ -182,7 +182,7 @@ class TranslateArguments:
 
     def validate(self) -> None:
         """Refuse arguments that do not fit together; the error lists every problem."""
-        from synmt.run import wrong_checkpoint
+        from synmt.run_folder import wrong_checkpoint
 
         wrong = wrong_checkpoint(self.checkpoint, "--checkpoint")
         problems = [

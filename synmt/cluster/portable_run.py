@@ -19,7 +19,7 @@ from synmt.files.writing import write_atomically, write_folder_atomically
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.tokenization.casing import Truecaser
 from synmt.training.preparation import Prepared
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.decode.translator import Translator
-from synmt.run import find_run
+from synmt.run_folder import find_run
 
 _PARSER = "parser"
 

@@ -26,7 +26,7 @@ from synmt.files.reading import cache_folder, fingerprint, stored_sha256
 from synmt.files.schemas import RunInfo
 from synmt.files.writing import locked
 from synmt.recipe.schema import Recipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training.checks import check_values
 from synmt.training.distributed import Processes
 from synmt.training.finished import has_finished
@@ -45,7 +45,7 @@ from synmt.training.preparation import Prepared
 from synmt.training.records import EndRecord, RunRecord
 from synmt.training.run_stages import RunStages
 from synmt.training.test_sets import read_results
-from synmt.training.trees.requirements import all_given_trees, make_parser
+from synmt.training.tree_sources.requirements import all_given_trees, make_parser
 
 _Item = tuple[int, Path, Content]
 """The number of a run, its folder and the content of that."""

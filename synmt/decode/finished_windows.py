@@ -25,7 +25,7 @@ from synmt.files.json_files import Count, read_cached_json
 from synmt.files.reading import fingerprint, stored_sha256
 from synmt.files.writing import is_stream, write_atomically
 from synmt.parallel.versions import versions
-from synmt.run import find_run
+from synmt.run_folder import find_run
 
 Numbered = tuple[int, list[Request]]
 """A window of requests, and the number of its first line."""

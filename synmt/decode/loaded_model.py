@@ -20,7 +20,7 @@ from synmt.model.seq2seq import Predictor, Seq2Seq
 from synmt.model.weights import WithoutInitialValues, load_weights
 from synmt.recipe.data import parser_model
 from synmt.recipe.schema import Recipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.reading import Reading, reading_of
 from synmt.tokenization.word_tokenizer import RAW, WordTokenizer, load_tokenizers
 

@@ -37,7 +37,7 @@ from synmt.errors import SynmtError, UsageError, one_text
 from synmt.model.device import InferencePrecision
 from synmt.model.seq2seq import Seq2Seq
 from synmt.parsing.parser import StanzaParser
-from synmt.run import Run, find_run
+from synmt.run_folder import Run, find_run
 from synmt.syntax.controls import Control
 from synmt.syntax.parse import Parse, without_whitespace
 from synmt.syntax.reading import Reading

@@ -18,7 +18,7 @@ from synmt.files.json_files import read_json, read_json_lines
 from synmt.files.schemas import CostOfTest, LogLine
 from synmt.reporting.cells import duration
 from synmt.reporting.values import Column, Table, Value, count_column, text_column
-from synmt.run import Run
+from synmt.run_folder import Run
 
 
 @dataclass(frozen=True, kw_only=True)

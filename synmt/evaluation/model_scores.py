@@ -17,7 +17,7 @@ from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, counted, one_file_for_both_sides
 from synmt.files.reading import known_lines, read_lines
 from synmt.reporting.values import Column, Table, count_column, text_column
-from synmt.run import find_run
+from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
 
 _logger = logging.getLogger(__name__)

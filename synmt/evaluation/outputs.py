@@ -72,7 +72,7 @@ def from_run(run: Path | None, test: str | None = None, *, on: str | None = None
     test: the test set; None for `test`, else the first by name.
     on: `text` or `tokens`; None for what the recipe scores.
     """
-    from synmt.run import find_run
+    from synmt.run_folder import find_run
 
     opened = find_run(run)
     names = tests_of(opened.folder)

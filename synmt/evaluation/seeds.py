@@ -24,10 +24,10 @@ from synmt.errors import UsageError, listed
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import Aggregate
 from synmt.evaluation.significance import Comparison, bootstrap_scores, compare
-from synmt.recipe.differences import recipe_differences
+from synmt.recipe.load import recipe_differences
 
 if TYPE_CHECKING:
-    from synmt.run import Run
+    from synmt.run_folder import Run
 
 _SEED_IN_NAME = re.compile(r"[-._]seed[-_]?\d+", re.IGNORECASE)
 
@@ -157,7 +157,7 @@ def name_with_seed(name: str, seed: int) -> str:
 def check_one_system(runs: Sequence[Path]) -> None:
     """Raise UsageError if run folders differ in more than the seed: in recipes, what they learned
     from, or tests."""
-    from synmt.run import find_run
+    from synmt.run_folder import find_run
 
     if len(runs) < 2:
         return

@@ -20,7 +20,7 @@ from synmt.files.links import remove
 from synmt.files.writing import reporting_os_errors, write_folder_atomically
 from synmt.model.weights import load_checked, load_weights, save_tensors, save_weights
 from synmt.recipe.schema import TrainingRecipe
-from synmt.run import Run, read_state
+from synmt.run_folder import Run, read_state
 from synmt.training.meter import Step
 from synmt.training.optimizer import first_state, local_part, states_of
 

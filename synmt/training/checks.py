@@ -15,11 +15,11 @@ from synmt.model.device import choose_device, multiplies
 from synmt.parallel.engine import cluster_in_use
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
-from synmt.run import Run, check_folder
+from synmt.run_folder import Run, check_folder
 from synmt.training.finished import has_finished
 from synmt.training.initial import Adopted, adopt_vocabulary, check_parts
 from synmt.training.lifecycle import check_run
-from synmt.training.trees.requirements import TreeRequirements, tree_requirements
+from synmt.training.tree_sources.requirements import TreeRequirements, tree_requirements
 
 Requirements = Mapping[Side, TreeRequirements]
 

@@ -25,7 +25,7 @@ from synmt.evaluation.outputs import tests_of, the_test_set
 from synmt.parallel.engine import cluster_in_use, trainings_on
 from synmt.parallel.torchrun import started
 from synmt.recipe.schema import Recipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training.grid_runs import (
     ClusterStarted,
     FailedRun,
@@ -226,7 +226,7 @@ def plan_grid(
     listed once."""
     from synmt.training.run_stages import RunStages
     from synmt.training.text_stages import TextStage
-    from synmt.training.trees.requirements import tree_requirements
+    from synmt.training.tree_sources.requirements import tree_requirements
 
     planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs)
     check_grid(runs_left(planned, overwrite=overwrite), planned, overwrite=overwrite)

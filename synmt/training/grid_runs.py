@@ -14,9 +14,8 @@ from synmt.errors import SynmtError, UsageError, all_in_one, listed, naming
 from synmt.evaluation.seeds import name_with_seed
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import SEEDS, Recipe
-from synmt.run import Run
-from synmt.training.changed_inputs import changed_inputs, inputs_error
-from synmt.training.finished import has_finished, is_complete
+from synmt.run_folder import Run
+from synmt.training.finished import changed_inputs, has_finished, inputs_error, is_complete
 
 _logger = logging.getLogger(__name__)
 

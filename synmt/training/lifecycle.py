@@ -18,14 +18,12 @@ from synmt.files.own_code import changed_code, keep_code
 from synmt.files.reading import stored_sha256
 from synmt.files.writing import UNFINISHED, write_atomically
 from synmt.model.weights import average_weights
-from synmt.recipe.differences import recipe_differences
-from synmt.recipe.load import recipe_values
+from synmt.recipe.load import recipe_differences, recipe_values
 from synmt.recipe.schema import Recipe, TrainingRecipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.tokenization.word_tokenizer import case_model, identities
-from synmt.training.changed_inputs import another_run
 from synmt.training.checkpoint import regular_checkpoints
-from synmt.training.finished import has_finished
+from synmt.training.finished import another_run, has_finished
 from synmt.training.preparation import Prepared
 
 _logger = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from synmt.files.writing import locked
 from synmt.model.build import build_for
 from synmt.model.device import choose_device, device_name, keep_freed_memory
 from synmt.recipe.schema import Recipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.feature_signals import FeatureValues
 from synmt.syntax.reading import Reading, reading_of
 from synmt.training.checks import check_values, load_checked
@@ -33,10 +33,9 @@ from synmt.training.preparation import Preparation, Prepared
 from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 from synmt.training.run_stages import RunStages
 from synmt.training.stages import Estimate, estimate_all
-from synmt.training.test_sets import read_results, translate_tests
+from synmt.training.test_sets import read_results, translate_tests, validation_bleu
 from synmt.training.trainer import Trainer
-from synmt.training.trees.requirements import tree_requirements
-from synmt.training.validation import validation_bleu
+from synmt.training.tree_sources.requirements import tree_requirements
 
 Record = Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order."""

@@ -4,7 +4,7 @@ trees."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,14 +32,13 @@ from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arcs import without_arcs
+from synmt.syntax.feature_signals import UNIVERSAL_TAGS
 from synmt.tokenization.casing import Truecaser
 from synmt.tokenization.word_tokenizer import WordTokenizer
-from synmt.training.parse_text import read_parse_cost
 from synmt.training.stages import Estimate, Result, Stage, run_stages
-from synmt.training.text_stages import ParserStage, TextStage, WordStage
-from synmt.training.trees.label_warnings import relation_warnings
-from synmt.training.trees.parse_source import check_source_trees
-from synmt.training.trees.requirements import (
+from synmt.training.text_stages import ParserStage, TextStage, WordStage, read_parse_cost
+from synmt.training.tree_sources.parse_source import check_source_trees
+from synmt.training.tree_sources.requirements import (
     TreeRequirements,
     given_trees,
     make_parser,
@@ -363,3 +362,34 @@ class TreeStage(_DataStage[Path]):
             else source.parser
         )
         return read_parse_cost(self.of.words.trees(self.side, ["train"], parser)[0])
+
+
+def relation_warnings(
+    requirements: Mapping[Side, TreeRequirements],
+    prepared: PreparedCorpus,
+    trees: Mapping[Side, str],
+) -> list[str]:
+    """List what is unexpected in the relations and tags of the training text, according to the
+    variants.
+
+    trees: by side, the name of the annotation.
+    """
+    warnings = []
+    for side, name in trees.items():
+        facts = prepared.annotations()[name]
+        for variant in requirements[side].variants:
+            needs = {signal.needs for signal in variant.signals}
+            counts = facts["arc_relations" if facts["arcs"] and "arcs" in needs else "relations"][
+                "train"
+            ]
+            warnings += variant.kind.relation_warnings(counts, **variant.options)
+            if "tags" in needs:
+                warnings += _tag_warnings(variant.kind.recipe_name(), facts["tags"])
+    return list(dict.fromkeys(warnings))
+
+
+def _tag_warnings(variant: str, tags: Iterable[str]) -> list[str]:
+    unknown = [tag for tag in tags if tag not in (*UNIVERSAL_TAGS, "_")]
+    listed = ", ".join(unknown[:5]) + ", …" * (len(unknown) > 5)
+    about = f"{variant} knows the tags of Universal Dependencies; other tags share one embedding"
+    return [f"{about}: {listed}"] if unknown else []

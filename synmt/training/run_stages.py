@@ -17,16 +17,15 @@ from synmt.files.checksums import recording
 from synmt.files.writing import locked
 from synmt.model.build import build
 from synmt.recipe.schema import ModelRecipe, Recipe, SyntaxRecipe
-from synmt.run import Run
-from synmt.training.changed_inputs import changed_inputs, inputs_error
+from synmt.run_folder import Run
 from synmt.training.checks import check_run_folder
-from synmt.training.finished import is_complete, missing_tests
+from synmt.training.finished import changed_inputs, inputs_error, is_complete, missing_tests
 from synmt.training.lifecycle import write_final_weights
 from synmt.training.preparation import Preparation
 from synmt.training.stages import Estimate, Stage, run_stages
 from synmt.training.test_sets import check_tests, translate_tests
 from synmt.training.text_stages import TextStage
-from synmt.training.trees.requirements import TreeRequirements
+from synmt.training.tree_sources.requirements import TreeRequirements
 
 _logger = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from synmt.errors import OutOfMemory, is_out_of_memory
 from synmt.model.device import autocast
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.schema import Recipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training.checkpoint import (
     TrainingState,
     drop_checkpoints,

@@ -9,7 +9,7 @@ from small_run import write_tests
 
 from synmt.analysis.systems import read_translations
 from synmt.errors import SynmtError, UsageError
-from synmt.run import Run
+from synmt.run_folder import Run
 
 SOURCE, REFERENCES = ["Yes.", "No."], ["Ja.", "Nein."]
 RECIPE = (

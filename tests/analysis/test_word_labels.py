@@ -21,7 +21,7 @@ from synmt.analysis.words.texts import TokenizedText
 from synmt.errors import SynmtError
 from synmt.evaluation.metrics import MetricOptions
 from synmt.files.reading import read_lines
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.parse import Parse, flat_parse
 
 OLD = TESTS / "format1"

@@ -13,7 +13,7 @@ from synmt.analysis.inputs import parse_in_parts
 from synmt.cli import StrictCommand
 from synmt.cli.analyze import analyze
 from synmt.evaluation.metrics import score_system
-from synmt.run import Run
+from synmt.run_folder import Run
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]
 

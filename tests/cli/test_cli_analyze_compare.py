@@ -12,7 +12,7 @@ from tiny import analyze, write_lines
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.evaluation.outputs import tokens_folder
-from synmt.run import Run
+from synmt.run_folder import Run
 
 pytestmark = pytest.mark.journey
 

@@ -8,8 +8,8 @@ from small_run import LSTM, TEXT, make_run, write_tests
 from tiny import analyze
 
 from synmt.parsing.models import COMPACT
-from synmt.run import Run
-from synmt.training.trees.requirements import make_analysis_parser
+from synmt.run_folder import Run
+from synmt.training.tree_sources.requirements import make_analysis_parser
 
 pytestmark = pytest.mark.journey
 

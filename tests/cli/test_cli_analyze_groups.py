@@ -20,7 +20,7 @@ from synmt.errors import UsageError
 from synmt.evaluation.metrics import make_metric, score_system
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import VocabularyRecipe
-from synmt.run import Run
+from synmt.run_folder import Run
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]
 

@@ -9,7 +9,7 @@ from tiny import analyze, write_lines
 from synmt.analysis.robustness.conditions import find_model_trees
 from synmt.decode.translator import Translator
 from synmt.parsing.parser import StanzaParser
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.controls import Control
 

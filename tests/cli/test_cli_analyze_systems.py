@@ -10,7 +10,7 @@ from small_run import write_tests
 from tiny import analyze, synmt
 
 from synmt.cli import app
-from synmt.run import Run
+from synmt.run_folder import Run
 
 pytestmark = pytest.mark.journey
 

@@ -22,7 +22,7 @@ from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.outputs import tokens_folder
-from synmt.run import Run
+from synmt.run_folder import Run
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]
 

@@ -15,7 +15,7 @@ from synmt.controlled import corpus as controlled
 from synmt.decode.pairs import score_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import flat_parse
 

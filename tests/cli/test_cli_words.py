@@ -18,7 +18,7 @@ from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.systems import read_systems
 from synmt.files.reading import read_lines
 from synmt.parsing.parser import StanzaParser
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.conllu import read_parses
 from synmt.tokenization import corpus as words_corpus
 from synmt.tokenization.corpus import make_tokenizers

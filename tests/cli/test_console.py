@@ -266,9 +266,9 @@ _FIRST = {
     "parse": ("synmt.parsing.parser", "StanzaParser", ["parse"]),
     "prepare": ("synmt.recipe.load", "load_recipe", ["prepare", "x.yaml"]),
     "train": ("synmt.recipe.load", "load_recipe", ["train", "x.yaml"]),
-    "translate": ("synmt.run", "find_run", ["translate"]),
+    "translate": ("synmt.run_folder", "find_run", ["translate"]),
     "score": ("synmt.evaluation.cache", "cached_score", ["score", "-r", "text", "other"]),
-    "analyze": ("synmt.run", "find_run", ["analyze", "--by-length"]),
+    "analyze": ("synmt.run_folder", "find_run", ["analyze", "--by-length"]),
 }
 
 

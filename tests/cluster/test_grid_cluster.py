@@ -26,7 +26,7 @@ from synmt.files.reading import stored_sha256
 from synmt.parallel.engine import using_cluster
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.load import load_recipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training import pipeline
 from synmt.training.grid import ClusterStarted, FailedRun, GridRecord, NextRun, train_grid
 from synmt.training.records import RunRecord, StartRecord

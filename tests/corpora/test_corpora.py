@@ -16,7 +16,7 @@ from synmt.corpora.resolve import resolve
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import CorpusRecipe, SplitFiles
 from synmt.recipe.load import check_recipe
-from synmt.training.trees.requirements import TreeRequirements, all_given_trees
+from synmt.training.tree_sources.requirements import TreeRequirements, all_given_trees
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from synmt.data.prepare import prepare
 from synmt.errors import SynmtError
 from synmt.parsing.cache import decode_parse, encode_parse
 from synmt.parsing.lines import parses_of
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.conllu import format_conllu, parse_in
 from synmt.syntax.feature_signals import (
     CASE,

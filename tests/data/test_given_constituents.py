@@ -10,9 +10,9 @@ from tiny import MODEL, synmt, write_lines, write_recipe
 from synmt.data.corpus import PreparedCorpus
 from synmt.errors import UsageError
 from synmt.recipe.load import load_recipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.conllu import read_parses
-from synmt.training.trees.requirements import tree_requirements
+from synmt.training.tree_sources.requirements import tree_requirements
 
 pytestmark = pytest.mark.journey
 

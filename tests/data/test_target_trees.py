@@ -11,7 +11,7 @@ from tiny import synmt, write_recipe
 from synmt.data.batch import collate
 from synmt.data.corpus import Example, PreparedCorpus, Tree
 from synmt.data.vocabulary import BOS
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.reading import Reading
 from synmt.syntax.signals import PARENT_CHAIN, PARENT_FIRST, WORD
 

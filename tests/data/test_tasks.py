@@ -19,7 +19,7 @@ from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.load import load_recipe
-from synmt.training.trees.requirements import tree_requirements
+from synmt.training.tree_sources.requirements import tree_requirements
 
 pytestmark = pytest.mark.journey
 

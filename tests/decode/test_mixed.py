@@ -33,11 +33,11 @@ from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.data import VocabularyRecipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.controls import UNCHANGED, Control
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import linearise_with_words
-from synmt.training.trees.requirements import tree_requirements
+from synmt.training.tree_sources.requirements import tree_requirements
 
 pytestmark = pytest.mark.journey
 

@@ -17,7 +17,7 @@ from synmt.decode.tree_provider import parser_difference
 from synmt.errors import SynmtError, UsageError
 from synmt.files.reading import read_available_lines
 from synmt.recipe.schema import DecodingRecipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.controls import Control
 from synmt.syntax.parse import flat_parse
 

@@ -19,7 +19,7 @@ from synmt.decode.translation import piece_spans
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.parsing.parser import StanzaParser
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.parse import flat_parse
 
 pytestmark = pytest.mark.journey

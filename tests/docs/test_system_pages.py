@@ -43,7 +43,7 @@ from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
 from synmt.syntax.scenes import same_scene
 from synmt.syntax.signals import distance, parent_chain, parent_first, parent_middle
 from synmt.syntax.trees import linearise, linearise_with_words
-from synmt.training.trees.requirements import tree_requirements
+from synmt.training.tree_sources.requirements import tree_requirements
 
 pytestmark = pytest.mark.journey
 

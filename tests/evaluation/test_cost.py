@@ -16,7 +16,7 @@ from synmt.evaluation.cost import check_runs, cost_line, cost_table, costs_of, f
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.systems import System
 from synmt.reporting.cells import shown_rows
-from synmt.run import Run
+from synmt.run_folder import Run
 
 
 def write_run(folder, *, seconds=60.0, last=25, losses=(3.0, 2.0)):

@@ -39,7 +39,7 @@ from synmt.parsing.cache import _HEADER, decode_parse, encode_parse
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
 from synmt.recipe.data import VocabularyRecipe
-from synmt.run import Run, find_run
+from synmt.run_folder import Run, find_run
 from synmt.syntax.parse import flat_parse
 from synmt.tokenization.casing import Truecaser
 from synmt.tokenization.word_tokenizer import load_tokenizers
@@ -48,10 +48,10 @@ from synmt.training.finished import has_finished, missing_tests
 from synmt.training.lifecycle import check_run
 from synmt.training.log import Log
 from synmt.training.meter import Meter
-from synmt.training.parse_text import read_parse_cost
+from synmt.training.preparation import relation_warnings
 from synmt.training.test_sets import read_results
-from synmt.training.trees.label_warnings import relation_warnings
-from synmt.training.trees.requirements import tree_requirements
+from synmt.training.text_stages import read_parse_cost
+from synmt.training.tree_sources.requirements import tree_requirements
 
 WRONG = [
     "null",

@@ -11,7 +11,7 @@ from small import PIECES, SIZE, small_recipe
 from synmt.data.corpus import Example
 from synmt.data.stream import Reader
 from synmt.model.build import build
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training.records import ValidationRecord
 from synmt.training.trainer import Trainer
 

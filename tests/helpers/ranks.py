@@ -22,7 +22,7 @@ from torch.distributed.run import config_from_args, parse_args
 from synmt.errors import SynmtError
 from synmt.model.build import variant_class
 from synmt.model.variant_options import option_defaults
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training import distributed
 from synmt.training.distributed import Processes, join_processes
 from synmt.training.optimizer import local_part

@@ -17,7 +17,7 @@ from synmt.model.build import build_for
 from synmt.model.weights import save_weights
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import VocabularyRecipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import flat_parse
 

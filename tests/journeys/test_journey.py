@@ -6,7 +6,7 @@ import shutil
 import pytest
 from tiny import TRAINING, fail, lines_of, snapshot, succeed, synmt, write_corpus, write_recipe
 
-from synmt.run import Run
+from synmt.run_folder import Run
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
 ODD_LINES = [

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from synmt.data.corpus import Example, Tree
 from synmt.data.stream import Reader
 from synmt.model.build import build
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training.trainer import Trainer
 
 pytestmark = pytest.mark.journey

@@ -11,7 +11,7 @@ from synmt.errors import UsageError
 from synmt.model.build import place_variants, variant_names
 from synmt.recipe.data import ParserRecipe
 from synmt.syntax.reading import reading_of
-from synmt.training.trees.requirements import tree_requirements
+from synmt.training.tree_sources.requirements import tree_requirements
 
 OF_LSTMS = {"latent_graph", "latent_tree"}
 FEATURES = ("relation", "tag", "fine_tag", "lemma", "morphology", "subword", "case")

@@ -24,7 +24,7 @@ from tiny import (
 from synmt.data.corpus import PreparedCorpus
 from synmt.decode.translator import Translator
 from synmt.parsing.parser import StanzaParser
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.conllu import read_conllu
 
 pytestmark = pytest.mark.journey

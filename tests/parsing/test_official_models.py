@@ -16,7 +16,7 @@ from synmt.errors import SynmtError
 from synmt.parsing.models import COMPACT
 from synmt.parsing.official import fetch, is_complete
 from synmt.parsing.parser import StanzaParser
-from synmt.run import Run
+from synmt.run_folder import Run
 
 pytestmark = pytest.mark.journey
 

@@ -16,12 +16,12 @@ from synmt.model.build import place_variants
 from synmt.parsing.models import COMPACT
 from synmt.recipe.catalogue import shipped_recipes
 from synmt.recipe.load import load_recipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training.distributed import Processes
 from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
 from synmt.training.pipeline import make_trainer, plan_preparation, prepare
 from synmt.training.test_sets import translate_tests
-from synmt.training.trees.requirements import tree_requirements
+from synmt.training.tree_sources.requirements import tree_requirements
 
 pytestmark = pytest.mark.journey
 

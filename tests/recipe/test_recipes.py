@@ -11,7 +11,7 @@ from synmt.errors import SynmtError, UsageError, all_in_one, naming
 from synmt.recipe.load import check_recipe, load_recipe, recipe_values
 from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml_text import dump_yaml, parse_yaml_value
-from synmt.training.trees.requirements import tree_requirements
+from synmt.training.tree_sources.requirements import tree_requirements
 
 RECIPES = sorted((ROOT / "recipes").rglob("*.yaml"))
 ALIASES = "".join(f"x{i}: &x{i} [*x{i - 1}]\n" for i in range(1, 3000))

@@ -11,7 +11,7 @@ from tiny import TRAINING, write_corpus, write_recipe
 from synmt.errors import UsageError
 from synmt.parsing.bulk import parse_file
 from synmt.recipe.load import load_recipe
-from synmt.run import find_run
+from synmt.run_folder import find_run
 from synmt.training import checks, pipeline
 from synmt.training.pipeline import check_values, plan_preparation, prepare, train
 from synmt.training.preparation import Prepared
@@ -149,7 +149,7 @@ def test_trees_of_an_interrupted_run_of_an_old_version_took_an_unknown_time(
                 else step
             )
 
-    monkeypatch.setattr("synmt.training.parse_text.parse_file", parse_some)
+    monkeypatch.setattr("synmt.training.text_stages.parse_file", parse_some)
     given = ["syntax.variants=[{name: pascal, heads: 2}]", "parser.model=compact"]
     *_, prepared = prepare(place / "tiny.yaml", given, data=tmp_path)
     assert prepared.parse_costs == {}

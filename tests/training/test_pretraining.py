@@ -9,7 +9,7 @@ from small import random_batch, small_recipe
 
 from synmt.data.stream import Reader
 from synmt.errors import UsageError
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training.checks import check_values
 from synmt.training.trainer import Trainer
 

@@ -15,7 +15,7 @@ from copy_task import (
 )
 
 from synmt.errors import UsageError
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training.distributed import Processes
 from synmt.training.optimizer import learning_rate
 from synmt.training.records import EndRecord, StepRecord, ValidationRecord

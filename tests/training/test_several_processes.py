@@ -14,7 +14,7 @@ from tiny import fail
 
 from synmt.errors import UsageError
 from synmt.parallel.torchrun import Started, started
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training.distributed import Processes, join_processes, name_of_start
 
 pytestmark = pytest.mark.journey

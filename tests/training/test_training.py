@@ -3,7 +3,7 @@
 import math
 import sys
 import weakref
-from itertools import islice
+from itertools import chain, islice
 from unittest.mock import Mock
 
 import numpy as np
@@ -28,7 +28,7 @@ from synmt.data.batch_plan import plan_batches
 from synmt.data.stream import Position, Reader, prefetch
 from synmt.errors import SynmtError
 from synmt.model.weights import average_weights, load_weights, save_weights
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.distributed import Processes
 from synmt.training.meter import Meter, Update, peak_memory
@@ -247,7 +247,7 @@ def first_epochs(count, **process):
 
 
 def test_every_epoch_has_every_line_once_in_its_own_order():
-    first, second = (sum(map(list, batches), []) for batches in first_epochs(2))
+    first, second = (list(chain(*batches)) for batches in first_epochs(2))
     assert sorted(first) == sorted(second) == list(range(60))
     assert first != second
 

@@ -15,7 +15,7 @@ from synmt.data.vocabulary import Vocabulary
 from synmt.errors import UsageError
 from synmt.model.build import build_for
 from synmt.model.parts import named_weights
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training.initial import adopt_vocabulary, check_parts, freeze, take_weights
 
 pytestmark = pytest.mark.journey

@@ -11,7 +11,7 @@ from tiny import TRAINING, succeed, write_corpus, write_lines, write_recipe
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.stream import Position
 from synmt.recipe.load import load_recipe
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.training import pipeline
 from synmt.training.distributed import Processes
 from synmt.training.preparation import Prepared

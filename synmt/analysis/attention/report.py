@@ -43,7 +43,7 @@ from synmt.model.capture import self_attention
 from synmt.reporting.figures import check_plot
 from synmt.reporting.page import paragraph
 from synmt.reporting.values import Figure, Part, Report, TextBlock
-from synmt.run import Run, find_run
+from synmt.run_folder import Run, find_run
 from synmt.syntax.conllu import read_parses
 
 _logger = logging.getLogger(__name__)

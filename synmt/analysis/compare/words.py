@@ -19,7 +19,7 @@ from synmt.errors import SynmtError
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import TextRecipe
 from synmt.recipe.schema import Recipe
-from synmt.run import Run, find_run
+from synmt.run_folder import Run, find_run
 from synmt.syntax.parse import Parse
 
 _logger = logging.getLogger(__name__)

@@ -51,7 +51,7 @@ from synmt.reporting.values import (
     share_column,
     text_column,
 )
-from synmt.run import find_run
+from synmt.run_folder import find_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

@@ -29,7 +29,7 @@ from synmt.evaluation.comparison import score_outputs
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.reporting.values import Figure, Report
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.parse import without_whitespace
 
 if TYPE_CHECKING:

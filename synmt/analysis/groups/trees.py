@@ -45,7 +45,7 @@ from synmt.syntax.trees import ancestors
 if TYPE_CHECKING:
     from synmt.analysis.options import GroupOptions, WordOptions
     from synmt.parsing.parser import StanzaParser
-    from synmt.run import Run
+    from synmt.run_folder import Run
 
 _logger = logging.getLogger(__name__)
 
@@ -242,7 +242,7 @@ def find_side_parser(
 def _describe_reading(run: Run, *, other_model: bool) -> str:
     """Note where the model reads other source trees than those of the parser."""
     from synmt.syntax.reading import reading_of
-    from synmt.training.trees.requirements import tree_requirements
+    from synmt.training.tree_sources.requirements import tree_requirements
 
     recipe = run.recipe()
     if not tree_requirements(recipe, run.folder / "code")["source"].to_run:

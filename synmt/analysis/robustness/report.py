@@ -42,7 +42,7 @@ from synmt.reporting.values import (
     share_column,
     text_column,
 )
-from synmt.run import find_run
+from synmt.run_folder import find_run
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse
 

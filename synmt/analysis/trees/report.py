@@ -24,7 +24,7 @@ from synmt.files.writing import write_atomically
 from synmt.reporting.page import picture
 from synmt.reporting.svg import check_svg
 from synmt.reporting.values import Report, TextBlock
-from synmt.run import Run, find_run
+from synmt.run_folder import Run, find_run
 from synmt.syntax.align import locate_words
 from synmt.syntax.conllu import read_conllu, read_parses
 from synmt.syntax.parse import Parse

@@ -21,7 +21,7 @@ from synmt.decode.alignment import Pair, best_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError, listed
 from synmt.files.reading import read_lines
-from synmt.run import find_run
+from synmt.run_folder import find_run
 from synmt.syntax.align import locate_words
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from synmt.data.vocabulary import UNK
 from synmt.evaluation.metrics import MetricOptions
 from synmt.files.reading import read_lines
 from synmt.reporting.progress import progress
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.tokenization.word_tokenizer import RAW, load_tokenizers
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from synmt.analysis.words.accuracy import WordGroups
 from synmt.analysis.words.texts import TokenizedText, WordTexts
 from synmt.arrays import IntArray, Side
 from synmt.data.vocabulary import word_of
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.align import locate_words
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.parse import Parse

@@ -22,7 +22,7 @@ from synmt.evaluation.contrast.accuracy import (
 from synmt.evaluation.contrast.sets import ContrastSet, read_contrasts
 from synmt.evaluation.model_scores import ModelOptions, load_translator
 from synmt.reporting.values import Column, Report, Table, Value, count_column, text_column
-from synmt.run import find_run
+from synmt.run_folder import find_run
 from synmt.syntax.conllu import format_conllu, parse_in, read_parses
 from synmt.syntax.parse import Parse
 

@@ -14,7 +14,7 @@ from synmt.data.corpus import PreparedCorpus, Tree
 from synmt.model.attention import attend
 from synmt.model.variant import Place
 from synmt.model.variants.scene_mask import SceneMask
-from synmt.run import Run
+from synmt.run_folder import Run
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import SCENES, Parse

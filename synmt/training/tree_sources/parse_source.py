@@ -14,7 +14,7 @@ from synmt.errors import UsageError
 from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.recipe.schema import Recipe
-from synmt.training.trees.requirements import TreeRequirements, all_given_trees, make_parser
+from synmt.training.tree_sources.requirements import TreeRequirements, all_given_trees, make_parser
 
 
 @dataclass(frozen=True)

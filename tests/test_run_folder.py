@@ -21,7 +21,7 @@ from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.load import recipe_values
 from synmt.recipe.schema import TrainingRecipe
 from synmt.recipe.yaml_text import dump_yaml
-from synmt.run import Run, find_run, read_state
+from synmt.run_folder import Run, find_run, read_state
 from synmt.training.checkpoint import drop_checkpoints, load_checkpoint, save_checkpoint
 from synmt.training.finished import has_finished
 from synmt.training.lifecycle import (
