@@ -48,16 +48,9 @@ class RunStages:
     ) -> None:
         self.run, self.overwrite = run, overwrite
         adopted, self.finished = check_run_folder(run, recipe, overwrite=overwrite)
-        self.recipe, self.vocabularies, truecasers = adopted
+        self.recipe = adopted[0]
         self.changed = [] if overwrite else changed_inputs(run, self.recipe)
-        self.preparation = Preparation(
-            self.recipe,
-            requirements,
-            data,
-            vocabularies=self.vocabularies,
-            truecasers=truecasers,
-            text=text,
-        )
+        self.preparation = Preparation(adopted, requirements, data, text=text)
 
     def check_inputs(self) -> None:
         """Refuse a run that was started with other texts, trees, parsers or weights than the recipe
@@ -155,7 +148,7 @@ class TrainingStage(Stage[int]):
         they are.
         """
         recipe, preparation = self.of.recipe, self.of.preparation
-        vocabularies, prepared = self.of.vocabularies, preparation.pieces.known
+        vocabularies, prepared = preparation.vocabularies, preparation.pieces.known
         if prepared:
             vocabularies = dict(zip(SIDES, PreparedCorpus.open(prepared).vocabularies, strict=True))
         source, target = (
