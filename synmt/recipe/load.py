@@ -64,7 +64,7 @@ def check_recipe(given: Mapping[str, Any], *, where: str) -> Recipe:
         return Recipe.model_validate_json(json.dumps(given, default=str))
     except ValidationError as error:
         problems = [
-            {**problem, "loc": _as_written(problem["loc"], given)} for problem in error.errors()
+            {**problem, "loc": [*_as_written(problem["loc"], given)]} for problem in error.errors()
         ]
         raise all_in_one(
             [_explain(problem, where) for problem in _of_one_value(problems)]
@@ -193,11 +193,10 @@ def _apply_override(given: dict[str, Any], override: str) -> None:
 
 
 def _step_into(place: Any, section: str, so_far: str) -> Any:
-    inside = (
-        place[_index(place, section, so_far)]
-        if isinstance(place, list)
-        else place.setdefault(section, {})
-    )
+    if isinstance(place, list):
+        inside = place[_index(place, section, so_far)]
+    else:
+        inside = place.setdefault(section, {})
     if not isinstance(inside, dict | list):
         raise UsageError(f"'{so_far}' is a value and has no keys", where="override")
     return inside
@@ -206,45 +205,35 @@ def _step_into(place: Any, section: str, so_far: str) -> Any:
 def _index(items: list[Any], text: str, key: str) -> int:
     if text.isdecimal() and int(text) < len(items):
         return int(text)
-    allowed = (
-        f"Its items are 0 to {len(items) - 1}"
-        if len(items) > 1
-        else "Its only item is 0"
-        if items
-        else ""
-    )
+    allowed = "Its only item is 0" if len(items) == 1 else f"Its items are 0 to {len(items) - 1}"
     raise UsageError(
-        f"'{key}' is not an index of a list with {counted(len(items), 'item')}", allowed=allowed
+        f"'{key}' is not an index of a list with {counted(len(items), 'item')}",
+        allowed=allowed if items else "",
     )
 
 
-def _as_written(location: Iterable[Any], given: Any) -> tuple[Any, ...]:
-    """Leave out the index of an item that is written without its list."""
-    keys: list[Any] = []
-    place: Any = given
+def _as_written(location: Iterable[Any], given: Any) -> Iterator[Any]:
+    """Yield the keys of a place, without the index of an item that is written without its list."""
     for part in location:
-        if isinstance(part, int) and isinstance(place, Mapping | str):
+        if isinstance(part, int) and isinstance(given, Mapping | str):
             continue
-        keys.append(part)
+        yield part
         try:
-            place = place[part]
+            given = given[part]
         except (LookupError, TypeError):
-            place = None
-    return tuple(keys)
+            given = None
 
 
 def _of_one_value(problems: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Join the problems of one value, which has several if its type is a union."""
     joined: dict[tuple[Any, ...], dict[str, Any]] = {}
     for problem in problems:
-        unknown = problem["type"] == "extra_forbidden"
+        keys = list(problem["loc"])
         # an unknown key comes last, and may look like one of the type names in the location of a
         # union's value
-        end = len(problem["loc"]) - unknown
-        keys = [
-            part for i, part in enumerate(problem["loc"]) if i >= end or not _TYPE.search(str(part))
-        ]
-        place = (*keys, unknown)
+        unknown = [keys.pop()] if problem["type"] == "extra_forbidden" else []
+        keys = [part for part in keys if not _TYPE.search(str(part))] + unknown
+        place = (*keys, bool(unknown))
         message = plain_message(problem)
         if place in joined:
             message = f"{joined[place]['msg']}, or {message}"
@@ -273,31 +262,25 @@ def _explain(problem: Mapping[str, Any], where: str) -> SynmtError:
 
 
 def _unknown_key(location: list[str], where: str) -> SynmtError:
+    *sections, name = location
     section: Any = Recipe
-    for part in location[:-1]:
+    for part in sections:
         field = section.model_fields.get(part) if section is not None else None
         # a part that is not a field is the key of a mapping, such as the name of a test set
         section = _section(field.annotation) if field is not None else section
     names = sorted(section.model_fields) if section is not None else []
-    place = ".".join(location[:-1])
+    elsewhere = [
+        f"'{key}.{name}'"
+        for key, field in Recipe.model_fields.items()
+        if name in getattr(_section(field.annotation), "model_fields", ())
+    ]
+    place = ".".join(sections)
     return UsageError(
-        f"{place + ' has no' if place else 'a recipe has no'} key '{location[-1]}'",
+        f"{place + ' has no' if place else 'a recipe has no'} key '{name}'",
         where=where,
         allowed=f"Keys: {', '.join(names)}" if names else "",
-        do=_in_sections(location[-1]) or did_you_mean(location[-1], names),
+        do=f"Did you mean {' or '.join(elsewhere)}?" if elsewhere else did_you_mean(name, names),
     )
-
-
-def _in_sections(key: str) -> str:
-    """Suggest the sections that have a key which the user wrote elsewhere; empty if there is
-    none."""
-    sections = {name: _section(field.annotation) for name, field in Recipe.model_fields.items()}
-    found = [
-        f"'{name}.{key}'"
-        for name, section in sections.items()
-        if section and key in section.model_fields
-    ]
-    return f"Did you mean {' or '.join(found)}?" if found else ""
 
 
 def _section(annotation: Any) -> Any:
