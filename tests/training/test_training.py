@@ -37,22 +37,29 @@ from synmt.training.records import EndRecord, StepRecord, ValidationRecord
 
 pytestmark = pytest.mark.journey
 
+LSTM = ({"architecture": "lstm", **LSTM_SIZE}, [{"name": "latent_tree"}])
+PLATEAU = {"schedule": "plateau", "best": "bleu", "max_steps": 100, "max_decays": 1}
 
-@pytest.mark.parametrize("architecture", ["transformer", "lstm"])
-def test_a_resumed_run_ends_bit_for_bit_like_an_uninterrupted_one(architecture, tmp_path):
-    recipe = make_recipe()
-    if architecture == "lstm":
-        recipe = make_recipe({"architecture": "lstm", **LSTM_SIZE}, [{"name": "latent_tree"}])
-    train(tmp_path / "whole", recipe)
-    # as if killed after the validation of step 4 was logged: the newest checkpoint is that of step
-    # 2
-    stopped = make_trainer(tmp_path / "stopped", recipe)
-    next(record for record in stopped.train() if isinstance(record, ValidationRecord))
-    resumed, step = resume(tmp_path / "stopped", recipe)
-    assert step == 2
-    list(resumed.train())
-    assert_same_weights(tmp_path / "whole", tmp_path / "stopped")
-    assert state_of(tmp_path / "whole", 8) == state_of(tmp_path / "stopped", 8)
+
+@pytest.mark.parametrize(
+    "recipe",
+    [make_recipe(), make_recipe(*LSTM), make_recipe(**PLATEAU, validate_every=2)],
+    ids=["transformer", "lstm", "decays"],
+)
+def test_a_resumed_run_ends_bit_for_bit_like_an_uninterrupted_one(recipe, tmp_path):
+    score = {"score": lambda model: 1.0} if recipe.training.best == "bleu" else {}
+    whole = train(tmp_path / "whole", recipe, **score)
+    # as if killed after a validation was logged: the newest checkpoint is an earlier one
+    stopped = make_trainer(tmp_path / "parts", recipe, **score)
+    validations = (record for record in stopped.train() if isinstance(record, ValidationRecord))
+    logged = next(record for record in validations if record.step == 4)
+    resumed, step = resume(tmp_path / "parts", recipe, **score)
+    assert (logged.step, step) == (4, 2)
+    again = list(resumed.train())
+    assert again[-1] == whole[-1]
+    assert_same_weights(tmp_path / "whole", tmp_path / "parts")
+    last = whole[-1].step
+    assert state_of(tmp_path / "whole", last) == state_of(tmp_path / "parts", last)
 
 
 def test_two_accumulated_batches_equal_one_batch_of_both(tmp_path):
