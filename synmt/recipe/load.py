@@ -50,21 +50,21 @@ def load_recipe(path: str | Path | Recipe, overrides: Iterable[str] = ()) -> Rec
             do = "Use load_recipe(path, overrides)"
             raise UsageError("overrides need the file of a recipe", do=do)
         return path
-    given = _with_bases(path)
-    given.setdefault("name", Path(path).name.removesuffix(".yaml").removesuffix(".yml"))
+    values = _with_bases(path)
+    values.setdefault("name", Path(path).name.removesuffix(".yaml").removesuffix(".yml"))
     for override in overrides:
-        _apply_override(given, override)
-    return check_recipe(given, where=str(path))
+        _apply_override(values, override)
+    return check_recipe(values, where=str(path))
 
 
-def check_recipe(given: Mapping[str, Any], *, where: str) -> Recipe:
+def check_recipe(values: Mapping[str, Any], *, where: str) -> Recipe:
     """Make a Recipe from plain values; raises one UsageError that lists every error."""
     try:
         # strict JSON turns lists into tuples and strings into paths, but never "3" into a number
-        return Recipe.model_validate_json(json.dumps(given, default=str))
+        return Recipe.model_validate_json(json.dumps(values, default=str))
     except ValidationError as error:
         problems = [
-            {**problem, "loc": [*_as_written(problem["loc"], given)]} for problem in error.errors()
+            {**problem, "loc": [*_as_written(problem["loc"], values)]} for problem in error.errors()
         ]
         raise all_in_one(
             [_explain(problem, where) for problem in _of_one_value(problems)]
@@ -98,20 +98,20 @@ def _with_bases(first: str | Path) -> dict[str, Any]:
         if path.resolve() in recipes:
             do = f"Change `extends` of {extended_by}"
             raise UsageError("the recipe extends itself", where=str(path), do=do)
-        given = _plain(load_yaml(path), path)
-        if not isinstance(given, dict):
+        values = _plain(load_yaml(path), path)
+        if not isinstance(values, dict):
             raise UsageError("not a recipe: it must consist of `key: value` lines", where=str(path))
-        recipes[path.resolve()] = given
-        name, extended_by = given.pop("extends", None), path
+        recipes[path.resolve()] = values
+        name, extended_by = values.pop("extends", None), path
         if not isinstance(name, str | None):
             raise UsageError(
                 "`extends` must be the path or the name of one recipe", where=str(path)
             )
     merged: dict[str, Any] = {}
-    for given in reversed(recipes.values()):
+    for values in reversed(recipes.values()):
         merged.pop("name", None)
-        _forget_text(merged, given.get("corpus"))
-        merged = _merge(merged, given)
+        _forget_text(merged, values.get("corpus"))
+        merged = _merge(merged, values)
     return merged
 
 
@@ -174,7 +174,7 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _apply_override(given: dict[str, Any], override: str) -> None:
+def _apply_override(values: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     if any("\ud800" <= sign <= "\udfff" for sign in override):
         # bytes of the command line that the shell's encoding does not have
@@ -188,8 +188,8 @@ def _apply_override(given: dict[str, Any], override: str) -> None:
     value = parse_yaml_value(text, depth=key.count(".") + 1)
     section, _, last = key.partition(".")
     if section == "corpus":
-        _forget_text(given, {last: value})
-    set_key(given, key, value)
+        _forget_text(values, {last: value})
+    set_key(values, key, value)
 
 
 def _step_into(place: Any, section: str, so_far: str) -> Any:
@@ -212,16 +212,16 @@ def _index(items: list[Any], text: str, key: str) -> int:
     )
 
 
-def _as_written(location: Iterable[Any], given: Any) -> Iterator[Any]:
+def _as_written(location: Iterable[Any], values: Any) -> Iterator[Any]:
     """Yield the keys of a place, without the index of an item that is written without its list."""
     for part in location:
-        if isinstance(part, int) and isinstance(given, Mapping | str):
+        if isinstance(part, int) and isinstance(values, Mapping | str):
             continue
         yield part
         try:
-            given = given[part]
+            values = values[part]
         except (LookupError, TypeError):
-            given = None
+            values = None
 
 
 def _of_one_value(problems: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ MADE_FROM = "made_from.json"
 
 
 def has_finished(run: Run, recipe: Recipe) -> bool:
-    """Tell whether a run has finished training with this recipe; its test sets may have changed
+    """Return whether a run has finished training with this recipe; its test sets may have changed
     since."""
     if not run.exists() or run.info().get("status") != "finished":
         return False
@@ -37,7 +37,7 @@ def _without_tests(recipe: Recipe) -> Recipe:
 
 
 def is_complete(run: Run, recipe: Recipe) -> bool:
-    """Tell whether a run that has finished has its weights, and the translations of all test sets
+    """Return whether a run that has finished has its weights, and the translations of all test sets
     of the recipe."""
     return run.weights.exists() and run.recipe() == recipe and not missing_tests(run, recipe)
 

@@ -35,7 +35,7 @@ class GridRun:
     folder: Path
 
     def is_done(self) -> bool:
-        """Tell whether the run has finished and has all its translations."""
+        """Return whether the run has finished and has all its translations."""
         run = Run(self.folder)
         return has_finished(run, self.recipe) and is_complete(run, self.recipe)
 

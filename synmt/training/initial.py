@@ -38,11 +38,11 @@ Adopted = tuple[Recipe, Vocabularies | None, dict[Side, Truecaser]]
 """A recipe, and the vocabularies and truecase models that it takes from another run."""
 
 
-def adopt_vocabulary(recipe: Recipe, own: Run | None = None, *, overwrite: bool = False) -> Adopted:
-    """Give a recipe with `model.init` the vocabulary of that run, unless the embeddings are
+def adopt_vocabulary(recipe: Recipe, run: Run | None = None, *, overwrite: bool = False) -> Adopted:
+    """Put into a recipe with `model.init` the vocabulary of that run, unless the embeddings are
     excluded.
 
-    own: the folder of the new run. Once it has a checkpoint, it does not need the other run any
+    run: the new run. Once it has a checkpoint, it does not need the other run any
         more.
     overwrite: whether it starts again.
     """
@@ -50,16 +50,16 @@ def adopt_vocabulary(recipe: Recipe, own: Run | None = None, *, overwrite: bool 
     if init is None:
         return recipe, None, {}
     other = origin = Run(init.expanduser())
-    if own is not None and own.folder.resolve() == other.folder.resolve():
+    if run is not None and run.folder.resolve() == other.folder.resolve():
         raise UsageError(
             "a run cannot start from its own weights",
             where=f"model.init, {init}",
             do="Choose another name=…",
         )
-    if own is not None and own.exists() and not overwrite:
-        has_weights = own.weights.exists() or bool(own.checkpoints())
-        if has_weights and own.recipe().model.init == init:
-            origin = own
+    if run is not None and run.exists() and not overwrite:
+        has_weights = run.weights.exists() or bool(run.checkpoints())
+        if has_weights and run.recipe().model.init == init:
+            origin = run
     before = _recipe_of(origin)
     if not _takes_embeddings(recipe):
         return recipe, None, {}

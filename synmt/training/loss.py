@@ -58,9 +58,11 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 logits = products.multiply(rows[block], weight_)[: len(right)]  # (n, V)
                 if dtype != exact:
                     logits = converted.resize_(logits.shape).copy_(logits)
-                own = slopes[block][: len(right)]  # (n, V)
+                memory = slopes[block][: len(right)]  # (n, V)
                 logit = logits.gather(-1, right)[:, 0]  # (n,)
-                slope, normalizer = _softmax(logits, own if gradient and dtype == exact else logits)
+                slope, normalizer = _softmax(
+                    logits, memory if gradient and dtype == exact else logits
+                )
                 nll = normalizer - logit  # (n,)
                 # the mean logit of a row is its state times the mean weight
                 uniform = normalizer - states_[group][block].to(exact) @ mean  # (n,)
@@ -68,8 +70,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 total += ((1 - smoothing) * nll + smoothing * uniform).sum()
                 if gradient:
                     slope.scatter_add_(-1, right, torch.full_like(nll, smoothing - 1)[:, None])
-                    if slope is not own:
-                        own.copy_(slope)
+                    if slope is not memory:
+                        memory.copy_(slope)
             if to_states is not None and to_weight is not None:
                 slopes[len(target) :] = 0
                 to_states[group] = products.multiply(slopes, weight_.T)[: len(target)]

@@ -85,8 +85,8 @@ SPLITS = ("train", "valid")
 class Preparation:
     """The stages of the data of a recipe, and their result.
 
-    adopted: the recipe, with the vocabularies and truecase models of another run, or None: then they
-        are learned from the corpus.
+    adopted: the recipe, with the vocabularies and truecase models of another run, or None: then
+        they are learned from the corpus.
     data: the folder of trees and prepared corpora.
     source_trees: parse the source even if no variant reads its trees.
     """

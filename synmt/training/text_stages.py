@@ -139,15 +139,15 @@ class ParserStage(Stage[dict[Side, ParseSource]]):
         return [side for side in SIDES if self._parses(side) and lacks_parser(self.recipe, side)]
 
     def given(self, side: Side) -> bool:
-        """Tell whether all trees of a side come with its text; before the text is there, the recipe
-        has to say so."""
+        """Return whether all trees of a side come with its text; before the text is there, the
+        recipe has to say so."""
         settings, text = self.recipe.parser_of(side), self.text.known
         if text is None:
             return settings.control == "gold" or settings.constituents == "given"
         return bool(all_given_trees(self.recipe, text, side, self.requirements[side]))
 
     def _parses(self, side: Side) -> bool:
-        """Tell whether the recipe's parser of a side is used."""
+        """Return whether the recipe's parser of a side is used."""
         recipe, text = self.recipe, self.text.known
         if self.recipe.text_of(side).tokenizer == "stanza":
             return True

@@ -117,7 +117,7 @@ def _signals(variants: Iterable[PlacedVariant]) -> list[Signal]:
 
 
 def _requirements(variants: list[PlacedVariant], parser: ParserRecipe) -> TreeRequirements:
-    given = parser.constituents == "given"
+    are_given = parser.constituents == "given"
 
     def needing(what: str) -> tuple[str, ...]:
         return _names(v for v in variants if any(signal.needs == what for signal in v.signals))
@@ -127,8 +127,10 @@ def _requirements(variants: list[PlacedVariant], parser: ParserRecipe) -> TreeRe
         any(variant.learns for variant in variants),
         # arcs of gold trees and of controls have probability 1
         needing("arcs") if parser.control == "none" else (),
-        _names(variant for variant in variants if needs_dependencies(variant.signals, given=given)),
-        needing("constituents") if given else (),
+        _names(
+            variant for variant in variants if needs_dependencies(variant.signals, given=are_given)
+        ),
+        needing("constituents") if are_given else (),
         features=needed_features(_signals(variants)),
         variants=tuple(variants),
     )
