@@ -267,8 +267,7 @@ LONG_FILES = {
     "source: " + "[" * 100_000 + "]" * 100_000: "line 1: values are nested too deeply",
     "- " * 5000: r"line 1: values are nested too deeply\. At most 100 levels\.$",
     # each line holds the one above; with the recipe itself, line 100 is level 101
-    "x0: &x0 [1]\n"
-    + "".join(f"x{i}: &x{i} [*x{i - 1}]\n" for i in range(1, 999)): "line 100: val",
+    "x0: &x0 [1]\n" + "".join(f"x{i}: &x{i} [*x{i - 1}]\n" for i in range(1, 999)): "line 100: val",
 }
 
 
