@@ -29,8 +29,9 @@ def comment(name: str) -> str:
 
 
 def variants(name: str) -> list[dict[str, Any]]:
-    """Give the variants of a recipe as they are written there."""
-    return [variant.model_dump(exclude_unset=True) for variant in recipe(name).syntax.variants]
+    """Return the variants of a recipe as they are written there."""
+    found = recipe(name).syntax.variants
+    return [variant.model_dump(mode="json", exclude_unset=True) for variant in found]
 
 
 def _flat(values: Any, prefix: str = "") -> dict[str, Any]:
@@ -57,6 +58,6 @@ def assert_has(name: str, text: str) -> None:
         assert load_recipe(PATHS[name], [override]) == recipe(name), (name, override)
 
 
-def rows(text: str) -> list[list[str]]:
-    """Split a table into lines and cells."""
-    return [line.split() for line in text.strip().splitlines()]
+def rows(text: str, cells: int = -1) -> list[list[str]]:
+    """Split a table into lines and cells; the last of a number of cells may contain blanks."""
+    return [line.split(maxsplit=cells - (cells > 0)) for line in text.strip().splitlines()]

@@ -14,7 +14,7 @@ from shipped import ABLATIONS, PATHS, ROOT, assert_has, comment, differences, re
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.model.build import build, place_variants
 from synmt.recipe.data import FilterRecipe
-from synmt.recipe.yaml_text import load_yaml
+from synmt.recipe.yaml_text import load_yaml, parse_yaml_value
 from synmt.training.optimizer import learning_rate
 
 pytestmark = pytest.mark.journey
@@ -69,43 +69,28 @@ def test_a_system_over_an_lstm_on_wat_differs_from_the_plain_lstm_in_syntax_alon
     assert differences(f"wat-enja-{system}", "wat-enja-lstm") == {"syntax.variants"} | training
 
 
-PASCAL = {"name": "pascal", "layers": (1,), "heads": 8}
-LOCALNESS = {"name": "localness", "layers": (1, 2, 3)}
-CONTEXT = {"name": "context", "layers": "all"}
-RELATIVE = {"name": "relative", "layers": "all", "reach": 16, "shared": True}
-STEPS = {"name": "deps_san", "layers": (1, 2, 3), "variance": 1}
-OF_DEPS_SAN = {
-    "base": [],
-    "pascal": [PASCAL],
-    "pascal-ignore": [PASCAL | {"ignore": 0.3}],
-    "localness-fixed": [LOCALNESS | {"window": "fixed", "size": 10}],
-    "localness-layer": [LOCALNESS | {"window": "layer"}],
-    "localness-query": [LOCALNESS | {"window": "query"}],
-    "context-global": [CONTEXT | {"kind": "global"}],
-    "context-deep": [CONTEXT | {"kind": "deep"}],
-    "context-deep-global": [CONTEXT | {"kind": "deep_global"}],
-    "relative": [RELATIVE, RELATIVE | {"side": "target"}],
-    "deps-san": [STEPS],
-    "deps-san-rs": [STEPS | {"resample": 0.1, "fill": 6}],
-    "deps-san-wink": [STEPS | {"window": 6}],
-}
 # reported on both corpora, and millions of weights, which the paper truncates after the second
-# decimal
-DEPS_SAN = rows("""
+# decimal; the variants
+DEPS_SAN = rows(
+    """
     base                 29.88  27.48  74.85
-    pascal               29.75  27.55  74.85
-    pascal-ignore        29.95  27.73  74.85
-    localness-fixed      28.72  27.21  74.87
-    localness-layer      29.89  27.23  74.88
-    localness-query      29.63  27.46  74.87
-    context-global       29.92  27.45  74.90
-    context-deep         30.03  27.63  74.98
-    context-deep-global  30.07  27.55  75.03
-    relative             30.34  27.71  74.88
-    deps-san             30.44  27.94  74.85
-    deps-san-rs          30.75  28.21  74.85
-    deps-san-wink        30.64  28.13  74.85
-""")
+    pascal               29.75  27.55  74.85  {name: pascal, layers: [1], heads: 8}
+    pascal-ignore        29.95  27.73  74.85  {name: pascal, layers: [1], heads: 8, ignore: 0.3}
+    localness-fixed      28.72  27.21  74.87  {name: localness, LOWER, window: fixed, size: 10}
+    localness-layer      29.89  27.23  74.88  {name: localness, LOWER, window: layer}
+    localness-query      29.63  27.46  74.87  {name: localness, LOWER, window: query}
+    context-global       29.92  27.45  74.90  {name: context, layers: all, kind: global}
+    context-deep         30.03  27.63  74.98  {name: context, layers: all, kind: deep}
+    context-deep-global  30.07  27.55  75.03  {name: context, layers: all, kind: deep_global}
+    relative             30.34  27.71  74.88  {RELATIVE}, {RELATIVE, side: target}
+    deps-san             30.44  27.94  74.85  {STEPS}
+    deps-san-rs          30.75  28.21  74.85  {STEPS, resample: 0.1, fill: 6}
+    deps-san-wink        30.64  28.13  74.85  {STEPS, window: 6}
+    """.replace("STEPS", "name: deps_san, LOWER, variance: 1")
+    .replace("LOWER", "layers: [1, 2, 3]")
+    .replace("RELATIVE", "name: relative, layers: all, reach: 16, shared: true"),
+    cells=5,
+)
 
 
 def parameters_of(name):
@@ -120,12 +105,12 @@ def parameters_of(name):
 
 @of_each(DEPS_SAN)
 def test_the_systems_of_the_deps_san_paper_have_its_options_size_and_figures(row):
-    system, *figures, millions = row
+    system, *figures, millions = row[:4]
     assert parameters_of(f"iwslt14-deen-{system}") == int(millions.replace(".", ""))
     for corpus, figure in zip(("iwslt14-deen", "wmt16-deen"), figures, strict=True):
         name = f"{corpus}-{system}"
         assert f"reported {figure} BLEU" in comment(name)
-        assert variants(name) == OF_DEPS_SAN[system]
+        assert variants(name) == parse_yaml_value(f"[{''.join(row[4:])}]")
         assert differences(name, f"{corpus}-base") <= {"syntax.variants"}
 
 
@@ -142,48 +127,49 @@ def test_the_bases_of_the_deps_san_paper_have_its_settings():
     assert_has("wmt16-deen-base", f"{settings} training.max_steps=200000")
 
 
-LAYERS_AND_VARIANCES = {
-    "layers1": ({"layers": (1,)}, 29.83),
-    "layers1-2": ({"layers": (1, 2)}, 30.00),
-    "layers1-4": ({"layers": (1, 2, 3, 4)}, 29.89),
-    "layers4-6": ({"layers": (4, 5, 6)}, 29.46),
-    "layers1-6": ({"layers": "all"}, 28.79),
-    "variance2": ({"variance": 2}, 29.84),
-    "variance4": ({"variance": 4}, 29.82),
-    "variance8": ({"variance": 8}, 30.03),
-    "variance16": ({"variance": 16}, 30.08),
-    "variance32": ({"variance": 32}, 29.64),
-}
+LAYERS_AND_VARIANCES = rows(
+    """
+    layers1     29.83  layers: [1]
+    layers1-2   30.00  layers: [1, 2]
+    layers1-4   29.89  layers: [1, 2, 3, 4]
+    layers4-6   29.46  layers: [4, 5, 6]
+    layers1-6   28.79  layers: all
+    variance2   29.84  variance: 2
+    variance4   29.82  variance: 4
+    variance8   30.03  variance: 8
+    variance16  30.08  variance: 16
+    variance32  29.64  variance: 32
+    """,
+    cells=3,
+)
 
 
 def test_the_ablations_of_deps_san_change_one_option_each():
     plain = "iwslt14-deen-deps-san"
-    found = [name for name in ABLATIONS if name.startswith("iwslt14")]
-    assert sorted(found) == sorted(f"{plain}-{suffix}" for suffix in LAYERS_AND_VARIANCES)
-    for suffix, (change, figure) in LAYERS_AND_VARIANCES.items():
-        assert variants(f"{plain}-{suffix}") == [variants(plain)[0] | change]
-        assert differences(f"{plain}-{suffix}", plain) == {"syntax.variants"}
-        assert f"reported {figure:.2f} BLEU" in comment(f"{plain}-{suffix}")
+    names = [f"{plain}-{suffix}" for suffix, _, _ in LAYERS_AND_VARIANCES]
+    assert {name for name in ABLATIONS if name.startswith("iwslt14")} == set(names)
+    for name, (_, figure, change) in zip(names, LAYERS_AND_VARIANCES, strict=True):
+        assert variants(name) == [variants(plain)[0] | parse_yaml_value(f"{{{change}}}")]
+        assert differences(name, plain) == {"syntax.variants"}
+        assert f"reported {figure} BLEU" in comment(name)
 
 
-ENCODER = {"name": "dbsa", "layers": (4,), "heads": 1}
-DECODER = ENCODER | {"side": "target"}
+DBSA = rows("""
+    base             27.29
+    dbsa-encoder     28.05  encoder
+    dbsa-decoder     27.86  decoder
+    dbsa-both        28.29  encoder  decoder
+    words-base       26.39
+    words-dbsa-both  26.62  encoder  decoder
+""")
 
 
-@pytest.mark.parametrize(
-    ("suffix", "expected", "reported"),
-    [
-        ("base", [], "27.29"),
-        ("dbsa-encoder", [ENCODER], "28.05"),
-        ("dbsa-decoder", [DECODER], "27.86"),
-        ("dbsa-both", [ENCODER, DECODER], "28.29"),
-        ("words-base", [], "26.39"),
-        ("words-dbsa-both", [ENCODER, DECODER], "26.62"),
-    ],
-)
-def test_dependency_based_self_attention_stands_in_layer_4_of_each_side(suffix, expected, reported):
-    name = f"aspec-jaen-{suffix}"
-    assert variants(name) == expected
+@of_each(DBSA)
+def test_dependency_based_self_attention_stands_in_layer_4_of_each_side(row):
+    suffix, reported, *places = row
+    name, encoder = f"aspec-jaen-{suffix}", {"name": "dbsa", "layers": [4], "heads": 1}
+    sides = {"encoder": encoder, "decoder": encoder | {"side": "target"}}
+    assert variants(name) == [sides[place] for place in places]
     assert all(variant.loss_weight == 1 for variant in recipe(name).syntax.variants)
     assert f"reported {reported} BLEU" in comment(name)
     changed = {key.partition(".")[0] for key in differences(name, "aspec-jaen-base")}
@@ -235,7 +221,7 @@ def test_labelled_distributions_have_16_heads_in_layer_1_and_8_in_the_others(row
     for kind, figure in zip(LDD_KINDS, reported, strict=True):
         name = f"{corpus}-{kind}"
         [system] = variants(name)
-        expected = {"name": "dependency_distribution", "kind": kind, "layers": (1,), "heads": 16}
+        expected = {"name": "dependency_distribution", "kind": kind, "layers": [1], "heads": 16}
         assert system == expected
         assert recipe(name).model.heads_of("source") == (16, *base.heads_of("source")[1:])
         assert recipe(name).model.heads_of("target") == (8,) * base.decoder_layers

@@ -131,5 +131,5 @@ def test_the_systems_on_multi30k_differ_in_their_trees_and_share_the_text_of_the
 
 def test_structured_attention_on_multi30k_owns_two_heads_of_the_first_layer():
     [system] = variants("multi30k-tree-attention")
-    assert system == {"name": "tree_attention", "layers": (1,), "heads": 2}
+    assert system == {"name": "tree_attention", "layers": [1], "heads": 2}
     assert differences("multi30k-tree-attention", "multi30k-tiny") == {"syntax.variants"}
