@@ -234,8 +234,8 @@ def _end_of(
     *,
     advice: str,
 ) -> RunRecord | FailedRun:
-    steps = [folder.name for folder in run.checkpoints()]
-    if not run.exists() or max(steps, default="") < newest_step(content):
+    here = run.checkpoint(run.reached()).name
+    if not run.exists() or here < newest_step(content):
         unpack(run, content)
     remove_leftovers(run)
     parser = str(portable.parser_folder) if portable.parser_folder else None
