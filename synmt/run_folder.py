@@ -84,11 +84,11 @@ class Run:
         return self.folder / "tests" / name
 
     def exists(self) -> bool:
-        """Tell whether a run was started in this folder."""
+        """Return whether a run was started in this folder."""
         return (self.folder / "run.json").exists()
 
     def written_at(self) -> int:
-        """Tell when run.json was written, in nanoseconds; 0 if it is not there."""
+        """Read when run.json was written, in nanoseconds; 0 if it is not there."""
         path = self.folder / "run.json"
         return path.stat().st_mtime_ns if path.exists() else 0
 

@@ -32,7 +32,7 @@ ORDER = (
     ("tokenization",),
     ("model",),
     ("fast",),
-    ("run",),
+    ("run_folder",),
     ("decode",),
     ("evaluation",),
     ("training",),

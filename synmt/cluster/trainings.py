@@ -40,7 +40,7 @@ from synmt.training.grid_runs import (
     starts_from,
 )
 from synmt.training.lifecycle import RESUME_ADVICE, begin_run, remove_leftovers
-from synmt.training.pipeline import Record, prepare_stages, train, train_prepared
+from synmt.training.pipeline import Record, train, train_prepared
 from synmt.training.preparation import Prepared
 from synmt.training.records import EndRecord, RunRecord
 from synmt.training.run_stages import RunStages
@@ -178,7 +178,8 @@ def _begin(
     """Prepare the data of a run, and set up its folder."""
     requirements = check_values(run.recipe)
     way = RunStages(Run(run.folder), run.recipe, requirements, data, overwrite=overwrite)
-    prepared = yield from prepare_stages(way.preparation)
+    prepared = way.preparation.run()
+    yield prepared
     needs = requirements["source"]
     parses = (
         needs.to_run
@@ -233,7 +234,7 @@ def _end_of(
     *,
     advice: str,
 ) -> RunRecord | FailedRun:
-    here = max((folder.name for folder in run.checkpoints()), default="")
+    here = run.checkpoint(run.reached()).name
     if not run.exists() or here < newest_step(content):
         unpack(run, content)
     remove_leftovers(run)

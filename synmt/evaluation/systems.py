@@ -19,7 +19,7 @@ from synmt.errors import SynmtError, UsageError, all_in_one, counted, did_you_me
 from synmt.evaluation.metrics import Lines, printable, read_aligned
 from synmt.evaluation.outputs import Outputs, check_same_test, from_run, scored_on
 from synmt.evaluation.spaces import warn_of_unspaced
-from synmt.recipe.differences import recipe_differences
+from synmt.recipe.load import recipe_differences
 
 if TYPE_CHECKING:
     from synmt.run_folder import Run

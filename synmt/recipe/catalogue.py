@@ -13,10 +13,13 @@ from synmt.errors import UsageError
 _ENDINGS = (".yaml", ".yml")
 
 
+@cache
 def shipped_recipes() -> dict[str, Path]:
-    """List the shipped recipes by name, sorted; those in a folder are named `ablations/…`, and come
+    """Find the shipped recipes by name, sorted; those in a folder are named `ablations/…`, and come
     last."""
-    return dict(_shipped())
+    folder = shipped_folder()
+    names = {_stem(path.relative_to(folder).as_posix()): path for path in folder.rglob("*.yaml")}
+    return {name: names[name] for name in sorted(names, key=lambda name: ("/" in name, name))}
 
 
 def find_recipe(given: Path, folder: Path = Path()) -> Path | None:
@@ -30,10 +33,8 @@ def find_recipe(given: Path, folder: Path = Path()) -> Path | None:
 
 def find_shipped(given: Path) -> Path | None:
     """Find a shipped recipe by its name, with or without its folder and its ending."""
-    name, shipped = _stem(given.as_posix()), _shipped()
-    return shipped.get(name) or next(
-        (path for path in shipped.values() if _stem(path.name) == name), None
-    )
+    name, shipped = _stem(given.as_posix()), shipped_recipes()
+    return shipped.get(name) or {_stem(path.name): path for path in shipped.values()}.get(name)
 
 
 def no_such_recipe(
@@ -41,26 +42,23 @@ def no_such_recipe(
 ) -> UsageError:
     """Make the error for a recipe that `find_recipe` does not find; it suggests the nearest
     name."""
-    path = folder / given
-    here = {
-        other.stem: other for ending in _ENDINGS[::-1] for other in path.parent.glob(f"*{ending}")
-    }
-    shipped = {_stem(other.name): name for name, other in _shipped().items()}
-    is_name = len(given.parts) == 1 or _stem(given.as_posix()).rpartition("/")[0] in _folders()
-    names = {**(shipped if is_name or _stem(given.name) in shipped else {}), **here}
+    path, name = folder / given, _stem(given.as_posix())
     # a shell that completes names needs no keys
     from synmt.recipe.keys import list_keys
 
     if "." in given.name and any(key.path == given.as_posix() for key in list_keys()):
         return UsageError("this key has no value", where=str(given), do=f"Write {given}=VALUE")
+    here = {other.stem: other for end in _ENDINGS[::-1] for other in path.parent.glob(f"*{end}")}
+    shipped = {name.rpartition("/")[2]: name for name in shipped_recipes()}
+    is_name = "/" not in name or name.startswith("ablations/")
+    names = {**(shipped if is_name or path.stem in shipped else {}), **here}
     # without the endings, which would make all short names similar
     near = difflib.get_close_matches(_stem(given.name), names, n=1)
+    do = "`synmt train --list` shows all names" if is_name else ""
     return UsageError(
         "file not found" + ", and no recipe of this name ships with synmt" * is_name,
         where=f"{extended_by} extends {path}" if extended_by else str(path),
-        do=f"Did you mean '{names[near[0]]}'?"
-        if near
-        else "`synmt train --list` shows all names" * is_name,
+        do=f"Did you mean '{names[near[0]]}'?" if near else do,
     )
 
 
@@ -72,17 +70,6 @@ def shipped_folder(name: str = "recipes") -> Path:
     return installed if installed.is_dir() else package.parent / name
 
 
-@cache
-def _shipped() -> dict[str, Path]:
-    folder = shipped_folder()
-    names = {_stem(path.relative_to(folder).as_posix()): path for path in folder.rglob("*.yaml")}
-    return {name: names[name] for name in sorted(names, key=lambda name: ("/" in name, name))}
-
-
-def _folders() -> set[str]:
-    return {name.rpartition("/")[0] for name in _shipped()}
-
-
 def _stem(name: str) -> str:
     # not Path.stem, which would cut `ignore0.3`
     return name.removesuffix(".yaml").removesuffix(".yml")
@@ -92,14 +79,13 @@ def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split arguments into recipes and overrides, which begin at the first `key=value` that is not
     a file."""
     # not Path.is_file, which fails for a long value
-    begins = (
-        place for place, one in enumerate(arguments) if "=" in one and not os.path.isfile(one)
-    )
-    first = next(begins, len(arguments))
+    is_override = ["=" in argument and not os.path.isfile(argument) for argument in arguments]
+    first = [*is_override, True].index(True)
     recipes, overrides = list(arguments[:first]), list(arguments[first:])
-    for one in overrides:
-        if "=" not in one:
+    for argument in overrides:
+        if "=" not in argument:
             raise UsageError(
-                f"'{one}' is not an override", do="Write all recipes before the first `key=value`"
+                f"'{argument}' is not an override",
+                do="Write all recipes before the first `key=value`",
             )
     return recipes, overrides

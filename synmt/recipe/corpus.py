@@ -135,42 +135,38 @@ class CorpusRecipe(StrictModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _items(cls, given: Any) -> Any:
+    def _items(cls, values: Any) -> Any:
         """Turn every form that the user can write into items."""
-        if not isinstance(given, dict):
-            return given
-        given = {key: value for key, value in given.items() if value is not None}
-        if "train" in given:
-            train = given["train"]
-            given["train"] = tuple(
-                map(_item, train if isinstance(train, list | tuple) else [train])
-            )
-        if "valid" in given:
-            given["valid"] = _item(given["valid"])
-        if "test" in given:
-            given["test"] = _named_items(given["test"])
-        return given
+        if not isinstance(values, dict):
+            return values
+        values = {key: value for key, value in values.items() if value is not None}
+        if "train" in values:
+            train = values["train"]
+            train = train if isinstance(train, list | tuple) else [train]
+            values["train"] = tuple(map(_item, train))
+        if "valid" in values:
+            values["valid"] = _item(values["valid"])
+        if "test" in values:
+            values["test"] = _named_items(values["test"])
+        return values
 
     @model_validator(mode="after")
     def _one_way(self) -> CorpusRecipe:
-        given = [key for key in ("name", "folder", "train") if getattr(self, key)]
-        if len(given) != 1:
-            here = (
-                f"; here: {', '.join(given)} (corpus.{given[0]}=null removes one)" if given else ""
-            )
-            raise ValueError(f"give one of `name`, `folder`, or `train` with `valid`{here}")
+        named = [key for key in ("name", "folder", "train") if getattr(self, key)]
+        if len(named) != 1:
+            what = "give one of `name`, `folder`, or `train` with `valid`"
+            if named:
+                what += f"; here: {', '.join(named)} (corpus.{named[0]}=null removes one)"
+            raise ValueError(what)
         if self.train and self.valid is None:
             raise ValueError("`train` also needs `valid`, which selects the best checkpoint")
         if self.train and not any(item.weight for item in self.train):
             raise ValueError("`train` needs a `weight` above 0")
-        if len(self.train) > 1 and (
-            several := [name for item in self.train for name in item.annotations()]
-        ):
-            raise ValueError(f"`train` has several parts, so none can have {several[0]}")
-        for name, item in {
-            "valid": self.valid,
-            **{f"test.{name}": item for name, item in self.test.items()},
-        }.items():
+        annotations = [name for item in self.train for name in item.annotations()]
+        if len(self.train) > 1 and annotations:
+            raise ValueError(f"`train` has several parts, so none can have {annotations[0]}")
+        others = {f"test.{name}": item for name, item in self.test.items()}
+        for name, item in {"valid": self.valid, **others}.items():
             if item is not None and (item.weight != 1 or item.tag):
                 raise ValueError(f"`weight` and `tag` are for train, not for {name}")
         for name, item in self.test.items():
@@ -183,25 +179,27 @@ class CorpusRecipe(StrictModel):
         return self
 
 
-def _item(given: Any) -> Any:
+def _item(values: Any) -> Any:
     """Turn the description of a part of a text into the values of a CorpusItem: an id, or files."""
-    if isinstance(given, str):
-        return {"id": given}
-    return dict(given) if isinstance(given, SplitFiles) else given
+    if isinstance(values, str):
+        return {"id": values}
+    return dict(values) if isinstance(values, SplitFiles) else values
 
 
-def _named_items(given: Any) -> Any:
+def _named_items(values: Any) -> Any:
     """Turn a list of public test sets into a mapping; each has its id as its name."""
-    if isinstance(given, dict):
-        return {name: _item(item) for name, item in given.items()}
-    items = [_item(item) for item in given] if isinstance(given, list | tuple) else [_item(given)]
-    names = [
-        item.get("id") if isinstance(item, dict) else getattr(item, "id", None) for item in items
-    ]
-    if None in names:
-        raise ValueError("files in `test` need a name: `test: {news: {source: …, target: …}}`")
-    if wrong := [name for name in names if not isinstance(name, str)]:
-        raise ValueError(f"the id of a test set is a name, not {wrong[0]!r}")
-    if len(set(names)) < len(names):
-        raise ValueError("`test` has the same test set twice")
-    return dict(zip(names, items, strict=True))
+    if isinstance(values, dict):
+        return {name: _item(item) for name, item in values.items()}
+    items = list(map(_item, values if isinstance(values, list | tuple) else [values]))
+    named: dict[str, Any] = {}
+    for item in items:
+        name = item.get("id") if isinstance(item, dict) else getattr(item, "id", None)
+        if name is None:
+            example = "`test: {news: {source: …, target: …}}`"
+            raise ValueError(f"files in `test` need a name: {example}")
+        if not isinstance(name, str):
+            raise ValueError(f"the id of a test set is a name, not {name!r}")
+        if name in named:
+            raise ValueError("`test` has the same test set twice")
+        named[name] = item
+    return named

@@ -56,20 +56,12 @@ class TextRecipe(StrictModel):
 
     @model_validator(mode="after")
     def _fits_the_tokenizer(self) -> TextRecipe:
-        wrong = [
-            key
-            for key in ("split_hyphens", "escape")
-            if getattr(self, key) and self.tokenizer != "moses"
-        ]
-        if wrong:
-            raise ValueError(f"`{wrong[0]}` needs `tokenizer: moses`")
-        wrong = [
-            key
-            for key in ("truecase", "already_cut")
-            if getattr(self, key) and self.tokenizer == "none"
-        ]
-        if wrong:
-            raise ValueError(f"`{wrong[0]}` needs a tokenizer, since it is about words")
+        for key in ("split_hyphens", "escape"):
+            if getattr(self, key) and self.tokenizer != "moses":
+                raise ValueError(f"`{key}` needs `tokenizer: moses`")
+        for key in ("truecase", "already_cut"):
+            if getattr(self, key) and self.tokenizer == "none":
+                raise ValueError(f"`{key}` needs a tokenizer, since it is about words")
         if self.truecase and self.lowercase:
             raise ValueError("use either `truecase` or `lowercase`")
         return self
@@ -104,7 +96,7 @@ class FilterRecipe(StrictModel):
     """Remove a pair if a side is not in its language."""
 
     def identity(self) -> str:
-        """Give the values that the name of a prepared corpus is computed from, as JSON.
+        """Return the values that the name of a prepared corpus is computed from, as JSON.
 
         A filter that was added later is among them only if it is used, so that older prepared
         corpora keep their names.
@@ -181,7 +173,7 @@ class VocabularyRecipe(StrictModel):
         return self
 
     def identity(self) -> str:
-        """Give the values that a prepared corpus depends on, as JSON: all but dropout, which acts
+        """Return the values that a prepared corpus depends on, as JSON: all but dropout, which acts
         in training only."""
         return self.model_dump_json(exclude={"dropout"})
 

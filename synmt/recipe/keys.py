@@ -39,7 +39,7 @@ class RecipeKey:
         return f"{self.path}{default}{values}\n    {self.meaning}"
 
     def matches(self, words: Iterable[str]) -> bool:
-        """Tell whether every word is part of the path or the meaning; case does not matter."""
+        """Check whether every word is part of the path or the meaning; case does not matter."""
         text = f"{self.path} {self.meaning}".lower()
         return all(word.lower() in text for word in words)
 

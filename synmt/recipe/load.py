@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, get_args
@@ -36,28 +36,35 @@ _TYPE = re.compile(r"^(?:int|function-after)$|\[")
 """The name of a type, in pydantic's location of a problem."""
 
 
-def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
+def load_recipe(path: str | Path | Recipe, overrides: Iterable[str] = ()) -> Recipe:
     """Read a recipe and those it extends, apply `key=value` overrides, and check the values.
 
-    path: a file, or the name of a shipped recipe, such as `nc11-pascal`.
+    path: a file, or the name of a shipped recipe, such as `nc11-pascal`. A Recipe is returned as it
+        is, and has no overrides.
     """
-    given = _with_bases(path)
-    given.setdefault("name", Path(path).name.removesuffix(".yaml").removesuffix(".yml"))
     if isinstance(overrides, str):
         raise one_text(overrides, "overrides")
+    overrides = list(overrides)
+    if isinstance(path, Recipe):
+        if overrides:
+            do = "Use load_recipe(path, overrides)"
+            raise UsageError("overrides need the file of a recipe", do=do)
+        return path
+    values = _with_bases(path)
+    values.setdefault("name", Path(path).name.removesuffix(".yaml").removesuffix(".yml"))
     for override in overrides:
-        _apply_override(given, override)
-    return check_recipe(given, where=str(path))
+        _apply_override(values, override)
+    return check_recipe(values, where=str(path))
 
 
-def check_recipe(given: Mapping[str, Any], *, where: str) -> Recipe:
+def check_recipe(values: Mapping[str, Any], *, where: str) -> Recipe:
     """Make a Recipe from plain values; raises one UsageError that lists every error."""
     try:
         # strict JSON turns lists into tuples and strings into paths, but never "3" into a number
-        return Recipe.model_validate_json(json.dumps(given, default=str))
+        return Recipe.model_validate_json(json.dumps(values, default=str))
     except ValidationError as error:
         problems = [
-            {**problem, "loc": _as_written(problem["loc"], given)} for problem in error.errors()
+            {**problem, "loc": [*_as_written(problem["loc"], values)]} for problem in error.errors()
         ]
         raise all_in_one(
             [_explain(problem, where) for problem in _of_one_value(problems)]
@@ -91,20 +98,20 @@ def _with_bases(first: str | Path) -> dict[str, Any]:
         if path.resolve() in recipes:
             do = f"Change `extends` of {extended_by}"
             raise UsageError("the recipe extends itself", where=str(path), do=do)
-        given = _plain(load_yaml(path), path)
-        if not isinstance(given, dict):
+        values = _plain(load_yaml(path), path)
+        if not isinstance(values, dict):
             raise UsageError("not a recipe: it must consist of `key: value` lines", where=str(path))
-        recipes[path.resolve()] = given
-        name, extended_by = given.pop("extends", None), path
+        recipes[path.resolve()] = values
+        name, extended_by = values.pop("extends", None), path
         if not isinstance(name, str | None):
             raise UsageError(
                 "`extends` must be the path or the name of one recipe", where=str(path)
             )
     merged: dict[str, Any] = {}
-    for given in reversed(recipes.values()):
+    for values in reversed(recipes.values()):
         merged.pop("name", None)
-        _forget_text(merged, given.get("corpus"))
-        merged = _merge(merged, given)
+        _forget_text(merged, values.get("corpus"))
+        merged = _merge(merged, values)
     return merged
 
 
@@ -167,7 +174,7 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _apply_override(given: dict[str, Any], override: str) -> None:
+def _apply_override(values: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     if any("\ud800" <= sign <= "\udfff" for sign in override):
         # bytes of the command line that the shell's encoding does not have
@@ -181,16 +188,15 @@ def _apply_override(given: dict[str, Any], override: str) -> None:
     value = parse_yaml_value(text, depth=key.count(".") + 1)
     section, _, last = key.partition(".")
     if section == "corpus":
-        _forget_text(given, {last: value})
-    set_key(given, key, value)
+        _forget_text(values, {last: value})
+    set_key(values, key, value)
 
 
 def _step_into(place: Any, section: str, so_far: str) -> Any:
-    inside = (
-        place[_index(place, section, so_far)]
-        if isinstance(place, list)
-        else place.setdefault(section, {})
-    )
+    if isinstance(place, list):
+        inside = place[_index(place, section, so_far)]
+    else:
+        inside = place.setdefault(section, {})
     if not isinstance(inside, dict | list):
         raise UsageError(f"'{so_far}' is a value and has no keys", where="override")
     return inside
@@ -199,45 +205,35 @@ def _step_into(place: Any, section: str, so_far: str) -> Any:
 def _index(items: list[Any], text: str, key: str) -> int:
     if text.isdecimal() and int(text) < len(items):
         return int(text)
-    allowed = (
-        f"Its items are 0 to {len(items) - 1}"
-        if len(items) > 1
-        else "Its only item is 0"
-        if items
-        else ""
-    )
+    allowed = "Its only item is 0" if len(items) == 1 else f"Its items are 0 to {len(items) - 1}"
     raise UsageError(
-        f"'{key}' is not an index of a list with {counted(len(items), 'item')}", allowed=allowed
+        f"'{key}' is not an index of a list with {counted(len(items), 'item')}",
+        allowed=allowed if items else "",
     )
 
 
-def _as_written(location: Iterable[Any], given: Any) -> tuple[Any, ...]:
-    """Leave out the index of an item that is written without its list."""
-    keys: list[Any] = []
-    place: Any = given
+def _as_written(location: Iterable[Any], values: Any) -> Iterator[Any]:
+    """Yield the keys of a place, without the index of an item that is written without its list."""
     for part in location:
-        if isinstance(part, int) and isinstance(place, Mapping | str):
+        if isinstance(part, int) and isinstance(values, Mapping | str):
             continue
-        keys.append(part)
+        yield part
         try:
-            place = place[part]
+            values = values[part]
         except (LookupError, TypeError):
-            place = None
-    return tuple(keys)
+            values = None
 
 
 def _of_one_value(problems: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Join the problems of one value, which has several if its type is a union."""
     joined: dict[tuple[Any, ...], dict[str, Any]] = {}
     for problem in problems:
-        unknown = problem["type"] == "extra_forbidden"
+        keys = list(problem["loc"])
         # an unknown key comes last, and may look like one of the type names in the location of a
         # union's value
-        end = len(problem["loc"]) - unknown
-        keys = [
-            part for i, part in enumerate(problem["loc"]) if i >= end or not _TYPE.search(str(part))
-        ]
-        place = (*keys, unknown)
+        unknown = [keys.pop()] if problem["type"] == "extra_forbidden" else []
+        keys = [part for part in keys if not _TYPE.search(str(part))] + unknown
+        place = (*keys, bool(unknown))
         message = plain_message(problem)
         if place in joined:
             message = f"{joined[place]['msg']}, or {message}"
@@ -266,31 +262,25 @@ def _explain(problem: Mapping[str, Any], where: str) -> SynmtError:
 
 
 def _unknown_key(location: list[str], where: str) -> SynmtError:
+    *sections, name = location
     section: Any = Recipe
-    for part in location[:-1]:
+    for part in sections:
         field = section.model_fields.get(part) if section is not None else None
         # a part that is not a field is the key of a mapping, such as the name of a test set
         section = _section(field.annotation) if field is not None else section
     names = sorted(section.model_fields) if section is not None else []
-    place = ".".join(location[:-1])
+    elsewhere = [
+        f"'{key}.{name}'"
+        for key, field in Recipe.model_fields.items()
+        if name in getattr(_section(field.annotation), "model_fields", ())
+    ]
+    place = ".".join(sections)
     return UsageError(
-        f"{place + ' has no' if place else 'a recipe has no'} key '{location[-1]}'",
+        f"{place + ' has no' if place else 'a recipe has no'} key '{name}'",
         where=where,
         allowed=f"Keys: {', '.join(names)}" if names else "",
-        do=_in_sections(location[-1]) or did_you_mean(location[-1], names),
+        do=f"Did you mean {' or '.join(elsewhere)}?" if elsewhere else did_you_mean(name, names),
     )
-
-
-def _in_sections(key: str) -> str:
-    """Suggest the sections that have a key which the user wrote elsewhere; empty if there is
-    none."""
-    sections = {name: _section(field.annotation) for name, field in Recipe.model_fields.items()}
-    found = [
-        f"'{name}.{key}'"
-        for name, section in sections.items()
-        if section and key in section.model_fields
-    ]
-    return f"Did you mean {' or '.join(found)}?" if found else ""
 
 
 def _section(annotation: Any) -> Any:
@@ -299,3 +289,51 @@ def _section(annotation: Any) -> Any:
         (kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields")),
         None,
     )
+
+
+def recipe_differences(
+    first: Any, other: Any, may_differ: Container[str], key: str = ""
+) -> Iterator[tuple[str, str, str]]:
+    """Yield each key in which the values of two recipes differ, as an override names it, with both
+    values as text.
+
+    may_differ: keys that do not count.
+    """
+    if key in may_differ or first == other:
+        return
+    parts = list(_pair_parts(first, other))
+    for name, before, after in parts:
+        yield from recipe_differences(
+            before, after, may_differ, f"{key}.{name}" if key else str(name)
+        )
+    if not parts:
+        yield key, _as_text(first), _as_text(other)
+
+
+def _pair_parts(first: Any, other: Any) -> Iterator[tuple[Any, Any, Any]]:
+    if isinstance(first, Mapping) and isinstance(other, Mapping):
+        yield from (
+            (name, first.get(name, ...), other.get(name, ...))
+            for name in dict.fromkeys([*first, *other])
+        )
+    elif (
+        isinstance(first, list)
+        and isinstance(other, list)
+        and list(map(_name, first)) == list(map(_name, other))
+    ):
+        yield from ((index, *pair) for index, pair in enumerate(zip(first, other, strict=True)))
+
+
+def _name(value: Any) -> Any:
+    """Return the name of a variant, whose options say nothing next to those of another one."""
+    return value.get("name") if isinstance(value, Mapping) else None
+
+
+def _as_text(value: Any) -> str:
+    """Write a value; variants by their names only, as their options would make the message too
+    long."""
+    if value is ...:
+        return "the default"
+    if isinstance(value, list):
+        return f"[{', '.join(_as_text(one) for one in value)}]"
+    return str(value["name"]) if isinstance(value, Mapping) and "name" in value else repr(value)

@@ -107,20 +107,20 @@ class ModelRecipe(StrictModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_in_size(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        architecture = given.get("architecture", "transformer")
-        if foreign := sorted(_foreign(architecture) & given.keys()):
+    def _fill_in_size(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        architecture = values.get("architecture", "transformer")
+        if foreign := sorted(_foreign(architecture) & values.keys()):
             other = "transformer" if architecture == "lstm" else "lstm"
             what = f"{', '.join(foreign)} belongs to architecture: {other}"
             raise ValueError(f"{what}, but this model is a {architecture}")
         sizes = LSTM_SIZES if architecture == "lstm" else SIZES
-        preset = dict(sizes.get(str(given.get("size", "base")), {}))
+        preset = dict(sizes.get(str(values.get("size", "base")), {}))
         layers = preset.pop("layers", None)
         if layers is not None:
             preset |= {"encoder_layers": layers, "decoder_layers": layers}
-        return {**preset, **given}
+        return {**preset, **values}
 
     @model_validator(mode="after")
     def _starts_from_a_run(self) -> ModelRecipe:

@@ -99,12 +99,12 @@ def load_checkpoint(
         for name, parameter in parameters.items()
         for key, tensor in first_state(parameter, "meta").items()
     }
-    own = local_part(optimizer)
-    updated = {weight for group in own.param_groups for weight in group["params"]}
+    local = local_part(optimizer)
+    updated = {weight for group in local.param_groups for weight in group["params"]}
     for path, tensor in load_checked(folder / "optimizer.safetensors", expected).items():
         name, _, key = path.rpartition("/")
         if parameters[name] in updated:
-            own.state[parameters[name]][key] = tensor.to(parameters[name].device)
+            local.state[parameters[name]][key] = tensor.to(parameters[name].device)
     return dict(read_state(folder))
 
 

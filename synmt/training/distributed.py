@@ -53,7 +53,7 @@ class Processes:
             self.store.set(what, "")
 
     def was_done_before(self, what: str) -> bool:
-        """Tell whether `note` was called with this before torchrun started the processes again."""
+        """Return whether `note` was called with this before torchrun restarted the processes."""
         return self.store is not None and self.store.check([what])
 
     def for_training(self) -> Processes:
@@ -87,7 +87,7 @@ class Processes:
 
     @contextmanager
     def reporting_lost_processes(self) -> Iterator[None]:
-        """Say in plain words that another process has ended or hangs."""
+        """Raise SynmtError if another process has ended or hangs."""
         try:
             yield
         except RuntimeError as error:
@@ -102,7 +102,7 @@ class Processes:
 
     @contextmanager
     def first_alone(self) -> Iterator[None]:
-        """Let the first process run a block before the others, for work that writes files."""
+        """Run a block in the first process before the others, for work that writes files."""
         if self.rank:
             self.wait()
         yield
@@ -129,9 +129,9 @@ def join_processes() -> Processes:
         torch.cuda.set_device(this.local_rank)
     store, rank, count = next(rendezvous("env://", timeout=PREPARATION))
     # after a restart, torchrun's store still has the addresses of the processes that are gone
-    own = PrefixStore(name_of_start(PrefixStore("start", store), rank, count), store)
+    of_start = PrefixStore(name_of_start(PrefixStore("start", store), rank, count), store)
     torch.distributed.init_process_group(
-        _backend(), store=own, rank=rank, world_size=count, timeout=PREPARATION
+        _backend(), store=of_start, rank=rank, world_size=count, timeout=PREPARATION
     )
     atexit.register(torch.distributed.destroy_process_group)
     return Processes(rank, count, store=PrefixStore("done", store))

@@ -13,7 +13,7 @@ import gc
 import logging
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -28,7 +28,6 @@ from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run
 from synmt.training.grid_runs import (
     ClusterStarted,
-    Ends,
     FailedRun,
     GridRun,
     NextRun,
@@ -63,7 +62,7 @@ class GridRecord:
     comparisons: Mapping[str, SystemComparison]
 
     def reasons(self) -> list[str]:
-        """Say why runs have failed, in one line for each reason."""
+        """List the reasons of failed runs, each with its runs."""
         folders: dict[str, list[str]] = {}
         for run in self.failed:
             folders.setdefault(run.reason, []).append(str(run.folder))
@@ -108,16 +107,28 @@ def train_grid(
     check_grid(left, planned, overwrite=overwrite)
     if not overwrite:
         check_grid_inputs(planned)
-    processes = processes or _join_processes(needed=bool(left))
+    if processes is None and (left or started().count > 1):
+        from synmt.training.distributed import join_processes
+
+        processes = join_processes()
     cluster = cluster_in_use() if processes is None or processes.count == 1 else None
     if cluster and left:
         ends = yield from trainings_on(cluster)(planned, left, data, overwrite=overwrite, stop=stop)
     else:
-        ends = yield from _one_by_one(
-            planned, left, data, overwrite=overwrite, stop=stop, processes=processes
-        )
-    failed = [end for end in ends.values() if isinstance(end, FailedRun)]
-    finished = [run for run in planned if run.folder in ends and ends[run.folder] not in failed]
+        ends = {}
+        for number, run in enumerate(planned, start=1):
+            if _is_stopped(stop, processes):
+                break
+            yield NextRun(run.folder, number, len(planned), run not in left)
+            end = None
+            if run in left:
+                for end in _train(run, data, processes, overwrite=overwrite, stop=stop):
+                    yield end
+            if isinstance(end, RunRecord) and end.status == "interrupted":
+                break
+            ends[run.folder] = end if isinstance(end, FailedRun) else None
+    failed = [end for end in ends.values() if end]
+    finished = [run for run in planned if run.folder in ends and not ends[run.folder]]
     interrupted = len(ends) < len(planned)
     shown = not interrupted and (processes is None or processes.rank == 0)
     folders = [run.folder for run in finished]
@@ -125,39 +136,12 @@ def train_grid(
     yield GridRecord(status, folders, failed, compare_runs(finished) if shown else {})
 
 
-def _one_by_one(
-    planned: Sequence[GridRun],
-    left: Sequence[GridRun],
-    data: str | Path,
-    *,
-    overwrite: bool,
-    stop: threading.Event,
-    processes: Processes | None,
-) -> Generator[Record | GridStep, None, Ends]:
-    ends: Ends = {}
-    for number, run in enumerate(planned, start=1):
-        if _is_stopped(stop, processes):
-            break
-        yield NextRun(run.folder, number, len(planned), run not in left)
-        end = None
-        for end in (
-            _train(run, data, overwrite=overwrite, stop=stop, processes=processes)
-            if run in left
-            else ()
-        ):
-            yield end
-        if isinstance(end, RunRecord) and end.status == "interrupted":
-            break
-        ends[run.folder] = end if isinstance(end, FailedRun) else None
-    return ends
-
-
 def train_run(
     run: GridRun, data: str | Path = "data", *, overwrite: bool = False
 ) -> RunRecord | FailedRun:
     """Train one run of a grid to its end, in this process or in one of a
     `concurrent.futures.Executor`."""
-    *_, end = _train(run, data, overwrite=overwrite, stop=None, processes=None)
+    *_, end = _train(run, data, None, overwrite=overwrite, stop=None)
     assert isinstance(end, RunRecord | FailedRun), end
     return end
 
@@ -165,10 +149,10 @@ def train_run(
 def _train(
     run: GridRun,
     data: str | Path,
+    processes: Processes | None,
     *,
     overwrite: bool,
     stop: threading.Event | None,
-    processes: Processes | None,
 ) -> Iterator[Record | FailedRun]:
     """Train a run; its last record, which `torchrun` gives to its first process only, says how it
     has ended."""
@@ -194,19 +178,9 @@ def _train(
         torch.compiler.reset()
 
 
-def _join_processes(*, needed: bool) -> Processes | None:
-    """Join the processes of `torchrun`; without it, torch is loaded only if it is needed."""
-    if not needed and started().count == 1:
-        return None
-    from synmt.training.distributed import join_processes
-
-    return join_processes()
-
-
 def _is_stopped(stop: threading.Event, processes: Processes | None) -> bool:
-    """Tell whether any process was told to stop."""
-    told = int(stop.is_set())
-    return bool(processes.sum(told)[0] if processes else told)
+    """Return whether any process has to stop."""
+    return processes.sum(int(stop.is_set()))[0] > 0 if processes else stop.is_set()
 
 
 def compare_runs(runs: Sequence[GridRun]) -> dict[str, SystemComparison]:
@@ -214,40 +188,29 @@ def compare_runs(runs: Sequence[GridRun]) -> dict[str, SystemComparison]:
 
     The log says which systems do not have a test set.
     """
-    systems = dict.fromkeys(run.system for run in runs)
-    of_tests: dict[str, list[GridRun]] = {}
-    for system in systems:
-        for run in (run for run in runs if run.system == system):
-            for test in _tests_of(run):
-                of_tests.setdefault(test, []).append(run)
-    if runs and not of_tests:
+    systems = list(dict.fromkeys(run.system for run in runs))
+    members: dict[str, list[GridRun]] = {}
+    for run in sorted(runs, key=lambda run: systems.index(run.system)):
+        # a run whose test sets are damaged has none
+        with suppress(SynmtError):
+            for test in tests_of(run.folder):
+                members.setdefault(test, []).append(run)
+    if runs and not members:
         _logger.warning("no recipe has a test set, so there is no table")
     comparisons = {}
-    for test, members in of_tests.items():
-        without = [system for system in systems if system not in {run.system for run in members}]
-        if without:
-            _logger.warning("%s is missing from %s", the_test_set(test), ", ".join(without))
-        if len(systems) - len(without) == 1 < len(systems):
+    for test, tested in members.items():
+        name, found = the_test_set(test), {run.system for run in tested}
+        if without := [system for system in systems if system not in found]:
+            _logger.warning("%s is missing from %s", name, ", ".join(without))
+        if len(found) == 1 < len(systems):
             continue
+        options = ScoreOptions(test_set=test, group_seeds=len(found) < len(tested))
         try:
-            comparisons[test] = _compare(test, members)
+            folders = [run.folder for run in tested]
+            comparisons[test] = compare_systems(folders, options=options)
         except SynmtError as error:
-            _logger.warning("there is no table for %s: %s", the_test_set(test), error)
+            _logger.warning("there is no table for %s: %s", name, error)
     return comparisons
-
-
-def _compare(test: str, runs: Sequence[GridRun]) -> SystemComparison:
-    several = len({run.system for run in runs}) < len(runs)
-    return compare_systems(
-        [run.folder for run in runs], options=ScoreOptions(test_set=test, group_seeds=several)
-    )
-
-
-def _tests_of(run: GridRun) -> list[str]:
-    try:
-        return tests_of(run.folder)
-    except SynmtError:
-        return []
 
 
 def plan_grid(
@@ -273,25 +236,21 @@ def plan_grid(
             steps.append(Estimate(f"train {run.folder}", "to do", f"with the weights of {before}"))
             continue
         recipe = run.recipe
-        text = texts.setdefault(
-            repr((recipe.corpus, recipe.source, recipe.target)), TextStage(recipe)
+        where = repr((recipe.corpus, recipe.source, recipe.target))
+        # as long as texts and parsers are not there, the steps of two texts look alike
+        parsers = [(recipe.parser_of(side).model, recipe.parser_of(side).package) for side in SIDES]
+        reads = repr((where, recipe.text, recipe.target_text, parsers))
+        stages = RunStages(
+            Run(run.folder),
+            recipe,
+            tree_requirements(recipe),
+            Path(data),
+            overwrite=overwrite,
+            text=texts.setdefault(where, TextStage(recipe)),
         )
-        requirements = tree_requirements(recipe)
-        way = RunStages(
-            Run(run.folder), recipe, requirements, Path(data), overwrite=overwrite, text=text
-        )
-        for step in estimate_all(way.shared()):
-            key = (_text_of(recipe), step.what, step.state, step.amount)
+        for step in estimate_all(stages.shared()):
+            key = (reads, step.what, step.state, step.amount)
             steps += [step] if key not in seen else []
             seen.add(key)
-        steps += estimate_all(way.own())
+        steps += estimate_all(stages.own())
     return steps
-
-
-def _text_of(recipe: Recipe) -> str:
-    """Name the text of a recipe and its parsers: as long as they are not there, the steps of two
-    texts look alike."""
-    parsers = [(recipe.parser_of(side).model, recipe.parser_of(side).package) for side in SIDES]
-    return repr(
-        (recipe.corpus, recipe.source, recipe.target, recipe.text, recipe.target_text, parsers)
-    )

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from synmt.errors import SynmtError, UsageError, all_in_one, naming
+from synmt.errors import SynmtError, UsageError, all_in_one, listed, naming
 from synmt.evaluation.systems import name_with_seed
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import SEEDS, Recipe
 from synmt.run_folder import Run
-from synmt.training.changed_inputs import changed_inputs, inputs_error
-from synmt.training.finished import has_finished, is_complete
+from synmt.training.finished import changed_inputs, has_finished, inputs_error, is_complete
 
 _logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class GridRun:
     folder: Path
 
     def is_done(self) -> bool:
-        """Tell whether the run has finished and has all its translations."""
+        """Return whether the run has finished and has all its translations."""
         run = Run(self.folder)
         return has_finished(run, self.recipe) and is_complete(run, self.recipe)
 
@@ -72,8 +72,8 @@ Ends = dict[Path, FailedRun | None]
 def failure_of(folder: Path, error: Exception) -> FailedRun:
     """Describe an error in text only: the error itself holds on to the memory of the model."""
     expected = isinstance(error, SynmtError)
-    told = "".join(traceback.format_exception(error)).rstrip()
-    _logger.log(logging.DEBUG if expected else logging.WARNING, "%s", told)
+    stack = "".join(traceback.format_exception(error)).rstrip()
+    _logger.log(logging.DEBUG if expected else logging.WARNING, "%s", stack)
     return FailedRun(folder, str(error) if expected else f"{type(error).__name__}: {error}")
 
 
@@ -91,7 +91,15 @@ def grid_runs(
     are those of `train_grid`. Raises a UsageError that names every recipe that is wrong, or two
     runs with the same name.
     """
-    loaded = _load(list(recipes), list(overrides))
+    loaded, errors = list[tuple[str, Recipe]](), dict[str, SynmtError]()
+    for recipe in recipes:
+        try:
+            system = recipe.name if isinstance(recipe, Recipe) else str(recipe)
+            loaded.append((system, load_recipe(recipe, overrides)))
+        except SynmtError as error:
+            errors[str(error)] = error
+    if errors:
+        raise all_in_one(list(errors.values()))
     if not loaded:
         raise UsageError("there is no recipe to train")
     columns = [
@@ -99,59 +107,38 @@ def grid_runs(
         for system, recipe in loaded
     ]
     planned = [run for of_one_seed in zip(*columns, strict=True) for run in of_one_seed]
-    _check_names(planned)
+    seen: dict[Path, GridRun] = {}
+    for run in planned:
+        other = seen.setdefault(run.folder, run)
+        if other is not run:
+            raise _same_folder(other, run)
     return planned
 
 
-def _load(
-    recipes: Sequence[str | Path | Recipe], overrides: Sequence[str]
-) -> list[tuple[str, Recipe]]:
-    loaded, errors = list[tuple[str, Recipe]](), dict[str, SynmtError]()
-    for recipe in recipes:
-        if isinstance(recipe, Recipe):
-            if overrides:
-                raise UsageError(
-                    "overrides need the file of a recipe", do="Use load_recipe(path, overrides)"
-                )
-            loaded.append((recipe.name, recipe))
-            continue
-        try:
-            loaded.append((str(recipe), load_recipe(recipe, overrides)))
-        except SynmtError as error:
-            errors[str(error)] = error
-    if errors:
-        raise all_in_one(list(errors.values()))
-    return loaded
-
-
 def _with_seeds(recipe: Recipe, seeds: int | Sequence[int] | None) -> list[Recipe]:
-    own = recipe.training.seed
-    if isinstance(seeds, int) and seeds > _MOST_SEEDS:
-        raise UsageError(
-            f"{seeds} seeds are too many",
-            where="seeds",
-            allowed=f"At most {_MOST_SEEDS}",
-            do=f"For one run with the seed {seeds}, write `--seeds {seeds},` or, in Python, "
-            f"`seeds=[{seeds}]`",
-        )
-    chosen = (
-        [own]
-        if seeds is None
-        else list(range(own, own + seeds))
-        if isinstance(seeds, int)
-        else list(seeds)
-    )
-    if twice := [seed for place, seed in enumerate(chosen) if seed in chosen[:place]]:
-        raise UsageError(
-            f"the seed {twice[0]} is given twice", where="seeds", do="Give each seed once"
-        )
+    first = recipe.training.seed
+    if isinstance(seeds, int):
+        if seeds > _MOST_SEEDS:
+            raise UsageError(
+                f"{seeds} seeds are too many",
+                where="seeds",
+                allowed=f"At most {_MOST_SEEDS}",
+                do=f"For one run with the seed {seeds}, write `--seeds {seeds},` or, in Python, "
+                f"`seeds=[{seeds}]`",
+            )
+        chosen = list(range(first, first + seeds))
+    else:
+        chosen = [first] if seeds is None else list(seeds)
     if not chosen or min(chosen) < 0 or max(chosen) >= SEEDS:
         raise UsageError(
             f"{seeds!r} is neither a number of seeds nor a list of them",
             where="seeds",
             allowed="A number from 1, or different seeds from 0, below 2⁶⁴",
         )
-    return [recipe if seed == own else _with_seed(recipe, seed) for seed in chosen]
+    seed, count = Counter(chosen).most_common(1)[0]
+    if count > 1:
+        raise UsageError(f"the seed {seed} is given twice", where="seeds", do="Give each seed once")
+    return [recipe if seed == first else _with_seed(recipe, seed) for seed in chosen]
 
 
 def _with_seed(recipe: Recipe, seed: int) -> Recipe:
@@ -161,29 +148,23 @@ def _with_seed(recipe: Recipe, seed: int) -> Recipe:
     )
 
 
-def _check_names(planned: Sequence[GridRun]) -> None:
-    seen: dict[Path, GridRun] = {}
-    for run in planned:
-        other = seen.setdefault(run.folder, run)
-        if other is run:
-            continue
-        if other.recipe == run.recipe:
-            twice = other.system == run.system
-            raise UsageError(
-                f"{run.system} is given twice"
-                if twice
-                else f"{other.system} and {run.system} are the same recipe",
-                do="Leave one out; `--seeds 3` trains three seeds of each recipe",
-            )
-        both = f"{other.system} and {run.system}"
-        if other.system == run.system:
-            both = (
-                f"seeds {other.recipe.training.seed} and {run.recipe.training.seed} of {run.system}"
-            )
-        raise UsageError(
-            f"{both} would both train {run.folder}",
-            do="Give one of them another `name:`; the override name=… names all of them alike",
+def _same_folder(first: GridRun, other: GridRun) -> UsageError:
+    """Make the error for two runs that would be trained in one folder."""
+    both = f"{first.system} and {other.system}"
+    if first.recipe == other.recipe:
+        return UsageError(
+            f"{other.system} is given twice"
+            if first.system == other.system
+            else f"{both} are the same recipe",
+            do="Leave one out; `--seeds 3` trains three seeds of each recipe",
         )
+    if first.system == other.system:
+        seeds = [run.recipe.training.seed for run in (first, other)]
+        both = f"seeds {listed(map(str, seeds))} of {other.system}"
+    return UsageError(
+        f"{both} would both train {other.folder}",
+        do="Give one of them another `name:`; the override name=… names all of them alike",
+    )
 
 
 def resume_command(planned: Sequence[GridRun], *, overwrite: bool) -> Callable[[], str]:
@@ -198,11 +179,7 @@ def resume_command(planned: Sequence[GridRun], *, overwrite: bool) -> Callable[[
     before = {run.folder: Run(run.folder).written_at() for run in planned}
 
     def name() -> str:
-        old = [
-            str(folder)
-            for folder, then in before.items()
-            if then and Run(folder).written_at() == then
-        ]
+        old = [str(path) for path, at in before.items() if at and Run(path).written_at() == at]
         first = f" (remove {', '.join(old)} first: not replaced yet)" if old else ""
         return "the same command" + " without --overwrite" * overwrite + first
 
@@ -242,11 +219,11 @@ def check_grid(runs: Sequence[GridRun], planned: Sequence[GridRun], *, overwrite
 def check_grid_inputs(planned: Sequence[GridRun]) -> None:
     """Check that the inputs of no run have changed since it was started, also of those that have
     finished."""
-    changed = (
-        (Run(run.folder), run.recipe, changed_inputs(Run(run.folder), run.recipe))
-        for run in planned
-    )
-    errors: list[SynmtError] = [inputs_error(*one) for one in changed if one[2]]
+    errors: list[SynmtError] = []
+    for planned_run in planned:
+        run, recipe = Run(planned_run.folder), planned_run.recipe
+        if changed := changed_inputs(run, recipe):
+            errors.append(inputs_error(run, recipe, changed))
     if errors:
         raise all_in_one(errors)
 

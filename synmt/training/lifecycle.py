@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import logging
 import shutil
-from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -18,14 +18,12 @@ from synmt.files.own_code import changed_code, keep_code
 from synmt.files.reading import stored_sha256
 from synmt.files.writing import UNFINISHED, write_atomically
 from synmt.model.weights import average_weights
-from synmt.recipe.differences import recipe_differences
-from synmt.recipe.load import recipe_values
-from synmt.recipe.schema import Recipe, TrainingRecipe
+from synmt.recipe.load import recipe_differences, recipe_values
+from synmt.recipe.schema import Recipe
 from synmt.run_folder import Run
 from synmt.tokenization.word_tokenizer import case_model, identities
-from synmt.training.changed_inputs import another_run
 from synmt.training.checkpoint import regular_checkpoints
-from synmt.training.finished import has_finished
+from synmt.training.finished import another_run, has_finished
 from synmt.training.preparation import Prepared
 
 _logger = logging.getLogger(__name__)
@@ -46,10 +44,8 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
     """Refuse a folder that is not a run, or the run of a different recipe; writes nothing."""
     if not run.exists():
         # killed before run.json was written; names with a dot are unfinished files
-        ours = ("lock", "recipe.yaml")
-        if any(
-            path.name not in ours and not path.name.startswith(".") for path in run.folder.glob("*")
-        ):
+        names = {path.name for path in run.folder.glob("[!.]*")}
+        if names - {"lock", "recipe.yaml"}:
             raise UsageError(
                 "not a run folder (no run.json), and not empty",
                 where=str(run.folder),
@@ -61,44 +57,34 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
         return
     verify(run.folder)
     before = run.recipe()
-    changed = recipe_differences(recipe_values(before), recipe_values(recipe), _MAY_CHANGE)
-    differences = [f"{key} was {old}, is {new}" for key, old, new in changed]
-    if len(differences) == 1 and before.name != recipe.name:
+    changed = list(recipe_differences(recipe_values(before), recipe_values(recipe), _MAY_CHANGE))
+    if [key for key, _, _ in changed] == ["name"]:
         raise UsageError(
             f"this is the run '{before.name}', whose folder was renamed or copied",
             where=str(run.folder),
             do=f"Rename the folder to {before.name} to resume, choose another name=… for a new "
-            "run, or replace this "
-            "one with --overwrite",
+            "run, or replace this one with --overwrite",
         )
-    if differences:
-        raise another_run(
-            run, recipe, "this run was started with a different recipe: " + "; ".join(differences)
-        )
-    if changed_packages := changed_code(_variants(recipe), run.folder / "code"):
-        what = f"the code of {listed(changed_packages)} has changed since this run was started"
-        raise another_run(run, recipe, f"{what} (the old one is in {run.folder / 'code'})")
-    if _has_lost_checkpoints(run) and not has_finished(run, recipe):
-        raise another_run(
-            run,
-            recipe,
-            "the run has finished, and cannot be continued or changed without its checkpoints",
-        )
-    steps, step = recipe.training.max_steps, run.reached()
-    if steps < step and steps != before.training.max_steps:
-        what = (
-            f"the run is already at step {step:,}; set training.max_steps to {step} (to end it "
-            "there) or more"
-        )
-        raise another_run(run, recipe, f"{what}, not {steps}")
+    code, step, steps = run.folder / "code", run.reached(), recipe.training.max_steps
+    is_finished = run.info().get("status") == "finished"
+    if changed:
+        what = "; ".join(f"{key} was {old}, is {new}" for key, old, new in changed)
+        what = f"this run was started with a different recipe: {what}"
+    elif packages := changed_code(_variants(recipe), code):
+        what = f"the code of {listed(packages)} has changed since this run was started"
+        what += f" (the old one is in {code})"
+    elif is_finished and not run.checkpoints() and not has_finished(run, recipe):
+        what = "the run has finished, and cannot be continued or changed without its checkpoints"
+    elif steps < step and steps != before.training.max_steps:
+        what = f"the run is already at step {step:,}; set training.max_steps to {step} (to end it "
+        what += f"there) or more, not {steps}"
+    else:
+        return
+    raise another_run(run, recipe, what)
 
 
 def _variants(recipe: Recipe) -> list[str]:
     return [variant.name for variant in recipe.syntax.variants]
-
-
-def _has_lost_checkpoints(run: Run) -> bool:
-    return run.info().get("status") == "finished" and not run.checkpoints()
 
 
 RESUME_ADVICE = "Leave out --overwrite to resume the run instead of restarting it"
@@ -108,9 +94,13 @@ RESUME_ADVICE = "Leave out --overwrite to resume the run instead of restarting i
 def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) -> None:
     """Set up a run folder that `check_run_folder` accepted; the caller holds its lock."""
     if overwrite:
-        _empty(run)
+        # run.json goes last: if this is interrupted, the folder is still a run
+        for path in sorted(run.folder.iterdir(), key=lambda path: path.name == "run.json"):
+            if path.name != "lock":
+                remove(path)
     remove_leftovers(run)
-    if run.checkpoints():
+    has_checkpoints, init = bool(run.checkpoints()), recipe.model.init
+    if has_checkpoints:
         verify(run.folder, large=True)
         verify(prepared.folder, large=True)
     # both names are hashes of the contents
@@ -121,15 +111,24 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
         recorded, present = before.get("parser"), prepared.parser
         difference = parser_difference(recorded, dict(present)) if recorded and present else ""
         raise another_run(run, recipe, f"{what} ({difference})" if difference else what)
-    if not run.exists() or run.recipe() != recipe:
-        if run.exists():
+    facts: dict[str, Any] = {}
+    if not before or run.recipe() != recipe:
+        if before:
             # first: if this is interrupted, a run that has finished has not done so with the new
             # recipe
             run.write_info(status="training")
         run.write_recipe(recipe)
-        run.write_info(
-            name=recipe.name, status="training", synmt=__version__, torch=torch.__version__
-        )
+        facts = {"name": recipe.name, "status": "training"}
+        facts |= {"synmt": __version__, "torch": torch.__version__}
+    facts |= {"parser": prepared.parser, "inputs": prepared.inputs, **reads}
+    if text := identities(prepared.tokenizers):
+        facts["text"] = text
+    if prepared.parse_costs:
+        facts["parsing"] = dict(prepared.parse_costs)
+    if init is not None and not has_checkpoints:
+        weights = stored_sha256(Run(init.expanduser()).weights_of("final"))
+        facts["init"] = {"run": str(init.expanduser()), "weights": weights}
+    run.write_info(**facts)
     if not (run.folder / "code").exists():
         keep_code(_variants(recipe), run.folder / "code")
     # weights and log are going to change
@@ -138,17 +137,6 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
         if tokenizer.truecaser is not None:
             with write_atomically(case_model(run.folder, side), binary=True) as out:
                 out.write(tokenizer.truecaser.path.read_bytes())
-    text = identities(prepared.tokenizers)
-    run.write_info(
-        parser=prepared.parser, inputs=prepared.inputs, **reads, **({"text": text} if text else {})
-    )
-    if prepared.parse_costs:
-        run.write_info(parsing=dict(prepared.parse_costs))
-    if recipe.model.init is not None and not run.checkpoints():
-        other = Run(recipe.model.init.expanduser())
-        run.write_info(
-            init={"run": str(other.folder), "weights": stored_sha256(other.weights_of("final"))}
-        )
 
 
 def remove_leftovers(run: Run) -> None:
@@ -157,37 +145,27 @@ def remove_leftovers(run: Run) -> None:
         remove(path)
 
 
-def _empty(run: Run) -> None:
-    # run.json goes last: if this is interrupted, the folder is still a run
-    for path in sorted(run.folder.iterdir(), key=lambda path: path.name == "run.json"):
-        if path.name != "lock":
-            remove(path)
-
-
 def write_final_weights(run: Run, recipe: Recipe) -> None:
     """Write the weights used for translation: the best, the last, or the mean of the last ones."""
+    settings, average = recipe.training, run.folder / "average.safetensors"
     with recording(run.folder, "*.safetensors", run.log.name):
-        _write_weights(run, recipe.training, run.folder / "average.safetensors")
-
-
-def _write_weights(run: Run, settings: TrainingRecipe, average: Path) -> None:
-    # the checkpoints of a finished run may have been removed by hand
-    if settings.average > 1 and (last := regular_checkpoints(run, settings)[-settings.average :]):
-        if len(last) < settings.average:
-            what = "only %s averaged: there are no more, but training.average is %d"
-            _logger.warning(
-                what, counted(len(last), "checkpoint is", "checkpoints are"), settings.average
-            )
-        for folder in last:
-            verify(folder, large=True)
-        average_weights([folder / "model.safetensors" for folder in last], average)
-    elif settings.average == 1:
-        # it is that of fewer steps
-        average.unlink(missing_ok=True)
-    used = run.weights_of(settings.use)
-    verify_file(used, large=True)
-    with write_atomically(run.weights, binary=True) as out, open(used, "rb") as weights:
-        shutil.copyfileobj(weights, out)
+        # the checkpoints of a finished run may have been removed by hand
+        last = regular_checkpoints(run, settings)[-settings.average :]
+        if settings.average == 1:
+            # it is that of fewer steps
+            average.unlink(missing_ok=True)
+        elif last:
+            if len(last) < settings.average:
+                what = counted(len(last), "checkpoint is", "checkpoints are")
+                asked_for = f"training.average is {settings.average}"
+                _logger.warning("only %s averaged: there are no more, but %s", what, asked_for)
+            for folder in last:
+                verify(folder, large=True)
+            average_weights([folder / "model.safetensors" for folder in last], average)
+        weights = run.weights_of(settings.use)
+        verify_file(weights, large=True)
+        with write_atomically(run.weights, binary=True) as out, open(weights, "rb") as stream:
+            shutil.copyfileobj(stream, out)
 
 
 def finish_run(run: Run, step: int) -> None:

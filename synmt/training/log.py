@@ -55,7 +55,7 @@ def _numbers(record: dict[str, Any]) -> list[tuple[str, float]]:
 
 
 def _drop_after(path: Path, step: int) -> None:
-    kept = []
+    lines_to_keep = []
     if not path.exists():
         in_place(path)
         return
@@ -67,9 +67,9 @@ def _drop_after(path: Path, step: int) -> None:
         with suppress(SynmtError):
             record = parse_json(line, LogLine, where=str(path))
             if record["step"] <= step and record["kind"] != "end":
-                kept.append(line)
+                lines_to_keep.append(line)
     with write_atomically(path) as out:
-        out.writelines(f"{line}\n" for line in kept)
+        out.writelines(f"{line}\n" for line in lines_to_keep)
 
 
 def _tensorboard(folder: Path) -> Any:

@@ -39,35 +39,29 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
         states_, weight_ = states.to(dtype), weight.to(dtype)  # (N, D), (V, D)
         exact = torch.promote_types(dtype, torch.float32)
-        pieces, most = (
-            weight.size(0),
-            _rows_of_block(BLOCKS.get(kind, BLOCKS["cuda"]) // weight.size(0)),
-        )
+        pieces = weight.size(0)
+        most = _rows_of_block(BLOCKS.get(kind, BLOCKS["cuda"]) // pieces)
         total = states.new_zeros((), dtype=sum_type(states.device))
-        likelihood = states.new_zeros((), dtype=sum_type(states.device))
+        likelihood = torch.zeros_like(total)
         mean = weight.mean(0, dtype=exact)  # (D,)
         to_states = torch.empty_like(states_) if gradient else None  # (N, D)
         to_weight = torch.zeros_like(weight, dtype=exact) if gradient else None  # (V, D)
         # memory for all blocks: new one takes three times as long
-        converted, slopes = (
-            torch.empty(0, dtype=kept, device=states.device) for kept in (exact, dtype)
-        )
+        converted, slopes = states.new_empty(0, dtype=exact), states.new_empty(0, dtype=dtype)
         for group in _blocks(len(states), most if dtype == exact else most * TOGETHER.get(kind, 1)):
-            rows, target = (
-                products.padded(states_[group], dtype),
-                targets[group, None],
-            )  # (p, D), (m, 1)
+            rows = products.padded(states_[group], dtype)  # (p, D)
+            target = targets[group, None]  # (m, 1)
             slopes.resize_(len(rows) if gradient else 0, pieces)  # (p, V)
             for block in _blocks(len(target), most):
                 right = target[block]  # (n, 1)
                 logits = products.multiply(rows[block], weight_)[: len(right)]  # (n, V)
                 if dtype != exact:
                     logits = converted.resize_(logits.shape).copy_(logits)
-                logit, own = (
-                    logits.gather(-1, right)[:, 0],
-                    slopes[block][: len(right)],
-                )  # (n,), (n, V)
-                slope, normalizer = _softmax(logits, own if gradient and dtype == exact else logits)
+                memory = slopes[block][: len(right)]  # (n, V)
+                logit = logits.gather(-1, right)[:, 0]  # (n,)
+                slope, normalizer = _softmax(
+                    logits, memory if gradient and dtype == exact else logits
+                )
                 nll = normalizer - logit  # (n,)
                 # the mean logit of a row is its state times the mean weight
                 uniform = normalizer - states_[group][block].to(exact) @ mean  # (n,)
@@ -75,8 +69,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 total += ((1 - smoothing) * nll + smoothing * uniform).sum()
                 if gradient:
                     slope.scatter_add_(-1, right, torch.full_like(nll, smoothing - 1)[:, None])
-                    if slope is not own:
-                        own.copy_(slope)
+                    if slope is not memory:
+                        memory.copy_(slope)
             if to_states is not None and to_weight is not None:
                 slopes[len(target) :] = 0
                 to_states[group] = products.multiply(slopes, weight_.T)[: len(target)]
@@ -94,14 +88,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
         to_states, to_weight = ctx.saved_tensors
         to_states = to_states.to(ctx.types[0]) * slopes[0]
-        return (
-            to_states.to(ctx.types[0]),
-            (to_weight * slopes[0]).to(ctx.types[1]),
-            None,
-            None,
-            None,
-            None,
-        )
+        to_weight = to_weight * slopes[0]
+        return to_states.to(ctx.types[0]), to_weight.to(ctx.types[1]), *[None] * 4
 
 
 def _softmax(logits: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:

@@ -33,10 +33,9 @@ from synmt.training.preparation import Preparation, Prepared
 from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 from synmt.training.run_stages import RunStages
 from synmt.training.stages import Estimate, estimate_all
-from synmt.training.test_sets import read_results, translate_tests
+from synmt.training.test_sets import read_results, translate_tests, validation_bleu
 from synmt.training.trainer import Trainer
 from synmt.training.tree_sources.requirements import tree_requirements
-from synmt.training.validation import validation_bleu
 
 Record = Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order."""
@@ -61,7 +60,7 @@ def prepare(
     data: the folder of trees and prepared corpora; what it already has is not made again.
     source_trees: parse the source even if no variant reads its trees.
     """
-    yield from prepare_stages(_preparation(recipe, overrides, Path(data), source_trees))
+    yield _preparation(recipe, overrides, Path(data), source_trees).run()
 
 
 def plan_preparation(
@@ -79,24 +78,7 @@ def _preparation(
     recipe: str | Path | Recipe, overrides: Iterable[str], data: Path, source_trees: bool
 ) -> Preparation:
     loaded, requirements = load_checked(recipe, overrides, tree_requirements)
-    loaded, vocabularies, truecasers = adopt_vocabulary(loaded)
-    return Preparation(
-        loaded,
-        requirements,
-        data,
-        source_trees=source_trees,
-        vocabularies=vocabularies,
-        truecasers=truecasers,
-    )
-
-
-def prepare_stages(preparation: Preparation) -> Generator[Prepared, None, Prepared]:
-    """Prepare the data, and warn of what is unexpected in them."""
-    prepared = preparation.run()
-    yield prepared
-    for text in preparation.warnings():
-        _logger.warning("%s", text)
-    return prepared
+    return Preparation(adopt_vocabulary(loaded), requirements, data, source_trees=source_trees)
 
 
 def train(
@@ -125,32 +107,29 @@ def train(
     stop: set it to save and stop after the current step; the RunRecord then says `interrupted`.
     processes: this process among those of `torchrun`; found in the environment if None.
     """
-    loaded, requirements = load_checked(recipe, overrides, check_values)
     processes = processes or join_processes()
-    run = Run(Path(runs) / loaded.name)
-    advice = RESUME_ADVICE * overwrite
-    # if torchrun starts this again, the run that was there before has been removed already
-    overwrite = overwrite and not processes.was_done_before(f"overwrite {run.folder}")
-    way = RunStages(run, loaded, requirements, Path(data), overwrite=overwrite)
-    way.check_inputs()
+    stages = _run_stages(recipe, overrides, Path(runs), Path(data), overwrite, processes)
+    run = stages.run
+    stages.check_inputs()
     processes.wait()
-    if way.finished:
+    if stages.finished:
         if processes.rank == 0:
-            way.complete()
+            stages.complete()
         _logger.info("%s has finished already, after %s steps", run.folder, f"{run.steps():,}")
     else:
         with ExitStack() as stack:
             with processes.first_alone():
                 # before the run folder is written: if data are missing, the recipe may still be
                 # changed
-                prepared = yield from prepare_stages(way.preparation)
+                prepared = stages.preparation.run()
+                yield prepared
                 if processes.rank == 0:
                     stack.enter_context(locked(run.folder, "this run"))
-                    begin_run(run, way.recipe, prepared, overwrite=overwrite)
+                    begin_run(run, stages.recipe, prepared, overwrite=stages.overwrite)
                     processes.note(f"overwrite {run.folder}")
-            with adding_advice(advice):
+            with adding_advice(RESUME_ADVICE * overwrite):
                 record = None
-                for record in train_prepared(run, way.recipe, prepared, processes, stop):
+                for record in train_prepared(run, stages.recipe, prepared, processes, stop):
                     yield record
         if isinstance(record, EndRecord) and record.reason == "interrupted":
             yield RunRecord(run.folder, "interrupted", record.step)
@@ -158,6 +137,22 @@ def train(
     if processes.rank == 0:
         yield from read_results(run)
         yield RunRecord(run.folder, "finished", run.steps())
+
+
+def _run_stages(
+    recipe: str | Path | Recipe,
+    overrides: Iterable[str],
+    runs: Path,
+    data: Path,
+    overwrite: bool,
+    processes: Processes | None = None,
+) -> RunStages:
+    loaded, requirements = load_checked(recipe, overrides, check_values)
+    run = Run(runs / loaded.name)
+    if overwrite and processes:
+        # if torchrun starts this again, the run that was there before has been removed already
+        overwrite = not processes.was_done_before(f"overwrite {run.folder}")
+    return RunStages(run, loaded, requirements, data, overwrite=overwrite)
 
 
 def plan_training(
@@ -169,10 +164,8 @@ def plan_training(
     overwrite: bool = False,
 ) -> list[Estimate]:
     """Estimate what `train` would do; arguments and errors are the same."""
-    loaded, requirements = load_checked(recipe, overrides, check_values)
-    run = Run(Path(runs) / loaded.name)
-    way = RunStages(run, loaded, requirements, Path(data), overwrite=overwrite)
-    return list(estimate_all([*way.shared(), *way.own()]))
+    stages = _run_stages(recipe, overrides, Path(runs), Path(data), overwrite)
+    return list(estimate_all([*stages.shared(), *stages.own()]))
 
 
 def train_prepared(
@@ -194,13 +187,19 @@ def train_prepared(
     """
     trainer = make_trainer(run, recipe, prepared, processes)
     trainer.stop = stop or trainer.stop
-    step, settings = trainer.resume(), recipe.training
-    weights = sum(weight.numel() for weight in trainer.model.parameters())
-    frozen = sum(
-        weight.numel() for weight in trainer.model.parameters() if not weight.requires_grad
-    )
-    yield StartRecord(step, weights, frozen, str(choose_device(settings.device)), settings)
-    log, record = _begin_log(run, step, trainer.device) if processes.rank == 0 else None, None
+    step, parameters = trainer.resume(), list(trainer.model.parameters())
+    weights = sum(weight.numel() for weight in parameters)
+    frozen = sum(weight.numel() for weight in parameters if not weight.requires_grad)
+    device = str(choose_device(recipe.training.device))
+    yield StartRecord(step, weights, frozen, device, recipe.training)
+    log, record = None, None
+    if processes.rank == 0:
+        if not step and run.log.exists():
+            what = "has no checkpoint, so training starts again from the first step"
+            _logger.info("%s %s", run.folder, what)
+        devices = [*(run.info().get("devices", []) if step else []), device_name(trainer.device)]
+        run.write_info(devices=list(dict.fromkeys(devices)))
+        log = Log(run.folder, step)
     with closing(trainer.train()) as records:
         for record in records:
             if log:
@@ -213,21 +212,10 @@ def train_prepared(
         finish_run(run, record.step)
 
 
-def _begin_log(run: Run, step: int, device: torch.device) -> Log:
-    """Open the log of a training that begins or goes on after this step, and write down its
-    device."""
-    if not step and run.log.exists():
-        _logger.info(
-            "%s has no checkpoint, so training starts again from the first step", run.folder
-        )
-    before = run.info().get("devices", []) if step else []
-    run.write_info(devices=list(dict.fromkeys([*before, device_name(device)])))
-    return Log(run.folder, step)
-
-
 def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Processes) -> Trainer:
     """Build the model and the readers of its data."""
     keep_freed_memory()
+    settings, dropout = recipe.training, recipe.vocabulary.dropout
     data = PreparedCorpus.open(prepared.folder)
     source, target = data.vocabularies
     # the other processes write the same bytes
@@ -235,7 +223,7 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         for name, vocabulary in (("source", source), ("target", target)):
             vocabulary.save(run.folder, name)
         features = _features(run, recipe, data, prepared.trees)
-    torch.manual_seed(recipe.training.seed)
+    torch.manual_seed(settings.seed)
     model = build_for(recipe, source, target, features, run.folder / "code")
     if recipe.model.init is not None and not run.checkpoints():
         take_weights(model, recipe)
@@ -244,28 +232,27 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         side: reading_of(model.reads(side) + model.learns(side), recipe.parser_of(side))
         for side in SIDES
     }
-    valid = Reader(data.split("valid", prepared.trees), recipe.training, reading)
+    valid = Reader(data.split("valid", prepared.trees), settings, reading)
     train = Reader(
         data.split("train", prepared.trees),
-        recipe.training,
+        settings,
         reading,
         processes.rank,
         processes.count,
         prepared.corpus.parts,
-        BpeDropout((source, target), share, recipe.training.seed)
-        if (share := recipe.vocabulary.dropout)
-        else None,
+        BpeDropout((source, target), dropout, settings.seed) if dropout else None,
     )
+    score = None
+    if settings.validation_beam_size:
+        score = validation_bleu(recipe, prepared, valid, target)
     return Trainer(
         run,
         recipe,
         model,
         train=train,
         valid=valid,
-        device=choose_device(recipe.training.device),
-        score=validation_bleu(recipe, prepared, valid, target)
-        if recipe.training.validation_beam_size
-        else None,
+        device=choose_device(settings.device),
+        score=score,
         processes=processes,
     )
 

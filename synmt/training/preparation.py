@@ -4,7 +4,7 @@ trees."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -25,20 +25,18 @@ from synmt.data.task_corpus import (
     with_trees,
     without_filters,
 )
-from synmt.data.vocabulary import Vocabularies
+from synmt.errors import UsageError
 from synmt.files.language import warn_of_file
 from synmt.files.links import own_folder
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.target import read_summary
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arcs import without_arcs
-from synmt.tokenization.casing import Truecaser
+from synmt.syntax.feature_signals import UNIVERSAL_TAGS
 from synmt.tokenization.word_tokenizer import WordTokenizer
-from synmt.training.parse_text import read_parse_cost
+from synmt.training.initial import Adopted
 from synmt.training.stages import Estimate, Result, Stage, run_stages
-from synmt.training.text_stages import ParserStage, TextStage, WordStage
-from synmt.training.tree_sources.label_warnings import relation_warnings
-from synmt.training.tree_sources.parse_source import check_source_trees
+from synmt.training.text_stages import ParserStage, TextStage, WordStage, read_parse_cost
 from synmt.training.tree_sources.requirements import (
     TreeRequirements,
     given_trees,
@@ -87,27 +85,30 @@ SPLITS = ("train", "valid")
 class Preparation:
     """The stages of the data of a recipe, and their result.
 
+    adopted: the recipe, with the vocabularies and truecase models of another run, or None: then
+        they are learned from the corpus.
     data: the folder of trees and prepared corpora.
     source_trees: parse the source even if no variant reads its trees.
-    vocabularies, truecasers: those of another run; without them, they are learned from the corpus.
-    text: the stage of the text, if several recipes share it.
     """
 
     def __init__(
         self,
-        recipe: Recipe,
+        adopted: Adopted,
         requirements: Mapping[Side, TreeRequirements],
         data: Path,
         *,
         source_trees: bool = False,
-        vocabularies: Vocabularies | None = None,
-        truecasers: Mapping[Side, Truecaser] | None = None,
         text: TextStage | None = None,
     ) -> None:
-        if source_trees:
-            check_source_trees(recipe)
+        recipe, self.vocabularies, truecasers = adopted
+        if source_trees and recipe.tasks.trees != "none":
+            contains = "task tags" if recipe.tasks.mixed == "none" else "trees"
+            raise UsageError(
+                f"--trees cannot be combined with tasks.{recipe.tasks.key}: the source text "
+                f"contains {contains}",
+                do="Leave out --trees",
+            )
         self.recipe, self.requirements, self.data = recipe, requirements, data
-        self.vocabularies = vocabularies
         self.sides = sides_with_trees(requirements, source_trees=source_trees)
         self.text = text or TextStage(recipe)
         self.parsers = ParserStage(recipe, requirements, self.sides, self.text)
@@ -121,8 +122,15 @@ class Preparation:
         return [self.text, self.parsers, self.words, self.task, self.pieces, *self.trees.values()]
 
     def run(self) -> Prepared:
-        """Make what is missing, and describe the data."""
+        """Make what is missing, warn of what is unexpected in the data, and describe them."""
         new, sources = run_stages(self.stages), self.parsers.result
+        folder, annotations = self.pieces.result, self._annotations()
+        prepared = PreparedCorpus.open(folder)
+        for text in (
+            *relation_warnings(self.requirements, prepared, annotations),
+            *describe_dropped(self.recipe, self.task.result, folder),
+        ):
+            _logger.warning("%s", text)
         costs: dict[Side, Mapping[str, Any] | None] = {
             side: stage.cost() for side, stage in self.trees.items()
         }
@@ -130,8 +138,8 @@ class Preparation:
             costs["source"] = read_parse_cost(self.task.trees[0])
         return Prepared(
             self.task.result,
-            self.pieces.result,
-            self._annotations(),
+            folder,
+            annotations,
             {side: sources[side].trees for side in self.sides},
             sources["source"].identity if "source" in sources else None,
             self.words.tokenizers,
@@ -165,14 +173,6 @@ class Preparation:
             if parser := self.parsers.parser_of(side):
                 inputs[parser_section(side)] = parser.identity["files"]
         return inputs
-
-    def warnings(self) -> Iterator[str]:
-        """Name relations that a variant does not know, and what filters have dropped."""
-        folder = self.pieces.result
-        yield from relation_warnings(
-            self.requirements, PreparedCorpus.open(folder), self._annotations()
-        )
-        yield from describe_dropped(self.recipe, self.task.result, folder)
 
 
 class _DataStage(Stage[Result]):
@@ -363,3 +363,34 @@ class TreeStage(_DataStage[Path]):
             else source.parser
         )
         return read_parse_cost(self.of.words.trees(self.side, ["train"], parser)[0])
+
+
+def relation_warnings(
+    requirements: Mapping[Side, TreeRequirements],
+    prepared: PreparedCorpus,
+    trees: Mapping[Side, str],
+) -> list[str]:
+    """List what is unexpected in the relations and tags of the training text, according to the
+    variants.
+
+    trees: by side, the name of the annotation.
+    """
+    warnings = []
+    for side, name in trees.items():
+        facts = prepared.annotations()[name]
+        for variant in requirements[side].variants:
+            needs = {signal.needs for signal in variant.signals}
+            counts = facts["arc_relations" if facts["arcs"] and "arcs" in needs else "relations"][
+                "train"
+            ]
+            warnings += variant.kind.relation_warnings(counts, **variant.options)
+            if "tags" in needs:
+                warnings += _tag_warnings(variant.kind.recipe_name(), facts["tags"])
+    return list(dict.fromkeys(warnings))
+
+
+def _tag_warnings(variant: str, tags: Iterable[str]) -> list[str]:
+    unknown = [tag for tag in tags if tag not in (*UNIVERSAL_TAGS, "_")]
+    listed = ", ".join(unknown[:5]) + ", …" * (len(unknown) > 5)
+    about = f"{variant} knows the tags of Universal Dependencies; other tags share one embedding"
+    return [f"{about}: {listed}"] if unknown else []

@@ -42,7 +42,7 @@ class RecipeEntry:
     comment: str
 
     def matches(self, words: Iterable[str]) -> bool:
-        """Tell whether every word is part of the name, the system, the corpus or the comment; case
+        """Check whether every word is part of the name, the system, the corpus or the comment; case
         does not matter."""
         text = " ".join((self.name, self.system, self.corpus, self.comment)).lower()
         return all(word.lower() in text for word in words)

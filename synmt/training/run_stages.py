@@ -18,9 +18,8 @@ from synmt.files.writing import locked
 from synmt.model.build import build
 from synmt.recipe.schema import ModelRecipe, Recipe, SyntaxRecipe
 from synmt.run_folder import Run
-from synmt.training.changed_inputs import changed_inputs, inputs_error
 from synmt.training.checks import check_run_folder
-from synmt.training.finished import is_complete, missing_tests
+from synmt.training.finished import changed_inputs, inputs_error, is_complete, missing_tests
 from synmt.training.lifecycle import write_final_weights
 from synmt.training.preparation import Preparation
 from synmt.training.stages import Estimate, Stage, run_stages
@@ -49,16 +48,9 @@ class RunStages:
     ) -> None:
         self.run, self.overwrite = run, overwrite
         adopted, self.finished = check_run_folder(run, recipe, overwrite=overwrite)
-        self.recipe, self.vocabularies, truecasers = adopted
+        self.recipe = adopted[0]
         self.changed = [] if overwrite else changed_inputs(run, self.recipe)
-        self.preparation = Preparation(
-            self.recipe,
-            requirements,
-            data,
-            vocabularies=self.vocabularies,
-            truecasers=truecasers,
-            text=text,
-        )
+        self.preparation = Preparation(adopted, requirements, data, text=text)
 
     def check_inputs(self) -> None:
         """Refuse a run that was started with other texts, trees, parsers or weights than the recipe
@@ -156,7 +148,7 @@ class TrainingStage(Stage[int]):
         they are.
         """
         recipe, preparation = self.of.recipe, self.of.preparation
-        vocabularies, prepared = self.of.vocabularies, preparation.pieces.known
+        vocabularies, prepared = preparation.vocabularies, preparation.pieces.known
         if prepared:
             vocabularies = dict(zip(SIDES, PreparedCorpus.open(prepared).vocabularies, strict=True))
         source, target = (

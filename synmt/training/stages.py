@@ -68,7 +68,7 @@ class Stage(Generic[Result]):
         return self.known
 
     def is_done(self) -> bool:
-        """Tell whether the result is there."""
+        """Return whether the result is there."""
         if self.known is None:
             self.known = self.find()
         return self.known is not None

@@ -1,21 +1,23 @@
-"""The test sets of a recipe: translated with the final weights and scored, into the run folder."""
+"""Test sets and the validation text of a recipe, translated and scored."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.corpus import Corpus
 from synmt.data.prepare import check_lengths
+from synmt.data.stream import Reader
+from synmt.data.vocabulary import Vocabulary
 from synmt.decode.inputs import windows
-from synmt.decode.translator import Translator
+from synmt.decode.translator import Translator, translate_batches
 from synmt.errors import RETRANSLATE
 from synmt.evaluation.cost import cost_line
-from synmt.evaluation.metrics import cached_score, make_metric, options_of
+from synmt.evaluation.metrics import cached_score, make_metric, options_of, score_system
 from synmt.evaluation.outputs import tokens_folder
 from synmt.evaluation.spaces import warn_of_unspaced
 from synmt.files.checksums import recording
@@ -24,12 +26,15 @@ from synmt.files.links import remove
 from synmt.files.reading import read_lines
 from synmt.files.schemas import ScoreOfTest
 from synmt.files.writing import write_atomically, write_json
+from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress
 from synmt.run_folder import Run
 from synmt.syntax.conllu import read_parses
+from synmt.tokenization.word_tokenizer import RAW
 from synmt.training.finished import MADE_FROM, hashes_of
+from synmt.training.preparation import Prepared
 from synmt.training.records import ScoreRecord
 from synmt.training.tree_sources.requirements import all_given_trees, given_trees, tree_requirements
 
@@ -164,3 +169,32 @@ def read_results(run: Run) -> Iterator[ScoreRecord]:
         for metric, values in read_json(path, dict[str, ScoreOfTest], do=RETRANSLATE).items():
             yield ScoreRecord(path.parent.name, metric, values["score"], values["signature"])
     _logger.info("cost: %s", cost_line(run))
+
+
+def validation_bleu(
+    recipe: Recipe, prepared: Prepared, valid: Reader, target: Vocabulary
+) -> Callable[[Seq2Seq], float]:
+    """Make the function that translates the validation text and computes its BLEU."""
+    on_tokens, tokenizer = recipe.evaluation.on == "tokens", prepared.tokenizers.get("target", RAW)
+    corpus = prepared.corpus if on_tokens else prepared.raw or prepared.corpus
+    text = list(read_lines(corpus.valid.target))
+    if tokenizer.recipe.already_cut and not on_tokens:
+        text = [tokenizer.join(line) for line in text]
+    tokenize = recipe.evaluation.tokenize
+    warn_of_unspaced(
+        corpus.valid.target.name, text, ("bleu",), tokenize, option="`evaluation.tokenize`"
+    )
+    references = [text[example.line] for example in valid.split.rows(range(len(valid.split)))]
+    settings = recipe.decoding.model_copy(
+        update={"beam_size": recipe.training.validation_beam_size}
+    )
+    lowercase = recipe.evaluation.lowercase
+
+    def score(model: Seq2Seq) -> float:
+        hypotheses = translate_batches(model, valid.once(), settings, target)
+        hypotheses = hypotheses if on_tokens else [tokenizer.join(line) for line in hypotheses]
+        return score_system(
+            hypotheses, references, ("bleu",), tokenize=tokenize, lowercase=lowercase
+        )["bleu"].value
+
+    return score

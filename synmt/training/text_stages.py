@@ -1,25 +1,37 @@
-"""The first stages of the data: find the text, find the trees or their parsers, tokenize."""
+"""The first stages of the data: find the text, find the trees or their parsers, tokenize, parse."""
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.corpus import Corpus
 from synmt.corpora.resolve import estimates, find_corpus, resolve, stated_counts
 from synmt.data.prepare import check_lengths
+from synmt.errors import counted
+from synmt.files.json_files import read_cached_json
 from synmt.files.links import own_folder
-from synmt.files.reading import count_lines, offline
+from synmt.files.reading import count_lines, offline, read_lines
+from synmt.files.schemas import ParseCost
+from synmt.files.writing import write_json
+from synmt.parsing.bulk import REFERENCE, measured_rate, parse_file, remember_rate, usual_processes
 from synmt.parsing.models import folder_of, missing
 from synmt.parsing.official import check_language, fetch
 from synmt.parsing.parser import StanzaParser
+from synmt.parsing.pipeline import default_processes, on_gpu
 from synmt.parsing.target import read_summary
+from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
+from synmt.reporting.progress import progress
 from synmt.tokenization.casing import Truecaser
 from synmt.tokenization.corpus import Words, find_words, make_tokenizers, tokenize_corpus
 from synmt.tokenization.word_tokenizer import WordTokenizer
-from synmt.training.parse_text import TextSize, parse_text, parsing_step
 from synmt.training.stages import Estimate, Stage
 from synmt.training.tree_sources.parse_source import ParseSource, find_parse_source
 from synmt.training.tree_sources.requirements import (
@@ -28,6 +40,7 @@ from synmt.training.tree_sources.requirements import (
     given_trees,
     lacks_parser,
     make_parser,
+    parser_section,
     trees_path,
 )
 
@@ -125,15 +138,15 @@ class ParserStage(Stage[dict[Side, ParseSource]]):
         return [side for side in SIDES if self._parses(side) and lacks_parser(self.recipe, side)]
 
     def given(self, side: Side) -> bool:
-        """Tell whether all trees of a side come with its text; before the text is there, the recipe
-        has to say so."""
+        """Return whether all trees of a side come with its text; before the text is there, the
+        recipe has to say so."""
         settings, text = self.recipe.parser_of(side), self.text.known
         if text is None:
             return settings.control == "gold" or settings.constituents == "given"
         return bool(all_given_trees(self.recipe, text, side, self.requirements[side]))
 
     def _parses(self, side: Side) -> bool:
-        """Tell whether the recipe's parser of a side is used."""
+        """Return whether the recipe's parser of a side is used."""
         recipe, text = self.recipe, self.text.known
         if self.recipe.text_of(side).tokenizer == "stanza":
             return True
@@ -238,3 +251,109 @@ class WordStage(Stage[Corpus]):
                 yield Estimate(f"parse {name}: {trees}", "done")
             else:
                 yield parsing_step(f"parse {name}", size, parser, self.recipe.parser_of(side))
+
+
+_logger = logging.getLogger(__name__)
+
+_NEWS_WORDS = 25
+"""Words in a line of news: the estimate for a text that is not on this machine yet."""
+_SAMPLE = 2000
+"""Lines whose words are counted to estimate those of a text."""
+_ABOUT_REFERENCE = (
+    "This is the rate of the compact English parser on one core of an AMD Zen 5; official models, "
+    "long sentences and older machines take longer"
+)
+
+
+def parse_text(
+    recipe: Recipe, corpus: Corpus, text: Path, parser: StanzaParser, data: Path, side: Side
+) -> Path:
+    """Parse a text of one side if its trees are missing; returns the file of the trees."""
+    target, lines = trees_path(data, corpus, text, parser), count_lines(text)
+    parsed, words, spent = 0, 0, 0.0
+    settings = recipe.parser_of(side)
+    fewer = f"{parser_section(side)}.workers=1"
+    with (
+        progress(f"parse {text.name}", lines, "lines") as advance,
+        closing(
+            parse_file(text, target, parser, workers=settings.workers or None, fewer=fewer)
+        ) as steps,
+    ):
+        for step in steps:
+            if step.state in ("kept", "parsed"):
+                words += step.words
+                parsed += step.words * (step.state == "parsed")
+                # shards of an interrupted run may be those of an old version, which kept no times
+                spent += math.nan if step.processor_seconds is None else step.processor_seconds
+                advance(step.lines)
+            elif step.state == "unchanged":
+                _logger.info("parse: %s exists already", target)
+            else:
+                if parsed and step.processes:
+                    remember_rate(parser, parsed, step.seconds, step.processes)
+                if words and not math.isnan(spent):
+                    cost = {"lines": lines, "words": words, "processor_seconds": spent}
+                    write_json(_cost(target), cost)
+                count = counted(step.failures, "failure")
+                failures = f", {count} (see {target}.failures.jsonl)" if step.failures else ""
+                numbers = f"{step.lines:,} lines in {step.seconds:.0f} s{failures}"
+                _logger.info("parse: %s %s", target, numbers)
+    return target
+
+
+def read_parse_cost(trees: Path) -> ParseCost | None:
+    """Read what it took to parse a text into a file of trees, if that is known."""
+    return read_cached_json(_cost(trees), ParseCost)
+
+
+def _cost(trees: Path) -> Path:
+    return trees.with_name(f"{trees.name}.cost.json")
+
+
+@dataclass(frozen=True)
+class TextSize:
+    """How long a text is.
+
+    lines: number of lines; None if it is not known yet.
+    words: mean number of words per line, an estimate.
+    """
+
+    lines: int | None
+    words: float = _NEWS_WORDS
+
+    @classmethod
+    def of(cls, path: Path) -> TextSize:
+        """Count the lines of a text, and the words in the first of them."""
+        sample = [len(line.split()) for line in islice(read_lines(path), _SAMPLE)]
+        return cls(count_lines(path), sum(sample) / max(len(sample), 1))
+
+    def __str__(self) -> str:
+        return f"{self.lines:,} lines" if self.lines is not None else "number of lines unknown"
+
+
+def parsing_step(
+    what: str, text: TextSize, parser: StanzaParser | None, settings: ParserRecipe
+) -> Estimate:
+    """Estimate how long a text is parsed.
+
+    parser: None if its model is not on this machine yet.
+    """
+    rate = measured_rate(parser) if parser else None
+    if text.lines is None:
+        return Estimate(what, "to do", str(text))
+    if rate is None and on_gpu(settings.device) and not settings.workers:
+        remark = "parsing time unknown: no parsing speed measured on this GPU yet"
+        return Estimate(what, "to do", str(text), remark)
+    processes = settings.workers or usual_processes(text.lines, default_processes(settings.device))
+    minutes = text.lines * text.words / ((rate or REFERENCE) * processes) / 60
+    if minutes >= 60:
+        time = f"{minutes / 60:,.1f} hours"
+    else:
+        time = f"{minutes:.0f} min" if minutes >= 1 else f"{max(60 * minutes, 1):.0f} s"
+    of_processes = f"each of {processes} processes" if processes > 1 else "one process"
+    speed = f"parsing: {rate or REFERENCE:,.0f} words a second in {of_processes}"
+    if rate:
+        about, basis = "about", f"{speed}, as measured last on this machine"
+    else:
+        about, basis = "at least", f"{speed}. {_ABOUT_REFERENCE}"
+    return Estimate(what, "to do", f"{text}, {about} {time}", basis)

@@ -1,7 +1,6 @@
 """Recipes by name on the command line: lists, completion, dry runs, and a wheel that has them."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -30,9 +29,9 @@ from synmt.recipe.data import ParserRecipe
 from synmt.recipe.load import load_recipe
 from synmt.run_folder import Run
 from synmt.training import run_stages
-from synmt.training.parse_text import TextSize, parsing_step
 from synmt.training.pipeline import plan_training
 from synmt.training.run_stages import count_weights
+from synmt.training.text_stages import TextSize, parsing_step
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
 
@@ -62,87 +61,71 @@ def table(done):
 
 
 def states(done):
-    return {step.split(":")[0]: row[0] for step, row in table(done).items()}
+    short = re.compile(r":.*| data/.*| vocabulary and subwords")
+    return {short.sub("", step): row[0] for step, row in table(done).items()}
+
+
+def run(*arguments, cwd=None, **variables):
+    """Run Python with these arguments; gives standard output."""
+    command = [sys.executable, *arguments]
+    done = subprocess.run(
+        command, cwd=cwd, env=environment(**variables), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 # lists
 
 
 def test_the_list_shows_the_recipes_with_all_words(place):
-    done = succeed("train", "--list", "NC11", "pascal", "heads3")
-    header, *rows, reported, text = lines_of(done)
+    header, *listed, reported, text = lines_of(
+        succeed("train", "--list", "NC11", "pascal", "heads3")
+    )
     assert "−: difference from the recipe it changes" in reported
     assert text.startswith("text: local, if")
     assert header.split("  ")[0] == "recipe"
-    assert [row.split()[0] for row in rows] == [
-        f"ablations/nc11-{pair}pascal-heads3" for pair in ("deen-", "")
-    ]
+    names = ["ablations/nc11-deen-pascal-heads3", "ablations/nc11-pascal-heads3"]
+    assert [row.split()[0] for row in listed] == names
     assert not snapshot(place)
-
-
-def test_a_list_without_any_recipe_is_an_error(place):
-    assert "no shipped recipe contains nothing and like-this" in fail(
-        1, "train", "--list", "nothing", "like-this"
-    )
+    nothing = fail(1, "train", "--list", "nothing", "like-this")
+    assert "no shipped recipe contains nothing and like-this" in nothing
+    advice = "RECIPE is missing. Give a file, or a name that `synmt train --list` shows."
+    assert advice in fail(2, "train")
 
 
 def test_the_list_loads_nothing_that_takes_long():
-    script = (
-        "import sys\nfrom synmt.training.recipe_list import list_recipes\nassert "
-        "len(list_recipes()) > 200\n"
-    )
-    script += "print(*{'torch', 'stanza', 'mtdata'} & sys.modules.keys())"
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == []
-
-
-def test_train_without_a_recipe_says_where_the_names_are(place):
-    assert "RECIPE is missing. Give a file, or a name that `synmt train --list` shows." in fail(
-        2, "train"
-    )
+    script = """
+import sys
+from synmt.training.recipe_list import list_recipes
+assert len(list_recipes()) > 200
+print(*{'torch', 'stanza', 'mtdata'} & sys.modules.keys())
+"""
+    assert not run("-c", script).strip()
 
 
 # completion
 
 
-def completed(words, monkeypatch):
-    """Ask for completions as bash does."""
-    asked = {
-        "_SYNMT_COMPLETE": "complete_bash",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(words.count(" ")),
-    }
-    with monkeypatch.context() as patch:
-        for name, value in asked.items():
-            patch.setenv(name, value)
-        return synmt().stdout.decode().split()
-
-
 def test_a_shell_completes_names_and_files(place, monkeypatch):
+    def completed(words):
+        """Ask for completions as bash does."""
+        with monkeypatch.context() as patch:
+            patch.setenv("_SYNMT_COMPLETE", "complete_bash")
+            patch.setenv("COMP_WORDS", words)
+            patch.setenv("COMP_CWORD", str(words.count(" ")))
+            return synmt().stdout.decode().split()
+
     for name in ("nc11-own.yaml", "own.yml", "own.txt", "a[b].yaml"):
         (place / "here" / name).touch()
-    assert completed("synmt train nc11-pas", monkeypatch) == ["nc11-pascal", *PASCALS]
-    assert completed("synmt prepare nc11-", monkeypatch)[:2] == ["nc11-own.yaml", "nc11-base"]
-    assert completed("synmt train ablations/nc11-pascal-heads3", monkeypatch) == [
-        "ablations/nc11-pascal-heads3"
-    ]
-    assert completed("synmt train own", monkeypatch) == ["own.yml"]
-    assert completed("synmt train a[", monkeypatch) == ["a[b].yaml"]
-    assert set(completed("synmt train ", monkeypatch)) > shipped_recipes().keys()
-
-
-PASCALS = [
-    name.rpartition("/")[2]
-    for name in shipped_recipes()
-    if name.startswith("ablations/nc11-pascal")
-]
-"""What follows `nc11-pascal` without the folder."""
+    ablation = "ablations/nc11-pascal"
+    names = [name.rpartition("/")[2] for name in shipped_recipes() if name.startswith(ablation)]
+    assert completed("synmt train nc11-pas") == ["nc11-pascal", *names]
+    assert completed("synmt prepare nc11-")[:2] == ["nc11-own.yaml", "nc11-base"]
+    assert completed(f"synmt train {ablation}-heads3") == [f"{ablation}-heads3"]
+    assert completed("synmt train own") == ["own.yml"]
+    assert completed("synmt train a[") == ["a[b].yaml"]
+    assert set(completed("synmt train ")) > shipped_recipes().keys()
 
 
 # dry runs
@@ -159,68 +142,50 @@ def recipe(place):
 
 
 def test_a_dry_run_says_at_every_moment_what_is_there_and_writes_nothing(recipe, place):
-    steps = ["find the text", "prepare vocabulary and subwords", "parse train.en", "parse valid.en"]
-
     def planned(*arguments):
         before = snapshot(place)
         found = states(succeed("train", recipe, *arguments, "--dry-run"))
         assert snapshot(place) == before
-        return {step.split(" data/")[0]: state for step, state in found.items()}
+        return found
 
-    first = planned()
-    assert list(first) == [
-        "find the text",
-        "prepare",
-        *steps[2:],
-        "add trees to the source",
-        "train runs/small",
-        "translate and score test",
-    ]
-    assert list(first.values()) == ["done", *["to do"] * 6]
+    tested = "translate and score test"
+    train = {"train runs/small": "to do", tested: "to do"}
+    steps = ["prepare", "parse train.en", "parse valid.en", "add trees to the source", *train]
+    assert planned() == {"find the text": "done", **dict.fromkeys(steps, "to do")}
+    assert list(planned())[1:] == steps
     succeed("prepare", recipe)
-    prepared = {"find the text": "done", "prepare": "done", "add trees to the source": "done"}
-    assert planned() == prepared | {
-        "train runs/small": "to do",
-        "translate and score test": "to do",
-    }
+    prepared = dict.fromkeys(["find the text", "prepare", "add trees to the source"], "done")
+    assert planned() == prepared | train
     # another vocabulary needs another prepared corpus, but the same trees
     other = planned("vocabulary.size=100")
-    assert [other[step] for step in ("prepare", "parse train.en", "parse valid.en")] == [
-        "to do",
-        "done",
-        "done",
-    ]
+    assert [other[step] for step in steps[:3]] == ["to do", "done", "done"]
     succeed("train", recipe)
-    assert planned() == {"train runs/small": "done", "translate and score test": "done"}
+    assert planned() == dict.fromkeys(train, "done")
     (place / "here/runs/small/tests/test/hypothesis.txt").unlink()
-    assert planned() == {
-        "find the text": "done",
-        "train runs/small": "done",
-        "translate and score test": "to do",
-    }
+    assert planned() == {"find the text": "done", "train runs/small": "done", tested: "to do"}
 
 
 def test_a_dry_run_counts_weights_lines_and_the_steps_that_are_left(recipe, place):
     vocabulary = {"kind": "word", "size": 2000}
     gold = write_recipe(place / "gold.yaml", place / "text", vocabulary=vocabulary)
-    more = ("training.max_steps=20", "--dry-run")
-    assert (
-        table(succeed("train", recipe, "--dry-run"))["parse train.en"][1]
-        == "32 lines, at least 1 s"
-    )
-    before = table(succeed("train", gold, *more))
-    assert before["translate and score test"][1] == "4 lines, bleu, chrf, ter"
-    most = re.fullmatch(r"up to ([\d,]+) weights, 20 steps", before["train runs/gold"][1])
-    said = re.search(r"train: ([\d,]+) weights on cpu", succeed("train", gold).stderr.decode())
-    after = table(succeed("train", gold, *more))["train runs/gold"][1]
+
+    def amount(step, *arguments):
+        return table(succeed("train", *arguments, "--dry-run"))[step][1]
+
+    def left(steps):
+        return amount("train runs/gold", gold, f"training.max_steps={steps}")
+
+    assert amount("parse train.en", recipe) == "32 lines, at least 1 s"
+    assert amount("translate and score test", gold) == "4 lines, bleu, chrf, ter"
+    most = re.fullmatch(r"up to ([\d,]+) weights, 20 steps", left(20))[1]
+    errors = succeed("train", gold).stderr.decode()
+    exact = re.search(r"train: ([\d,]+) weights on cpu", errors)[1]
     # step 8 is done
-    assert after == f"{said[1]} weights, steps 9 to 20"
-    last = table(succeed("train", gold, "training.max_steps=9", "--dry-run"))["train runs/gold"][1]
-    assert last == f"{said[1]} weights, step 9"
+    assert left(20) == f"{exact} weights, steps 9 to 20"
+    assert left(9) == f"{exact} weights, step 9"
     Run(place / "here/runs/gold").write_info(status="training")
-    done = table(succeed("train", gold, "training.max_steps=8", "--dry-run"))["train runs/gold"][1]
-    assert done == f"{said[1]} weights, no further step: step 8 is done"
-    assert int(said[1].replace(",", "")) < int(most[1].replace(",", ""))
+    assert left(8) == f"{exact} weights, no further step: step 8 is done"
+    assert int(exact.replace(",", "")) < int(most.replace(",", ""))
 
 
 def test_before_the_vocabulary_is_there_its_size_in_the_recipe_counts():
@@ -232,55 +197,62 @@ def test_before_the_vocabulary_is_there_its_size_in_the_recipe_counts():
     assert more - fewer == 16_000 * 128
 
 
-def test_a_dry_run_of_prepare_ends_with_the_trees(recipe):
-    assert list(states(succeed("prepare", recipe, "--dry-run")))[-1] == "add trees to the source"
-    plain = ("syntax.variants=[]",)
-    assert "parse train.en" not in states(succeed("prepare", recipe, *plain, "--dry-run"))
-    assert "parse train.en" in states(succeed("prepare", recipe, *plain, "--trees", "--dry-run"))
-
-
-def test_a_dry_run_of_two_tasks_knows_its_text_when_the_trees_are_there(place):
+@pytest.mark.parametrize(
+    ("sections", "steps", "trees"),
+    [
+        ({}, "prepare; parse train.en; parse valid.en; add trees to the source", True),
+        ({"parser": {"control": "gold"}}, "prepare; add trees to the source", True),
+        ({"syntax": {}}, "prepare", False),
+        (
+            {"syntax": {}, "parser": {}, "text": {"tokenizer": "char"}},
+            "tokenize the text; prepare",
+            False,
+        ),
+        (
+            {"syntax": {}, "tasks": {"parsing": "dependencies"}, "filters": {"max_words": 40}},
+            "parse train.en; write sentences with tasks; prepare",
+            True,
+        ),
+    ],
+    ids=["parsed", "gold", "plain", "words", "tasks"],
+)
+def test_a_dry_run_of_prepare_has_the_steps_of_its_recipe(place, sections, steps, trees):
     write_corpus(place / "text")
-    sections = {
-        "syntax": {"variants": []},
-        "tasks": {"parsing": "dependencies"},
-        "filters": {"max_words": 40},
-    }
-    parser = {"workers": 1, "device": "cpu"}
-    recipe = write_recipe(place / "tasks.yaml", place / "text", parser=parser, **sections)
+    parser = {"parser": {"workers": 1, "device": "cpu"}}
+    recipe = write_recipe(place / "one.yaml", place / "text", **parser | sections)
     before = states(succeed("prepare", recipe, "--dry-run"))
-    assert before == {
-        "find the text": "done",
-        "parse train.en": "to do",
-        "write sentences with tasks": "to do",
-        "prepare vocabulary and subwords": "to do",
-    }
+    assert before == {"find the text": "done", **dict.fromkeys(steps.split("; "), "to do")}
+    if not trees:
+        with_trees = states(succeed("prepare", recipe, "--trees", "--dry-run"))
+        assert with_trees["add trees to the source"] == with_trees["parse train.en"] == "to do"
     succeed("prepare", recipe)
     after = states(succeed("prepare", recipe, "--dry-run"))
     assert set(after.values()) == {"done"}
 
 
-def test_text_is_tokenized_before_anything_else(place):
-    write_corpus(place / "text")
-    sections = {"syntax": {"variants": []}, "parser": {}, "text": {"tokenizer": "char"}}
-    recipe = write_recipe(place / "words.yaml", place / "text", **sections)
-    before = succeed("prepare", recipe, "--dry-run")
-    assert states(before) == {step: "to do" for step in CUT} | {"find the text": "done"}
-    assert table(before)["tokenize the text"][1] == "32 lines"
-    succeed("prepare", recipe)
-    after = states(succeed("prepare", recipe, "--dry-run"))
-    assert len(after) == 3
-    assert set(after.values()) == {"done"}
-
-
-CUT = ("find the text", "tokenize the text", "prepare vocabulary and subwords")
-
-
-def test_gold_trees_are_not_parsed(place):
-    write_corpus(place / "text")
-    steps = states(succeed("train", write_recipe(place / "gold.yaml", place / "text"), "--dry-run"))
-    assert not [step for step in steps if step.startswith("parse")]
-    assert steps["add trees to the source"] == "to do"
+@pytest.mark.parametrize(
+    ("name", "messages"),
+    [
+        (
+            "nc11-pascal",
+            "training-parallel-nc-v11.tgz; wmt15/test.tgz; Stanza models for 'en' not found",
+        ),
+        ("wat-enja-base", "ASPEC"),
+    ],
+)
+def test_without_a_network_training_and_its_dry_run_name_all_that_is_missing(place, name, messages):
+    planned = synmt("train", name, "--dry-run")
+    assert planned.returncode == 1
+    missing = planned.stderr.decode()
+    errors = fail(1, "train", name)
+    for part in messages.split("; "):
+        assert part in errors
+        assert part in missing
+    found = table(planned)
+    assert {row[0] for step, row in found.items() if step.startswith("download")} <= {"missing"}
+    assert states(planned).get("build the text") in ("missing", "to do")
+    assert missing.count("cannot be downloaded (SYNMT_OFFLINE is set)") == ("nc11" in name)
+    assert not (place / "here").joinpath("runs").exists()
 
 
 def test_a_file_that_is_missing_ends_a_dry_run_as_it_ends_the_command(recipe, place):
@@ -290,36 +262,6 @@ def test_a_file_that_is_missing_ends_a_dry_run_as_it_ends_the_command(recipe, pl
     assert states(done)["find the text"] == "missing"
     assert b"neither test.de nor test.de.gz is there" in done.stderr
     assert fail(2, "train", recipe).splitlines()[-1] == done.stderr.decode().splitlines()[-1]
-
-
-def test_without_a_network_all_that_is_missing_is_one_message(place):
-    done = synmt("train", "wmt16-ende-pascal", "--dry-run")
-    assert done.returncode == 1
-    assert [row[0] for step, row in table(done).items() if step.startswith("download")] == [
-        "missing"
-    ] * 6
-    assert done.stderr.count(b"cannot be downloaded (SYNMT_OFFLINE is set)") == 1
-    assert b"training-parallel-nc-v11.tgz" in done.stderr
-    assert b"Stanza" in done.stderr
-    assert not snapshot(place)
-
-
-def test_training_and_its_dry_run_miss_the_same_without_a_network(place):
-    planned = synmt("train", "nc11-pascal", "--dry-run").stderr.decode()
-    said = fail(1, "train", "nc11-pascal")
-    for part in (
-        "training-parallel-nc-v11.tgz",
-        "statmt.org/wmt15/test.tgz",
-        "Stanza models for 'en' not found",
-    ):
-        assert part in said
-        assert part in planned
-
-
-def test_a_corpus_with_a_licence_is_asked_for(place):
-    done = synmt("train", "wat-enja-base", "--dry-run")
-    assert (done.returncode, states(done)["build the text"]) == (1, "missing")
-    assert b"ASPEC" in done.stderr
 
 
 def test_with_a_network_the_servers_are_asked_for_sizes(place, monkeypatch):
@@ -354,7 +296,7 @@ def test_every_shipped_recipe_has_a_plan_without_text_and_without_a_network(plac
 
 def test_the_time_of_parsing_is_estimated_from_the_last_measurement(place):
     parser, settings = StanzaParser("en", device="cpu"), ParserRecipe(device="cpu", workers=2)
-    text = TextSize(7200, 10, measured=True)
+    text = TextSize(7200, 10)
     before = parsing_step("parse x", text, parser, settings)
     assert "at least" in before.amount
     assert "4,500 words a second in each of 2 processes. This is the rate" in before.remark
@@ -364,15 +306,9 @@ def test_the_time_of_parsing_is_estimated_from_the_last_measurement(place):
     bulk.remember_rate(parser, 300_000, 15_000.0, 2)
     after = parsing_step("parse x", text, parser, settings)
     assert after.amount == "7,200 lines, about 1.0 hours"
-    assert (
-        after.remark
-        == "parsing: 10 words a second in each of 2 processes, as measured last on this machine"
-    )
-    assert "25 words a line" in parsing_step("parse x", TextSize(5), parser, settings).remark
-    assert (
-        parsing_step("parse x", TextSize(None), parser, settings).amount
-        == "number of lines unknown"
-    )
+    assert "10 words a second in each of 2 processes, as measured last" in after.remark
+    unknown = parsing_step("parse x", TextSize(None), parser, settings)
+    assert unknown.amount == "number of lines unknown"
 
 
 def test_parsing_a_text_measures_the_rate(recipe, monkeypatch):
@@ -385,69 +321,43 @@ def test_parsing_a_text_measures_the_rate(recipe, monkeypatch):
 # the wheel
 
 
-def test_pages_of_the_documentation_are_listed_and_shown(tmp_path):
+def test_pages_of_the_documentation_are_listed_and_shown():
     listed = succeed("--docs").stdout.decode().splitlines()
-    titles = {name: title for name, title in (line.split(maxsplit=1) for line in listed)}
+    titles = dict(line.split(maxsplit=1) for line in listed)
     assert titles["scale"] == "Beyond one machine"
     assert len(titles) == len(list((ROOT / "docs").rglob("*.md")))
     for name in ("scale", "docs/scale.md", "systems/pascal", "pascal"):
         assert succeed("--docs", name).stdout.decode().startswith("# ")
-    done = synmt("--docs", "scael")
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert b"there is no page 'scael'. Did you mean 'scale'?" in done.stderr
+    assert "there is no page 'scael'. Did you mean 'scale'?" in fail(2, "--docs", "scael")
     # what messages and help texts name
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "synmt").rglob("*.py"))
     assert not re.findall(r"docs/[\w/-]+\.md", source)
-    named = {
-        f"systems/{name}" if f"systems/{name}" in titles else name
-        for name in re.findall(r"--docs ([\w/-]+)", source)
-    }
+    named = set(re.findall(r"--docs ([\w/-]+)", source))
     assert named >= {"scale", "corpora"}
-    assert named <= titles.keys()
+    assert named <= titles.keys() | {name.removeprefix("systems/") for name in titles}
 
 
 def test_a_wheel_brings_recipes_and_documentation_along(tmp_path):
     pytest.importorskip("setuptools")
-    source, empty = tmp_path / "source", tmp_path / "empty"
+    source, installed = tmp_path / "source", tmp_path / "installed"
     ignored = shutil.ignore_patterns("__pycache__", "*.pt")
     for name in ("synmt", "recipes", "docs"):
         shutil.copytree(ROOT / name, source / name, ignore=ignored)
     for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    build = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "-q",
-        "--no-deps",
-        "--no-build-isolation",
-        "--no-index",
-        "-w",
-        "out",
-        ".",
-    ]
-    done = subprocess.run(build, cwd=source, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    build = "-m pip wheel -q --no-deps --no-build-isolation --no-index -w out ."
+    run(*build.split(), cwd=source)
     [wheel] = (source / "out").glob("*.whl")
-    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
-    assert not (tmp_path / "installed" / "recipes").exists()
-    assert len(list((tmp_path / "installed" / "synmt" / "docs").rglob("*.md"))) == len(
-        list((ROOT / "docs").rglob("*.md"))
-    )
-    empty.mkdir()
-    script = "import json, synmt.corpora.known\nfrom synmt.recipe import catalogue, load\n"
-    script += (
-        "print(json.dumps({name: load.load_recipe(name).name for name in "
-        "catalogue.shipped_recipes()}))"
-    )
-    where = {"PYTHONPATH": str(tmp_path / "installed"), "SYNMT_CACHE": str(tmp_path / "cache")}
-    found = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=empty,
-        env=os.environ | where,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert json.loads(found.stdout) == {name: path.stem for name, path in shipped_recipes().items()}
+    zipfile.ZipFile(wheel).extractall(installed)
+    assert not (installed / "recipes").exists()
+    docs = [list((folder / "docs").rglob("*.md")) for folder in (installed / "synmt", ROOT)]
+    assert len(docs[0]) == len(docs[1])
+    script = """
+import json, synmt.corpora.known
+from synmt.recipe import catalogue, load
+names = catalogue.shipped_recipes()
+print(json.dumps({name: load.load_recipe(name).name for name in names}))
+"""
+    folders = {"PYTHONPATH": str(installed), "SYNMT_CACHE": str(tmp_path / "cache")}
+    found = json.loads(run("-c", script, cwd=tmp_path, **folders))
+    assert found == {name: path.stem for name, path in shipped_recipes().items()}

@@ -14,7 +14,7 @@ from unittest.mock import Mock
 import pytest
 from clusters import LocalCluster, wait_for
 from safetensors.torch import load_file, save_file
-from test_cli_train import StopAfter, assert_same_run
+from same_runs import StopAfter, assert_same_run
 from tiny import TRAINING, snapshot, succeed, synmt, write_corpus, write_recipe
 
 pytest.importorskip("synmt.cluster")

@@ -9,6 +9,7 @@ import re
 import sys
 
 import pytest
+from places import ROOT
 from public_archives import (
     COMMENTARY,
     CRAWL,
@@ -22,7 +23,6 @@ from public_archives import (
     standing_in,
 )
 from sentences import lines
-from test_architecture import ROOT
 
 from synmt.controlled.corpus import generate
 from synmt.corpora.known import FILES, KNOWN_CORPORA

@@ -48,9 +48,9 @@ from synmt.training.finished import has_finished, missing_tests
 from synmt.training.lifecycle import check_run
 from synmt.training.log import Log
 from synmt.training.meter import Meter
-from synmt.training.parse_text import read_parse_cost
+from synmt.training.preparation import relation_warnings
 from synmt.training.test_sets import read_results
-from synmt.training.tree_sources.label_warnings import relation_warnings
+from synmt.training.text_stages import read_parse_cost
 from synmt.training.tree_sources.requirements import tree_requirements
 
 OLD = TESTS / "format1"

@@ -11,10 +11,10 @@ import torch
 
 # loaded once where processes fork from: optimizers load it when the first one is made
 import torch._dynamo
+from copy_task import make_exact, make_recipe, make_trainer
 from forked import run_command
 from safetensors.torch import save_file
 from small import random_batch, small_recipe
-from test_training import make_exact, make_recipe, make_trainer
 from torch.distributed.launcher.api import elastic_launch
 from torch.distributed.run import config_from_args, parse_args
 from variant_cases import DEFAULTS, made

@@ -30,7 +30,8 @@ def comment(name: str) -> str:
 
 def variants(name: str) -> list[dict[str, Any]]:
     """Return the variants of a recipe as they are written there."""
-    return [variant.model_dump(exclude_unset=True) for variant in recipe(name).syntax.variants]
+    found = recipe(name).syntax.variants
+    return [variant.model_dump(mode="json", exclude_unset=True) for variant in found]
 
 
 def _flat(values: Any, prefix: str = "") -> dict[str, Any]:
@@ -49,3 +50,14 @@ def differences(name: str, other: str) -> set[str]:
     return {
         key[1:] for key in first.keys() | second.keys() if first.get(key) != second.get(key)
     } - {"name"}
+
+
+def assert_has(name: str, text: str) -> None:
+    """Compare a recipe with the overrides of a text, which have to change nothing."""
+    for override in text.split():
+        assert load_recipe(PATHS[name], [override]) == recipe(name), (name, override)
+
+
+def rows(text: str, cells: int = -1) -> list[list[str]]:
+    """Split a table into lines and cells; the last of a number of cells may contain blanks."""
+    return [line.split(maxsplit=cells - (cells > 0)) for line in text.strip().splitlines()]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from copy_task import CopyTask, make_recipe
 from small import PIECES, SIZE, random_batch, random_tree
-from test_training import CopyTask, make_recipe
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from synmt.data.corpus import Example, Tree

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 import torch
-from test_training import make_trainer
+from copy_task import make_trainer
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from synmt.errors import UsageError

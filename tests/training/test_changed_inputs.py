@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 from tiny import MODEL, PASCAL, TRAINING, analyze, fail, succeed, synmt, write_corpus, write_recipe
 
-from synmt.errors import UsageError
 from synmt.files import reading
 from synmt.files.reading import stored_sha256
 from synmt.parsing.models import COMPACT
-from synmt.training.pipeline import train
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
 
@@ -109,7 +107,7 @@ def compress():
 
 
 @pytest.mark.parametrize(
-    ("kind", "change", "said"),
+    ("kind", "change", "changed"),
     [
         ("plain", partial(add_pair, "train"), "training text (text/train.en and text/train.de)"),
         ("plain", partial(add_pair, "valid"), "validation text (text/valid.en and text/valid.de)"),
@@ -129,37 +127,25 @@ def compress():
     ],
     ids=["text", "valid", "trees", "part", "parser", "task", "init"],
 )
-def test_a_change_is_named_and_nothing_is_trained(copied, kind, change, said):
+def test_a_change_is_named_and_nothing_is_trained(copied, kind, change, changed):
     copied(kind)
     change()
-    error = (
-        f"runs/one: its inputs have changed since this run was started: {said}. Give the new "
-        "run another name"
-    )
+    error = f"runs/one: its inputs have changed since this run was started: {changed}. Give the new"
     for more in ([], ["training.max_steps=4"], ["--seeds", "2"]):
         assert error in fail(2, "train", "one.yaml", *more)
     plan = synmt("train", "one.yaml", "--dry-run")
     assert (plan.returncode, error in plan.stderr.decode()) == (2, True)
-    assert ["train", "runs/one", "changed"] in [
-        line.split()[:3] for line in plan.stdout.decode().splitlines()
-    ]
-    with pytest.raises(UsageError, match="its inputs have changed"):
-        list(train("one.yaml"))
+    assert b"train runs/one" in plan.stdout
+    assert b"  changed " in plan.stdout
     assert not Path("runs/one-seed2").exists()
 
 
 def forget():
     """Make the run one of an earlier version."""
     path = Path("runs/one/run.json")
-    path.write_text(
-        json.dumps(
-            {
-                key: one
-                for key, one in json.loads(path.read_text()).items()
-                if key not in ("inputs", "checksum")
-            }
-        )
-    )
+    info = json.loads(path.read_text())
+    del info["inputs"], info["checksum"]
+    path.write_text(json.dumps(info))
     add_pair("train")
 
 
@@ -183,28 +169,23 @@ def test_what_is_gone_or_reads_the_same_has_not_changed(copied, kind, change):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("split", "is_old", "difference"),
     [
-        (partial(add_pair, "train"), "the two were not trained with the same training text."),
-        (
-            partial(add_pair, "test"),
-            "the two were not tested on the same sentences (tests/test/source.txt).",
-        ),
+        ("train", False, "trained with the same training text."),
+        ("train", True, "trained with the same prepared text."),
+        ("test", False, "tested on the same sentences (tests/test/source.txt)."),
     ],
-    ids=["train", "test"],
 )
-@pytest.mark.parametrize("old", [False, True], ids=["recorded", "old"])
-def test_seeds_of_two_texts_are_never_averaged(copied, change, said, old):
+def test_seeds_of_two_texts_are_never_averaged(copied, split, is_old, difference):
     copied("plain")
-    change()
+    add_pair(split)
     succeed("train", "one.yaml", "name=one-seed2", "training.seed=2")
-    if old:
+    if is_old:
         forget()
-        said = said.replace("training text", "prepared text")
-    error = f"runs/one-seed2: not a seed of the same system as runs/one: {said}"
-    assert error in fail(2, "score", "--seeds", "runs/one", "runs/one-seed2")
-    assert error in fail(2, "score", "runs/one*")
-    assert error in analyze("--by-length", "--run", "runs/one*", code=2)[1]
+    system = "runs/one-seed2: not a seed of the same system as runs/one: the two were not"
+    assert f"{system} {difference}" in fail(2, "score", "--seeds", "runs/one", "runs/one-seed2")
+    assert f"{system} {difference}" in fail(2, "score", "runs/one*")
+    assert f"{system} {difference}" in analyze("--by-length", "--run", "runs/one*", code=2)[1]
 
 
 def test_the_hash_of_a_large_text_is_stored_as_it_is_read(tmp_path, monkeypatch):

@@ -29,7 +29,7 @@ def here(tmp_path, monkeypatch):
 
 
 def names_of(runs):
-    return [run.folder.name for run in runs]
+    return " ".join(run.folder.name for run in runs)
 
 
 def recipe(name, seed=1):
@@ -39,149 +39,126 @@ def recipe(name, seed=1):
 # names and order
 
 
-def test_the_own_seed_keeps_the_name_and_every_recipe_has_its_first_seed_first(here):
+def test_every_recipe_has_its_first_seed_first(here):
     runs = grid_runs(["plain", "pascal.yaml"], seeds=3, runs="out")
-    seeds = ["", "-seed2", "-seed3"]
-    assert names_of(runs) == [f"{name}{seed}" for seed in seeds for name in ("plain", "pascal")]
-    assert [(run.recipe.name, run.recipe.training.seed) for run in runs[2:4]] == [
-        ("plain-seed2", 2),
-        ("pascal-seed2", 2),
-    ]
+    names = "plain pascal plain-seed2 pascal-seed2 plain-seed3 pascal-seed3"
+    assert names_of(runs) == names
+    assert [run.recipe.name for run in runs] == names.split()
+    assert [run.recipe.training.seed for run in runs] == [1, 1, 2, 2, 3, 3]
     assert runs[0].folder == Path("out/plain")
     assert [run.system for run in runs[:2]] == ["plain", "pascal.yaml"]
 
 
 @pytest.mark.parametrize(
-    ("name", "own", "seeds", "names"),
+    ("name", "first", "seeds", "names"),
     [
-        ("pascal", 1, None, ["pascal"]),
-        ("pascal", 7, 2, ["pascal", "pascal-seed8"]),
-        ("pascal", 1, [9, 1, 5], ["pascal-seed9", "pascal", "pascal-seed5"]),
-        ("pascal", 1, [5], ["pascal-seed5"]),
+        ("pascal", 1, None, "pascal"),
+        ("pascal", 7, 2, "pascal pascal-seed8"),
+        ("pascal", 1, [9, 1, 5], "pascal-seed9 pascal pascal-seed5"),
+        ("pascal", 1, [20261122], "pascal-seed20261122"),
         # a name that has a seed does not get a second one
-        ("pascal-seed2", 2, 2, ["pascal-seed2", "pascal-seed3"]),
+        ("pascal-seed2", 2, 2, "pascal-seed2 pascal-seed3"),
     ],
 )
-def test_seeds_are_counted_from_the_own_one_or_named(name, own, seeds, names):
-    assert names_of(grid_runs([recipe(name, own)], seeds=seeds)) == names
+def test_seeds_are_counted_from_that_of_the_recipe_or_listed(name, first, seeds, names):
+    assert names_of(grid_runs([recipe(name, first)], seeds=seeds)) == names
 
 
-def test_score_finds_the_seeds_of_each_system_whatever_its_name():
-    runs = grid_runs(
-        [recipe(name) for name in ("plain", "ignore0.3", "ignore0.4", "b-seed4")], seeds=2
-    )
+def test_score_finds_the_seeds_of_each_system_whatever_its_name(tmp_path):
+    recipes = [recipe(name) for name in ("plain", "ignore0.3", "ignore0.4", "b-seed4")]
+    runs = grid_runs(recipes, seeds=2, runs=tmp_path)
     groups = group_by_seed([run.folder for run in runs])
-    assert [[path.name for path in members] for _, members in groups] == [
-        ["plain", "plain-seed2"],
-        ["ignore0.3", "ignore0.3-seed2"],
-        ["ignore0.4", "ignore0.4-seed2"],
-        ["b-seed4", "b-seed2"],
+    assert [" ".join(path.name for path in members) for _, members in groups] == [
+        "plain plain-seed2",
+        "ignore0.3 ignore0.3-seed2",
+        "ignore0.4 ignore0.4-seed2",
+        "b-seed4 b-seed2",
     ]
-
-
-def test_all_seeds_of_a_recipe_are_one_system_to_score(tmp_path):
-    for run in grid_runs([recipe("a")], seeds=3, runs=tmp_path):
+    for run in (runs[0], runs[4]):
         make_run(run.folder, training={"seed": run.recipe.training.seed})
-    check_one_system(sorted(tmp_path.iterdir()))
+    check_one_system([runs[0].folder, runs[4].folder])
 
 
 def test_overrides_begin_at_the_first_equals_sign_that_is_no_file(here):
     Path("a=b.yaml").touch()
-    long = "corpus={train: " + "x" * 9000 + "}"
-    given = ["plain", "a=b.yaml", "training.max_steps=3", long, "a=b.yaml"]
-    assert split_overrides(given) == (given[:2], given[2:])
+    recipes, overrides = (
+        ["plain", "a=b.yaml"],
+        ["training.max_steps=3", "x" * 9000 + "=1", "a=b.yaml"],
+    )
+    assert split_overrides(recipes + overrides) == (recipes, overrides)
     assert split_overrides(["plain"]) == (["plain"], [])
-    with pytest.raises(
-        UsageError,
-        match=r"'pascal' is not an override. Write all recipes before the first `key=value`",
-    ):
+    message = r"'pascal' is not an override. Write all recipes before the first `key=value`"
+    with pytest.raises(UsageError, match=message):
         split_overrides(["plain", "name=x", "pascal"])
 
 
 # what is refused
 
 
-@pytest.mark.parametrize("seeds", [0, -1, [], [3, -1], [1 << 64]])
-def test_seeds_that_are_none_are_refused(seeds):
-    with pytest.raises(UsageError, match=r"^seeds: .* A number from 1, or different seeds from 0"):
-        grid_runs([recipe("a")], seeds=seeds)
+SAME = "Leave one out; `--seeds 3` trains three seeds of each recipe."
+NO_SEEDS = "A number from 1, or different seeds from 0"
 
 
-def test_a_seed_that_is_given_as_their_number_is_told_from_it():
-    said = refused(recipe("a"), seeds=20261122)
-    assert said == (
-        "seeds: 20261122 seeds are too many. At most 1000. For one run with the seed "
-        "20261122, write "
-        "`--seeds 20261122,` or, in Python, `seeds=[20261122]`"
-    )
-    assert names_of(grid_runs([recipe("a")], seeds=[20261122])) == ["a-seed20261122"]
-
-
-def refused(*recipes, overrides=(), **options):
-    with pytest.raises(UsageError) as caught:
-        grid_runs(recipes, overrides, **options)
-    return str(caught.value)
-
-
-def test_a_recipe_that_is_given_twice_is_named(here):
-    assert refused("plain", "pascal", "plain") == (
-        "plain is given twice. Leave one out; `--seeds 3` trains three seeds of each recipe."
-    )
-    assert "plain and plain.yaml are the same recipe. Leave one out" in refused(
-        "plain", "plain.yaml"
-    )
-
-
-def test_two_recipes_of_one_name_are_named(here):
+@pytest.mark.parametrize(
+    ("recipes", "options", "message"),
+    [
+        ("plain", {"seeds": 0}, f"seeds: 0 is neither a number of seeds .*{NO_SEEDS}"),
+        ("plain", {"seeds": -1}, NO_SEEDS),
+        ("plain", {"seeds": []}, NO_SEEDS),
+        ("plain", {"seeds": [3, -1]}, NO_SEEDS),
+        ("plain", {"seeds": [1 << 64]}, NO_SEEDS),
+        ("plain", {"seeds": [1, 1]}, "seeds: the seed 1 is given twice. Give each seed once"),
+        ("plain", {"seeds": 20261122}, "are too many. At most 1000. .*write `--seeds 20261122,`"),
+        ("", {}, "there is no recipe to train"),
+        ("plain pascal plain", {}, f"^plain is given twice. {SAME}$"),
+        ("plain plain.yaml", {}, f"^plain and plain.yaml are the same recipe. {SAME}$"),
+        (
+            "plain other/plain.yaml",
+            {},
+            "^plain and other/plain.yaml would both train runs/plain. Give one of them another",
+        ),
+        (
+            "plain pascal",
+            {"overrides": ["name=x"]},
+            "the override name=… names all of them alike",
+        ),
+        (
+            "plain-seed2.yaml plain",
+            {"seeds": 2},
+            "^plain-seed2.yaml and plain would both train runs/plain-seed2. ",
+        ),
+        ("plain-seed2.yaml", {"seeds": [5, 2]}, "^seeds 5 and 2 of plain-seed2.yaml would both"),
+        # all that is wrong is one message
+        (
+            "plain odd.yaml nowhere.yaml",
+            {"overrides": ["model.model_dim=x"]},
+            r"^plain: model.model_dim: .*\nodd.yaml: model.model_dim: .*"
+            r"\nodd.yaml: a recipe has no key 'odd'.*\nnowhere.yaml: file not found",
+        ),
+        ("pascal plain", {"overrides": ["syntax.variants.0.heads=1"]}, "^plain: "),
+    ],
+)
+def test_recipes_and_seeds_that_make_no_grid_are_refused(here, recipes, options, message):
     write_recipe(Path("other/plain.yaml"), Path("text"))
-    said = refused("plain", "other/plain.yaml")
-    assert said.startswith(
-        "plain and other/plain.yaml would both train runs/plain. Give one of them another `name:`"
-    )
-    assert "the override name=… names all of them alike" in refused(
-        "plain", "pascal", overrides=["name=x"]
-    )
     write_recipe(Path("plain-seed2.yaml"), Path("text"), training={"seed": 5})
-    said = refused("plain-seed2.yaml", "plain", seeds=2)
-    assert said.startswith("plain-seed2.yaml and plain would both train runs/plain-seed2. ")
-    said = refused("plain-seed2.yaml", seeds=[5, 2])
-    assert said.startswith("seeds 5 and 2 of plain-seed2.yaml would both train runs/plain-seed2. ")
-
-
-def test_what_is_wrong_with_all_recipes_is_one_message(here):
     write_recipe(Path("odd.yaml"), Path("text"), odd=1)
-    said = refused("plain", "odd.yaml", "nowhere.yaml", overrides=["model.model_dim=x"])
-    assert len(said.splitlines()) == 4
-    for part in (
-        "plain: model.model_dim: ",
-        "odd.yaml: model.model_dim: ",
-        "odd.yaml: a recipe has no key 'odd'",
-    ):
-        assert part in said
-    assert "nowhere.yaml: file not found" in said
+    with pytest.raises(UsageError, match=message):
+        grid_runs(recipes.split(), **options)
 
 
-def test_an_override_that_one_recipe_cannot_have_names_it(here):
-    assert refused("pascal", "plain", overrides=["syntax.variants.0.heads=1"]).startswith("plain: ")
-
-
-def checked(*recipes, overrides=(), **options):
-    runs = grid_runs(recipes, overrides, **options)
+def test_recipes_and_folders_are_checked_before_the_first_run(here):
+    make_run(Path("runs/plain-seed2"))
+    runs = grid_runs(["plain", "pascal"], ["evaluation.tokenize=13b"], seeds=2)
     with pytest.raises(UsageError) as caught:
         check_grid(runs, runs, overwrite=False)
-    return str(caught.value).splitlines()
-
-
-def test_values_of_all_recipes_are_checked_before_the_first_run(here):
-    wrong = checked("plain", "pascal", overrides=["evaluation.tokenize=13b"], seeds=2)
-    assert [line.partition(":")[0] for line in wrong] == ["plain", "pascal"]
-    assert all("no tokenization '13b'" in line for line in wrong)
-
-
-def test_a_run_of_another_recipe_is_found_before_the_first_begins(here):
-    make_run(Path("runs/plain-seed2"))
-    (said,) = checked("pascal", "plain", seeds=2)
-    assert said.startswith("runs/plain-seed2: this run was started with a different recipe: ")
+    first, second = str(caught.value).splitlines()
+    for name, line in (("plain", first), ("pascal", second)):
+        assert line.startswith(f"{name}: ")
+        assert "no tokenization '13b'" in line
+    runs = grid_runs(["plain", "pascal"], seeds=2)
+    started = "^runs/plain-seed2: this run was started with a different recipe: "
+    with pytest.raises(UsageError, match=started):
+        check_grid(runs, runs, overwrite=False)
 
 
 def test_a_run_that_needs_the_weights_of_another_one_waits_for_it(here):
@@ -191,45 +168,35 @@ def test_a_run_that_needs_the_weights_of_another_one_waits_for_it(here):
     check_grid(runs, runs, overwrite=False)
     tuned = plan_grid(["plain", "tuned"])[-1]
     assert (tuned.what, tuned.amount) == ("train runs/tuned", "with the weights of runs/plain")
-    assert checked("tuned")[0].startswith("model.init, runs/plain: no such folder")
+    with pytest.raises(UsageError, match=r"^model\.init, runs/plain: no such folder"):
+        check_grid(runs[1:], runs[1:], overwrite=False)
     make_run(Path("runs/plain"))
     assert waits_for(runs[1], runs) is None
 
 
-def test_a_plan_lists_what_runs_share_once(here):
+def test_a_plan_lists_what_runs_share_once(here, monkeypatch):
     write_recipe(Path("random.yaml"), Path("text"), parser={"control": "random"})
     write_recipe(Path("parsed.yaml"), Path("text"), parser={})
-    steps = [
-        re.sub(r"data/\S*/", "", step.what)
-        for step in plan_grid(["plain", "parsed", "random"], seeds=2)
-    ]
-    prepare = next(step for step in steps if step.startswith("prepare"))
-    parsed = ["parse train.en", "parse valid.en", "add trees to the source"]
-    tested = "translate and score test"
-    first = [
-        "find the text: text",
-        prepare,
-        "train runs/plain",
-        tested,
-        *parsed,
-        "train runs/parsed",
-        tested,
-    ]
-    runs = ["random", "plain-seed2", "parsed-seed2", "random-seed2"]
-    assert steps == [*first, *(step for name in runs for step in (f"train runs/{name}", tested))]
-
-
-def test_a_text_is_planned_once_for_all_runs_that_read_it(here, monkeypatch):
     write_corpus(Path("other"))
-    write_recipe(Path("third.yaml"), Path("other"))
-    found = []
-    find = TextStage.find
-    monkeypatch.setattr(
-        TextStage, "find", lambda stage: found.append(stage.where[0].folder.name) or find(stage)
-    )
-    steps = plan_grid(["plain", "pascal", "third"], seeds=3)
+    write_recipe(Path("third.yaml"), Path("other"), syntax={})
+    found, find = [], TextStage.find
+
+    def count(stage):
+        found.append(stage.where[0].folder.name)
+        return find(stage)
+
+    monkeypatch.setattr(TextStage, "find", count)
+    steps = plan_grid(["plain", "parsed", "random", "third"], seeds=2)
     assert found == ["text", "other"]
-    assert [step.what for step in steps].count("find the text: text") == 1
+    expected = """
+        find the text: text, prepare, train runs/plain, test, parse train.en, parse valid.en,
+        add trees to the source, train runs/parsed, test, train runs/random, test,
+        find the text: other, prepare, train runs/third, test, train runs/plain-seed2, test,
+        train runs/parsed-seed2, test, train runs/random-seed2, test, train runs/third-seed2, test
+    """
+    short = re.compile(r"translate and score |(?<=prepare) data/\S*")
+    listed = [short.sub("", step.what) for step in steps]
+    assert listed == [step.strip() for step in expected.split(",")]
 
 
 # tables
@@ -237,67 +204,50 @@ def test_a_text_is_planned_once_for_all_runs_that_read_it(here, monkeypatch):
 
 @pytest.fixture
 def tested(tmp_path, monkeypatch):
-    """Make runs with the translations of some test sets, given as name=references; tables are
-    small."""
-    monkeypatch.setattr(
-        grid, "compare_systems", partial(grid.compare_systems, metrics=["bleu"], samples=10)
-    )
+    """Make runs with the translations of some test sets; tables are small."""
+    options = {"metrics": ["bleu"], "samples": 10}
+    monkeypatch.setattr(grid, "compare_systems", partial(grid.compare_systems, **options))
     lines = [f"Der Affe {number} isst ." for number in range(4)]
 
-    def make(name, *seeds, **tests):
-        for seed in seeds or [""]:
-            run = make_run(tmp_path / f"{name}{seed}")
-            for test, references in tests.items():
-                write_tests(run, lines, references or lines, hypothesis=lines, test=test)
-            yield GridRun(name, run.recipe(), run.folder)
+    def make(name, tests="", seed="", references=()):
+        run = make_run(tmp_path / f"{name}{seed}")
+        for test in tests.split():
+            write_tests(run, lines, references or lines, hypothesis=lines, test=test)
+        return GridRun(name, run.recipe(), run.folder)
 
-    return lambda name, *seeds, **tests: list(make(name, *seeds, **tests))
-
-
-def systems_of(comparisons):
-    return {test: [system.name for system in one.systems] for test, one in comparisons.items()}
+    return make
 
 
 def test_every_test_set_that_systems_share_has_a_table_and_the_log_names_who_lacks_it(
     tested, caplog
 ):
-    a, b = tested("a", "", "-seed2", one=[], two=[], own=[]), tested("b", one=[], two=[])
-    c, d = tested("c", two=[]), tested("d")
     # the order of training: the first seed of all comes first
-    comparisons = compare_runs([a[0], *b, *c, *d, a[1]])
-    assert [Path(name).name for name in systems_of(comparisons)["one"]] == ["a", "b"]
-    assert systems_of(comparisons) == {"one": ["a", "b"], "two": ["a", "b", "c"]}
+    runs = [tested("a", "one two own"), tested("b", "one two"), tested("c", "two"), tested("d")]
+    comparisons = compare_runs([*runs, tested("a", "one two own", "-seed2")])
+    names = {
+        test: [Path(system.name).name for system in comparison.systems]
+        for test, comparison in comparisons.items()
+    }
+    assert names == {"one": ["a", "b"], "two": ["a", "b", "c"]}
     assert [len(system.seeds) for system in comparisons["one"].systems] == [2, 1]
-    for said in (
-        "one is missing from c, d",
-        "two is missing from d",
-        "own is missing from b, c, d",
-    ):
-        assert f"test set {said}" in caplog.text
+    for lacking in ("one is missing from c, d", "two is missing from d", "own is missing from b"):
+        assert f"test set {lacking}" in caplog.text
 
 
-def test_runs_without_test_sets_have_no_table(tested, caplog):
-    assert not compare_runs(tested("a"))
-    assert "no recipe has a test set, so there is no table" in caplog.text
-    caplog.clear()
+def test_runs_without_a_test_set_that_can_be_compared_have_no_table(tested, caplog):
     assert not compare_runs([])
     assert not caplog.text
-
-
-def test_one_system_has_a_table_of_its_own(tested):
-    assert systems_of(compare_runs(tested("a", test=[]))) == {"test": ["a"]}
-
-
-def test_test_sets_of_one_name_with_other_references_have_no_table(tested, caplog):
-    runs = [*tested("a", test=[]), *tested("b", test=["Ein anderer Satz ."] * 4)]
-    assert not compare_runs(runs)
+    assert not compare_runs([tested("a")])
+    assert "no recipe has a test set, so there is no table" in caplog.text
+    b, c = tested("b", "test"), tested("c", "test", references=["Ein anderer Satz ."] * 4)
+    assert not compare_runs([b, c])
     assert "there is no table for the test set: " in caplog.text
-    assert "its test set 'test' is not that of a: line 1" in caplog.text
+    assert "its test set 'test' is not that of b: line 1" in caplog.text
+    # one system has a table of its own
+    assert [*compare_runs([b])] == ["test"]
 
 
-def test_a_reason_that_runs_share_is_said_once():
-    failed = [
-        FailedRun(Path(name), reason)
-        for name, reason in (("a", "no text"), ("b", "no room"), ("c", "no text"))
-    ]
+def test_a_reason_that_runs_share_is_listed_once():
+    reasons = {"a": "no text", "b": "no room", "c": "no text"}
+    failed = [FailedRun(Path(name), reason) for name, reason in reasons.items()]
     assert GridRecord("finished", [], failed, {}).reasons() == ["a, c: no text", "b: no room"]

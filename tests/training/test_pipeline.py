@@ -58,24 +58,6 @@ def test_training_yields_data_steps_scores_and_the_run_folder_and_reports_progre
     assert [job[0] for job in reported] == [*prepared, "translate test"]
 
 
-def test_a_finished_run_yields_its_scores_and_its_folder(place):
-    records_of(place, "name=again")
-    recipe = load_recipe(place / "tiny.yaml", ["name=again"])
-    records = list(train(recipe, runs=place / "runs", data=place / "data"))
-    assert [type(record) for record in records] == [ScoreRecord] * 3 + [RunRecord]
-    assert records[-1] == RunRecord(place / "runs" / "again", "finished", 8)
-
-
-def test_a_request_to_stop_ends_in_a_run_that_continues(place):
-    stop = threading.Event()
-    stop.set()
-    records = records_of(place, "name=stopped", stop=stop)
-    assert records[-1] == RunRecord(place / "runs" / "stopped", "interrupted", 0)
-    assert records_of(place, "name=stopped")[-1] == RunRecord(
-        place / "runs" / "stopped", "finished", 8
-    )
-
-
 def test_a_run_knows_the_devices_of_its_training(place, monkeypatch):
     run = records_of(place, "name=moved", "training.max_steps=4")[-1]
     assert find_run(run.folder).info()["devices"] == ["cpu"]
@@ -93,66 +75,6 @@ def test_training_that_is_abandoned_leaves_the_run_folder_unlocked(place):
         if isinstance(record, StepRecord):
             break
     assert records_of(place, "name=left")[-1].status == "finished"
-
-
-def test_preparing_ends_with_the_folder(place):
-    [prepared] = prepare(place / "tiny.yaml", ["vocabulary.size=100"], data=place / "data")
-    assert (prepared.folder / "corpus.json").is_file()
-    assert list(prepare(place / "tiny.yaml", ["vocabulary.size=100"], data=place / "data")) == [
-        prepared
-    ]
-
-
-# two processes, each with half of the text, or this one
-@pytest.mark.parametrize(
-    ("system", "workers"),
-    [("syntax.variants=[{name: pascal, heads: 2}]", 2), ("tasks.parsing=dependencies", 1)],
-)
-def test_what_it_took_to_parse_a_text_is_known_of_systems_and_of_tasks(
-    place, tmp_path, system, workers
-):
-    given = [system, f"parser={{model: compact, workers: {workers}}}"]
-    *_, prepared = prepare(place / "tiny.yaml", given, data=tmp_path)
-    cost = prepared.parse_costs["source"]
-    lines = (place / "text/train.en").read_text(encoding="utf-8").splitlines()
-    assert cost["lines"] == len(lines)
-    # a line that equals a recent one is not parsed again
-    assert 0 < cost["words"] <= sum(len(re.findall(r"\w+|[^\w\s]", line)) for line in lines)
-    assert cost["processor_seconds"] > 0
-    # the trees are there, and what they took
-    *_, again = prepare(place / "tiny.yaml", given, data=tmp_path)
-    assert again.parse_costs == prepared.parse_costs
-
-
-def test_trees_that_are_read_are_those_whose_cost_is_known(place, tmp_path):
-    """Later, the same text is parsed again with probabilities of arcs."""
-    plain = ["syntax.variants=[{name: pascal, heads: 2}]", "parser.model=compact"]
-    arcs = [
-        "syntax.variants=[{name: dependency_distribution, kind: udd, layers: [1]}]",
-        "parser.model=compact",
-    ]
-    costs = [
-        list(prepare(place / "tiny.yaml", given, data=tmp_path))[-1].parse_costs
-        for given in (plain, arcs, plain)
-    ]
-    assert costs[0] == costs[2] != costs[1]
-
-
-def test_trees_of_an_interrupted_run_of_an_old_version_took_an_unknown_time(
-    place, tmp_path, monkeypatch
-):
-    def parse_some(*args, parse=parse_file, **options):
-        for step in parse(*args, **options):
-            yield (
-                replace(step, processor_seconds=None, state="kept")
-                if step.state == "parsed"
-                else step
-            )
-
-    monkeypatch.setattr("synmt.training.parse_text.parse_file", parse_some)
-    given = ["syntax.variants=[{name: pascal, heads: 2}]", "parser.model=compact"]
-    *_, prepared = prepare(place / "tiny.yaml", given, data=tmp_path)
-    assert prepared.parse_costs == {}
 
 
 def test_overrides_belong_to_a_file(place):
@@ -203,3 +125,70 @@ def test_a_precision_that_the_processor_does_not_multiply_in_is_warned_of_once(
         f"no instructions for {lacking}, so training takes up to ten times as long"
         in record.message
     )
+
+
+def test_a_finished_run_yields_its_scores_and_its_folder(place):
+    folder = place / "runs" / "again"
+    assert records_of(place, "name=again")[-1] == RunRecord(folder, "finished", 8)
+    recipe = load_recipe(place / "tiny.yaml", ["name=again"])
+    *scores, end = train(recipe, runs=place / "runs", data=place / "data")
+    assert [type(record) for record in scores] == [ScoreRecord] * 3
+    assert end == RunRecord(folder, "finished", 8)
+
+
+def test_a_request_to_stop_ends_in_a_run_that_continues(place):
+    stop, folder = threading.Event(), place / "runs" / "stopped"
+    stop.set()
+    for stopped, end in ((stop, ("interrupted", 0)), (None, ("finished", 8))):
+        records = records_of(place, "name=stopped", stop=stopped)
+        assert records[-1] == RunRecord(folder, *end)
+
+
+# what it took to parse
+
+
+PASCAL = "syntax.variants=[{name: pascal, heads: 2}]"
+
+
+def prepared(place, data, *overrides):
+    [record] = prepare(place / "tiny.yaml", ["parser.model=compact", *overrides], data=data)
+    return record
+
+
+# two processes, each with half of the text, or this one
+@pytest.mark.parametrize(
+    "overrides",
+    [[PASCAL, "parser.workers=2"], ["tasks.parsing=dependencies", "parser.workers=1"]],
+)
+def test_what_it_took_to_parse_a_text_is_known_of_systems_and_of_tasks(place, tmp_path, overrides):
+    first = prepared(place, tmp_path, *overrides)
+    assert (first.folder / "corpus.json").is_file()
+    text = (place / "text/train.en").read_text(encoding="utf-8")
+    cost = first.parse_costs["source"]
+    assert cost["lines"] == text.count("\n")
+    # a line that equals a recent one is not parsed again
+    assert 0 < cost["words"] <= len(re.findall(r"\w+|[^\w\s]", text))
+    assert cost["processor_seconds"] > 0
+    # the trees are there, and what they took
+    again = prepared(place, tmp_path, *overrides)
+    assert again == first
+    assert again.parse_costs == first.parse_costs
+
+
+def test_trees_that_are_read_are_those_whose_cost_is_known(place, tmp_path):
+    """Later, the same text is parsed again with probabilities of arcs."""
+    arcs = "syntax.variants=[{name: dependency_distribution, kind: udd, layers: [1]}]"
+    costs = [prepared(place, tmp_path, system).parse_costs for system in (PASCAL, arcs, PASCAL)]
+    assert costs[0] == costs[2] != costs[1]
+
+
+def test_trees_of_an_interrupted_run_of_an_old_version_took_an_unknown_time(
+    place, tmp_path, monkeypatch
+):
+    def parse_some(*args, **options):
+        for step in parse_file(*args, **options):
+            is_old = {"processor_seconds": None, "state": "kept"} if step.state == "parsed" else {}
+            yield replace(step, **is_old)
+
+    monkeypatch.setattr("synmt.training.text_stages.parse_file", parse_some)
+    assert prepared(place, tmp_path, PASCAL).parse_costs == {}

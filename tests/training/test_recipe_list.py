@@ -4,7 +4,7 @@ choose."""
 import re
 
 import pytest
-from shipped import PATHS, ROOT
+from shipped import PATHS, ROOT, rows
 
 from synmt.training.recipe_list import list_recipes, recipe_table
 
@@ -21,20 +21,14 @@ def data(tmp_path_factory):
         yield folder / "data"
 
 
-@pytest.fixture(scope="module")
-def everything(data):
-    """List all recipes."""
-    return list_recipes()
-
-
-@pytest.fixture(scope="module")
-def entries(everything):
-    """List all recipes by the names of their files."""
-    return by_name(everything)
-
-
 def by_name(listed):
     return {entry.name.rpartition("/")[2]: entry for entry in listed}
+
+
+@pytest.fixture(scope="module")
+def entries(data):
+    """List all recipes by the names of their files."""
+    return by_name(list_recipes())
 
 
 def test_every_recipe_has_the_figure_that_the_page_of_recipes_gives(entries):
@@ -47,24 +41,6 @@ def test_every_recipe_has_the_figure_that_the_page_of_recipes_gives(entries):
         assert entries[name].reported == figure.replace("–", ""), name
 
 
-@pytest.mark.parametrize(
-    ("name", "system"),
-    [
-        ("nc11-base", "transformer"),
-        ("nc11-pascal", "pascal"),
-        ("nc11-multitask", "transformer + multi-task"),
-        ("multi30k-lstm", "lstm"),
-        ("multi30k-sa", "latent_tree"),
-        ("multi30k-dbsa-both", "dbsa"),
-        ("multi30k-mixture", "pascal + dependency_distribution + relative + dbsa"),
-        ("multi30k-pascal-random", "pascal (random)"),
-        ("multi30k-pascal-rewired50", "pascal (rewired)"),
-    ],
-)
-def test_the_system_is_named_as_in_recipes(entries, name, system):
-    assert entries[name].system == system
-
-
 def test_the_corpus_has_its_languages_and_the_papers_number_of_pairs(entries):
     nc11, multi30k = entries["nc11-deen-pascal"], entries["multi30k-tiny"]
     assert (nc11.corpus, nc11.pairs) == ("nc11 de-en", 238_843)
@@ -74,36 +50,50 @@ def test_the_corpus_has_its_languages_and_the_papers_number_of_pairs(entries):
     ]
 
 
-def test_words_choose_recipes_by_name_system_corpus_and_comment_in_any_case(everything):
-    russian = [entry for entry in everything if entry.matches(["sa-nmt", "UN Russian"])]
-    assert list_recipes(["sa-nmt", "UN Russian"]) == russian
-    assert by_name(russian).keys() == {
-        f"un-ruar-sa{end}" for end in ("", "-separate", "-1set", "-hard")
-    }
-    chosen = [entry for entry in everything if entry.matches(["PASCAL", "wmt17-ende-pascal"])]
+SYSTEMS = """
+nc11-base transformer
+nc11-pascal pascal
+nc11-multitask transformer + multi-task
+multi30k-lstm lstm
+multi30k-sa latent_tree
+multi30k-dbsa-both dbsa
+multi30k-mixture pascal + dependency_distribution + relative + dbsa
+multi30k-pascal-random pascal (random)
+multi30k-pascal-rewired50 pascal (rewired)
+"""
+
+
+def test_the_system_is_named_as_in_recipes(entries):
+    for name, system in rows(SYSTEMS, cells=2):
+        assert entries[name].system == system
+
+
+def test_words_choose_recipes_by_name_system_corpus_and_comment_in_any_case(entries):
+    words = ["sa-nmt", "UN Russian"]
+    russian = {name for name, entry in entries.items() if entry.matches(words)}
+    assert by_name(list_recipes(words)).keys() == russian
+    assert russian == {f"un-ruar-sa{end}" for end in ("", "-separate", "-1set", "-hard")}
+    chosen = [entry for entry in entries.values() if entry.matches(["PASCAL", "wmt17-ende-pa"])]
     assert {entry.system for entry in chosen} == {"pascal"}
-    assert not any(entry.matches(["no such words"]) for entry in everything)
+    assert not any(entry.matches(["no such words"]) for entry in entries.values())
 
 
-def test_the_order_is_that_of_the_names_with_ablations_last(everything):
-    names = [entry.name for entry in everything]
-    first = next(index for index, name in enumerate(names) if "/" in name)
-    assert names[:first] == sorted(names[:first])
-    assert names[first:] == sorted(names[first:])
-    assert all(name.startswith("ablations/") for name in names[first:])
+def test_the_order_is_that_of_the_names_with_ablations_last(entries):
+    names = [entry.name for entry in entries.values()]
+    assert names == sorted(names, key=lambda name: ("/" in name, name))
+    assert all(name.startswith("ablations/") for name in names if "/" in name)
 
 
 def test_a_text_is_there_when_all_its_files_are(entries, data):
-    folder = data / "nc11"
-    folder.mkdir(parents=True)
-    files = [
-        f"{split}.{language}"
-        for split in ("train", "newstest2015", "newstest2016")
-        for language in ("en", "de")
-    ]
-    assert entries["nc11-base"].missing == tuple(files)
-    for file in files[:-1]:
-        (folder / file).touch()
-    assert by_name(list_recipes(["nc11-base"]))["nc11-base"].missing == (files[-1],)
-    (folder / f"{files[-1]}.gz").touch()
-    assert by_name(list_recipes(["nc11-base"]))["nc11-base"].missing == ()
+    def missing():
+        return " ".join(by_name(list_recipes(["nc11-base"]))["nc11-base"].missing)
+
+    (data / "nc11").mkdir(parents=True)
+    files = "train.en train.de newstest2015.en newstest2015.de newstest2016.en newstest2016.de"
+    assert missing() == files
+    *others, last = files.split()
+    for file in others:
+        (data / "nc11" / file).touch()
+    assert missing() == last
+    (data / "nc11" / f"{last}.gz").touch()
+    assert not missing()

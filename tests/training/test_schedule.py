@@ -2,9 +2,10 @@
 
 import json
 import random
+import re
 
 import pytest
-from test_training import (
+from copy_task import (
     assert_same_weights,
     make_recipe,
     make_trainer,
@@ -14,11 +15,10 @@ from test_training import (
     validations_of,
 )
 
-from synmt.errors import UsageError
 from synmt.run_folder import Run
 from synmt.training.distributed import Processes
 from synmt.training.optimizer import learning_rate
-from synmt.training.records import EndRecord, StepRecord, ValidationRecord
+from synmt.training.records import EndRecord, StepRecord
 
 PLATEAU = {"schedule": "plateau", "best": "bleu", "warmup": 0, "log_every": 1, "validate_every": 2}
 
@@ -27,43 +27,23 @@ def never_better(model):
     return 1.0
 
 
-@pytest.mark.parametrize(
-    ("schedule", "step", "expected"),
-    [
-        ("inverse_sqrt", 50, 1e-7 + (0.1 - 1e-7) / 2),
-        ("inverse_sqrt", 100, 0.1),
-        ("inverse_sqrt", 400, 0.05),
-        ("noam", 50, 0.1 * 16**-0.5 * 50 * 100**-1.5),
-        ("noam", 400, 0.1 * 16**-0.5 / 20),
-        ("constant", 50, 0.05),
-        ("constant", 400, 0.1),
-    ],
-)
-def test_learning_rates_follow_their_formulas(schedule, step, expected):
-    recipe = make_recipe(schedule=schedule, learning_rate=0.1, warmup=100).training
-    assert learning_rate(step, recipe, 16) == pytest.approx(expected)
+RATES = """
+    inverse_sqrt 50 0 0.05000005   inverse_sqrt 100 0 0.1   inverse_sqrt 400 0 0.05
+    noam 50 0 0.00125   noam 400 0 0.00125   constant 50 0 0.05   constant 400 0 0.1
+    inverse_sqrt 100 3 0.1   noam 400 3 0.00125   constant 400 3 0.1
+    plateau 50 0 0.05   plateau 100 0 0.1   plateau 4000 0 0.1   plateau 4000 1 0.03
+    plateau 4000 3 0.0027   plateau 50 1 0.015
+"""
 
 
-@pytest.mark.parametrize(
-    ("step", "decays", "expected"),
-    [
-        (50, 0, 0.05),
-        (100, 0, 0.1),
-        (4000, 0, 0.1),
-        (4000, 1, 0.03),
-        (4000, 3, 0.0027),
-        (50, 1, 0.015),
-    ],
-)
-def test_the_plateau_rate_is_constant_times_a_power_of_the_decay(step, decays, expected):
-    recipe = make_recipe(schedule="plateau", learning_rate=0.1, warmup=100, decay=0.3).training
-    assert learning_rate(step, recipe, 16, decays=decays) == pytest.approx(expected)
-
-
-def test_only_the_plateau_looks_at_decays():
-    for schedule in ("inverse_sqrt", "noam", "constant"):
-        recipe = make_recipe(schedule=schedule).training
-        assert learning_rate(7, recipe, 16, decays=3) == learning_rate(7, recipe, 16)
+@pytest.mark.parametrize("row", re.split(r"\s{2,}", RATES.strip()))
+def test_learning_rates_follow_their_formulas(row):
+    schedule, *numbers = row.split()
+    step, decays, expected = map(float, numbers)
+    decay = {"decay": 0.3} if schedule == "plateau" else {}
+    recipe = make_recipe(schedule=schedule, learning_rate=0.1, warmup=100, **decay).training
+    rate = learning_rate(int(step), recipe, 16, decays=int(decays))
+    assert rate == pytest.approx(expected)
 
 
 def expected_run(scores, recipe):
@@ -112,44 +92,6 @@ def test_patience_may_end_training_before_the_last_decay(tmp_path):
 
 
 @pytest.mark.journey
-def test_a_run_resumed_after_a_decay_ends_bit_for_bit_like_an_uninterrupted_one(tmp_path):
-    recipe = make_recipe(**PLATEAU, max_steps=100, max_decays=2)
-    whole = train(tmp_path / "whole", recipe, never_better)
-    # as if killed when the validation of step 6 was logged: the newest checkpoint has one decay, of
-    # step 4
-    stopped = make_trainer(tmp_path / "stopped", recipe, never_better)
-    next(
-        record
-        for record in stopped.train()
-        if isinstance(record, ValidationRecord) and record.step == 6
-    )
-    resumed, step = resume(tmp_path / "stopped", recipe, never_better)
-    assert (step, resumed.state.decays) == (4, 1)
-    again = list(resumed.train())
-    assert again[-1] == whole[-1] == EndRecord(8, "decays")
-    rates = [
-        [r.learning_rate for r in records if isinstance(r, StepRecord)]
-        for records in (whole, again)
-    ]
-    assert rates == [[0.01] * 4 + [0.005] * 2 + [0.0025] * 2, [0.005] * 2 + [0.0025] * 2]
-    assert_same_weights(tmp_path / "whole", tmp_path / "stopped")
-    assert state_of(tmp_path / "whole", 8) == state_of(tmp_path / "stopped", 8)
-
-
-@pytest.mark.journey
-def test_a_run_that_its_decays_have_ended_goes_on_with_more_of_them(tmp_path):
-    recipe = make_recipe(**PLATEAU, max_steps=100, max_decays=1)
-    assert train(tmp_path / "a", recipe, never_better)[-1] == EndRecord(6, "decays")
-    again, _ = resume(tmp_path / "a", recipe, never_better)
-    assert list(again.train()) == [EndRecord(6, "decays")]
-    more = make_recipe(**PLATEAU, max_steps=100, max_decays=2)
-    longer, _ = resume(tmp_path / "a", more, never_better)
-    assert list(longer.train())[-1] == EndRecord(8, "decays")
-    train(tmp_path / "b", more, never_better)
-    assert_same_weights(tmp_path / "a", tmp_path / "b")
-
-
-@pytest.mark.journey
 def test_a_checkpoint_from_before_decays_were_counted_is_read(tmp_path):
     train(tmp_path, make_recipe(max_steps=4))
     state = state_of(tmp_path, 4)
@@ -179,10 +121,11 @@ def test_all_processes_believe_the_first_one(tmp_path):
     assert records[-1] == EndRecord(4, "decays")
 
 
-@pytest.mark.parametrize(("option", "value"), [("decay", 0.1), ("max_decays", 2)])
-def test_options_of_the_plateau_are_refused_elsewhere(option, value):
-    with pytest.raises(
-        UsageError, match=f"`{option}` needs `schedule: plateau`, but the schedule is noam"
-    ):
-        make_recipe(schedule="noam", **{option: value})
-    assert getattr(make_recipe(schedule="plateau", **{option: value}).training, option) == value
+@pytest.mark.journey
+def test_a_run_that_its_decays_have_ended_goes_on_with_more_of_them(tmp_path):
+    fewer, more = (make_recipe(**PLATEAU, max_steps=100, max_decays=count) for count in (1, 2))
+    for recipe, step in ((fewer, 6), (fewer, 6), (more, 8)):
+        trainer, _ = resume(tmp_path / "a", recipe, never_better)
+        assert list(trainer.train())[-1] == EndRecord(step, "decays")
+    train(tmp_path / "b", more, never_better)
+    assert_same_weights(tmp_path / "a", tmp_path / "b")

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from copy_task import assert_same_weights, make_exact, make_recipe, make_trainer, weights
 from forked import Forked, run_together
 from ranks import launch, lose_one, share_state, systems_of, train, train_twice, train_variants
 from safetensors.torch import load_file
-from test_training import assert_same_weights, make_exact, make_recipe, make_trainer, weights
 from tiny import fail
 
 from synmt.errors import UsageError
@@ -81,51 +81,48 @@ def test_a_process_that_is_lost_ends_the_training_with_a_message(tmp_path, how, 
     assert "The same command continues from the last checkpoint" in said
 
 
-@pytest.mark.parametrize(
-    ("told", "said"),
-    [
-        ({"WORLD_SIZE": "x"}, "WORLD_SIZE: 'x' is not a number of processes."),
-        ({"WORLD_SIZE": "0"}, "WORLD_SIZE: '0' is not a number of processes."),
-        ({"WORLD_SIZE": "-2"}, "WORLD_SIZE: '-2' is not a number of processes."),
-        (
-            {"RANK": None},
-            "RANK: WORLD_SIZE says that 2 processes train, but this variable is not set.",
-        ),
-        ({"RANK": "first"}, "RANK: 'first' is not a process counted from 0, of 2."),
-        ({"RANK": "2"}, "RANK: '2' is not a process counted from 0, of 2."),
-        ({"LOCAL_RANK": "1.5"}, "LOCAL_RANK: '1.5' is not a process counted from 0, of 2."),
-        (
-            {"MASTER_PORT": None},
-            "MASTER_PORT: WORLD_SIZE says that 2 processes train, but this variable is not set.",
-        ),
-    ],
-)
-@pytest.mark.parametrize("seeds", [[], ["--seeds", "2"]])
-def test_a_wrong_variable_of_torchrun_is_named(monkeypatch, told, said, seeds):
-    for name, value in {**TORCHRUN, **told}.items():
-        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(
-            name, value
-        )
+NOT_SET = "WORLD_SIZE says that 2 processes train, but this variable is not set."
+WRONG_VARIABLES = f"""
+WORLD_SIZE=x   WORLD_SIZE: 'x' is not a number of processes.
+WORLD_SIZE=0   WORLD_SIZE: '0' is not a number of processes.
+WORLD_SIZE=-2   WORLD_SIZE: '-2' is not a number of processes.
+RANK=   RANK: {NOT_SET}
+RANK=first   RANK: 'first' is not a process counted from 0, of 2.
+RANK=2   RANK: '2' is not a process counted from 0, of 2.
+LOCAL_RANK=1.5   LOCAL_RANK: '1.5' is not a process counted from 0, of 2.
+MASTER_PORT=   MASTER_PORT: {NOT_SET}
+"""
+
+
+def set_variables(monkeypatch, **changed):
+    for name, value in (TORCHRUN | changed).items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.parametrize("line", WRONG_VARIABLES.strip().splitlines())
+def test_a_wrong_variable_of_torchrun_is_named(monkeypatch, line):
+    variable, message = line.split("   ")
+    name, _, value = variable.partition("=")
+    set_variables(monkeypatch, **{name: value})
     advice = "Start the command with `torchrun`, which sets this variable, or unset WORLD_SIZE."
-    assert fail(2, "train", "quickstart", *seeds) == f"synmt: error: {said} {advice}\n"
+    for seeds in ([], ["--seeds", "2"]):
+        errors = fail(2, "train", "quickstart", *seeds)
+        assert errors == f"synmt: error: {message} {advice}\n"
     with pytest.raises(UsageError, match="Start the command with `torchrun`"):
         join_processes()
 
 
 def test_more_processes_than_gpus_are_refused(monkeypatch):
-    for name, value in TORCHRUN.items():
-        monkeypatch.setenv(name, value)
+    set_variables(monkeypatch)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    with pytest.raises(
-        UsageError, match=r"more processes on this machine than PyTorch sees GPUs \(1\)\. Start one"
-    ):
+    message = r"more processes on this machine than PyTorch sees GPUs \(1\)\. Start one"
+    with pytest.raises(UsageError, match=message):
         join_processes()
 
 
 def test_the_variables_of_torchrun_tell_which_process_this_is(monkeypatch):
-    for name, value in TORCHRUN.items():
-        monkeypatch.setenv(name, value)
+    set_variables(monkeypatch)
     assert started() == Started(count=2, rank=1, local_rank=1)
     monkeypatch.delenv("LOCAL_RANK")
     assert started() == Started(count=2, rank=1, local_rank=0)

@@ -1,210 +1,65 @@
 """The training loop on a copy task: exact resume, accumulation, stopping, and what goes wrong."""
 
-import json
 import math
 import sys
 import weakref
-from itertools import islice, takewhile
+from itertools import chain, islice
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
-from small import LSTM_SIZE, PIECES, SIZE, small_recipe
+from copy_task import (
+    CopyTask,
+    assert_same_weights,
+    make_exact,
+    make_model,
+    make_recipe,
+    make_trainer,
+    resume,
+    state_of,
+    train,
+    validations_of,
+)
+from small import LSTM_SIZE, PIECES
 
 from synmt.data import stream
-from synmt.data.corpus import Example
 from synmt.data.epoch import plan_batches
 from synmt.data.stream import Position, Reader, prefetch
 from synmt.errors import SynmtError
-from synmt.model.build import build
 from synmt.model.weights import average_weights, load_weights, save_weights
-from synmt.run_folder import Run, find_run
+from synmt.run_folder import Run
 from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.distributed import Processes
 from synmt.training.meter import Meter, Update, peak_memory
 from synmt.training.optimizer import learning_rate
 from synmt.training.records import EndRecord, StepRecord, ValidationRecord
-from synmt.training.trainer import Trainer
 
 pytestmark = pytest.mark.journey
 
-
-class CopyTask:
-    """Sentences that are their own translations, in memory."""
-
-    def __init__(self, sentences=60, seed=0):
-        random = np.random.default_rng(seed)
-        self.texts = [random.integers(4, PIECES, random.integers(1, 9)) for _ in range(sentences)]
-
-    def __len__(self):
-        return len(self.texts)
-
-    def lengths(self):
-        return np.array([[len(text) + 1] * 2 for text in self.texts])
-
-    def rows(self, indices):
-        return [Example(int(i), self.texts[i], self.texts[i]) for i in indices]
+LSTM = ({"architecture": "lstm", **LSTM_SIZE}, [{"name": "latent_tree"}])
+PLATEAU = {"schedule": "plateau", "best": "bleu", "max_steps": 100, "max_decays": 1}
 
 
-def make_recipe(model=None, variants=(), **training):
-    settings = {
-        "max_steps": 8,
-        "batch_tokens": 60,
-        "learning_rate": 0.01,
-        "warmup": 4,
-        "log_every": 2,
-        "validate_every": 4,
-        "save_every": 2,
-        "keep": 10,
-        "device": "cpu",
-    }
-    sections = {
-        "model": {**(model or SIZE), "dropout": 0.2},
-        "syntax": {"variants": list(variants)},
-    }
-    return small_recipe(**sections, training=settings | training)
-
-
-def make_model(recipe=None, pieces=PIECES):
-    recipe = recipe or make_recipe()
-    return build(recipe.model, recipe.syntax, source_pieces=pieces, target_pieces=pieces)
-
-
-def make_trainer(folder, recipe=None, score=None, processes=None):
-    recipe = recipe or make_recipe()
-    torch.manual_seed(recipe.training.seed)
-    return Trainer(
-        Run(folder),
-        recipe,
-        make_model(recipe),
-        train=Reader(CopyTask(), recipe.training),
-        valid=Reader(CopyTask(10, seed=9), recipe.training),
-        device=torch.device("cpu"),
-        score=score,
-        processes=processes,
-    )
-
-
-def make_exact(trainer, momentum=0.0):
-    """Leave out what would blow rounding up: dropout, and Adam's division by gradients near
-    zero."""
-    betas = (momentum, 0.9)
-    trainer.optimizer = torch.optim.AdamW(
-        trainer.model.parameters(), betas=betas, eps=1.0, weight_decay=0, fused=True
-    )
-    for module in trainer.model.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
-
-
-def train(folder, recipe=None, score=None):
-    """Train from the beginning; gives the records."""
-    return list(make_trainer(folder, recipe, score).train())
-
-
-def resume(folder, recipe=None, score=None):
-    """Take up the newest checkpoint; gives the trainer and the step."""
-    trainer = make_trainer(folder, recipe, score)
-    return trainer, trainer.resume()
-
-
-def validations_of(records):
-    return [record for record in records if isinstance(record, ValidationRecord)]
-
-
-def weights(folder):
-    return load_file(Run(folder).weights_of("last"))
-
-
-def assert_same_weights(one, other):
-    """Compare the last weights of two runs bit for bit."""
-    torch.testing.assert_close(weights(one), weights(other), rtol=0, atol=0)
-
-
-def state_of(folder, step):
-    return json.loads((Run(folder).checkpoint(step) / "state.json").read_text())
-
-
-@pytest.mark.parametrize("architecture", ["transformer", "lstm"])
-def test_a_resumed_run_ends_bit_for_bit_like_an_uninterrupted_one(architecture, tmp_path):
-    recipe = make_recipe()
-    if architecture == "lstm":
-        recipe = make_recipe({"architecture": "lstm", **LSTM_SIZE}, [{"name": "latent_tree"}])
-    train(tmp_path / "whole", recipe)
-    # as if killed after the validation of step 4 was logged: the newest checkpoint is that of step
-    # 2
-    stopped = make_trainer(tmp_path / "stopped", recipe)
-    next(record for record in stopped.train() if isinstance(record, ValidationRecord))
-    resumed, step = resume(tmp_path / "stopped", recipe)
-    assert step == 2
-    list(resumed.train())
-    assert_same_weights(tmp_path / "whole", tmp_path / "stopped")
-    assert state_of(tmp_path / "whole", 8) == state_of(tmp_path / "stopped", 8)
-
-
-def test_asking_to_stop_saves_the_step_and_the_rest_is_the_same(tmp_path):
-    train(tmp_path / "whole")
-    asked = make_trainer(tmp_path / "asked", make_recipe(log_every=1))
-    records = []
-    for record in asked.train():
-        records.append(record)
-        if isinstance(record, StepRecord) and record.step == 3:
-            asked.stop.set()
-    assert records[-1] == EndRecord(3, "interrupted")
-    resumed, step = resume(tmp_path / "asked")
-    assert step == 3
-    list(resumed.train())
-    assert_same_weights(tmp_path / "whole", tmp_path / "asked")
-
-
-def test_asking_to_stop_in_the_last_step_leaves_the_end_to_the_next_start(tmp_path):
-    asked = make_trainer(tmp_path)
-    for record in asked.train():
-        if record.step == 8:
-            asked.stop.set()
-    assert record == EndRecord(8, "interrupted")
-    resumed, _ = resume(tmp_path)
-    assert list(resumed.train()) == [EndRecord(8, "max_steps")]
-
-
-def test_the_cost_of_steps_before_a_stop_is_in_the_next_record(tmp_path):
-    recipe = make_recipe(log_every=8)
-    whole = train(tmp_path / "whole", recipe)[-3]
-    asked = make_trainer(tmp_path / "asked", recipe)
-    stream, step = asked.train(), asked.update
-
-    def update(batches):
-        asked.stop.set()
-        return step(batches)
-
-    asked.update = update
-    list(stream)
-    cost = state_of(tmp_path / "asked", 1)["unlogged_cost"]
-    assert cost["tokens"] > 0
-    assert cost["seconds"] > 0
-    # earlier versions also wrote joules
-    state = tmp_path / "asked" / "checkpoints" / "step-00000001" / "state.json"
-    state.write_text(
-        state.read_text().replace('"unlogged_cost": {', '"unlogged_cost": {"joules": null,')
-    )
-    resumed, _ = resume(tmp_path / "asked", recipe)
-    record = next(record for record in resumed.train() if isinstance(record, StepRecord))
-    assert record.tokens == whole.tokens
-    assert record.seconds > cost["seconds"]
-    assert record.tokens_per_second == pytest.approx(record.tokens / record.seconds)
-
-
-def test_a_checkpoint_that_an_interruption_left_is_no_part_of_the_average(tmp_path):
-    recipe = make_recipe(log_every=1)
-    asked = make_trainer(tmp_path / "run", recipe)
-    for record in asked.train():
-        if record.step == 3:
-            asked.stop.set()
-    list(resume(tmp_path / "run", recipe)[0].train())
-    names = [folder.name for folder in regular_checkpoints(Run(tmp_path / "run"), recipe.training)]
-    assert names == ["step-00000002", "step-00000004", "step-00000006", "step-00000008"]
+@pytest.mark.parametrize(
+    "recipe",
+    [make_recipe(), make_recipe(*LSTM), make_recipe(**PLATEAU, validate_every=2)],
+    ids=["transformer", "lstm", "decays"],
+)
+def test_a_resumed_run_ends_bit_for_bit_like_an_uninterrupted_one(recipe, tmp_path):
+    score = {"score": lambda model: 1.0} if recipe.training.best == "bleu" else {}
+    whole = train(tmp_path / "whole", recipe, **score)
+    # as if killed after a validation was logged: the newest checkpoint is an earlier one
+    stopped = make_trainer(tmp_path / "parts", recipe, **score)
+    validations = (record for record in stopped.train() if isinstance(record, ValidationRecord))
+    logged = next(record for record in validations if record.step == 4)
+    resumed, step = resume(tmp_path / "parts", recipe, **score)
+    assert (logged.step, step) == (4, 2)
+    again = list(resumed.train())
+    assert again[-1] == whole[-1]
+    assert_same_weights(tmp_path / "whole", tmp_path / "parts")
+    last = whole[-1].step
+    assert state_of(tmp_path / "whole", last) == state_of(tmp_path / "parts", last)
 
 
 def test_two_accumulated_batches_equal_one_batch_of_both(tmp_path):
@@ -224,94 +79,10 @@ def test_it_learns_to_copy(tmp_path):
     assert records[-1].loss < records[0].loss < math.log(PIECES)
 
 
-def test_the_log_tells_loss_perplexity_rate_and_speed(tmp_path):
-    record = next(r for r in make_trainer(tmp_path).train() if isinstance(r, StepRecord))
-    assert record.step == 2
-    assert record.perplexity == pytest.approx(math.exp(math.log(record.perplexity)))
-    assert record.learning_rate == pytest.approx(learning_rate(2, make_recipe().training, 16))
-    assert record.tokens_per_second > 0
-    assert record.gradient_norm > 0
-    assert record.memory > 1 << 20
-
-
-def test_training_stops_when_validation_does_not_get_better(tmp_path):
-    values = iter([1.0, 5.0, 3.0, 4.0, 2.0, 9.0])
-    recipe = make_recipe(max_steps=100, validate_every=2, best="bleu", patience=2)
-    records = train(tmp_path, recipe, lambda model: next(values))
-    assert records[-1] == EndRecord(8, "patience")
-    assert [(r.bleu, r.best) for r in validations_of(records)] == [
-        (1.0, True),
-        (5.0, True),
-        (3.0, False),
-        (4.0, False),
-    ]
-    assert Run(tmp_path).weights_of("best") == Run(tmp_path).checkpoint(4) / "model.safetensors"
-
-
-def test_old_checkpoints_go_but_the_best_and_the_last_stay(tmp_path):
-    values = iter([9.0, 1.0, 2.0, 3.0])
-    recipe = make_recipe(validate_every=2, best="bleu", keep=1, average=2)
-    train(tmp_path, recipe, lambda model: next(values))
-    run = Run(tmp_path)
-    assert [folder.name for folder in run.checkpoints()] == [
-        "step-00000002",
-        "step-00000006",
-        "step-00000008",
-    ]
-    optimizers = [
-        folder.name for folder in run.checkpoints() if (folder / "optimizer.safetensors").exists()
-    ]
-    assert optimizers == ["step-00000008"]
-
-
-def test_a_loss_that_is_not_finite_names_step_and_lines(tmp_path):
-    trainer = make_trainer(tmp_path)
-    with torch.no_grad():
-        trainer.model.encoder[0].feed_forward.output.bias.fill_(math.nan)
-    with pytest.raises(SynmtError, match=r"training lines \d+.*step 1 is not a finite number"):
-        list(trainer.train())
-
-
-def test_a_gradient_that_is_not_finite_stops_before_it_reaches_the_weights(tmp_path):
-    trainer = make_trainer(tmp_path, make_recipe(save_every=1))
-    trainer.model.encoder[0].feed_forward.output.bias.register_hook(lambda slope: slope * math.nan)
-    with pytest.raises(
-        SynmtError, match=r"training lines \d+.*gradient of step 1 is not a finite number"
-    ):
-        list(trainer.train())
-    assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
-    assert not Run(tmp_path).checkpoints()
-
-
 def test_a_system_that_does_not_tell_its_memory_is_no_error(monkeypatch):
     monkeypatch.setattr("pathlib.Path.exists", lambda path: False)
     monkeypatch.setitem(sys.modules, "resource", None)
     assert peak_memory(torch.device("cpu")) == 0
-
-
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (
-            RuntimeError(
-                "[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"
-            ),
-            "a batch",
-        ),
-        (
-            torch.OutOfMemoryError("no"),
-            r"a batch of \d+ sentences, \d+ source and \d+ target pieces\. Lower training",
-        ),
-    ],
-    ids=["on a CPU", "on a GPU"],
-)
-def test_running_out_of_memory_names_the_batch_and_what_to_lower(
-    tmp_path, monkeypatch, error, message
-):
-    trainer = make_trainer(tmp_path)
-    monkeypatch.setattr(trainer.model, "decode", Mock(side_effect=error))
-    with pytest.raises(SynmtError, match=f"out of memory with {message}"):
-        list(trainer.train())
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
@@ -349,34 +120,6 @@ def test_the_plan_of_an_epoch_is_gone_before_the_next_one_is_made(monkeypatch):
     assert len(plans) == 3
 
 
-def test_every_epoch_has_every_line_once_in_its_own_order():
-    reader = Reader(CopyTask(), make_recipe().training)
-    epochs = {}
-    for batch, position in reader.forever(Position()):
-        if position.epoch > 1:
-            break
-        epochs.setdefault(position.epoch, []).extend(batch.lines)
-    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(60))
-    assert epochs[0] != epochs[1]
-
-
-def test_processes_share_an_epoch_without_overlap():
-    readers = [
-        Reader(CopyTask(), make_recipe().training, rank=rank, processes=2) for rank in range(2)
-    ]
-    seen = [
-        [batch.lines for batch, _ in takewhile(in_first_epoch, reader.forever(Position()))]
-        for reader in readers
-    ]
-    flat = [line for lines in seen for batch in lines for line in batch]
-    assert len(flat) == len(set(flat))
-    assert len(seen[0]) == len(seen[1])
-
-
-def in_first_epoch(item):
-    return item[1].epoch == 0
-
-
 def test_prefetch_keeps_order_and_passes_errors_on():
     def items():
         yield from range(10)
@@ -388,74 +131,156 @@ def test_prefetch_keeps_order_and_passes_errors_on():
     assert taken == list(range(10))
 
 
-def test_averaged_weights_are_the_mean(tmp_path):
-    model = make_model()
-    for index, value in enumerate((1.0, 3.0)):
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.fill_(value)
-        save_weights(model, tmp_path / f"{index}.safetensors")
-    average_weights(
-        [tmp_path / "0.safetensors", tmp_path / "1.safetensors"], tmp_path / "mean.safetensors"
-    )
-    load_weights(tmp_path / "mean.safetensors", model)
-    assert all((parameter == 2).all() for parameter in model.parameters())
+def stop_at(step, folder, recipe=None):
+    """Train, and ask to stop when the record of a step comes; gives the last record."""
+    trainer = make_trainer(folder, recipe or make_recipe(log_every=1))
+    for record in trainer.train():
+        if record.step == step:
+            trainer.stop.set()
+    return record
 
 
-def test_weights_of_another_model_are_refused(tmp_path):
-    save_weights(make_model(), tmp_path / "model.safetensors")
-    with pytest.raises(SynmtError, match=r"broken.*has the shape"):
-        load_weights(tmp_path / "model.safetensors", make_model(pieces=PIECES + 1))
+def test_a_request_to_stop_saves_the_step_and_the_rest_is_the_same(tmp_path):
+    recipe = make_recipe(log_every=1)
+    train(tmp_path / "whole", recipe)
+    assert stop_at(3, tmp_path / "parts") == EndRecord(3, "interrupted")
+    resumed, step = resume(tmp_path / "parts", recipe)
+    assert step == 3
+    list(resumed.train())
+    assert_same_weights(tmp_path / "whole", tmp_path / "parts")
+    # what the interruption left is no part of an average
+    names = [
+        folder.name for folder in regular_checkpoints(Run(tmp_path / "parts"), recipe.training)
+    ]
+    assert names == [f"step-{step:08d}" for step in (2, 4, 6, 8)]
 
 
-def test_a_cut_off_file_of_weights_is_refused(tmp_path):
-    model, path = make_model(), tmp_path / "model.safetensors"
-    save_weights(model, path)
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(SynmtError, match="broken"):
-        load_weights(path, model)
+def test_a_request_to_stop_in_the_last_step_leaves_the_end_to_the_next_start(tmp_path):
+    assert stop_at(8, tmp_path) == EndRecord(8, "interrupted")
+    resumed, _ = resume(tmp_path)
+    assert list(resumed.train()) == [EndRecord(8, "max_steps")]
 
 
-def test_the_newest_finished_run_is_found(tmp_path):
-    Run(tmp_path / "a").write_info(status="finished", finished_at="2026-01-02T00:00:00")
-    Run(tmp_path / "b").write_info(status="finished", finished_at="2026-01-03T00:00:00")
-    Run(tmp_path / "c").write_info(status="training")
-    assert find_run(None, tmp_path).name == "b"
+def test_the_cost_of_steps_before_a_stop_is_in_the_next_record(tmp_path):
+    recipe = make_recipe(log_every=8)
+    whole = next(record for record in train(tmp_path / "whole", recipe) if record.step == 8)
+    stopped = make_trainer(tmp_path / "parts", recipe)
+    stopped.update = lambda batches, update=stopped.update: stopped.stop.set() or update(batches)
+    list(stopped.train())
+    cost = state_of(tmp_path / "parts", 1)["unlogged_cost"]
+    # earlier versions also wrote joules
+    state = tmp_path / "parts/checkpoints/step-00000001/state.json"
+    text = state.read_text().replace('"unlogged_cost": {', '"unlogged_cost": {"joules": null,')
+    state.write_text(text)
+    resumed, _ = resume(tmp_path / "parts", recipe)
+    record = next(record for record in resumed.train() if isinstance(record, StepRecord))
+    assert record.tokens == whole.tokens > cost["tokens"] > 0
+    assert record.seconds > cost["seconds"] > 0
+    assert record.tokens_per_second == pytest.approx(record.tokens / record.seconds)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [("{", "broken: not JSON"), ('{"format": 99}', "format 99"), ("[]", "broken: ")],
-)
-def test_a_broken_run_folder_is_named(tmp_path, text, said):
-    (tmp_path / "run.json").write_text(text, encoding="utf-8")
-    with pytest.raises(SynmtError, match=said):
-        find_run(tmp_path)
-
-
-def test_a_folder_without_a_run_is_named(tmp_path):
-    with pytest.raises(SynmtError, match=r"not a run folder: run\.json is missing"):
-        find_run(tmp_path)
-    with pytest.raises(SynmtError, match="no finished run"):
-        find_run(None, tmp_path)
-
-
-def test_an_unfinished_run_says_how_to_go_on(tmp_path):
-    Run(tmp_path / "a").write_info(status="training")
-    with pytest.raises(SynmtError, match=r"not finished.*synmt train"):
-        Run(tmp_path / "a").weights_of("final")
+def test_a_step_record_has_loss_perplexity_rate_and_memory(tmp_path):
+    record = next(iter(make_trainer(tmp_path, make_recipe(label_smoothing=0)).train()))
+    assert record.step == 2
+    assert record.perplexity == pytest.approx(math.exp(record.loss), rel=0.05)
+    assert record.learning_rate == pytest.approx(learning_rate(2, make_recipe().training, 16))
+    assert record.gradient_norm > 0
+    assert record.memory > 1 << 20
 
 
 def test_the_processor_time_of_a_record_is_that_of_all_processes(monkeypatch):
-    given = []
-    monkeypatch.setattr(Processes, "sum", lambda self, *values: given.append(values) or [8_000_000])
-    for processes in (Processes(), Processes(rank=0, count=2)):
-        meter = Meter(torch.device("cpu"), processes=processes)
-        losses = [{"loss": torch.tensor(6.0), "nll": torch.tensor(4.0)}]
-        meter.add(Update(1, losses, [[0]], 2, 2 * processes.count, 0.1, torch.tensor(1.0)))
-        record = meter.record(1)
-        assert (record.processor_seconds == 8, record.tokens) == (
-            processes.count == 2,
-            2 * processes.count,
-        )
-    assert len(given) == 1
+    monkeypatch.setattr(Processes, "sum", lambda self, *values: [8_000_000])
+    meter = Meter(torch.device("cpu"), processes=Processes(rank=0, count=2))
+    losses = [{"loss": torch.tensor(6.0), "nll": torch.tensor(4.0)}]
+    meter.add(Update(1, losses, [[0]], 2, 4, 0.1, torch.tensor(1.0)))
+    record = meter.record(1)
+    assert (record.processor_seconds, record.tokens) == (8, 4)
+
+
+def test_training_stops_when_validation_does_not_get_better(tmp_path):
+    values = [1.0, 5.0, 3.0, 4.0]
+    recipe = make_recipe(max_steps=100, validate_every=2, best="bleu", patience=2, keep=1)
+    left = iter(values)
+    records = train(tmp_path, recipe, lambda model: next(left))
+    assert records[-1] == EndRecord(8, "patience")
+    found = [(record.bleu, record.best) for record in validations_of(records)]
+    assert found == list(zip(values, [True, True, False, False], strict=True))
+    run = Run(tmp_path)
+    assert run.weights_of("best") == run.checkpoint(4) / "model.safetensors"
+    # old checkpoints go, but the best and the last stay
+    assert run.checkpoints() == [run.checkpoint(4), run.checkpoint(8)]
+
+
+def test_a_loss_or_gradient_that_is_not_finite_names_step_and_lines(tmp_path):
+    broken = make_trainer(tmp_path)
+    with torch.no_grad():
+        broken.model.encoder[0].feed_forward.output.bias.fill_(math.nan)
+    with pytest.raises(SynmtError, match=r"training lines \d+.*loss of step 1 is not a finite"):
+        list(broken.train())
+    trainer = make_trainer(tmp_path, make_recipe(save_every=1))
+    trainer.model.encoder[0].feed_forward.output.bias.register_hook(lambda slope: slope * math.nan)
+    with pytest.raises(SynmtError, match=r"training lines \d+.*gradient of step 1 is not a finite"):
+        list(trainer.train())
+    # it has not reached the weights
+    assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
+    assert not Run(tmp_path).checkpoints()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [RuntimeError("DefaultCPUAllocator: can't allocate memory"), torch.OutOfMemoryError("no")],
+    ids=["on a CPU", "on a GPU"],
+)
+def test_running_out_of_memory_names_the_batch_and_what_to_lower(tmp_path, monkeypatch, error):
+    trainer = make_trainer(tmp_path)
+    monkeypatch.setattr(trainer.model, "decode", Mock(side_effect=error))
+    batch = r"a batch of \d+ sentences, \d+ source and \d+ target pieces\. Lower training"
+    with pytest.raises(SynmtError, match=f"out of memory with {batch}"):
+        list(trainer.train())
+
+
+# batches and weights
+
+
+def first_epochs(count, **process):
+    """Read the lines of each batch of the first epochs."""
+    epochs = [[] for _ in range(count)]
+    for batch, position in Reader(CopyTask(), make_recipe().training, **process).forever(
+        Position()
+    ):
+        if position.epoch == count:
+            return epochs
+        epochs[position.epoch].append(batch.lines)
+
+
+def test_every_epoch_has_every_line_once_in_its_own_order():
+    first, second = (list(chain(*batches)) for batches in first_epochs(2))
+    assert sorted(first) == sorted(second) == list(range(60))
+    assert first != second
+
+
+def test_processes_share_an_epoch_without_overlap():
+    parts = [first_epochs(1, rank=rank, processes=2)[0] for rank in range(2)]
+    lines = [line for batches in parts for batch in batches for line in batch]
+    assert len(lines) == len(set(lines))
+    assert len(parts[0]) == len(parts[1])
+
+
+def test_averaged_weights_are_the_mean(tmp_path):
+    model, paths = make_model(), [tmp_path / f"{name}.safetensors" for name in "abc"]
+    for path, value in zip(paths[:2], (1.0, 3.0), strict=True):
+        torch.nn.utils.vector_to_parameters(torch.full((10**6,), value), model.parameters())
+        save_weights(model, path)
+    average_weights(paths[:2], paths[2])
+    load_weights(paths[2], model)
+    assert all((parameter == 2).all() for parameter in model.parameters())
+
+
+def test_weights_of_another_model_and_a_cut_off_file_are_refused(tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_weights(make_model(), path)
+    with pytest.raises(SynmtError, match=r"broken.*has the shape"):
+        load_weights(path, make_model(pieces=PIECES + 1))
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(SynmtError, match="broken"):
+        load_weights(path, make_model())

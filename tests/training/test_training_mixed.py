@@ -14,7 +14,6 @@ from synmt.recipe.load import load_recipe
 from synmt.run_folder import Run
 from synmt.training import pipeline
 from synmt.training.distributed import Processes
-from synmt.training.preparation import Prepared
 from synmt.training.records import StepRecord
 
 pytestmark = pytest.mark.journey
@@ -55,49 +54,37 @@ def train(place, *overrides):
     )
 
 
-def same_weights(one, other) -> bool:
-    first, second = (load_file(Run(folder).weights) for folder in (one, other))
-    return first.keys() == second.keys() and all(
-        torch.equal(first[name], second[name]) for name in first
-    )
-
-
 def test_an_interrupted_run_ends_bit_for_bit_like_an_uninterrupted_one(place):
     list(train(place, "name=whole"))
     for record in train(place, "name=parted", "corpus.test={}"):
         if isinstance(record, StepRecord) and record.step == 9:
             break
     list(train(place, "name=parted", "corpus.test={}"))
-    assert same_weights(place / "runs" / "whole", place / "runs" / "parted")
+    weights = [load_file(Run(place / "runs" / name).weights) for name in ("whole", "parted")]
+    torch.testing.assert_close(*weights, rtol=0, atol=0)
     # new text has no tag and is segmented without dropout
     run, text = place / "runs" / "whole", (place / "text" / "test.en").read_text(encoding="utf-8")
     output = succeed("translate", "--run", run, text=text).stdout
     assert output == (run / "tests" / "test" / "hypothesis.txt").read_bytes()
 
 
+def prepared(place, *overrides):
+    [record] = pipeline.prepare(place / "mixed.yaml", overrides, data=place / "data")
+    return record
+
+
 def test_recipes_that_differ_in_dropout_and_weights_share_a_prepared_corpus(place):
-    folders = set()
-    for dropout in (0, 0.2):
-        *_, prepared = pipeline.prepare(
-            place / "mixed.yaml", [f"vocabulary.dropout={dropout}"], data=place / "data"
-        )
-        assert isinstance(prepared, Prepared)
-        folders.add(prepared.folder)
-    # and one with other weights
-    *_, prepared = pipeline.prepare(
-        place / "mixed.yaml", ["corpus.train.1.weight=0.5"], data=place / "data"
-    )
-    assert isinstance(prepared, Prepared)
-    assert prepared.corpus.parts[1].weight == 0.5
-    [folder] = {*folders, prepared.folder}
+    changes = ("vocabulary.dropout=0", "vocabulary.dropout=0.2", "corpus.train.1.weight=0.5")
+    records = [prepared(place, change) for change in changes]
+    assert records[2].corpus.parts[1].weight == 0.5
+    [folder] = {record.folder for record in records}
     assert len(PreparedCorpus.open(folder).annotations()) == 2
 
 
 def test_the_batches_of_a_recipe_are_segmented_weighted_and_tagged(place):
-    *_, prepared = pipeline.prepare(place / "mixed.yaml", data=place / "data")
-    recipe = load_recipe(place / "mixed.yaml")
-    trainer = pipeline.make_trainer(Run(place / "runs" / "mixed"), recipe, prepared, Processes())
-    vocabulary = PreparedCorpus.open(prepared.folder).vocabularies[0]
+    data, recipe = prepared(place), load_recipe(place / "mixed.yaml")
+    trainer = pipeline.make_trainer(Run(place / "runs" / "mixed"), recipe, data, Processes())
+    vocabulary = PreparedCorpus.open(data.folder).vocabularies[0]
     tag, lines, cuts = vocabulary.tag_number("<BT>"), [], {}
     for batch, position in trainer.train_reader.forever(Position()):
         if position.epoch == 1:

@@ -10,7 +10,6 @@ from typing import Any
 from synmt.arrays import Side
 from synmt.corpora.corpus import Corpus
 from synmt.data.annotate import annotation_name, describe_files
-from synmt.errors import UsageError
 from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.recipe.schema import Recipe
@@ -76,17 +75,6 @@ class ParseSource:
         names = [self.name(arcs=arcs) for arcs in ([True] if self.arcs else [False, True])]
         return next(
             (name for name in names if (prepared / name / "annotation.json").is_file()), None
-        )
-
-
-def check_source_trees(recipe: Recipe) -> None:
-    """Refuse trees of a source that has trees or task tags in its text."""
-    if recipe.tasks.trees != "none":
-        contains = "task tags" if recipe.tasks.mixed == "none" else "trees"
-        raise UsageError(
-            f"--trees cannot be combined with tasks.{recipe.tasks.key}: the source text contains "
-            f"{contains}",
-            do="Leave out --trees",
         )
 
 

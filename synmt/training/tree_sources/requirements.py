@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from synmt.arrays import SIDES, Side
@@ -13,18 +14,21 @@ from synmt.files.links import own_folder
 from synmt.files.reading import fingerprint, stored_sha256
 from synmt.model.build import place_variants
 from synmt.model.placement import PlacedVariant
+from synmt.parsing.models import check_features
 from synmt.parsing.official import is_complete
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
-from synmt.syntax.conllu import is_brackets
+from synmt.syntax.conllu import is_brackets, read_conllu
 from synmt.syntax.constituents import without_dependencies
-from synmt.syntax.feature_signals import no_parser_makes_scenes
+from synmt.syntax.feature_signals import no_parser_makes_scenes, without_scenes
 from synmt.syntax.parse import FEATURES, SCENES
 from synmt.syntax.reading import needed_features
 from synmt.syntax.signals import Signal, needs_dependencies, needs_parents
-from synmt.training.tree_sources.given import check_given
+
+_FIRST = 1000
+"""Sentences of a file in which every feature must occur."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +58,12 @@ class TreeRequirements:
 
     @property
     def parses(self) -> bool:
-        """Tell whether the prepared training text needs trees."""
+        """Whether the prepared training text needs trees."""
         return (self.to_run or self.to_learn) and not self.as_text
 
     @property
     def of_parser(self) -> tuple[str, ...]:
-        """List the features that the parser has to give; the case of a word can be seen."""
+        """The features that the parser has to give; the case of a word can be seen."""
         return tuple(name for name in self.features if name in FEATURES)
 
 
@@ -77,11 +81,9 @@ def tree_requirements(recipe: Recipe, code: Path | None = None) -> dict[Side, Tr
     }
     readers = _names(variant for side in SIDES for variant in variants[side] if variant.signals)
     if recipe.tasks.trees != "none" and readers:
-        what = (
-            "tags into the source and parses into the target"
-            if recipe.tasks.mixed == "none"
-            else "trees as sources"
-        )
+        what = "trees as sources"
+        if recipe.tasks.mixed == "none":
+            what = "tags into the source and parses into the target"
         raise UsageError(
             f"tasks.{recipe.tasks.key} puts {what}, so {readers[0]} finds no trees",
             where="syntax.variants",
@@ -95,8 +97,7 @@ def tree_requirements(recipe: Recipe, code: Path | None = None) -> dict[Side, Tr
         if recipe.parser_of(side).constituents == "given" and not requirements[side].constituents:
             raise UsageError(
                 f"{parser_section(side)}.constituents is given, but nothing in this recipe reads "
-                "constituents of the "
-                f"{side}",
+                f"constituents of the {side}",
                 do="Leave it out, or add a variant that reads constituents",
             )
         _check_control(recipe, side, _signals(variants[side]))
@@ -107,11 +108,8 @@ def sides_with_trees(
     requirements: Mapping[Side, TreeRequirements], *, source_trees: bool = False
 ) -> list[Side]:
     """List the sides whose training text needs trees; `source_trees` adds the source."""
-    return [
-        side
-        for side, needs in requirements.items()
-        if needs.parses or (source_trees and side == "source")
-    ]
+    extra = ("source",) if source_trees else ()
+    return [side for side, needs in requirements.items() if needs.parses or side in extra]
 
 
 def _signals(variants: Iterable[PlacedVariant]) -> list[Signal]:
@@ -119,22 +117,22 @@ def _signals(variants: Iterable[PlacedVariant]) -> list[Signal]:
 
 
 def _requirements(variants: list[PlacedVariant], parser: ParserRecipe) -> TreeRequirements:
-    # arcs of gold trees and of controls have probability 1
-    arcs, given = parser.control == "none", parser.constituents == "given"
+    are_given = parser.constituents == "given"
+
+    def needing(what: str) -> tuple[str, ...]:
+        return _names(v for v in variants if any(signal.needs == what for signal in v.signals))
+
     return TreeRequirements(
         any(variant.reads for variant in variants),
         any(variant.learns for variant in variants),
-        _needing("arcs", variants) if arcs else (),
-        _names(variant for variant in variants if needs_dependencies(variant.signals, given=given)),
-        _needing("constituents", variants) if given else (),
+        # arcs of gold trees and of controls have probability 1
+        needing("arcs") if parser.control == "none" else (),
+        _names(
+            variant for variant in variants if needs_dependencies(variant.signals, given=are_given)
+        ),
+        needing("constituents") if are_given else (),
         features=needed_features(_signals(variants)),
         variants=tuple(variants),
-    )
-
-
-def _needing(what: str, variants: Iterable[PlacedVariant]) -> tuple[str, ...]:
-    return _names(
-        variant for variant in variants if any(signal.needs == what for signal in variant.signals)
     )
 
 
@@ -145,9 +143,9 @@ def _names(variants: Iterable[PlacedVariant]) -> tuple[str, ...]:
 def _check_control(recipe: Recipe, side: Side, signals: Sequence[Signal]) -> None:
     """Refuse a control that changes nothing of what is read."""
     parser, section = recipe.parser_of(side), parser_section(side)
-    read_by_task = side == "source" and recipe.tasks.trees == "dependencies"
-    as_they_are = parser.control in ("none", "gold")
-    if read_by_task or needs_parents(signals) or (as_they_are and not parser.rewire):
+    is_read_by_task = side == "source" and recipe.tasks.trees == "dependencies"
+    moves_relations = parser.control not in ("none", "gold")
+    if is_read_by_task or needs_parents(signals) or not (moves_relations or parser.rewire):
         return
     if not any(signal.needs == "labels" for signal in signals):
         raise UsageError(
@@ -155,7 +153,7 @@ def _check_control(recipe: Recipe, side: Side, signals: Sequence[Signal]) -> Non
             "this recipe reads them",
             do="Leave them out, or add a variant that reads parents or relations",
         )
-    if as_they_are:
+    if not moves_relations:
         raise UsageError(
             f"{section}.rewire changes parents in the {side}, but this recipe reads relations "
             "only, which it keeps",
@@ -171,29 +169,28 @@ def parser_section(side: Side) -> str:
 
 def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
     """Find the file of trees that comes with a text, if the recipe uses it instead of a parser."""
-    path = files.source_parses if side == "source" else files.target_parses
-    brackets = files.source_bracketings if side == "source" else files.target_bracketings
-    if recipe.parser_of(side).constituents == "given":
+    path: Path | None = getattr(files, f"{side}_parses")
+    settings, section, text = recipe.parser_of(side), parser_section(side), getattr(files, side)
+    if settings.constituents == "given":
+        brackets = getattr(files, f"{side}_bracketings")
         if brackets is None and path is None:
             raise UsageError(
-                f"{parser_section(side)}.constituents is given, but this text comes without "
-                "brackets",
-                where=str(getattr(files, side)),
+                f"{section}.constituents is given, but this text comes without brackets",
+                where=str(text),
                 do=f"Put them next to it as <name>.{recipe.language_of(side)}.brackets, or into a "
                 "CoNLL-U file",
             )
         return brackets or path
-    gold = recipe.parser_of(side).control == "gold"
-    if gold and path is None:
-        raise UsageError(
-            f"{parser_section(side)}.control is gold, but this text comes without trees",
-            where=str(getattr(files, side)),
-        )
+    if settings.control == "gold":
+        if path is None:
+            what = f"{section}.control is gold, but this text comes without trees"
+            raise UsageError(what, where=str(text))
+        return path
     # trees next to a known corpus or in a folder are its gold trees
     named = {
         tree for item in recipe.corpus.items for tree in (item.source_parses, item.target_parses)
     }
-    return path if gold or path in named else None
+    return path if path in named else None
 
 
 def all_given_trees(
@@ -205,15 +202,15 @@ def all_given_trees(
     Either all splits come with trees or none: a model must not read trees of one origin and learn
     from another.
     """
-    splits = (
-        corpus.splits() if requirements.to_run else {"train": corpus.train, "valid": corpus.valid}
-    )
+    splits = corpus.splits()
+    if not requirements.to_run:
+        splits = {"train": corpus.train, "valid": corpus.valid}
     paths = {name: given_trees(recipe, files, side) for name, files in splits.items()}
     found = {name: path for name, path in paths.items() if path is not None}
-    missing = ", ".join(name for name in paths if name not in found)
+    missing = [name for name in paths if name not in found]
     if found and missing:
         raise UsageError(
-            f"there are trees for {', '.join(found)}, but not for {missing}",
+            f"there are trees for {', '.join(found)}, but not for {', '.join(missing)}",
             where=f"{side}_parses",
             do="Give trees for every text under corpus, or for none: then the recipe's parser "
             "makes all of them",
@@ -223,14 +220,41 @@ def all_given_trees(
             raise without_dependencies(
                 f"what {', '.join(requirements.dependencies)} reads", str(path)
             )
-        check_given(path, arcs=requirements.arcs, features=requirements.features)
+        _check_given(path, arcs=requirements.arcs, features=requirements.features)
     if SCENES in requirements.features and not found:
         raise no_parser_makes_scenes(f"{side}_parses")
     return found
 
 
+def _check_given(path: Path, *, arcs: Collection[str], features: Collection[str]) -> None:
+    """Refuse a file that lacks probabilities of arcs or features of words.
+
+    arcs: the variants that read probabilities.
+    features: what is read of words, some of feature_signals.STORED.
+    """
+    if arcs:
+        first = next((parse for _, parse in read_conllu(path) if len(parse)), None)
+        if first is not None and first.arcs is None:
+            raise UsageError(
+                f"{', '.join(arcs)} reads probabilities of arcs, and these trees have none",
+                where=str(path),
+                do="Parse the text again with `synmt parse --arcs`, or give every arc probability "
+                "1 by parser.control=gold",
+            )
+    columns = [name for name in FEATURES if name in features]
+    if not columns and SCENES not in features:
+        return
+    if is_brackets(path):
+        raise without_scenes(str(path))
+    found = {name for _, parse in islice(read_conllu(path), _FIRST) for name in parse.features}
+    if columns:
+        check_features(columns, [name for name in FEATURES if name in found], str(path))
+    if SCENES in features and SCENES not in found:
+        raise without_scenes(str(path))
+
+
 def lacks_parser(recipe: Recipe, side: Side) -> bool:
-    """Tell whether an official model has to be downloaded; raises SynmtError for a parser that
+    """Check whether an official model has to be downloaded; raises SynmtError for a parser that
     cannot be had."""
     settings = recipe.parser_of(side)
     if settings.model == "official" and not is_complete(recipe.language_of(side), settings.package):
@@ -243,8 +267,9 @@ def make_parser(
     recipe: Recipe, side: Side, *, arcs: bool = False, download: bool = False
 ) -> StanzaParser:
     """Make the parser of one side; it loads its model when it first parses."""
+    model = recipe.parser_of(side).model
     try:
-        return _parser(recipe, side, recipe.parser_of(side).model, arcs=arcs, download=download)
+        return _parser(recipe, side, model, arcs=arcs, download=download)
     except SynmtError as error:
         where = f"{parser_section(side)}.model, {error.where}".removesuffix(", ")
         raise error.with_(where=where) from error
