@@ -169,8 +169,8 @@ def binary_dependencies(parents: Sequence[int]) -> IntArray:
     """Build a binary tree from a dependency tree, the parents of W words: (W - 1, 2).
 
     A word joins its dependents one by one: those on its right, the nearest first, then those on its
-    left. Of two nodes, the one whose top word comes first is on the left, so a tree with crossing arcs
-    has W - 1 nodes, too.
+    left. Of two nodes, the one whose top word comes first is on the left, so a tree with crossing
+    arcs has W - 1 nodes, too.
     """
     depth = depths(parents)
     assert depth is not None, parents
