@@ -50,7 +50,7 @@ _REPEATED_CHARACTERS = re.compile(r"(\S{1,20}?)\1{7}")
 def _read_spans(rows: Any) -> IntArray:
     try:
         return np.array(rows, dtype=np.int64).reshape(-1, 2)
-    except TypeError as error:
+    except (TypeError, OverflowError) as error:
         raise ValueError("not characters of words") from error
 
 
