@@ -9,24 +9,19 @@ import re
 import statistics
 import subprocess
 import sys
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-import results_figure
 import results_page
 import results_tables
 from places import ROOT
 from results_compared import Results, plans
 from results_page import BEGIN, END
 from results_plan import Plan, file_name
-from results_statistics import Difference
 from results_stored import packed, unpacked
-from results_systems import trees_of
 from scipy import stats
 
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import UsageError
 from synmt.recipe.load import load_recipe
 from synmt.reporting.values import Marked
 
@@ -57,20 +52,6 @@ def test_a_system_is_moved_to_another_corpus_with_all_that_makes_it():
     lstm = CONTROLLED.recipe("sa", {"training.seed": 3})
     assert lstm.training.schedule == load_recipe("controlled-lstm").training.schedule
     assert lstm.training.seed == 3
-
-
-def test_a_system_with_trees_is_told_from_one_without():
-    trees = {
-        "none": ("plain", "relative", "fa"),
-        "parser": ("pascal", "dbsa-decoder", "multitask"),
-        "gold": ("pascal, gold trees",),
-        "left": ("lisa-left",),
-        "rewired": ("ldd, rewired 50 %",),
-        "uniform": ("uldd", "uudd"),
-        "induced": ("sa", "tree-attention"),
-    }
-    for kind, systems in trees.items():
-        assert {trees_of(CONTROLLED.recipe(system, {})) for system in systems} == {kind}
 
 
 def test_the_fingerprint_tells_recipes_apart_but_not_seeds_and_machines():
@@ -263,14 +244,6 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(folder):
     assert folder.pages()["pascal.md"].decode().startswith(before + after)
 
 
-def test_the_page_of_a_system_has_the_baseline_of_its_baseline_too(folder):
-    folder.edit(
-        "pascal: multi30k-pascal\n", "pascal: {recipe: multi30k-pascal, baseline: relative}\n"
-    )
-    rows = folder.pages()["pascal.md"].decode().splitlines()
-    assert {"| plain", "| relative", "| pascal"} <= {re.split(r" +\| ", row)[0] for row in rows}
-
-
 def test_a_page_is_not_made_from_results_of_other_recipes(folder):
     folder.edit("corpus:", "set: {training.max_steps: 7}\ncorpus:")
     what = (
@@ -368,20 +341,6 @@ def test_the_time_of_a_step_and_the_weights_are_those_of_the_baseline_times_so_m
     assert folder.found.times == {}
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"seconds": []},
-        {"seconds": 3},
-        {"of_baseline": [0.0] * 6},
-        {"seconds": ["a"] * 6},
-    ],
-)
-def test_damaged_times_are_named(folder, changed):
-    with pytest.raises(SynmtError, match=r"times\.json: damaged\. Remove it, and measure again"):
-        _ = write_times(folder, **changed).times
-
-
 def test_losses_are_averaged_over_seeds_and_a_training_that_ended_keeps_its_last_one(folder):
     folder.store({"pascal": 0.9}, seeds=[1], validation=[[5, 3.0], [10, 2.0], [15, 1.5]])
     folder.store({"pascal": 0.9}, seeds=[2], validation=[[5, 2.0], [10, 1.0]])
@@ -393,17 +352,6 @@ def test_losses_are_averaged_over_seeds_and_a_training_that_ended_keeps_its_last
     # the plain model's lowest loss is 1.3
     assert column(table, "steps to the baseline's loss")["pascal"] == 15
     assert column(table, "steps to the baseline's loss")["pascal, random trees"] == 10
-
-
-def test_many_controls_have_a_variance_of_their_own(folder, monkeypatch):
-    # one such system with two seeds
-    assert folder.found.design.alike["pascal, random trees"] == "transformer"
-    monkeypatch.setattr("results_compared._MANY", 1)
-    alike = folder.found.design.alike
-    assert (alike["pascal, random trees"], alike["pascal"]) == (
-        "transformer, controls",
-        "transformer",
-    )
 
 
 # system, kind and baseline
@@ -440,22 +388,6 @@ def test_only_systems_that_someone_would_use_are_tested(folder):
     assert untested == {"pascal, random trees", "plain, bf16"}
 
 
-def test_an_architecture_with_one_seed_is_not_tested_beside_one_with_two(folder):
-    folder.edit("{transformer: plain}", "{transformer: plain, lstm: lstm}")
-    folder.add(
-        ["lstm: multi30k-lstm", "gcn-lstm: multi30k-gcn-lstm"],
-        {"lstm": 0.5, "gcn-lstm": 0.9},
-        seeds=[1],
-    )
-    found = folder.found
-    p_values = {line.system: line.difference.p for line in found.bleu["test"] if line.difference}
-    assert p_values["gcn-lstm"] is None
-    # which are planned, and count: pascal, relative, the mixture, gcn-lstm
-    assert len(found.design.tested) == 4
-    [pascal] = (line.difference for line in found.bleu["test"] if line.system == "pascal")
-    assert 0 < pascal.unadjusted_p() < pascal.p
-
-
 def test_unstable_systems_are_neither_tested_nor_compared(folder):
     for system in ("pascal, random trees", "relative"):
         folder.store({system: 0.1}, seeds=[2])
@@ -465,46 +397,6 @@ def test_unstable_systems_are_neither_tested_nor_compared(folder):
         assert bool(found.other_trees) == (system == "relative")
         assert bool(results_tables.pair_table(found).rows) == (system != "relative")
         folder.store({system: 0.7})
-
-
-def test_controls_with_other_shares_of_changed_arcs_are_compared_apart(folder):
-    shares = {25: 0.25, 50: 0.5}
-    more = [
-        f"'rewired {n} %': {{recipe: multi30k-pascal, set: {{parser.rewire: {s}}}}}"
-        for n, s in shares.items()
-    ]
-    folder.add(more, {"rewired 25 %": 0.6, "rewired 50 %": 0.6})
-    assert set(folder.found.other_trees) == {"random", "rewired 25 %", "rewired 50 %"}
-
-
-def test_controls_chosen_by_their_scores_have_a_row_apart(folder):
-    more = [
-        "'graph, random trees': {recipe: multi30k-graph-relations, set: {parser.control: random}}"
-    ]
-    more += ["graph-relations: multi30k-graph-relations"]
-    folder.add(more, {"graph, random trees": 0.6, "graph-relations": 0.9})
-    folder.edit("search:", "chosen_by_score: ['graph, random trees']\nsearch:")
-    found = folder.found
-    (_, everything), (title, planned), _ = results_tables.control_tables(found)
-    assert title.startswith("The same without the controls that were added because of the scores")
-    assert [row[0] for row in everything.rows] == ["random: pascal, graph-relations"]
-    alone = found.by_test["test"].contrast({"pascal": 1, "pascal, random trees": -1})
-    assert planned.rows[0][:2] == ["random: pascal", alone.value]
-
-
-@pytest.mark.parametrize("label", ["by: wrods", "without: {prat: other}"])
-def test_a_label_that_a_test_set_does_not_have_is_refused(folder, label):
-    folder.edit("by: words" if "by" in label else "without: {part: other}", label)
-    [group] = folder.found.plan.groups
-    with pytest.raises(UsageError, match=r"no label '(wrods|prat)'\. Labels: words, part"):
-        folder.found.grouping(group)
-    labels = folder.path.with_suffix("") / "labels.json"
-    for damage in ("[]", "{", '{"other": {}}', None):
-        labels.unlink() if damage is None else labels.write_text(damage)
-        with pytest.raises(
-            SynmtError, match=r"labels\.json: missing or damaged\. Remove the result of a run"
-        ):
-            folder.found.grouping(group)
 
 
 def test_contrasts_are_counted_over_all_seeds(folder):
@@ -530,43 +422,6 @@ def test_contrasts_are_counted_over_all_seeds(folder):
     folder.edit("[case]", "[cass]")
     with pytest.raises(UsageError, match="no contrasts are labelled 'cass'"):
         list(results_tables.label_tables(folder.found))
-
-
-def drawn(monkeypatch, *results):
-    figures = []
-    monkeypatch.setattr(
-        results_figure.Figure, "savefig", lambda figure, *_, **__: figures.append(figure)
-    )
-    results_figure.draw(results, Path("figure.png"))
-    return figures
-
-
-def test_a_comparison_that_has_only_its_baseline_yet_is_not_drawn(folder, monkeypatch):
-    both, alone = folder.found, folder.found
-    alone.bleu["test"] = alone.bleu["test"][:1]
-    assert drawn(monkeypatch, alone) == []
-    for results in ([both, alone], [both], [both, alone, both, both]):
-        [figure] = drawn(monkeypatch, *results)
-        assert len(figure.axes) == results.count(both)
-
-
-def test_a_difference_far_from_all_others_is_written_at_the_edge(folder, monkeypatch):
-    found = folder.found
-    plain, *others = found.bleu["test"]
-    near = [
-        replace(line, difference=Difference(n / 2, 0.5, 20.0, 0.5)) for n, line in enumerate(others)
-    ]
-    far = replace(others[0], difference=Difference(-47.0, 1.0, 20.0, 0.0))
-    failed = replace(
-        far, difference=Difference(-40.0, 30.0, 20.0), scores=[90.0, 10.0], unstable=True
-    )
-    found.bleu["test"] = [plain, far, failed, *near[1:], *near[1:], *near[1:]]
-    [figure] = drawn(monkeypatch, found)
-    panel = figure.axes[0]
-    written = ["−47.00 (−49.09 to −44.91)", "−40.00 (seeds: 90.0, 10.0 BLEU)"]
-    assert [text.get_text() for text in panel.texts] == written
-    low, high = panel.get_xlim()
-    assert -6 < low < high < 6
 
 
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d[\d,]*(?:\.\d+)?")

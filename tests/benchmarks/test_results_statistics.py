@@ -84,23 +84,6 @@ def test_systems_that_fail_with_some_seeds_have_their_own_variance():
     assert found["single"].freedom == 12
 
 
-def test_no_system_is_unstable_where_none_has_two_seeds_or_none_varies():
-    assert unstable_systems({}) == unstable_systems({"a": [1.0], "b": [9.0]}) == set()
-    assert unstable_systems({"a": [1.0, 1.0], "b": [2.0, 2.0], "c": [2.0, 3.0]}) == set()
-
-
-@pytest.mark.parametrize(("systems", "seeds"), [(5, 2), (11, 3), (40, 3)])
-def test_systems_that_vary_alike_are_seldom_called_unstable(systems, seeds):
-    drawn = np.random.default_rng(5).normal(90, 1, (200, systems, seeds))
-    assert (
-        sum(
-            bool(unstable_systems({str(n): list(own) for n, own in enumerate(one)}))
-            for one in drawn
-        )
-        <= 10
-    )
-
-
 def luck(counts):
     """Compute what the luck with sentences adds to the variance of the scores of seeds, for a
     mean."""
@@ -114,35 +97,6 @@ def within(counts):
     scores = [[one[:, 0].mean() for one in seeds] for seeds in counts]
     return sum(np.var(seeds) * len(seeds) for seeds in scores) / sum(
         len(seeds) - 1 for seeds in scores
-    )
-
-
-def test_a_difference_has_the_variance_of_sentences_and_of_seeds():
-    """The metric is a mean, for which the variance over resamples of sentences is known."""
-    random = np.random.default_rng(2)
-    plain = normal((50, 51, 48), random)
-    noise = [np.stack([random.normal(2, 5, 400), np.zeros(400)], 1) for _ in range(2)]
-    better = [one + more for one, more in zip(plain, noise, strict=False)]
-
-    # another architecture, whose seeds vary far more, and have no say
-    counts = {"plain": plain, "better": better, "other": normal((20, 80), random)}
-    first, second, _ = compared(counts, alike(counts, other="y")).lines()
-    assert first.difference is None
-    found = second.difference
-    assert found is not None
-    assert found.value == pytest.approx(
-        np.mean(better, 1)[:, 0].mean() - np.mean(plain, 1)[:, 0].mean()
-    )
-    by_sentence = np.mean([one[:, 0] for one in better], 0) - np.mean(
-        [one[:, 0] for one in plain], 0
-    )
-    of_sentences, of_seeds = by_sentence.var() / 400, within([plain, better])
-    shares = 1 / 3 + 1 / 2
-    total = of_sentences + (of_seeds - luck([plain, better])) * shares
-    freedom = total**2 / ((of_seeds * shares) ** 2 / 3)
-    assert found.freedom == pytest.approx(freedom, rel=0.1)
-    assert (found.high - found.low) / 2 == pytest.approx(
-        stats.t(freedom).ppf(0.975) * math.sqrt(total), rel=0.07
     )
 
 
@@ -194,12 +148,6 @@ def test_an_average_difference_has_the_variance_of_two_architectures():
     )
 
 
-def test_a_contrast_with_a_group_without_known_variance_is_not_seeded():
-    scores = {"a": [50.0, 51.0], "b": [52.0]}
-    assert compared(steady(scores), alike(scores)).contrast({"a": 1, "b": -1}).seeded
-    assert not compared(steady(scores), alike(scores, b="y")).contrast({"a": 1, "b": -1}).seeded
-
-
 def test_what_has_no_result_yet_counts_as_a_test_and_what_has_no_seeds_does_not():
     scores = {"plain": [50.0, 51.0], "a": [52.0, 52.5], "alone": [60.0]}
     design = alike(scores, alone="y")
@@ -210,16 +158,6 @@ def test_what_has_no_result_yet_counts_as_a_test_and_what_has_no_seeds_does_not(
     planned = replace(design, tested=["a", "alone", "later", "last"])
     second = {line.system: line.difference for line in compared(steady(scores), planned).lines()}
     assert second["a"].p == pytest.approx(4 * first["a"].unadjusted_p())
-
-
-def test_an_average_over_the_same_baseline_counts_its_variance_once():
-    """Sentences do not vary: the seeds of a and b have a part of a half each, those of plain count
-    whole."""
-    scores = {"plain": [50.0, 51.0], "a": [52.0, 54.0], "b": [51.0, 52.0]}
-    found = compared(steady(scores), alike(scores)).contrast(average({"a": "plain", "b": "plain"}))
-    pooled = np.mean([np.var(seeds, ddof=1) for seeds in scores.values()])
-    assert found.value == pytest.approx((53.0 + 51.5) / 2 - 50.5)
-    assert found.error == pytest.approx(math.sqrt(pooled / 2 * (1 / 4 + 1 / 4 + 1)))
 
 
 def test_the_interval_of_a_time_contains_the_true_one_as_often_as_it_says():

@@ -2,11 +2,7 @@
 invented ones."""
 
 import json
-import os
 import sys
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import results_times
@@ -154,44 +150,6 @@ def test_steps_are_not_timed_otherwise_than_before(tiny_plan, run, argument, thr
     assert message == 2 or "would change" in ended or "Measure as before (--machine, " in ended
 
 
-@pytest.mark.usefixtures("offline")
-def test_another_process_may_time_steps_meanwhile(tiny_plan, run, monkeypatch):
-    path, measure = tiny_plan / "tiny/times.json", results_times.in_turns
-    (tiny_plan / "tiny.yaml").write_text(f"{PLAN}set: {{parser.control: gold}}\n")
-
-    def meet(*args):
-        found = measure(*args)
-        stored = {"machine": "a CPU", "threads": torch.get_num_threads(), "precision": "float32"}
-        other = {**found, "recipe": "a", "baseline": "b"}
-        path.write_text(json.dumps({**stored, "systems": {"other": other}}))
-        return found
-
-    monkeypatch.setattr(results_times, "in_turns", meet)
-    timing(run, "--machine=a CPU")
-    assert list(json.loads(path.read_text())["systems"]) == ["other", "reads, trees"]
-
-
-def test_comparisons_that_start_together_prepare_one_after_the_other(tiny_plan, monkeypatch):
-    inside, met = threading.Lock(), []
-
-    def prepare(recipe, *, data):
-        met.append(not inside.acquire(blocking=False))
-        yield
-        # the other one would come now
-        time.sleep(0.05)
-        if not met[-1]:
-            inside.release()
-
-    monkeypatch.setattr(results, "prepare", prepare)
-    missing = list(Plan.load(tiny_plan / "tiny.yaml").runs({}))
-    with ThreadPoolExecutor() as pool:
-        for prepared in pool.map(
-            lambda data: list(results.prepared(missing, data)), [tiny_plan / "data"] * 2
-        ):
-            assert prepared == missing
-    assert met == [False] * 4
-
-
 def test_the_mixture_that_a_search_finds_is_trained_with_all_seeds_at_once(
     tiny_plan, run, monkeypatch
 ):
@@ -253,40 +211,10 @@ def test_a_plan_with_a_mistake_is_refused_before_anything_is_trained(
     assert message in ended
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("more", "'more' is not a change. Changes look like training.max_steps=100"),
-        ("--seeds 7", "tiny.yaml: there is no seed '7'. Seeds: 1"),
-        ("--systems plan", "tiny.yaml: there is no system 'plan'. Systems: plain, reads, trees"),
-    ],
-)
-def test_what_a_plan_does_not_have_cannot_be_chosen(run, arguments, message):
-    assert message in run("--list", *arguments.split())[0]
-
-
-@pytest.mark.parametrize("content", ["- a list\n", "3"])
-def test_a_file_that_is_no_plan_is_named(tiny_plan, run, content):
-    (tiny_plan / "tiny.yaml").write_text(content)
-    assert "tiny.yaml: not a plan: it must consist of `key: value` lines" in run()[0]
-
-
 @pytest.mark.parametrize("damage", [b"", b"[]", b"{}", b"\xff"])
 def test_a_damaged_result_is_named(tiny_plan, run, damage):
     (tiny_plan / "tiny/plain-seed1.json").write_bytes(damage)
     assert "plain-seed1.json: damaged, or not a result. Remove it" in run("--list")[0]
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_is_named_before_training(tiny_plan, run):
-    tiny_plan.chmod(0o555)
-    assert "cannot be written" in run()[0]
-    tiny_plan.chmod(0o755)
-
-
-def test_a_file_in_the_place_of_a_folder_is_named_before_training(tiny_plan, run):
-    (tiny_plan / "data").write_text("")
-    assert "data: is a file, not a folder" in run()[0]
 
 
 def test_after_ctrl_c_one_line_says_how_to_go_on(tiny_plan, run, monkeypatch, capsys):
