@@ -71,14 +71,6 @@ def test_every_tree_of_the_training_text_has_the_words_of_its_line(folder):
     assert [parse.words for parse in parses] == [line.split(" ") for line in lines_of(words)]
 
 
-def test_the_run_says_what_tokenized_its_text_and_has_the_case_of_words(folder):
-    info = Run(folder / "runs" / "r").info()
-    assert info["parser"]["pretokenized"] is True
-    for side in ("source", "target"):
-        assert info["text"][side]["tokenizer"] == "moses"
-        assert (folder / f"runs/r/{side}.truecase").is_file()
-
-
 def test_a_run_that_starts_from_another_writes_words_in_the_same_case(folder):
     for path in (folder / "corpus").iterdir():
         tiny.write_lines(folder / "other" / path.name, lines_of(path)[:3])

@@ -22,7 +22,6 @@ from synmt import __version__
 from synmt.cli import COMMANDS, command, console, load
 from synmt.errors import SynmtError, UsageError
 from synmt.reporting.progress import progress_text
-from synmt.reporting.text import fit
 from synmt.reporting.values import Report, Table, count_column, text_column
 
 pytestmark = pytest.mark.journey
@@ -371,11 +370,6 @@ def test_a_log_file_has_tables_and_wrong_usage_too(tmp_path, capsys):
     console.configure()
     fail(2, "--log-file", log, "translate", "--nothing")
     assert "No such option: --nothing" in log.read_text(encoding="utf-8").splitlines()[-1]
-
-
-def test_a_percentage_is_not_divided_between_lines():
-    widths, _ = fit(["what", "share"], [["a-long-name-of-a-column", "0.000 %"]], 24)
-    assert widths[1] == len("0.000 %")
 
 
 def test_a_terminal_gets_no_control_characters_and_a_pipe_gets_them_as_they_are(
