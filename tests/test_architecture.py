@@ -7,7 +7,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -104,20 +104,18 @@ def test_no_circle_of_files():
     list(TopologicalSorter(graph).static_order())
 
 
+def folder_of(path):
+    return path.parent.as_posix() if len(path.parts) > 1 else path.stem
+
+
 def test_no_circle_of_folders():
-    graph: dict[str, set[str]] = {}
+    graph = defaultdict(set)
     for path in INSIDE:
-        folder = path.parent.as_posix() if len(path.parts) > 1 else path.stem
-        if folder == "model/variants":
-            # the catalogue is read by name, in model/build.py
-            continue
         others = (MODULES[name] for name in imports_of(path) if name in MODULES and name != "synmt")
-        graph.setdefault(folder, set()).update(
-            other.parent.as_posix() if len(other.parts) > 1 else other.stem for other in others
-        )
-    list(
-        TopologicalSorter({name: others - {name} for name, others in graph.items()}).static_order()
-    )
+        graph[folder_of(path)] |= set(map(folder_of, others)) - {folder_of(path)}
+    # the catalogue is read by name, in model/build.py
+    graph["model/variants"] = set()
+    list(TopologicalSorter(graph).static_order())
 
 
 @of_each([path for path in INSIDE if path.parts[0] != "fast"])

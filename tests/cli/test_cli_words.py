@@ -99,15 +99,13 @@ def test_a_test_set_is_scored_on_tokens_and_says_so(folder):
         lines_of(test / "source.txt"),
     )
     assert seed.as_read() == seed
-    done = tiny.succeed("score", "runs/r", "--on", "text", "--json", cwd=folder)
-    on_text = json.loads(done.stdout)["systems"][0]["scores"]["bleu"]
-    assert (on_text["name"], "|tok:13a|" in on_text["signature"]) == ("BLEU", True)
+    on_text = tiny.succeed("score", "runs/r", "--on", "text", cwd=folder).stdout
+    assert (b"BLEU on" in on_text, b"|tok:13a|" in on_text) == (False, True)
     tokens = "-r", test / "tokens/reference.txt", "--metrics", "bleu"
     given = tiny.succeed("score", "runs/r", *tokens, cwd=folder)
     assert given.stdout.decode().split()[:12] == shown.split()[:12]
     assert "must have words with a space between two" in given.stderr.decode()
-    assert "'words'" in (said := tiny.fail(2, "score", "runs/r", "--on", "words", cwd=folder))
-    assert "text, tokens" in said
+    assert "text, tokens" in tiny.fail(2, "score", "runs/r", "--on", "words", cwd=folder)
 
 
 def test_raw_lines_are_tokenized_and_translations_are_joined_from_the_shell_and_from_python(folder):
