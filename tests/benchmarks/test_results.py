@@ -19,7 +19,6 @@ from results_page import BEGIN, END
 from results_plan import Plan, file_name
 from results_stored import packed, unpacked
 
-from synmt.errors import UsageError
 from synmt.recipe.load import load_recipe
 from synmt.reporting.values import Marked
 
@@ -301,19 +300,6 @@ def test_the_time_of_a_step_and_the_weights_are_those_of_the_baseline_times_so_m
     assert write_times(folder, recipe="other").times == {}
 
 
-def test_losses_are_averaged_over_seeds_and_a_training_that_ended_keeps_its_last_one(folder):
-    folder.store({"pascal": 0.9}, seeds=[1], validation=[[5, 3.0], [10, 2.0], [15, 1.5]])
-    folder.store({"pascal": 0.9}, seeds=[2], validation=[[5, 2.0], [10, 1.0]])
-    found = folder.found
-    assert results_tables.mean_losses(found, "pascal") == [(5, 2.5), (10, 1.5), (15, 1.25)]
-    table = results_tables.main_table(found)
-    # on average over a fourth and a half
-    assert column(table, "last fall of the loss")["pascal"] == pytest.approx((1 / 4 + 1 / 2) / 2)
-    # the plain model's lowest loss is 1.3
-    assert column(table, "steps to the baseline's loss")["pascal"] == 15
-    assert column(table, "steps to the baseline's loss")["pascal, random trees"] == 10
-
-
 # system, kind and baseline
 KINDS = """
 plain | none | plain
@@ -359,31 +345,6 @@ def test_unstable_systems_are_neither_tested_nor_compared(folder):
         folder.store({system: 0.7})
 
 
-def test_contrasts_are_counted_over_all_seeds(folder):
-    folder.edit("search:", "contrasts_by: [case]\nsearch:")
-    for result in folder.path.with_suffix("").glob("*-seed*.json"):
-        stored = json.loads(result.read_text())
-        seed = stored["seed"]
-        stored["contrast"] = {
-            "all": [seed, 4],
-            "case: near": [seed, 4],
-            "case: far": [2, 4],
-            "cases: no": [0, 1],
-        }
-        result.write_text(json.dumps(stored))
-    [(title, table)] = results_tables.label_tables(folder.found)
-    assert (
-        title
-        == "How often the correct translation of a contrast is the more probable one, by case:"
-    )
-    assert [one.title for one in table.columns] == ["system", "near", "far"]
-    assert table.rows[0] == ["plain", 0.375, 0.5]
-    assert column(results_tables.main_table(folder.found), "contrasts")["plain"] == 0.375
-    folder.edit("[case]", "[cass]")
-    with pytest.raises(UsageError, match="no contrasts are labelled 'cass'"):
-        list(results_tables.label_tables(folder.found))
-
-
 NUMBER = re.compile(r"[+-]?\d+\.\d\d+")
 # what a GPU adds is estimated from all runs, and in no table
 OF_GPUS = re.compile(r"Allowing for system and seed[^;]*;")
@@ -406,10 +367,11 @@ def test_the_numbers_in_the_sentences_are_those_of_the_tables_and_these_those_of
     )
     written, _, made = page.partition(BEGIN)
     made = made.partition(END)[0]
-    tables = results_page.Report(title="", parts=list(results_page.comparison(everything)))
-    assert made.strip() == results_page.render({"": tables}, "markdown").strip(), (
-        "run `make results`"
-    )
+    of_groups = groups.partition(BEGIN)[2].partition(END)[0]
+    for stored, parts in ((made, results_page.comparison), (of_groups, results_page.groups)):
+        report = results_page.Report(title="", parts=list(parts(everything)))
+        found = results_page.render({"": report}, "markdown")
+        assert stored.strip() == found.strip(), "run `make results`"
     claims = written.partition("\n- **")[2].partition("## How to read")[0]
     assert claims.partition("\n\n")[0] in (ROOT / "README.md").read_text()
     titles = "|".join(results.plan.title for results in everything)

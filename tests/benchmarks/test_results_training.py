@@ -6,7 +6,6 @@ import sys
 
 import pytest
 import results_times
-import torch
 from results_plan import Plan
 from results_statistics import times_as_long
 from results_stored import unpacked
@@ -101,53 +100,37 @@ def test_what_is_missing_is_trained_and_measured_once(tiny_plan, run):
 @pytest.mark.usefixtures("offline")
 def test_steps_are_timed_next_to_those_of_the_baseline_and_not_again(tiny_plan, run):
     plan, path = tiny_plan / "tiny.yaml", tiny_plan / "tiny/times.json"
-    # a baseline that is also a system, and a repeat, which is left out
+    # a repeat is left out
     plan.write_text(
-        f"{PLAN}  smaller: {{recipe: trees.yaml, baseline: 'reads, trees', "
-        "set: {model.dropout: 0}}\n"
-        "  'plain, bf16': {recipe: base.yaml, set: {training.precision: bf16}}\n"
+        f"{PLAN}  'plain, bf16': {{recipe: base.yaml, set: {{training.precision: bf16}}}}\n"
         "set: {parser.control: gold}\n"
     )
     prints = {one.system: one.fingerprint for one in Plan.load(plan).runs({})}
     _, out = timing(run, "--machine", "a CPU", "parser.workers=2")
     stored = json.loads(path.read_text())
     assert (stored["machine"], stored["precision"]) == ("a CPU", "float32")
-    lines = []
-    for system, base in (("reads, trees", "plain"), ("smaller", "reads, trees")):
-        measured = stored["systems"][system]
-        assert (measured["recipe"], measured["baseline"]) == (prints[system], prints[base])
-        assert len(measured["seconds"]) == len(measured["of_baseline"]) == 6
-        assert min(*measured["seconds"], *measured["of_baseline"]) > 0
-        value, ends = times_as_long(measured)
-        lines.append(f"{system}: {value:.2f} ({ends.low:.2f} to {ends.high:.2f})")
-    assert out.splitlines() == lines
-    assert len(stored["systems"]) == 2
+    assert list(stored["systems"]) == ["reads, trees"]
+    measured = stored["systems"]["reads, trees"]
+    assert (measured["recipe"], measured["baseline"]) == (prints["reads, trees"], prints["plain"])
+    assert len(measured["seconds"]) == len(measured["of_baseline"]) == 6
+    value, ends = times_as_long(measured)
+    assert out == f"reads, trees: {value:.2f} ({ends.low:.2f} to {ends.high:.2f})\n"
     # the machine is still that one
     assert timing(run) == (None, "")
-    del stored["systems"]["smaller"]
-    path.write_text(json.dumps(stored))
-    assert timing(run)[1].startswith("smaller: ")
 
 
 @pytest.mark.parametrize(
-    ("argument", "threads", "message"),
+    ("argument", "message"),
     [
-        ("--machine=another", 1, "measured with machine a CPU, "),
-        ("training.precision=bf16", 1, "precision float32, not "),
-        ("parser.workers=2", 99, "machine a CPU, 99 threads, precision float32, not "),
-        ("parser.workers=2", None, "machine a CPU, a GPU, precision float32, not "),
-        ("model.dropout=0.5", 1, "would change what is timed. Changes: the precision, parsers"),
-        ("--steps=5", 1, 2),
+        ("--machine=another", "measured with machine a CPU, a GPU, precision float32, not "),
+        ("parser.workers=2", "Measure as before (--machine, "),
+        ("model.dropout=0.5", "would change what is timed. Changes: the precision, parsers"),
     ],
 )
-def test_steps_are_not_timed_otherwise_than_before(tiny_plan, run, argument, threads, message):
-    stored = {"machine": "a CPU", "threads": threads, "precision": "float32", "systems": {}}
-    if threads == 1:
-        stored["threads"] = torch.get_num_threads()
+def test_steps_are_not_timed_otherwise_than_before(tiny_plan, run, argument, message):
+    stored = {"machine": "a CPU", "threads": None, "precision": "float32", "systems": {}}
     (tiny_plan / "tiny/times.json").write_text(json.dumps(stored))
-    ended, _ = timing(run, argument)
-    assert ended == message or message in ended
-    assert message == 2 or "would change" in ended or "Measure as before (--machine, " in ended
+    assert message in timing(run, argument)[0]
 
 
 def test_the_mixture_that_a_search_finds_is_trained_with_all_seeds_at_once(
