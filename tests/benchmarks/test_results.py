@@ -17,9 +17,8 @@ from places import ROOT
 from results_compared import Results, plans
 from results_page import BEGIN, END
 from results_plan import Plan, file_name
-from results_stored import packed, unpacked
+from results_stored import packed
 
-from synmt.recipe.load import load_recipe
 from synmt.reporting.values import Marked
 
 # they load matplotlib and scipy, and read all recipes
@@ -38,17 +37,6 @@ def test_every_system_of_a_plan_has_a_recipe_and_a_name_of_its_own(path):
     assert len({run.fingerprint for run in of_first_seed}) == len(of_first_seed), (
         "two systems are the same"
     )
-
-
-def test_a_system_is_moved_to_another_corpus_with_all_that_makes_it():
-    base, ldd = load_recipe("controlled-base"), CONTROLLED.recipe("ldd, random trees", {})
-    assert ldd.model.encoder_heads == (16, 4, 4, 4)
-    assert ldd.syntax == load_recipe("multi30k-ldd").syntax
-    assert ldd.parser.control == "random"
-    assert (ldd.training.max_steps, ldd.vocabulary) == (base.training.max_steps, base.vocabulary)
-    lstm = CONTROLLED.recipe("sa", {"training.seed": 3})
-    assert lstm.training.schedule == load_recipe("controlled-lstm").training.schedule
-    assert lstm.training.seed == 3
 
 
 def test_the_fingerprint_tells_recipes_apart_but_not_seeds_and_machines():
@@ -98,12 +86,6 @@ def test_the_search_goes_by_the_validation_text_and_only_its_find_gets_all_seeds
         ["plain + a", 2.5],
         ["plain alone", 2.7],
     ]
-
-
-def test_packed_arrays_are_read_as_they_were():
-    values = np.random.default_rng(1).integers(0, 60_000, (7, 3))
-    stored = json.loads(json.dumps(packed(values)))
-    assert (unpacked(stored) == values).all()
 
 
 LABELS = {"words": ["8"] * 10 + ["10"] * 20 + ["12"] * 10, "part": ["first"] * 30 + ["other"] * 10}
@@ -261,43 +243,6 @@ def test_systems_are_compared_with_each_other_as_their_means_say(folder):
     [[pair, value, _]] = results_tables.pair_table(found).rows
     assert pair == "relative + pascal minus relative"
     assert value == pytest.approx(means["relative + pascal"] - means["relative"])
-
-
-def test_groups_have_the_shares_of_their_sentences(folder):
-    [(title, table)] = results_tables.group_tables(folder.found)
-    assert title == "Exact match in percent by words, without the part `other`:"
-    exact = [unpacked(run["tests"]["test"]["exact"]) for run in folder.found.runs["relative"]]
-    assert column(table, "8")["relative"] == pytest.approx(
-        100 * np.mean([one[:10].mean() for one in exact])
-    )
-    assert column(table, "10")["relative"] == pytest.approx(
-        100 * np.mean([one[10:30].mean() for one in exact])
-    )
-    assert "12" not in [one.title for one in table.columns]
-
-
-def write_times(folder, **changed):
-    prints = {run.system: run.fingerprint for run in Plan.load(folder.path).runs({})}
-    seconds = {
-        "seconds": [3.0, 1.0, 2.0, 2.0, 3.0, 1.0],
-        "of_baseline": [2.0, 1.0, 1.0, 2.0, 1.0, 1.0],
-    }
-    measured = {
-        "pascal": {"recipe": prints["pascal"], "baseline": prints["plain"], **seconds, **changed}
-    }
-    stored = {"machine": "a CPU", "threads": 1, "precision": "float32", "systems": measured}
-    (folder.path.with_suffix("") / "times.json").write_text(json.dumps(stored))
-    return folder.found
-
-
-def test_the_time_of_a_step_and_the_weights_are_those_of_the_baseline_times_so_many(folder):
-    table = results_tables.main_table(write_times(folder))
-    # 12 seconds instead of 8
-    assert set(column(table, "time of a step").items()) >= {("pascal", 1.5), ("plain", None)}
-    assert column(table, "time, 95 % interval")["pascal"].low > 1
-    assert column(table, "more weights")["relative"] == pytest.approx(0.5)
-    # what was measured of another recipe
-    assert write_times(folder, recipe="other").times == {}
 
 
 # system, kind and baseline
