@@ -183,6 +183,25 @@ def joeynmt_loss(model: Any, batch: Batch) -> Tensor:
     return joey.normalize(total, "tokens")
 
 
+_OPENNMT = """
+d_model: {0.model_dim}
+heads: {0.heads}
+d_ff: {0.feedforward_dim}
+dropout: {0.dropout}
+attention_dropout: {0.attention_dropout}
+max_relative_positions: 0
+relative_positions_buckets: 0
+add_qkvbias: true
+---
+copy_attn: false
+self_attn_type: scaled-dot
+aan_useffn: false
+full_context_alignment: false
+alignment_layer: 0
+alignment_heads: 0
+"""
+
+
 def opennmt_transformer(shape: ModelRecipe, pieces: int) -> nn.Module:
     """Build OpenNMT-py's Transformer."""
     with _quietly():
@@ -194,28 +213,9 @@ def opennmt_transformer(shape: ModelRecipe, pieces: int) -> nn.Module:
         Embeddings(shape.model_dim, pieces, PAD, position_encoding=True, dropout=shape.dropout)
         for _ in range(2)
     )
-    common: dict[str, Any] = {
-        "d_model": shape.model_dim,
-        "heads": shape.heads,
-        "d_ff": shape.feedforward_dim,
-        "dropout": shape.dropout,
-        "attention_dropout": shape.attention_dropout,
-        "max_relative_positions": 0,
-        "relative_positions_buckets": 0,
-        "add_qkvbias": True,
-    }
+    common, of_decoder = yaml.safe_load_all(_OPENNMT.format(shape))
     encoder = TransformerEncoder(shape.encoder_layers, embeddings=source, **common)
-    decoder = TransformerDecoder(
-        shape.decoder_layers,
-        embeddings=target,
-        copy_attn=False,
-        self_attn_type="scaled-dot",
-        aan_useffn=False,
-        full_context_alignment=False,
-        alignment_layer=0,
-        alignment_heads=0,
-        **common,
-    )
+    decoder = TransformerDecoder(shape.decoder_layers, embeddings=target, **of_decoder, **common)
     model = _opennmt(encoder, decoder, source, target)
     for name, weight in model.named_parameters():
         # it leaves its weights as the memory was
@@ -292,6 +292,26 @@ def _opennmt_loss(
     return total / len(batch.target_positions)
 
 
+_EOLE = """
+hidden_size: {0.model_dim}
+heads: {0.heads}
+transformer_ff: {0.feedforward_dim}
+encoder: {{layers: {0.encoder_layers}}}
+decoder: {{layers: {0.decoder_layers}}}
+embeddings: {{word_vec_size: {0.model_dim}, position_encoding_type: SinusoidalConcat}}
+share_embeddings: true
+share_decoder_embeddings: true
+add_qkvbias: true
+add_final_linear_bias: true
+add_ffnbias: true
+generator_bias: false
+---
+dropout: [{0.dropout}]
+attention_dropout: [{0.attention_dropout}]
+param_init_method: xavier_uniform
+"""
+
+
 def eole(shape: ModelRecipe, pieces: int) -> Any:
     """Build eole's Transformer."""
     with _quietly():
@@ -299,31 +319,8 @@ def eole(shape: ModelRecipe, pieces: int) -> Any:
         from eole.config.training import TrainingConfig
         from eole.models.model import EncoderDecoderModel
 
-    embeddings: Any = {
-        "word_vec_size": shape.model_dim,
-        "position_encoding_type": "SinusoidalConcat",
-    }
-    encoder: Any = {"layers": shape.encoder_layers}
-    decoder: Any = {"layers": shape.decoder_layers}
-    config = TransformerModelConfig(
-        hidden_size=shape.model_dim,
-        heads=shape.heads,
-        transformer_ff=shape.feedforward_dim,
-        encoder=encoder,
-        decoder=decoder,
-        embeddings=embeddings,
-        share_embeddings=True,
-        share_decoder_embeddings=True,
-        add_qkvbias=True,
-        add_final_linear_bias=True,
-        add_ffnbias=True,
-        generator_bias=False,
-    )
-    training = TrainingConfig(
-        dropout=[shape.dropout],
-        attention_dropout=[shape.attention_dropout],
-        param_init_method="xavier_uniform",
-    )
+    values, of_training = yaml.safe_load_all(_EOLE.format(shape))
+    config, training = TransformerModelConfig(**values), TrainingConfig(**of_training)
     vocabulary = {_PAD_NAME: PAD} | {str(piece): piece for piece in range(pieces) if piece != PAD}
     vocabularies = {"src": vocabulary, "tgt": vocabulary, "specials": {"pad_token": _PAD_NAME}}
     model = EncoderDecoderModel.for_training(config, vocabularies, training)

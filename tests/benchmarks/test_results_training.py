@@ -122,7 +122,7 @@ def test_steps_are_timed_next_to_those_of_the_baseline_and_not_again(tiny_plan, 
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("--machine=another", "measured with machine a CPU, a GPU, precision float32, not "),
+        ("--machine=another", "measured with machine: a CPU, threads: None, precision: float32"),
         ("parser.workers=2", "Measure as before (--machine, "),
         ("model.dropout=0.5", "would change what is timed. Changes: the precision, parsers"),
     ],
