@@ -18,7 +18,9 @@ import os
 import resource
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -91,6 +93,7 @@ def prepare(folder: Path, cores: int, options: argparse.Namespace) -> dict[str, 
     from synmt.files.reading import sha256
     from synmt.recipe.corpus import CorpusRecipe
     from synmt.recipe.load import check_recipe
+    from synmt.reporting.progress import show_progress_with
 
     corpus = resolve(CorpusRecipe(folder=folder), "en", "de")
     sections = {
@@ -101,20 +104,22 @@ def prepare(folder: Path, cores: int, options: argparse.Namespace) -> dict[str, 
     recipe = check_recipe(
         {"name": "scale", "source": "en", "target": "de", **sections}, where="benchmark"
     )
-    prepared, stages, meter, stage = folder / f"prepared-{cores}", Stages(), Meter(), ""
-    for progress in preparing(recipe, corpus, prepared):
-        if stage and progress.stage != stage:
-            stages[stage] = meter.read()
-        stage = progress.stage
+    prepared, stages, meter = folder / f"prepared-{cores}", Stages(), Meter()
+
+    @contextmanager
+    def display(what: str, *_: object) -> Iterator[Callable[[float], None]]:
+        yield lambda amount: None
+        stages[what.removeprefix("prepare: ")] = meter.read()
+
+    show_progress_with(display)
+    preparing(recipe, corpus, prepared)
     # the same workers filter and encode: they count when they have ended
-    ended = meter.read()
-    of_workers = {name: ended[name] for name in ("seconds of workers", "MB of the largest worker")}
+    stages["end"] = meter.read()
     digest = hashlib.sha256()
     for path in sorted(prepared.rglob("*")):
         if path.is_file() and path.name != "lock":
             digest.update(sha256(path).encode())
-    kept = {name: stages[name] for name in ("filter", "vocabulary")}
-    return {**kept, "encode": stages["train"] | of_workers, "digest": digest.hexdigest()}
+    return {**stages, "digest": digest.hexdigest()}
 
 
 def epoch(folder: Path, cores: int, _: argparse.Namespace) -> dict[str, Any]:
