@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,35 +51,30 @@ def table(
     return Table(columns=columns, rows=cells, notes=notes).without_empty_columns()
 
 
-def arguments(doc: str | None, **options: Any) -> argparse.Namespace:
+def arguments(doc: str | None, *files: str, **options: Any) -> argparse.Namespace:
     """Read a command line that has these options.
 
     doc: its help.
+    files: names of arguments, each one or more files.
     options: the default of each option, which also has its type; a type alone if the option has to
         be given.
     """
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    for name in files:
+        parser.add_argument(name, nargs="+", type=Path)
     for name, default in options.items():
-        flag, several, required = (
-            f"--{name.replace('_', '-')}",
-            isinstance(default, list),
-            isinstance(default, type),
-        )
+        how: dict[str, Any] = {"required": isinstance(default, type)}
         if isinstance(default, bool):
-            parser.add_argument(flag, action="store_true")
+            how |= {"action": "store_true"}
+        elif how["required"]:
+            how |= {"type": default}
         else:
-            kind = default if required else type(default[0] if several else default)
-            about = (
-                None
-                if required
-                else f"default: {' '.join(map(str, default)) if several else default}"
-            )
-            nargs = "+" if several else None
-            parser.add_argument(
-                flag, type=kind, nargs=nargs, required=required, default=default, help=about
-            )
+            several = isinstance(default, list)
+            how |= {"nargs": "+", "type": type(default[0])} if several else {"type": type(default)}
+            how |= {"default": default, "help": f"default: {default}"}
+        parser.add_argument(f"--{name.replace('_', '-')}", **how)
     return parser.parse_args()
 
 

@@ -11,7 +11,6 @@ Needs `pip install coverage`. It takes the time of the unit tests twice, and som
 
 from __future__ import annotations
 
-import argparse
 import ast
 import os
 import random
@@ -23,26 +22,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from measuring import arguments
+
 NEEDED = ("pyproject.toml", "synmt", "tests", "benchmarks", "recipes", "docs", "results")
 CORE = ("model", "syntax", "decode", "training", "data", "evaluation")
+PAIRS = "Add Sub, Mult Div, Lt LtE, Gt GtE, Eq NotEq, Is IsNot, In NotIn, And Or, FloorDiv Mult"
 SWAPS: dict[type, type] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Div,
-    ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Mult,
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.And: ast.Or,
-    ast.Or: ast.And,
+    getattr(ast, one): getattr(ast, other)
+    for pair in reversed(PAIRS.split(", "))
+    for one, other in (pair.split(), reversed(pair.split()))
 }
 MOST_TESTS = 150
 SECONDS = 300
@@ -152,25 +140,11 @@ def tests_by_line(copy: Path) -> dict[tuple[Path, int], list[str]]:
 
 def main() -> None:
     """Change lines one at a time and print which changes no test notices."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--lines", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--project", type=Path, default=Path(__file__).parents[1])
-    options = parser.parse_args()
+    options = arguments(__doc__, lines=60, seed=1, project=Path(__file__).parents[1])
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder).resolve() / "project"
         copy.mkdir()
-        for name in (
-            "pyproject.toml",
-            "synmt",
-            "tests",
-            "benchmarks",
-            "recipes",
-            "docs",
-            "results",
-        ):
+        for name in NEEDED:
             source = options.project / name
             if source.is_dir():
                 shutil.copytree(source, copy / name)

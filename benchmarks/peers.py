@@ -17,10 +17,13 @@ ended; both have two biases for each gate of the decoder, and one more in a line
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
+import yaml
 from torch import Tensor, nn
 
 from synmt.data.batch import Batch
@@ -31,32 +34,40 @@ _SMOOTHING = 0.1
 _PAD_NAME = "<pad>"
 
 
+_MARIAN = """
+vocab_size: {pieces}
+d_model: {0.model_dim}
+encoder_layers: {0.encoder_layers}
+decoder_layers: {0.decoder_layers}
+encoder_attention_heads: {0.heads}
+decoder_attention_heads: {0.heads}
+encoder_ffn_dim: {0.feedforward_dim}
+decoder_ffn_dim: {0.feedforward_dim}
+dropout: {0.dropout}
+attention_dropout: {0.attention_dropout}
+activation_dropout: {0.activation_dropout}
+activation_function: relu
+scale_embedding: true
+max_position_embeddings: 512
+forced_eos_token_id: null
+"""
+
+
 def marian(shape: ModelRecipe, pieces: int) -> Any:
     """Build MarianMT."""
     from transformers import MarianConfig, MarianMTModel
 
-    config = MarianConfig(
-        vocab_size=pieces,
-        d_model=shape.model_dim,
-        encoder_layers=shape.encoder_layers,
-        decoder_layers=shape.decoder_layers,
-        encoder_attention_heads=shape.heads,
-        decoder_attention_heads=shape.heads,
-        encoder_ffn_dim=shape.feedforward_dim,
-        decoder_ffn_dim=shape.feedforward_dim,
-        dropout=shape.dropout,
-        attention_dropout=shape.attention_dropout,
-        activation_dropout=shape.activation_dropout,
-        activation_function="relu",
-        scale_embedding=True,
-        max_position_embeddings=512,
-        pad_token_id=PAD,
-        bos_token_id=BOS,
-        eos_token_id=EOS,
-        decoder_start_token_id=BOS,
-        forced_eos_token_id=None,
-    )
-    return MarianMTModel(config)
+    values = yaml.safe_load(_MARIAN.format(shape, pieces=pieces))
+    special = {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS}
+    return MarianMTModel(MarianConfig(**values, **special, decoder_start_token_id=BOS))
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Import without warnings: of old names of torch, and of libraries for GPUs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def marian_loss(model: Any, batch: Batch) -> Tensor:
@@ -85,59 +96,65 @@ class _Vocabulary:
         return self.pieces
 
 
-def joeynmt_transformer(shape: ModelRecipe, pieces: int) -> Any:
-    """Build JoeyNMT's Transformer."""
-    common = {
-        "type": "transformer",
-        "num_heads": shape.heads,
-        "hidden_size": shape.model_dim,
-        "ff_size": shape.feedforward_dim,
-        "dropout": shape.dropout,
-        "layer_norm": shape.norm,
-        "embeddings": {"embedding_dim": shape.model_dim, "scale": True, "dropout": shape.dropout},
-    }
-    encoder, decoder = ({"num_layers": n} for n in (shape.encoder_layers, shape.decoder_layers))
-    model = _joeynmt({"encoder": common | encoder, "decoder": common | decoder}, pieces)
+_JOEYNMT = {
+    "transformer": """
+encoder: &both
+  type: transformer
+  num_layers: {0.encoder_layers}
+  num_heads: {0.heads}
+  hidden_size: {0.model_dim}
+  ff_size: {0.feedforward_dim}
+  dropout: {0.dropout}
+  layer_norm: {0.norm}
+  embeddings: {{embedding_dim: {0.model_dim}, scale: true, dropout: {0.dropout}}}
+decoder:
+  <<: *both
+  num_layers: {0.decoder_layers}
+tied_embeddings: true
+tied_softmax: true
+""",
+    "lstm": """
+encoder:
+  type: recurrent
+  rnn_type: lstm
+  embeddings: {{embedding_dim: {width}, scale: false, dropout: 0.0}}
+  dropout: {0.dropout}
+  hidden_size: {half}
+  num_layers: {0.encoder_layers}
+  bidirectional: true
+decoder:
+  type: recurrent
+  rnn_type: lstm
+  embeddings: {{embedding_dim: {width}, scale: false, dropout: 0.0}}
+  dropout: {0.dropout}
+  hidden_size: {0.model_dim}
+  num_layers: {0.decoder_layers}
+  hidden_dropout: {0.dropout}
+  attention: luong
+  input_feeding: true
+  init_hidden: last
+tied_embeddings: true
+tied_softmax: true
+""",
+}
+
+
+def _joeynmt(kind: str, shape: ModelRecipe, pieces: int) -> Any:
+    from joeynmt.model import build_model
+
+    width, half = shape.embedding_dim or shape.model_dim, shape.model_dim // 2
+    values = yaml.safe_load(_JOEYNMT[kind].format(shape, width=width, half=half))
+    vocabulary = _Vocabulary(pieces)
+    model = build_model(values, src_vocab=vocabulary, trg_vocab=vocabulary)
+    model.loss_function = ("crossentropy", 0.0)
+    # of a Transformer
     _set_dropout(model, "_att.dropout", shape.attention_dropout)
     _set_dropout(model, "pwff_layer.2", shape.activation_dropout)
     return model
 
 
-def joeynmt_lstm(shape: ModelRecipe, pieces: int) -> Any:
-    """Build JoeyNMT's recurrent model."""
-    embeddings = {
-        "embedding_dim": shape.embedding_dim or shape.model_dim,
-        "scale": False,
-        "dropout": 0.0,
-    }
-    common = {
-        "type": "recurrent",
-        "rnn_type": "lstm",
-        "embeddings": embeddings,
-        "dropout": shape.dropout,
-    }
-    encoder = {
-        "hidden_size": shape.model_dim // 2,
-        "num_layers": shape.encoder_layers,
-        "bidirectional": True,
-    }
-    decoder = {"hidden_size": shape.model_dim, "num_layers": shape.decoder_layers}
-    decoder |= {
-        "hidden_dropout": shape.dropout,
-        "attention": "luong",
-        "input_feeding": True,
-        "init_hidden": "last",
-    }
-    return _joeynmt({"encoder": common | encoder, "decoder": common | decoder}, pieces)
-
-
-def _joeynmt(values: dict[str, Any], pieces: int) -> Any:
-    from joeynmt.model import build_model
-
-    tied, vocabulary = {"tied_embeddings": True, "tied_softmax": True}, _Vocabulary(pieces)
-    model = build_model({**values, **tied}, src_vocab=vocabulary, trg_vocab=vocabulary)
-    model.loss_function = ("crossentropy", 0.0)
-    return model
+joeynmt_transformer, joeynmt_lstm = (partial(_joeynmt, kind) for kind in _JOEYNMT)
+"""Build JoeyNMT's Transformer, and its recurrent model."""
 
 
 def joeynmt_batch(source: Any, target: Tensor | None) -> Any:
@@ -166,11 +183,28 @@ def joeynmt_loss(model: Any, batch: Batch) -> Tensor:
     return joey.normalize(total, "tokens")
 
 
+_OPENNMT = """
+d_model: {0.model_dim}
+heads: {0.heads}
+d_ff: {0.feedforward_dim}
+dropout: {0.dropout}
+attention_dropout: {0.attention_dropout}
+max_relative_positions: 0
+relative_positions_buckets: 0
+add_qkvbias: true
+---
+copy_attn: false
+self_attn_type: scaled-dot
+aan_useffn: false
+full_context_alignment: false
+alignment_layer: 0
+alignment_heads: 0
+"""
+
+
 def opennmt_transformer(shape: ModelRecipe, pieces: int) -> nn.Module:
     """Build OpenNMT-py's Transformer."""
-    with warnings.catch_warnings():
-        # it names parts of torch by old names
-        warnings.simplefilter("ignore")
+    with _quietly():
         from onmt.decoders.transformer import TransformerDecoder
         from onmt.encoders.transformer import TransformerEncoder
         from onmt.modules import Embeddings
@@ -179,28 +213,9 @@ def opennmt_transformer(shape: ModelRecipe, pieces: int) -> nn.Module:
         Embeddings(shape.model_dim, pieces, PAD, position_encoding=True, dropout=shape.dropout)
         for _ in range(2)
     )
-    common: dict[str, Any] = {
-        "d_model": shape.model_dim,
-        "heads": shape.heads,
-        "d_ff": shape.feedforward_dim,
-        "dropout": shape.dropout,
-        "attention_dropout": shape.attention_dropout,
-        "max_relative_positions": 0,
-        "relative_positions_buckets": 0,
-        "add_qkvbias": True,
-    }
+    common, of_decoder = yaml.safe_load_all(_OPENNMT.format(shape))
     encoder = TransformerEncoder(shape.encoder_layers, embeddings=source, **common)
-    decoder = TransformerDecoder(
-        shape.decoder_layers,
-        embeddings=target,
-        copy_attn=False,
-        self_attn_type="scaled-dot",
-        aan_useffn=False,
-        full_context_alignment=False,
-        alignment_layer=0,
-        alignment_heads=0,
-        **common,
-    )
+    decoder = TransformerDecoder(shape.decoder_layers, embeddings=target, **of_decoder, **common)
     model = _opennmt(encoder, decoder, source, target)
     for name, weight in model.named_parameters():
         # it leaves its weights as the memory was
@@ -214,9 +229,7 @@ def opennmt_transformer(shape: ModelRecipe, pieces: int) -> nn.Module:
 
 def opennmt_lstm(shape: ModelRecipe, pieces: int) -> nn.Module:
     """Build OpenNMT-py's recurrent model."""
-    with warnings.catch_warnings():
-        # it names parts of torch by old names
-        warnings.simplefilter("ignore")
+    with _quietly():
         from onmt.decoders.decoder import InputFeedRNNDecoder
         from onmt.encoders.rnn_encoder import RNNEncoder
         from onmt.modules import Embeddings
@@ -279,40 +292,35 @@ def _opennmt_loss(
     return total / len(batch.target_positions)
 
 
+_EOLE = """
+hidden_size: {0.model_dim}
+heads: {0.heads}
+transformer_ff: {0.feedforward_dim}
+encoder: {{layers: {0.encoder_layers}}}
+decoder: {{layers: {0.decoder_layers}}}
+embeddings: {{word_vec_size: {0.model_dim}, position_encoding_type: SinusoidalConcat}}
+share_embeddings: true
+share_decoder_embeddings: true
+add_qkvbias: true
+add_final_linear_bias: true
+add_ffnbias: true
+generator_bias: false
+---
+dropout: [{0.dropout}]
+attention_dropout: [{0.attention_dropout}]
+param_init_method: xavier_uniform
+"""
+
+
 def eole(shape: ModelRecipe, pieces: int) -> Any:
     """Build eole's Transformer."""
-    with warnings.catch_warnings():
-        # it misses libraries for GPUs
-        warnings.simplefilter("ignore")
+    with _quietly():
         from eole.config.models import TransformerModelConfig
         from eole.config.training import TrainingConfig
         from eole.models.model import EncoderDecoderModel
 
-    embeddings: Any = {
-        "word_vec_size": shape.model_dim,
-        "position_encoding_type": "SinusoidalConcat",
-    }
-    encoder: Any = {"layers": shape.encoder_layers}
-    decoder: Any = {"layers": shape.decoder_layers}
-    config = TransformerModelConfig(
-        hidden_size=shape.model_dim,
-        heads=shape.heads,
-        transformer_ff=shape.feedforward_dim,
-        encoder=encoder,
-        decoder=decoder,
-        embeddings=embeddings,
-        share_embeddings=True,
-        share_decoder_embeddings=True,
-        add_qkvbias=True,
-        add_final_linear_bias=True,
-        add_ffnbias=True,
-        generator_bias=False,
-    )
-    training = TrainingConfig(
-        dropout=[shape.dropout],
-        attention_dropout=[shape.attention_dropout],
-        param_init_method="xavier_uniform",
-    )
+    values, of_training = yaml.safe_load_all(_EOLE.format(shape))
+    config, training = TransformerModelConfig(**values), TrainingConfig(**of_training)
     vocabulary = {_PAD_NAME: PAD} | {str(piece): piece for piece in range(pieces) if piece != PAD}
     vocabularies = {"src": vocabulary, "tgt": vocabulary, "specials": {"pad_token": _PAD_NAME}}
     model = EncoderDecoderModel.for_training(config, vocabularies, training)

@@ -299,8 +299,3 @@ def times_as_long(measured: Mapping[str, Sequence[float]]) -> tuple[float, Inter
     own, other = seconds[:, chosen].sum(-1)  # (R,), (R,)
     low, high = np.quantile(own / other, (0.025, 0.975))
     return float(seconds[0].sum() / seconds[1].sum()), Interval(float(low), float(high))
-
-
-def any_seeded(lines: Iterable[Line]) -> bool:
-    """Return whether seeds show how far training varies, for any difference."""
-    return any(line.difference is not None and line.difference.seeded for line in lines)

@@ -129,8 +129,7 @@ def _read(path: Path, how: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_words(how: dict[str, Any]) -> str:
-    threads = f"{how['threads']} threads" if how["threads"] else "a GPU"
-    return f"machine {how['machine']}, {threads}, precision {how['precision']}"
+    return ", ".join(f"{key}: {value}" for key, value in how.items())
 
 
 def measured(

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import resource
-import subprocess
-import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -41,50 +42,29 @@ def main() -> None:
         longest=35,
         training_lines=2_000_000,
         duplicates=False,
-        stage="",
-        folder=Path(),
     )
-    if options.stage:
-        [cores] = options.cores
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
-        print(json.dumps((prepare if options.stage == "prepare" else epoch)(options)))
-        return
     for pairs in options.pairs:
-        with tempfile.TemporaryDirectory() as folder:
-            write_text(Path(folder), pairs, options.longest)
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            write_text(folder, pairs, options.longest)
             digests = set[str]()
-            for stage, cores in [
-                *(("prepare", cores) for cores in options.cores),
-                ("epoch", options.cores[-1]),
-            ]:
-                stages = measured(stage, pairs, cores, folder)
+            works = [(prepare, cores) for cores in options.cores]
+            for work, cores in [*works, (epoch, options.cores[-1])]:
+                # a process of its own, in which no other stage has taken memory
+                with ProcessPoolExecutor(1, get_context("spawn"), use, (cores,)) as pool:
+                    stages = pool.submit(work, folder, cores, options).result()
                 digests |= {stages.pop("digest", "")}
                 rows: list[Row] = [{"stage": name} | used for name, used in stages.items()]
-                rows.append(
+                rows += [
                     {"stage": "all", "seconds": sum(used["seconds"] for used in stages.values())}
-                )
+                ]
                 print(f"{pairs:,} pairs, {cores} cores", table(rows), sep="\n", flush=True)
             assert len(digests - {""}) == 1, "the files differ"
 
 
-def measured(stage: str, pairs: int, cores: int, folder: str) -> dict[str, Any]:
-    """Measure a stage in a process of its own."""
-    command = [
-        sys.executable,
-        *sys.argv,
-        "--stage",
-        stage,
-        "--pairs",
-        str(pairs),
-        "--cores",
-        str(cores),
-    ]
-    done = subprocess.run(
-        [*command, "--folder", folder], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout.splitlines()[-1])
+def use(cores: int) -> None:
+    """Use some of the cores only."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
 
 def write_text(folder: Path, pairs: int, longest: int) -> None:
@@ -106,52 +86,49 @@ def write_text(folder: Path, pairs: int, longest: int) -> None:
         (folder / f"valid.{language}").write_text("a b c\n")
 
 
-def prepare(options: argparse.Namespace) -> dict[str, Any]:
+def prepare(folder: Path, cores: int, options: argparse.Namespace) -> dict[str, Any]:
     """Prepare the text; return what its stages used, and a hash of all files."""
     from synmt.corpora.resolve import resolve
     from synmt.data.prepare import prepare as preparing
     from synmt.files.reading import sha256
     from synmt.recipe.corpus import CorpusRecipe
     from synmt.recipe.load import check_recipe
+    from synmt.reporting.progress import show_progress_with
 
-    corpus = resolve(CorpusRecipe(folder=options.folder), "en", "de")
+    corpus = resolve(CorpusRecipe(folder=folder), "en", "de")
     sections = {
-        "corpus": {"folder": str(options.folder)},
+        "corpus": {"folder": str(folder)},
         "filters": {"max_words": 80, "max_ratio": 2.0, "duplicates": options.duplicates},
         "vocabulary": {"size": 8000, "training_lines": options.training_lines},
     }
     recipe = check_recipe(
         {"name": "scale", "source": "en", "target": "de", **sections}, where="benchmark"
     )
-    folder, stages, meter, stage = (
-        options.folder / f"prepared-{options.cores[0]}",
-        Stages(),
-        Meter(),
-        "",
-    )
-    for progress in preparing(recipe, corpus, folder):
-        if stage and progress.stage != stage:
-            stages[stage] = meter.read()
-        stage = progress.stage
+    prepared, stages, meter = folder / f"prepared-{cores}", Stages(), Meter()
+
+    @contextmanager
+    def display(what: str, *_: object) -> Iterator[Callable[[float], None]]:
+        yield lambda amount: None
+        stages[what.removeprefix("prepare: ")] = meter.read()
+
+    show_progress_with(display)
+    preparing(recipe, corpus, prepared)
     # the same workers filter and encode: they count when they have ended
-    ended = meter.read()
-    of_workers = {name: ended[name] for name in ("seconds of workers", "MB of the largest worker")}
+    stages["end"] = meter.read()
     digest = hashlib.sha256()
-    for path in sorted(
-        path for path in folder.rglob("*") if path.is_file() and path.name != "lock"
-    ):
-        digest.update(sha256(path).encode())
-    kept = {name: stages[name] for name in ("filter", "vocabulary")}
-    return {**kept, "encode": stages["train"] | of_workers, "digest": digest.hexdigest()}
+    for path in sorted(prepared.rglob("*")):
+        if path.is_file() and path.name != "lock":
+            digest.update(sha256(path).encode())
+    return {**stages, "digest": digest.hexdigest()}
 
 
-def epoch(options: argparse.Namespace) -> Stages:
+def epoch(folder: Path, cores: int, _: argparse.Namespace) -> dict[str, Any]:
     """Read batches of the prepared text; return what that used."""
     from synmt.data.corpus import PreparedCorpus
     from synmt.data.stream import Position, Reader
     from synmt.recipe.schema import TrainingRecipe
 
-    split = PreparedCorpus.open(options.folder / f"prepared-{options.cores[0]}").split("train")
+    split = PreparedCorpus.open(folder / f"prepared-{cores}").split("train")
     settings, stages, meter = TrainingRecipe(batch_tokens=4096), Stages(), Meter()
     stream = Reader(split, settings).forever(Position())
     next(stream)
@@ -163,6 +140,12 @@ def epoch(options: argparse.Namespace) -> Stages:
     next(Reader(split, settings).forever(Position(0, 1 << 40)))
     stages["from one epoch to the next"] = meter.read()
     return stages
+
+
+TITLES = (
+    *("seconds", "seconds of the processor", "seconds of workers"),
+    *("MB", "MB of the largest worker"),
+)
 
 
 class Meter:
@@ -180,18 +163,9 @@ class Meter:
         """Return the seconds and the memory."""
         before, self.before = self.before, self._times()
         seconds = [one - other for one, other in zip(self.before, before, strict=True)]
-        peaks = [
-            resource.getrusage(who).ru_maxrss // 1024
-            for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-        ]
-        titles = (
-            "seconds",
-            "seconds of the processor",
-            "seconds of workers",
-            "MB",
-            "MB of the largest worker",
-        )
-        return dict(zip(titles, [*seconds, *peaks], strict=True))
+        processes = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        peaks = [resource.getrusage(who).ru_maxrss // 1024 for who in processes]
+        return dict(zip(TITLES, [*seconds, *peaks], strict=True))
 
 
 if __name__ == "__main__":

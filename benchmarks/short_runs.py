@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import torch
-from measuring import Row, table
+from measuring import Row, arguments, table
 
 from synmt.recipe.load import load_recipe
 from synmt.reporting.formats import render
@@ -32,18 +32,15 @@ from synmt.training.preparation import Prepared
 
 def main() -> None:
     """Train each recipe and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = arguments(
+        __doc__,
+        "recipes",
+        steps=300,
+        set=[""],
+        data=Path("data"),
+        runs=Path("runs/short"),
+        threads=1,
     )
-    parser.add_argument("recipes", nargs="+", type=Path)
-    parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument(
-        "--set", nargs="*", default=[], metavar="KEY=VALUE", help="overrides for every recipe"
-    )
-    parser.add_argument("--data", type=Path, default=Path("data"))
-    parser.add_argument("--runs", type=Path, default=Path("runs/short"))
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
     torch.set_num_threads(options.threads)
     rows = [short_run(path, options) for path in options.recipes]
     print(
@@ -65,7 +62,7 @@ def short_run(path: Path, options: argparse.Namespace) -> Row:
     changes += [
         f"training.{key}={options.steps}" for key in ("max_steps", "validate_every", "save_every")
     ]
-    recipe = load_recipe(path, [*changes, *options.set])
+    recipe = load_recipe(path, [*changes, *filter(None, options.set)])
     run = Run(options.runs / recipe.name)
     check_run(run, recipe, overwrite=False)
     *_, prepared = prepare(recipe, data=options.data)

@@ -3,17 +3,12 @@ is local works."""
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 import yaml
-from places import ROOT, TESTS
+from copied import IN_TWO, copy_project, count_passed, path_of
 from small import random_batch, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 
@@ -117,34 +112,14 @@ JOURNEYS = {
 }
 
 
-def path_of(name):
-    return str(next(TESTS.rglob(f"test_{name}.py")).relative_to(ROOT))
-
-
 @pytest.mark.whole_suite
 @pytest.mark.parametrize("wing", JOURNEYS)
 def test_unit_tests_and_journeys_pass_in_a_project_without_a_wing(wing, tmp_path):
-    place = tmp_path / "project"
-    caches = shutil.ignore_patterns("__pycache__", ".*_cache")
-
-    def left_out(folder, names):
-        own = {".git", ".venv", "runs", "data"} if Path(folder) == ROOT else set()
-        wings = {wing} if Path(folder) == ROOT / "synmt" else set()
-        return own | wings | caches(folder, names)
-
-    shutil.copytree(ROOT, place, ignore=left_out)
+    place = copy_project(tmp_path / "project", wing)
     # an editable installation finds the folder in the project itself
     (place / "sitecustomize.py").write_text(f'import sys\nsys.modules["synmt.{wing}"] = None\n')
-    environment = {**os.environ, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
-    for chosen in (
-        ["-m", "unit"],
-        ["-m", "journey", *map(path_of, JOURNEYS[wing].split())],
-    ):
-        options = ["--numprocesses", "2", "--dist", "worksteal"]
-        command = [sys.executable, "-m", "pytest", *options, *chosen]
-        done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout
-        assert int(re.findall(r"(\d+) passed", done.stdout)[0]) > 50
+    for chosen in (["-m", "unit"], ["-m", "journey", *map(path_of, JOURNEYS[wing].split())]):
+        assert count_passed(place, *IN_TWO, *chosen) > 50
 
 
 def test_an_installation_without_the_wing_for_clusters_says_so(monkeypatch):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from small_run import PASCAL, TEXT, make_run
-from tiny import write_corpus, write_recipe
+from tiny import write_corpus, write_lines, write_recipe
 
 import synmt
 from synmt.data.vocabulary import Vocabulary
@@ -112,25 +112,25 @@ def test_a_cached_tree_needs_no_stanza_and_a_new_one_no_compiler(tmp_path):
     assert (again, cached) == (first, {"torch"})
 
 
-@pytest.mark.journey
-def test_a_model_that_reads_no_trees_loads_torch_only(tmp_path):
-    run = make_run(tmp_path / "run", parser=False)
-    arguments = ["translate", "--run", str(run.folder), "--device", "cpu"]
-    assert loaded_by(arguments, tmp_path / "cache", TEXT[0] + "\n")[1] == {"torch"}
+# the command line, and what it loads
+LOADS = """
+translate --run run --device cpu => torch
+train tiny.yaml => torch sacrebleu
+train --list =>
+score -r text text --metrics chrf => sacrebleu
+analyze --hypotheses text --references text --source text --by-length => sacrebleu
+"""
 
 
 @pytest.mark.journey
-def test_training_loads_no_compiler(tmp_path):
-    recipe = write_recipe(tmp_path / "tiny.yaml", write_corpus(tmp_path / "corpus"))
-    arguments = [
-        "train",
-        str(recipe),
-        "--runs",
-        str(tmp_path / "runs"),
-        "--data",
-        str(tmp_path / "data"),
-    ]
-    assert loaded_by(arguments, tmp_path / "cache")[1] == {"torch", "sacrebleu"}
+@pytest.mark.parametrize("case", LOADS.strip().splitlines())
+def test_a_command_loads_what_it_needs(case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    line, _, needed = case.partition(" =>")
+    make_run(tmp_path / "run", parser=False)
+    write_recipe(tmp_path / "tiny.yaml", write_corpus(tmp_path / "corpus"))
+    write_lines(tmp_path / "text", TEXT)
+    assert loaded_by(line.split(), tmp_path / "cache", TEXT[0] + "\n")[1] == set(needed.split())
 
 
 def test_the_optimizer_updates_weights_like_the_one_of_torch_bit_for_bit():
@@ -150,29 +150,6 @@ def test_the_optimizer_updates_weights_like_the_one_of_torch_bit_for_bit():
         trained.append(weights)
     assert all(map(torch.equal, *trained))
     assert not torch.equal(trained[0][0], trained[0][1])
-
-
-@pytest.mark.journey
-def test_scores_and_groups_of_files_load_neither_torch_nor_scipy(tmp_path):
-    for name in ("source", "reference", "hypothesis"):
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in TEXT))
-    source, reference, hypothesis = (
-        str(tmp_path / name) for name in ("source", "reference", "hypothesis")
-    )
-    assert loaded_by(["score", "-r", reference, hypothesis, "--metrics", "chrf"], tmp_path)[1] == {
-        "sacrebleu"
-    }
-    groups = [
-        "--hypotheses",
-        hypothesis,
-        "--references",
-        reference,
-        "--source",
-        source,
-        "--by-length",
-    ]
-    assert not loaded_by(["analyze", *groups], tmp_path)[1] - {"sacrebleu"}
-    assert not loaded_by(["train", "--list"], tmp_path)[1]
 
 
 @pytest.fixture

@@ -11,13 +11,11 @@ from results_statistics import (
     Compared,
     Design,
     Resampled,
-    adjusted,
     average,
     seed_variances,
     times_as_long,
     unstable_systems,
 )
-from scipy import stats
 
 pytestmark = pytest.mark.journey
 
@@ -50,11 +48,6 @@ def variances(scores, design):
     return seed_variances(Resampled(steady(scores), mean), design)
 
 
-def normal(centres, random):
-    """Draw scores of 400 sentences for each seed, so that their mean is near its centre."""
-    return [np.stack([random.normal(centre, 9, 400), np.ones(400)], 1) for centre in centres]
-
-
 def test_the_pooled_variance_is_that_of_all_deviations_from_the_means():
     scores = {"a": [1.0, 3.0, 5.0], "b": [10.0], "c": [2.0, 2.5]}
     deviations = [(1 - 3) ** 2, 0, (5 - 3) ** 2, 0.25**2, 0.25**2]
@@ -84,68 +77,6 @@ def test_systems_that_fail_with_some_seeds_have_their_own_variance():
     assert found["single"].freedom == 12
 
 
-def test_no_system_is_unstable_where_none_has_two_seeds_or_none_varies():
-    assert unstable_systems({}) == unstable_systems({"a": [1.0], "b": [9.0]}) == set()
-    assert unstable_systems({"a": [1.0, 1.0], "b": [2.0, 2.0], "c": [2.0, 3.0]}) == set()
-
-
-@pytest.mark.parametrize(("systems", "seeds"), [(5, 2), (11, 3), (40, 3)])
-def test_systems_that_vary_alike_are_seldom_called_unstable(systems, seeds):
-    drawn = np.random.default_rng(5).normal(90, 1, (200, systems, seeds))
-    assert (
-        sum(
-            bool(unstable_systems({str(n): list(own) for n, own in enumerate(one)}))
-            for one in drawn
-        )
-        <= 10
-    )
-
-
-def luck(counts):
-    """Compute what the luck with sentences adds to the variance of the scores of seeds, for a
-    mean."""
-    squares = [
-        one[:, 0] - np.mean([each[:, 0] for each in seeds], 0) for seeds in counts for one in seeds
-    ]
-    return sum(one.var() / len(one) for one in squares) / sum(len(seeds) - 1 for seeds in counts)
-
-
-def within(counts):
-    scores = [[one[:, 0].mean() for one in seeds] for seeds in counts]
-    return sum(np.var(seeds) * len(seeds) for seeds in scores) / sum(
-        len(seeds) - 1 for seeds in scores
-    )
-
-
-def test_a_difference_has_the_variance_of_sentences_and_of_seeds():
-    """The metric is a mean, for which the variance over resamples of sentences is known."""
-    random = np.random.default_rng(2)
-    plain = normal((50, 51, 48), random)
-    noise = [np.stack([random.normal(2, 5, 400), np.zeros(400)], 1) for _ in range(2)]
-    better = [one + more for one, more in zip(plain, noise, strict=False)]
-
-    # another architecture, whose seeds vary far more, and have no say
-    counts = {"plain": plain, "better": better, "other": normal((20, 80), random)}
-    first, second, _ = compared(counts, alike(counts, other="y")).lines()
-    assert first.difference is None
-    found = second.difference
-    assert found is not None
-    assert found.value == pytest.approx(
-        np.mean(better, 1)[:, 0].mean() - np.mean(plain, 1)[:, 0].mean()
-    )
-    by_sentence = np.mean([one[:, 0] for one in better], 0) - np.mean(
-        [one[:, 0] for one in plain], 0
-    )
-    of_sentences, of_seeds = by_sentence.var() / 400, within([plain, better])
-    shares = 1 / 3 + 1 / 2
-    total = of_sentences + (of_seeds - luck([plain, better])) * shares
-    freedom = total**2 / ((of_seeds * shares) ** 2 / 3)
-    assert found.freedom == pytest.approx(freedom, rel=0.1)
-    assert (found.high - found.low) / 2 == pytest.approx(
-        stats.t(freedom).ppf(0.975) * math.sqrt(total), rel=0.07
-    )
-
-
 @pytest.mark.parametrize("of_seeds", [0.0, 0.3, 2.0])
 def test_intervals_contain_the_true_difference_as_often_as_they_say(of_seeds):
     """Each model has luck with other sentences, which is no reason to call its training lucky."""
@@ -166,38 +97,6 @@ def test_intervals_contain_the_true_difference_as_often_as_they_say(of_seeds):
             for line in compared(counts, alike(counts)).lines()[1:]
         ]
     assert 0.92 <= np.mean(inside) <= 0.98
-
-
-def test_an_average_difference_has_the_variance_of_two_architectures():
-    """The metric is a mean, for which the variance over resamples of sentences is known."""
-    random = np.random.default_rng(3)
-    at = {"a": (50, 52), "a*": (49, 48, 50.5), "b": (30, 38), "b*": (29,)}
-    counts = {name: normal(centres, random) for name, centres in at.items()}
-    both = compared(counts, alike(counts, **{"b": "y", "b*": "y"}))
-    found = both.contrast(average({"a": "a*", "b": "b*"}))
-    by_sentence = {name: np.mean([one[:, 0] for one in seeds], 0) for name, seeds in counts.items()}
-    by_hand = (by_sentence["a"] - by_sentence["a*"] + by_sentence["b"] - by_sentence["b*"]) / 2
-    x, y = ([counts[name], counts[f"{name}*"]] for name in "ab")
-    shares = (1 / 2 + 1 / 3) / 4, (1 / 2 + 1 / 1) / 4
-    parts = [share * within(one) for share, one in zip(shares, (x, y), strict=True)]
-    total = by_hand.var() / 400 + sum(parts) - shares[0] * luck(x) - shares[1] * luck(y)
-    freedom = total**2 / (parts[0] ** 2 / 3 + parts[1] ** 2 / 1)
-    assert found.value == pytest.approx(by_hand.mean())
-    assert found.high - found.low == pytest.approx(
-        2 * stats.t(freedom).ppf(0.975) * math.sqrt(total), rel=0.05
-    )
-    tested = adjusted({"both": found, "first": both.contrast(average({"a": "a*"}))})
-    # Holm's correction doubles the smaller of two p
-    assert tested["first"].p == pytest.approx(2 * both.contrast({"a": 1, "a*": -1}).unadjusted_p())
-    assert tested["both"].p == pytest.approx(
-        2 * stats.t(freedom).sf(abs(by_hand.mean()) / math.sqrt(total)), rel=0.1
-    )
-
-
-def test_a_contrast_with_a_group_without_known_variance_is_not_seeded():
-    scores = {"a": [50.0, 51.0], "b": [52.0]}
-    assert compared(steady(scores), alike(scores)).contrast({"a": 1, "b": -1}).seeded
-    assert not compared(steady(scores), alike(scores, b="y")).contrast({"a": 1, "b": -1}).seeded
 
 
 def test_what_has_no_result_yet_counts_as_a_test_and_what_has_no_seeds_does_not():

@@ -2,15 +2,10 @@
 invented ones."""
 
 import json
-import os
 import sys
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import results_times
-import torch
 from results_plan import Plan
 from results_statistics import times_as_long
 from results_stored import unpacked
@@ -105,91 +100,37 @@ def test_what_is_missing_is_trained_and_measured_once(tiny_plan, run):
 @pytest.mark.usefixtures("offline")
 def test_steps_are_timed_next_to_those_of_the_baseline_and_not_again(tiny_plan, run):
     plan, path = tiny_plan / "tiny.yaml", tiny_plan / "tiny/times.json"
-    # a baseline that is also a system, and a repeat, which is left out
+    # a repeat is left out
     plan.write_text(
-        f"{PLAN}  smaller: {{recipe: trees.yaml, baseline: 'reads, trees', "
-        "set: {model.dropout: 0}}\n"
-        "  'plain, bf16': {recipe: base.yaml, set: {training.precision: bf16}}\n"
+        f"{PLAN}  'plain, bf16': {{recipe: base.yaml, set: {{training.precision: bf16}}}}\n"
         "set: {parser.control: gold}\n"
     )
     prints = {one.system: one.fingerprint for one in Plan.load(plan).runs({})}
     _, out = timing(run, "--machine", "a CPU", "parser.workers=2")
     stored = json.loads(path.read_text())
     assert (stored["machine"], stored["precision"]) == ("a CPU", "float32")
-    lines = []
-    for system, base in (("reads, trees", "plain"), ("smaller", "reads, trees")):
-        measured = stored["systems"][system]
-        assert (measured["recipe"], measured["baseline"]) == (prints[system], prints[base])
-        assert len(measured["seconds"]) == len(measured["of_baseline"]) == 6
-        assert min(*measured["seconds"], *measured["of_baseline"]) > 0
-        value, ends = times_as_long(measured)
-        lines.append(f"{system}: {value:.2f} ({ends.low:.2f} to {ends.high:.2f})")
-    assert out.splitlines() == lines
-    assert len(stored["systems"]) == 2
+    assert list(stored["systems"]) == ["reads, trees"]
+    measured = stored["systems"]["reads, trees"]
+    assert (measured["recipe"], measured["baseline"]) == (prints["reads, trees"], prints["plain"])
+    assert len(measured["seconds"]) == len(measured["of_baseline"]) == 6
+    value, ends = times_as_long(measured)
+    assert out == f"reads, trees: {value:.2f} ({ends.low:.2f} to {ends.high:.2f})\n"
     # the machine is still that one
     assert timing(run) == (None, "")
-    del stored["systems"]["smaller"]
-    path.write_text(json.dumps(stored))
-    assert timing(run)[1].startswith("smaller: ")
 
 
 @pytest.mark.parametrize(
-    ("argument", "threads", "message"),
+    ("argument", "message"),
     [
-        ("--machine=another", 1, "measured with machine a CPU, "),
-        ("training.precision=bf16", 1, "precision float32, not "),
-        ("parser.workers=2", 99, "machine a CPU, 99 threads, precision float32, not "),
-        ("parser.workers=2", None, "machine a CPU, a GPU, precision float32, not "),
-        ("model.dropout=0.5", 1, "would change what is timed. Changes: the precision, parsers"),
-        ("--steps=5", 1, 2),
+        ("--machine=another", "measured with machine: a CPU, threads: None, precision: float32"),
+        ("parser.workers=2", "Measure as before (--machine, "),
+        ("model.dropout=0.5", "would change what is timed. Changes: the precision, parsers"),
     ],
 )
-def test_steps_are_not_timed_otherwise_than_before(tiny_plan, run, argument, threads, message):
-    stored = {"machine": "a CPU", "threads": threads, "precision": "float32", "systems": {}}
-    if threads == 1:
-        stored["threads"] = torch.get_num_threads()
+def test_steps_are_not_timed_otherwise_than_before(tiny_plan, run, argument, message):
+    stored = {"machine": "a CPU", "threads": None, "precision": "float32", "systems": {}}
     (tiny_plan / "tiny/times.json").write_text(json.dumps(stored))
-    ended, _ = timing(run, argument)
-    assert ended == message or message in ended
-    assert message == 2 or "would change" in ended or "Measure as before (--machine, " in ended
-
-
-@pytest.mark.usefixtures("offline")
-def test_another_process_may_time_steps_meanwhile(tiny_plan, run, monkeypatch):
-    path, measure = tiny_plan / "tiny/times.json", results_times.in_turns
-    (tiny_plan / "tiny.yaml").write_text(f"{PLAN}set: {{parser.control: gold}}\n")
-
-    def meet(*args):
-        found = measure(*args)
-        stored = {"machine": "a CPU", "threads": torch.get_num_threads(), "precision": "float32"}
-        other = {**found, "recipe": "a", "baseline": "b"}
-        path.write_text(json.dumps({**stored, "systems": {"other": other}}))
-        return found
-
-    monkeypatch.setattr(results_times, "in_turns", meet)
-    timing(run, "--machine=a CPU")
-    assert list(json.loads(path.read_text())["systems"]) == ["other", "reads, trees"]
-
-
-def test_comparisons_that_start_together_prepare_one_after_the_other(tiny_plan, monkeypatch):
-    inside, met = threading.Lock(), []
-
-    def prepare(recipe, *, data):
-        met.append(not inside.acquire(blocking=False))
-        yield
-        # the other one would come now
-        time.sleep(0.05)
-        if not met[-1]:
-            inside.release()
-
-    monkeypatch.setattr(results, "prepare", prepare)
-    missing = list(Plan.load(tiny_plan / "tiny.yaml").runs({}))
-    with ThreadPoolExecutor() as pool:
-        for prepared in pool.map(
-            lambda data: list(results.prepared(missing, data)), [tiny_plan / "data"] * 2
-        ):
-            assert prepared == missing
-    assert met == [False] * 4
+    assert message in timing(run, argument)[0]
 
 
 def test_the_mixture_that_a_search_finds_is_trained_with_all_seeds_at_once(
@@ -253,40 +194,10 @@ def test_a_plan_with_a_mistake_is_refused_before_anything_is_trained(
     assert message in ended
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("more", "'more' is not a change. Changes look like training.max_steps=100"),
-        ("--seeds 7", "tiny.yaml: there is no seed '7'. Seeds: 1"),
-        ("--systems plan", "tiny.yaml: there is no system 'plan'. Systems: plain, reads, trees"),
-    ],
-)
-def test_what_a_plan_does_not_have_cannot_be_chosen(run, arguments, message):
-    assert message in run("--list", *arguments.split())[0]
-
-
-@pytest.mark.parametrize("content", ["- a list\n", "3"])
-def test_a_file_that_is_no_plan_is_named(tiny_plan, run, content):
-    (tiny_plan / "tiny.yaml").write_text(content)
-    assert "tiny.yaml: not a plan: it must consist of `key: value` lines" in run()[0]
-
-
 @pytest.mark.parametrize("damage", [b"", b"[]", b"{}", b"\xff"])
 def test_a_damaged_result_is_named(tiny_plan, run, damage):
     (tiny_plan / "tiny/plain-seed1.json").write_bytes(damage)
     assert "plain-seed1.json: damaged, or not a result. Remove it" in run("--list")[0]
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_is_named_before_training(tiny_plan, run):
-    tiny_plan.chmod(0o555)
-    assert "cannot be written" in run()[0]
-    tiny_plan.chmod(0o755)
-
-
-def test_a_file_in_the_place_of_a_folder_is_named_before_training(tiny_plan, run):
-    (tiny_plan / "data").write_text("")
-    assert "data: is a file, not a folder" in run()[0]
 
 
 def test_after_ctrl_c_one_line_says_how_to_go_on(tiny_plan, run, monkeypatch, capsys):

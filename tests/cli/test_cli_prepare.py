@@ -58,30 +58,20 @@ def test_trees_that_lie_beside_the_text_are_added(place):
     assert facts["parser"]["parser"] == "conllu"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["vocabulary.kind=words"], 2, "vocabulary.kind"),
-        (["corpus.folder=nowhere"], 2, "nowhere: corpus.folder: there is no such folder."),
-        (
-            ["filters.max_words=1"],
-            1,
-            "the filters remove the whole training text (too long (words): 2, empty: 1)",
-        ),
-        (
-            ["vocabulary.kind=bpe", "vocabulary.size=8000"],
-            1,
-            "vocabulary.size is 8000, but the text supports at most",
-        ),
-    ],
-)
-def test_a_mistake_is_one_line_and_an_exit_code(recipe, arguments, code, message):
-    assert message in fail(code, "prepare", recipe, *arguments)
+MISTAKES = """
+2 | vocabulary.kind=words | vocabulary.kind
+2 | corpus.folder=nowhere | nowhere: corpus.folder: there is no such folder.
+1 | filters.max_words=1 | remove the whole training text (too long (words): 2, empty: 1)
+1 | vocabulary.kind=bpe vocabulary.size=8000 | vocabulary.size is 8000, but the text supports at
+1 | --data file | cannot write
+"""
 
 
-def test_a_folder_that_cannot_be_written_to_is_named(recipe, tmp_path):
-    (tmp_path / "file").write_text("")
-    assert "cannot write" in fail(1, "prepare", recipe, "--data", "file")
+@pytest.mark.parametrize("case", MISTAKES.strip().splitlines())
+def test_a_mistake_is_one_line_and_an_exit_code(recipe, case):
+    code, arguments, message = case.split(" | ")
+    Path("file").write_text("")
+    assert message in fail(int(code), "prepare", recipe, *arguments.split())
 
 
 def test_an_interruption_leaves_by_130_and_can_be_gone_on_with(recipe):

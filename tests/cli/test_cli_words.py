@@ -71,14 +71,6 @@ def test_every_tree_of_the_training_text_has_the_words_of_its_line(folder):
     assert [parse.words for parse in parses] == [line.split(" ") for line in lines_of(words)]
 
 
-def test_the_run_says_what_tokenized_its_text_and_has_the_case_of_words(folder):
-    info = Run(folder / "runs" / "r").info()
-    assert info["parser"]["pretokenized"] is True
-    for side in ("source", "target"):
-        assert info["text"][side]["tokenizer"] == "moses"
-        assert (folder / f"runs/r/{side}.truecase").is_file()
-
-
 def test_a_run_that_starts_from_another_writes_words_in_the_same_case(folder):
     for path in (folder / "corpus").iterdir():
         tiny.write_lines(folder / "other" / path.name, lines_of(path)[:3])
@@ -107,15 +99,13 @@ def test_a_test_set_is_scored_on_tokens_and_says_so(folder):
         lines_of(test / "source.txt"),
     )
     assert seed.as_read() == seed
-    done = tiny.succeed("score", "runs/r", "--on", "text", "--json", cwd=folder)
-    on_text = json.loads(done.stdout)["systems"][0]["scores"]["bleu"]
-    assert (on_text["name"], "|tok:13a|" in on_text["signature"]) == ("BLEU", True)
+    on_text = tiny.succeed("score", "runs/r", "--on", "text", cwd=folder).stdout
+    assert (b"BLEU on" in on_text, b"|tok:13a|" in on_text) == (False, True)
     tokens = "-r", test / "tokens/reference.txt", "--metrics", "bleu"
     given = tiny.succeed("score", "runs/r", *tokens, cwd=folder)
     assert given.stdout.decode().split()[:12] == shown.split()[:12]
     assert "must have words with a space between two" in given.stderr.decode()
-    assert "'words'" in (said := tiny.fail(2, "score", "runs/r", "--on", "words", cwd=folder))
-    assert "text, tokens" in said
+    assert "text, tokens" in tiny.fail(2, "score", "runs/r", "--on", "words", cwd=folder)
 
 
 def test_raw_lines_are_tokenized_and_translations_are_joined_from_the_shell_and_from_python(folder):

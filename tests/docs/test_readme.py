@@ -53,12 +53,6 @@ def test_the_site_has_every_page_and_no_broken_link(tmp_path):
     assert all(
         (tmp_path / "site" / page.relative_to(ROOT).with_suffix(".html")).exists() for page in PAGES
     )
-    (tmp_path / "small").mkdir()
-    for link in ("nowhere.md", "nowhere.py", "#nothing", "README.md#nothing"):
-        (tmp_path / "small" / "README.md").write_text(f"# One\n\n[two]({link})\n")
-        done = build_site(tmp_path / "smaller", tmp_path / "small")
-        assert done.returncode, link
-        assert "WARNING" in done.stderr
 
 
 def test_the_citation_names_this_version():

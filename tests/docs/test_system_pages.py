@@ -32,17 +32,6 @@ PAGES = {
 }
 RECIPES = sorted((ROOT / "recipes").rglob("*.yaml"))
 LEAST = {"name": "page", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
-SECTIONS = [
-    "The equation",
-    "Words and pieces",
-    "What it needs",
-    "Paper",
-    "Recipe",
-    "What the paper reports",
-    "Released code, and what was left open",
-    "What we measured",
-    "Look inside",
-]
 NEWER_PARTS = {"positions": "sinusoid", "norm_kind": "layer", "feed_forward": "relu"}
 """Keys of a model, with the values of the published Transformer."""
 
@@ -125,11 +114,6 @@ def test_the_pages_of_what_is_no_variant_give_the_recipes_own_defaults():
         }
         assert found
         assert found == {key: getattr(values, key) for key in found}
-
-
-@pytest.mark.parametrize("page", sorted(PAGES.keys() - {"controls"}))
-def test_every_page_answers_the_same_questions_in_the_same_order(page):
-    assert re.findall(r"^## (.*)$", PAGES[page], flags=re.MULTILINE) == SECTIONS
 
 
 def test_every_page_is_in_the_index_and_every_variant_of_a_paper_has_one():
@@ -228,40 +212,6 @@ def test_the_index_says_rightly_which_systems_translate_with_a_parser():
             assert tree_requirements(recipe)["source"].to_run == (parser == "yes"), line
             checked += 1
     assert checked > len(DOCUMENTED)
-
-
-def reported():
-    """What docs/recipes.md gives as reported, by recipe."""
-    rows = table_rows(TEXTS[ROOT / "docs" / "recipes.md"])
-    return {match[1]: row[3] for row in rows if (match := re.match(r"\[`([^`]+)`\]", row[0]))}
-
-
-# the page of controls has other sections
-FIGURES = {
-    name: table_rows(section(text, SECTIONS[5]))
-    for name, text in PAGES.items()
-    if name != "controls"
-}
-FIGURES = {name: rows for name, rows in sorted(FIGURES.items()) if rows}
-"""The tables of scores of translation that a paper reports."""
-
-
-@pytest.mark.parametrize("page", FIGURES)
-def test_the_figures_of_a_page_are_those_of_the_list_of_recipes(page):
-    known, (head, _, *rows) = reported(), FIGURES[page]
-    assert rows
-    for first, *cells in rows:
-        name = first.strip("`")
-        if name in known:
-            base = re.sub(r"-(gcn|latent-graph)$", "-lstm", name)
-            systems = "pascal|lisa|tags|multitask|deps-san|localness|context|relative|dbsa"
-            base = re.sub(rf"-({systems})\b.*", "-base", base)
-            # the plain model of another paper is not a baseline
-            plain = "–" if page == "path-relations" else known[base]
-            assert cells[-2:] == [plain, known[name]], name
-        else:
-            found = [known[f"{corpus}-{name}".replace("`", "")] for corpus in head[1:]]
-            assert cells == found, name
 
 
 @pytest.mark.parametrize("page", sorted(PAGES.keys() - {"se-sd"}))

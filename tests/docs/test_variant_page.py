@@ -2,17 +2,13 @@
 all it takes."""
 
 import math
-import os
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from places import ROOT, TESTS
+from copied import IN_TWO, copy_project, count_passed, path_of
+from places import ROOT
 from small import batch_for, random_example, small_model
 from tiny import synmt, write_corpus, write_recipe
 
@@ -87,31 +83,13 @@ def test_the_signal_of_the_page_counts_the_steps_to_the_root():
 
 @pytest.fixture
 def with_the_example(tmp_path):
-    """Copy the project, add the page's variant and recipe, and give a function that runs its
-    tests."""
-    place = tmp_path / "project"
-    caches = shutil.ignore_patterns("__pycache__", ".*_cache")
-
-    def left_out(folder, names):
-        own = {".git", ".venv", "runs", "data"} if Path(folder) == ROOT else set()
-        return own | caches(folder, names)
-
-    shutil.copytree(ROOT, place, ignore=left_out)
-    (place / "synmt" / "model" / "variants" / "tree_relative.py").write_text(
-        blocks("python")[0], encoding="utf-8"
-    )
+    """Copy the project, and add the page's variant and recipe."""
+    place = copy_project(tmp_path / "project")
+    variant = place / "synmt" / "model" / "variants" / "tree_relative.py"
+    variant.write_text(blocks("python")[0], encoding="utf-8")
     recipe = blocks("yaml")[0].replace("recipes/", "").replace("mylab.", "")
     (place / "recipes" / "tree-relative.yaml").write_text(recipe, encoding="utf-8")
-
-    def run(*arguments):
-        """Return how many tests have passed; all have to."""
-        environment = {**os.environ, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "pytest", *arguments]
-        done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout
-        return int(re.findall(r"(\d+) passed", done.stdout)[0])
-
-    return run
+    return place
 
 
 def test_the_file_and_a_recipe_are_all_that_the_package_needs(with_the_example):
@@ -119,17 +97,11 @@ def test_the_file_and_a_recipe_are_all_that_the_package_needs(with_the_example):
     # loops of four tests
     loops = "index or table_of_recipes or names_of_recipes or every_shipped_recipe_is_named"
     names = ("variants", "system_pages", "recipes", "paper_recipes", "architecture", "journey")
-    files = [next(TESTS.rglob(f"test_{name}.py")).relative_to(ROOT) for name in names]
     # compiling alone takes 8 s
     chosen = f"(tree_relative or tree-relative or {loops}) and not compiles"
-    assert with_the_example("-k", chosen, *files) > 10
+    assert count_passed(with_the_example, "-k", chosen, *map(path_of, names)) > 10
 
 
 @pytest.mark.whole_suite
 def test_the_whole_suite_passes_with_the_example(with_the_example):
-    assert with_the_example("--numprocesses", "2", "--dist", "worksteal") > 7000
-
-
-@pytest.mark.parametrize("name", re.findall(r"\]\((?!http)([^)#]+)", PAGE))
-def test_what_the_page_points_at_is_there(name):
-    assert (ROOT / "docs" / name).exists()
+    assert count_passed(with_the_example, *IN_TWO) > 5000

@@ -1,14 +1,12 @@
 """The numbers that are worked out on the pages of docs/systems, each from its equation or its
 signal."""
 
-import math
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from enumerating import all_trees
 from places import ROOT
 from small import MONKEY, MONKEY_WORD_OF
 
@@ -20,7 +18,6 @@ from synmt.model.variants.latent_graph import LABELS
 from synmt.model.variants.pascal import gaussian
 from synmt.model.variants.tree_regularization import residues, split_scores
 from synmt.syntax.arc_signals import arcs
-from synmt.syntax.constituent_signals import merges
 from synmt.syntax.controls import Control
 from synmt.syntax.feature_signals import PLACES as PLACES_IN_WORD
 from synmt.syntax.feature_signals import SUBWORD, case_of, same_scene
@@ -36,7 +33,7 @@ from synmt.syntax.kinship import (
 from synmt.syntax.parse import Arcs
 from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
 from synmt.syntax.signals import distance, parent_chain, parent_first, parent_middle
-from synmt.syntax.trees import linearise, linearise_with_words, tree_distances
+from synmt.syntax.trees import linearise, linearise_with_words
 
 pytestmark = pytest.mark.journey
 
@@ -49,10 +46,9 @@ WITH_EOS = np.append(MONKEY_WORD_OF, -1)
 
 def worked_rows():
     """Yield what the rows on the pages must say: page, first cell, values and their form."""
-    places, steps = np.arange(8), distance(MONKEY, WITH_EOS)
+    steps = distance(MONKEY, WITH_EOS)
     middles, first = parent_middle(MONKEY, WITH_EOS), parent_first(MONKEY, WITH_EOS)[:7].tolist()
     densities = gaussian(torch.from_numpy(middles)[None], variance=1.0)[0]
-    yield "pascal", "piece", PIECES, "{}"
     yield "pascal", "p_t", middles, "{:.1f}"
     yield "pascal", "D ▁The", densities[0], "{:.3f}"
     yield "pascal", "D ▁mon", densities[1], "{:.3f}"
@@ -73,16 +69,8 @@ def worked_rows():
         kin = sum(kinds[place] == KINDS.index(kind) for kind in ("self", "parent", "child"))
         yield "kinship-mask", PIECES[place], (1 + kin + (kinds[place] == SIBLING)) / 5, "{:.1f}"
     upward, downward = graph(MONKEY, WITH_EOS)
-    yield "gcn", "share", PIECES, "{}"
     yield "gcn", "▁The up", upward[0], "{:.2f}"
     yield "gcn", "▁eats down", downward[3], "{:.2f}"
-    adjacent = np.eye(5) + (tree_distances(MONKEY.parents) == 1)
-    states = zip(MONKEY.words, adjacent @ np.arange(1.0, 6) / 2, strict=True)
-    yield "gcn", "h", [f"{word} {value:.1f}" for word, value in states], "{}"
-    for word, distances in PLANTED.items():
-        weights = np.exp(-np.array(distances, dtype=float))
-        yield "tree-planting", word, weights / weights.sum(), "{:.3f}"
-    yield "latent-graph", "parent", [*first[:3], "root", *first[4:]], "{}"
     for kind in ("none", "left", "right"):
         tree, label = Control(kind).apply(MONKEY, b""), "parser" if kind == "none" else kind
         parents = enumerate(tree.parents.tolist())
@@ -91,12 +79,6 @@ def worked_rows():
         yield "supervised-head", label, [*parent_first(tree, WITH_EOS)[:7], "–"], "{}"
         yield "controls", label, words, "{}"
         yield "controls", label, parent_middle(tree, WITH_EOS), "{:.1f}"
-    for window in (10, 4):
-        bias = -((places - 4) ** 2) / (2 * (window / 2) ** 2) + 0.0
-        yield "localness", f"window {window}", bias, "{:.2f}"
-    yield "relative", "j - i", places - 3, "{}"
-    yield "relative", "row", np.clip(places - 3, -2, 2) + 2, "{}"
-    yield "transformer", "penalty", -abs(places - 3) / 4 + 0.0, "{:.2f}"
     depths = depth(MONKEY, WITH_EOS)[:7]
     yield "depth-relative", "depth", [*depths, "–"], "{}"
     yield "depth-relative", "row", [*np.clip(depths - depths[0], -2, 2) + 2, 5], "{}"
@@ -136,16 +118,6 @@ def worked_rows():
 
 
 SIBLING = KINDS.index("sibling")
-PLANTED = {
-    "The": [3],
-    "monkey": [2, 1],
-    "eats": [1, 2, 1],
-    "a": [3, 4, 3, 2],
-    "banana": [2, 3, 2, 1, 1],
-    "EOS": [2, 3, 2, 1, 3, 2],
-    "row of *banana* is": [3, 2, 1, 1],
-}
-"""Distances in the tree of what stands before a word."""
 
 
 def split_scores_of_five():
@@ -175,49 +147,16 @@ def test_a_row_of_numbers_on_a_page_is_that_of_its_equation(page, label, values,
 
 def worked_sentences():
     """Yield what sentences on the pages must say: page and words."""
-    cost = math.log(8)
-    yield "lisa", f"{cost:.3f} nats, {7 * cost:.3f} in all"
     chain = parent_chain(MONKEY, WITH_EOS)[:7]
     teaching = [PIECES[place] for place in range(7) if chain[place] <= place]
     yield "dbsa", "Only {} and {} would".format(*(f"`{piece}`" for piece in teaching))
-    scores = torch.tensor(split_scores_of_five())
-    yield "tree-regularization", f"loss {scores.logsumexp(0) - scores[1]:.3f}"
     yield "latent-graph", f"2D to {LABELS} labels"
-    joined = {"global": [1] * 4, "deep": [0, 1, 2, 3], "deep_global": [1, 2, 3, 4]}
-    counts = [sum(2 * (n * 32**2 + 2 * 32) for n in layers if n) for layers in joined.values()]
-    yield "context", "{:,}, {:,} and {:,}".format(*counts)
     yield "tag-embedding", f"({len(KNOWN)}: those"
-    yield "tag-embedding", f"{len(KNOWN) + 2} rows of 10, {10 * (len(KNOWN) + 2)} weights"
     tree = f"{tagged('The monkey eats a banana', PARSING)}    {linearise(MONKEY)}"
     yield "multi-task", " ".join(tree.split())
     yield "mixed", f"{linearise_with_words(MONKEY).text} Der Affe"
-    yield "latent-tree", f"{len(all_trees(5))} trees of five pieces"
 
 
 @pytest.mark.parametrize(("page", "words"), list(worked_sentences()))
 def test_a_sentence_on_a_page_has_the_number_of_its_equation(page, words):
     assert words in " ".join(PAGES[page].split())
-
-
-def test_tree_lstm_joins_the_pieces_of_words_first():
-    names = dict(enumerate(PIECES))
-    for height, level in enumerate(merges(MONKEY, WITH_EOS).tolist(), start=1):
-        for left, right, number in level:
-            if number >= 0:
-                names[-2 - number] = f"{names[left]} {names[right]}"
-        assert f"height {height}" in PAGES["tree-lstm"]
-    assert names[-7] == " ".join(PIECES[:-1])
-
-
-def test_the_actions_of_se_sd_build_the_tree_of_the_monkey():
-    line = re.search(r"^    (shift .*)$", PAGES["se-sd"], flags=re.MULTILINE)
-    stack, parents, words = [], MONKEY.parents.copy(), iter(range(5))
-    for action in line[1].split():
-        if action == "shift":
-            stack.append(next(words))
-        else:
-            below, top = stack[-2:]
-            parent, child = (top, below) if action == "left" else (below, top)
-            parents[child] = parent
-            stack[-2:] = [parent]
-    assert (stack, parents.tolist()) == ([2], MONKEY.parents.tolist())

@@ -4,9 +4,7 @@ import json
 import shutil
 
 import pytest
-from tiny import TRAINING, fail, lines_of, snapshot, succeed, synmt, write_corpus, write_recipe
-
-from synmt.run_folder import Run
+from tiny import fail, lines_of, snapshot, succeed, synmt, write_corpus, write_recipe
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
 ODD_LINES = [
@@ -105,22 +103,6 @@ def test_a_finished_run_says_so_and_stays_as_it_is(project):
     assert snapshot(project / "runs" / "tiny") == before
 
 
-@pytest.mark.parametrize(
-    ("override", "said"),
-    [
-        ("training.learning_rate=0.02", "training.learning_rate was 0.01, is 0.02"),
-        ("model.feedforward_dim=32", "model.feedforward_dim was 16, is 32"),
-        ("syntax.variants.0.heads=1", "syntax.variants.0.heads was 2, is 1."),
-    ],
-)
-def test_a_changed_recipe_is_refused_by_its_key(project, override, said):
-    before = snapshot(project / "runs" / "tiny")
-    errors = fail(2, "train", "tiny.yaml", override, cwd=project)
-    for part in (said, "name=tiny-2", "--overwrite"):
-        assert part in errors
-    assert snapshot(project / "runs" / "tiny") == before
-
-
 @pytest.fixture
 def plain(project):
     """Train the plain system for four steps, anew for each test."""
@@ -163,31 +145,3 @@ def test_a_folder_that_is_no_run_is_left_alone(project, options):
     errors = fail(2, "train", "tiny.yaml", "name=mine", *options, cwd=project)
     assert "runs/mine: not a run folder (no run.json), and not empty" in errors
     assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
-
-
-def test_a_run_that_has_not_finished_is_not_taken_unasked(project, plain):
-    Run(plain).write_info(status="training")
-    (plain / "model.safetensors").unlink()
-    newest = synmt("translate", text="A dog.\n", cwd=project)
-    assert (
-        newest.stdout
-        == synmt("translate", "--run", "runs/tiny", text="A dog.\n", cwd=project).stdout
-    )
-    errors = fail(1, "translate", "--run", "runs/plain", text="A dog.\n", cwd=project)
-    assert "the run has not finished" in errors
-    assert "--checkpoint last" in errors
-    last = succeed(
-        "translate", "--run", "runs/plain", "--checkpoint", "last", text="A dog.\n", cwd=project
-    )
-    assert len(lines_of(last)) == 1
-
-
-def test_training_stops_early_and_then_has_finished(project):
-    values = {"patience": 1, "max_steps": 400, "validate_every": 2, "learning_rate": 1e-12}
-    recipe = write_recipe(
-        project / "patient.yaml", project / "text", syntax={}, training=TRAINING | values
-    )
-    assert b"(training.patience)" in succeed("train", recipe, cwd=project).stderr
-    again = synmt("train", recipe, cwd=project)
-    assert b"runs/patient has finished already" in again.stderr
-    shutil.rmtree(project / "runs" / "patient")
