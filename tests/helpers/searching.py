@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import product
 from typing import Any
 
 import pytest
@@ -109,18 +108,6 @@ def assert_found(hypotheses: Sequence[Hypothesis], expected: Sequence[Ended]) ->
     assert [one.score for one in hypotheses] == pytest.approx(
         [score for score, *_ in expected], abs=1e-4
     )
-
-
-def enumerate_all(logs: NextLogs, alpha: float = 0.6, prefix: Sequence[int] = ()) -> list[Ended]:
-    """Rank all translations of one to three of the pieces 4, 5 and 6: 3 + 9 + 27."""
-    outputs = (ids for count in (1, 2, 3) for ids in product([4, 5, 6], repeat=count))
-    values = {
-        ids: log_probability(logs, ids) for ids in outputs if ids[: len(prefix)] == (*prefix,)
-    }
-    ranked = [
-        (value / length_penalty(len(ids) + 1, alpha), value, ids) for ids, value in values.items()
-    ]
-    return sorted(ranked, reverse=True)
 
 
 def next_logs(members: Sequence[Member]) -> NextLogs:
