@@ -85,10 +85,6 @@ def test_a_beam_finds_what_a_search_in_plain_python_finds(system):
             assert_found(hypotheses, plain_search(own, options, 7, prefix))
 
 
-
-
-
-
 @pytest.mark.journey
 @pytest.mark.parametrize("system", [*SYSTEMS, "pre"])
 @pytest.mark.parametrize("options", SEARCHES)
@@ -110,8 +106,6 @@ def test_a_sentence_gets_the_same_translations_in_any_batch(system, options):
             numbers=numbers[here],
         )
         assert_same_search(single, together[here])
-
-
 
 
 @pytest.mark.parametrize("options", SEARCHES)
@@ -140,8 +134,6 @@ def test_where_every_piece_is_forbidden_the_translation_ends(options):
             assert math.isfinite(one.score)
 
 
-
-
 def test_the_length_penalty_is_the_formula_of_wu_and_bounds_scores():
     for length, alpha, expected in ((1, 0.6, 1.0), (7, 1.0, 2.0), (19, 0.5, 2.0), (9, 0.0, 1.0)):
         assert length_penalty(length, alpha) == pytest.approx(expected)
@@ -166,8 +158,6 @@ def test_a_group_continues_while_any_of_its_hypotheses_can_win():
         values = torch.tensor([[-5.0, likelier]])
         live = Live(pieces, values, torch.tensor([9]), torch.zeros(1))
         assert is_done(live, kept, 2, 0.0) == done
-
-
 
 
 def test_sentences_that_are_done_leave_in_groups_of_four():
@@ -196,8 +186,6 @@ def test_the_best_sums_are_those_of_topk(size):
         assert torch.equal(sums.gather(1, size * beams + pieces), found)
 
 
-
-
 @pytest.mark.parametrize("length", [1, 2, 3, 4])
 def test_repeating_pieces_are_those_that_a_loop_finds(length):
     pieces = torch.randint(4, 7, (6, 3, 9), generator=torch.Generator().manual_seed(0))
@@ -208,10 +196,6 @@ def test_repeating_pieces_are_those_that_a_loop_finds(length):
         last = tuple(row[len(row) - length + 1 :])
         expected = {piece for piece in (4, 5, 6) if (*last, piece) in runs}
         assert {*repeated} - {PAD, BOS} == expected
-
-
-
-
 
 
 def test_results_of_workers_have_the_order_of_their_items_and_threads_stay():
