@@ -451,7 +451,7 @@ def test_the_interval_of_a_difference_is_that_of_resampled_sources():
         by_source[contrast.source].append(gain)
     rows, random, found = list(by_source.values()), np.random.default_rng(1), []
     for chosen in random.integers(len(rows), size=(4000, len(rows))):
-        found.append(np.mean(sum((rows[place] for place in chosen), [])))
+        found.append(np.concatenate([rows[place] for place in chosen]).mean())
     [comparison] = tabulate(contrasts, models[:2], samples=4000)[None][0].comparisons
     ends = np.quantile(found, [0.025, 0.975]).tolist()
     assert [comparison.low, comparison.high] == pytest.approx(ends, abs=0.02)
