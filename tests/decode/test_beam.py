@@ -17,7 +17,7 @@ from searching import (
 )
 from small import random_batch, small_model
 
-from synmt.data.vocabulary import BOS, EOS, PAD, UNK
+from synmt.data.vocabulary import EOS, UNK
 from synmt.decode.beam import is_done
 from synmt.decode.hypotheses import (
     Finished,
@@ -32,7 +32,6 @@ from synmt.decode.next_piece import (
     length_limits,
     limits_beyond,
     padded_prefixes,
-    repeating,
 )
 from synmt.decode.options import SearchOptions
 
@@ -147,7 +146,7 @@ def test_limits_grow_with_the_source_and_leave_room_for_one_piece():
     # "no limit" does not turn around to the shortest one
     assert length_limits(torch.tensor([10]), ratio=1e30, extra=20).item() > 1_000_000
     padded = padded_prefixes(PREFIXES, torch.device("cpu"))
-    assert limits_beyond(padded, torch.tensor([3, 3, 9, 3])).tolist() == [3, 3, 9, 12]
+    assert limits_beyond(padded, torch.tensor([3, 3, 9, 3])).tolist() == [3, 4, 9, 12]
 
 
 def test_a_group_continues_while_any_of_its_hypotheses_can_win():
@@ -179,23 +178,11 @@ def test_the_best_sums_are_those_of_topk(size):
     random = torch.Generator().manual_seed(size)
     values, base = torch.randn(3, 4, size, generator=random), torch.randn(3, 4, generator=random)
     values[0, :, 1:], base[1, 2] = -torch.inf, -torch.inf
+    sums = (values + base[..., None]).flatten(1)
     for count in (1, 4):
         found, beams, pieces = best_sums(values, base, count)
-        sums = (values + base[..., None]).flatten(1)
         assert torch.equal(found, sums.topk(count).values)
         assert torch.equal(sums.gather(1, size * beams + pieces), found)
-
-
-@pytest.mark.parametrize("length", [1, 2, 3, 4])
-def test_repeating_pieces_are_those_that_a_loop_finds(length):
-    pieces = torch.randint(4, 7, (6, 3, 9), generator=torch.Generator().manual_seed(0))
-    pieces[..., 0] = BOS
-    found = repeating(pieces, length).flatten(0, 1).tolist()
-    for row, repeated in zip(pieces.flatten(0, 1).tolist(), found, strict=True):
-        runs = {tuple(row[first : first + length]) for first in range(len(row) - length + 1)}
-        last = tuple(row[len(row) - length + 1 :])
-        expected = {piece for piece in (4, 5, 6) if (*last, piece) in runs}
-        assert {*repeated} - {PAD, BOS} == expected
 
 
 def test_results_of_workers_have_the_order_of_their_items_and_threads_stay():

@@ -318,7 +318,7 @@ def test_a_counterfactual_translation_is_the_translation_under_the_other_tree(lo
 
 
 def test_a_tree_without_probabilities_is_certain_for_a_model_that_reads_them(tmp_path):
-    labelled = {"name": "dependency_distribution", "layers": [1], "groups": [["nsubj"]]}
+    labelled = {"name": "dependency_distribution", "heads": 1, "groups": [["nsubj"]]}
     translator = Translator.load(make_run(tmp_path / "labelled", labelled))
     [compared] = translate_counterfactually(translator, [Request(LINES[0], other_tree=FLAT[0])])
     assert compared.other.text

@@ -143,7 +143,5 @@ def test_a_run_stores_the_statistics_of_its_translations(cache, tmp_path):
     translate_tests(run, run.recipe(), {"test": tests})
     scores = json.loads((folder / "scores.json").read_text())
     assert len(files(folder / "segments")) == len(scores) == 3
-    texts = [list(read_lines(folder / f"{name}.txt")) for name in ("hypothesis", "reference")]
-    for name, stored in scores.items():
-        found = score(make_metric(name), *texts)
-        assert (stored["score"], stored["signature"]) == (found.value, found.signature)
+    found = score(make_metric("chrf"), list(read_lines(folder / "hypothesis.txt")), TEXT[3:])
+    assert (scores["chrf"]["score"], scores["chrf"]["signature"]) == (found.value, found.signature)

@@ -17,14 +17,6 @@ def ribes_of(hypothesis, reference):
     return score_system([hypothesis], [reference], ["ribes"])["ribes"].value
 
 
-def test_a_sentence_counted_by_hand():
-    # the words are at 3 0 2 1 4 in the reference: six of the ten pairs ascend; no word is missing
-    assert ribes_of("eats the a monkey banana", "the monkey a eats banana") == pytest.approx(60)
-    # 3 of 4 words are aligned, in order; the reference is one word longer
-    found = ribes_of("the monkey ate bananas", "the monkey eats ripe bananas")
-    assert found == pytest.approx(100 * 0.75**0.25 * exp(1 - 5 / 4) ** 0.1)
-
-
 @pytest.mark.parametrize(
     ("hypothesis", "reference", "expected"),
     [

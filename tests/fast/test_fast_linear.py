@@ -4,15 +4,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from attending import assert_same_with_gradients
-from small import random_batch, small_model
 
 pytest.importorskip("synmt.fast")
 
 from synmt.fast import linear as linears
 from synmt.fast.feed_forward import dropped_relu
 from synmt.fast.linear import FastLinear, linear, pad_rows, product, repeated
-from synmt.fast.modules import RepeatingDecoder
-from synmt.model.lstm import Decoder
 
 
 @pytest.mark.parametrize("shape", [(1, 8), (5, 8), (2, 3, 8), (2, 1, 3, 8)])
@@ -104,21 +101,6 @@ def test_products_of_gradients_equal_those_of_torch(mkl, kind, narrow, wide, mon
     rtol, atol = (0.02, 0.05) if kind == torch.bfloat16 else (1e-5, 1e-5)
     for found, wanted in ((linears.outer_product(slope, x), usual), (total, 1 + usual)):
         torch.testing.assert_close(found.double(), wanted, rtol=rtol, atol=atol)
-
-
-@pytest.mark.parametrize("annotation", [None, "shared", "separate"])
-def test_gradients_are_those_of_plain_projections(annotation, monkeypatch):
-    variants = [{"name": "latent_tree", "attention": annotation}] if annotation else []
-    model = small_model(*variants, architecture="lstm").double().eval()
-    _, batch = random_batch(model, [4, 6])
-    gradients = []
-    for _ in range(2):
-        model.zero_grad()
-        model(batch).states.square().sum().backward()
-        gradients.append([parameter.grad.clone() for parameter in model.parameters()])
-        monkeypatch.setattr(RepeatingDecoder, "repeated", Decoder.repeated)
-    assert all(gradient.any() for gradient in gradients[0])
-    torch.testing.assert_close(*gradients)
 
 
 @pytest.fixture
