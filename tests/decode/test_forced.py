@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from small import small_model
-from small_run import LSTM, PASCAL, TEXT, make_run
+from small_run import LSTM, TEXT, make_run
 
 from synmt.data.batch import collate
 from synmt.data.corpus import Example
@@ -17,7 +17,6 @@ from synmt.decode.forced import force
 from synmt.decode.pairs import PairScore, Totals, score_alternatives, score_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
-from synmt.syntax.parse import flat_parse
 
 pytestmark = pytest.mark.journey
 
@@ -142,15 +141,6 @@ def test_windows_are_scored_before_more_is_read(tmp_path):
     lines = (read.append(number) or "A dog" for number in range(10 * translator.window))
     next(score_pairs(translator, lines, iter(lambda: "Ein Hund", None)))
     assert len(read) == translator.window
-
-
-def test_trees_are_given_or_parsed(tmp_path):
-    translator = Translator.load(make_run(tmp_path / "pascal", PASCAL))
-    parses = (None, translator.parser.parse(TEXT[:3]), map(flat_parse, TEXT[:3]))
-    scores = [score_pairs(translator, TEXT[:3], TEXT[3:], trees) for trees in parses]
-    for parsed, given, flat in zip(*scores, strict=True):
-        np.testing.assert_allclose(parsed.log_probabilities, given.log_probabilities, atol=1e-5)
-        assert abs(parsed.log_probability - flat.log_probability) > 1e-4
 
 
 def test_an_ensemble_is_not_scored_by_its_first_model(run):

@@ -83,24 +83,6 @@ def test_a_run_is_named_by_its_folder_as_text_or_path_and_options_have_known_nam
         next(Translator.load(folder).translate("A dog"))
 
 
-@pytest.mark.parametrize("name", ["plain", "lstm"])
-def test_neither_the_batch_size_nor_the_number_of_threads_changes_a_translation(load, name):
-    expected, before = rounded(load(name, n_best=3).translate(ODD)), torch.get_num_threads()
-    try:
-        for batch_size, threads in ((1, 1), (3, 1), (2, 3), (64, 3)):
-            torch.set_num_threads(threads)
-            translator = load(name, n_best=3, batch_size=batch_size)
-            assert rounded(translator.translate(ODD)) == expected
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_a_window_is_translated_before_the_next_one_is_read(load):
-    read = []
-    lines = ([read.append(line) or line] for line in TEXT)
-    assert len(next(iter(load("plain").translate_words(lines)))) == len(read) == 1
-
-
 def test_a_long_line_is_translated_in_part_and_counts_what_is_dropped(load):
     translator, line = load("plain"), " ".join(["monkey"] * 5000)
     translator.max_pieces = len(translator.source.encode_ids("monkey monkey"))
@@ -146,8 +128,8 @@ def test_no_parser_is_loaded_where_none_is_needed_and_one_that_is_not_recorded_i
     with pytest.raises(SynmtError, match=r"does not say which parser makes them.*--parses"):
         list(unnamed.translate(TEXT))
     monkeypatch.setattr("synmt.decode.tree_provider.recorded_parser", None)
+    trees = [tree if line else None for line, tree in zip(LINES, FLAT, strict=True)]
     for translator in (unnamed, load("pascal")):
-        trees = [tree if line else None for line, tree in zip(LINES, FLAT, strict=True)]
         found = texts(translator.translate([*LINES, " \t"], [*trees, None]))
         assert [bool(one) for one in found] == [*map(bool, LINES), False]
 

@@ -60,7 +60,7 @@ def searched(hypothesis, reference):
                 context = hypothesis[max(start, 0) : start + size]
                 places = occurrences(reference, context)
                 if len(context) == size and len(occurrences(hypothesis, context)) == 1:
-                    unique += [places[0] + i - start] * (len(places) == 1)
+                    unique += [place + i - start for place in places if len(places) == 1]
             if unique:
                 positions.append(unique[0])
                 break
