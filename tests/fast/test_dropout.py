@@ -3,6 +3,8 @@ in one pass."""
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 import torch
@@ -78,14 +80,14 @@ def seeded(function, *given):
 
 
 def test_no_dropout_draws_no_numbers_and_a_certain_one_leaves_finite_numbers():
-    layer, x, y = FastDropout(0.9).eval(), torch.randn(0, 3), torch.ones(2, 3)
+    y = torch.ones(2, 3)
     before = torch.random.get_rng_state()
     assert dropout(y, 0.0) is y
-    assert layer(y) is y
+    assert FastDropout(0.9).eval()(y) is y
     assert torch.equal(add_dropped(y, y, 0.0), 2 * y)
     assert torch.equal(torch.random.get_rng_state(), before)
     assert dropout(torch.ones(1000), 0.9999999).isfinite().all()
-    assert dropout(x, 0.5).shape == (0, 3)
+    assert dropout(y[:0], 0.5).shape == (0, 3)
 
 
 def test_where_masks_are_not_drawn_here_torch_draws_them(monkeypatch):
@@ -162,17 +164,14 @@ def test_a_bias_and_relative_values_get_their_gradients(shape, names, rate):
 
 @pytest.mark.parametrize("learned", [True, False])
 def test_only_a_fixed_factor_goes_to_attention_by_products(learned, monkeypatch):
-    calls = []
-    monkeypatch.setattr(
-        by_products_module, "masked_attention", lambda *heads, **terms: calls.append(1) or heads[:2]
-    )
+    by_products = Mock(side_effect=lambda *heads, **terms: heads[:2])
+    monkeypatch.setattr(by_products_module, "masked_attention", by_products)
     terms = edited(attention_terms(), ["factor"])
     factor = terms.factor.requires_grad_(learned)
     output = attend_fast(terms, 0.3)
-    assert bool(calls) is not learned
+    assert by_products.called is not learned
     if learned:
-        (slope,) = torch.autograd.grad(output.sum(), factor)
-        assert slope.abs().sum() > 0
+        assert torch.autograd.grad(output.sum(), factor)[0].any()
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3])
