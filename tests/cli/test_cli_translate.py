@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from contextlib import nullcontext
+from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
@@ -95,12 +96,11 @@ def test_a_file_is_translated_into_a_file_and_what_killed_commands_left_is_remov
 def test_progress_is_shown_on_a_terminal_unless_the_translations_appear_there(
     run, project, monkeypatch, output, shown
 ):
-    jobs, terminal = [], io.StringIO()
+    jobs, (given, terminal) = [], (io.TextIOWrapper(io.BytesIO()) for _ in range(2))
     terminal.isatty = lambda: True
+    streams = SimpleNamespace(**{**vars(sys), "stdin": given, "stdout": terminal})
     for module in ("synmt.cli.translate", "synmt.files.writing"):
-        monkeypatch.setattr(
-            sys.modules[module], "sys", SimpleNamespace(**{**vars(sys), "stdout": terminal})
-        )
+        monkeypatch.setattr(import_module(module), "sys", streams)
     monkeypatch.setattr(
         console, "progress", lambda what, *_: jobs.append(what) or nullcontext(lambda amount: None)
     )

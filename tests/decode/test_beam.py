@@ -17,7 +17,7 @@ from searching import (
 )
 from small import random_batch, small_model
 
-from synmt.data.vocabulary import EOS, UNK
+from synmt.data.vocabulary import BOS, EOS, PAD, UNK
 from synmt.decode.beam import is_done
 from synmt.decode.hypotheses import (
     Finished,
@@ -32,6 +32,7 @@ from synmt.decode.next_piece import (
     length_limits,
     limits_beyond,
     padded_prefixes,
+    repeating,
 )
 from synmt.decode.options import SearchOptions
 
@@ -183,6 +184,17 @@ def test_the_best_sums_are_those_of_topk(size):
         found, beams, pieces = best_sums(values, base, count)
         assert torch.equal(found, sums.topk(count).values)
         assert torch.equal(sums.gather(1, size * beams + pieces), found)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4])
+def test_repeating_pieces_are_those_that_a_loop_finds(length):
+    pieces = torch.randint(4, 7, (18, 1, 9), generator=torch.Generator().manual_seed(0))
+    pieces[..., 0] = BOS
+    repeated = repeating(pieces, length)[:, 0].tolist()
+    for row, found in zip(pieces[:, 0].tolist(), repeated, strict=True):
+        runs = [row[first : first + length] for first in range(10 - length)]
+        expected = {piece for piece in (4, 5, 6) if [*row[10 - length :], piece] in runs}
+        assert {*found} - {PAD, BOS} == expected
 
 
 def test_results_of_workers_have_the_order_of_their_items_and_threads_stay():
