@@ -61,85 +61,68 @@ def systems(*arguments, **options):
 def test_the_table_has_every_number_and_its_signature(files):
     result = score_files("one.de")
     assert result.exit_code == 0, result.output
-    bleu = sacrebleu.corpus_bleu(FIRST, [REFERENCES]).score
-    rows = [line.split() for line in result.stdout.splitlines()]
+    bleu = sacrebleu.corpus_bleu(FIRST, [REFERENCES])
+    lines = result.stdout.splitlines()
+    rows = [line.split() for line in lines]
     assert rows[0] == ["1", "system,", "3", "sentences"]
-    assert rows[2] == ["system", "metric", "score", "95", "%", "interval"]
-    assert ["one.de", "BLEU", f"{bleu:.2f}"] in [row[:3] for row in rows]
+    assert ["one.de", "BLEU", f"{bleu.score:.2f}"] in [row[:3] for row in rows]
     for start in ("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|", "chrF2|nrefs:1|", "TER|nrefs:1|"):
-        assert any(line.startswith(start) for line in result.stdout.splitlines())
+        assert any(line.startswith(start) for line in lines)
+    components = [f"{value:.1f}" for value in bleu.precisions] + [f"{bleu.bp:.3f}"]
+    assert ["one.de", *components] in [row[:-1] for row in rows]
 
 
 def test_json_compares_every_further_system_with_the_first(files):
     whole = report("-r", "ref.de", "one.de", "two.de", "-m", "chrf,bleu")
-    first, second = whole["systems"]
+    first, second = (one["scores"] for one in whole["systems"])
     assert whole["bootstrap"] == {"samples": 1000, "seed": 12345, "base": "one.de"}
-    assert list(first["scores"]) == ["chrf", "bleu"]
-    assert second["scores"]["bleu"]["score"] == sacrebleu.corpus_bleu(SECOND, [REFERENCES]).score
-    assert first["scores"]["bleu"]["comparison"] is None
-    found = second["scores"]["chrf"]["comparison"]
-    assert (
-        found["difference"] == second["scores"]["chrf"]["score"] - first["scores"]["chrf"]["score"]
-    )
-    assert found["low"] <= found["difference"] <= found["high"]
-    assert second["scores"]["chrf"]["p_values"].keys() == {"bootstrap", "randomization"}
-    assert second["scores"]["chrf"]["p_values"]["bootstrap"] == found["p_value"]
+    assert (list(first), first["bleu"]["comparison"]) == (["chrf", "bleu"], None)
+    found = second["chrf"]
+    assert found["comparison"]["difference"] == found["score"] - first["chrf"]["score"]
+    assert found["p_values"].keys() == {"bootstrap", "randomization"}
 
 
-def test_tokenised_text_gives_a_warning_on_stderr(files):
-    (files / "cut.de").write_text("Der Affe .\nEr .\nJa .\n")
+def test_tokenised_text_and_empty_translations_give_a_warning_on_stderr(files):
+    write_lines(files / "cut.de", ["Der Affe .", "Er .", "Ja ."])
     result = score_files("cut.de", "-m", "bleu")
     assert "cut.de looks tokenized" in result.stderr
-    assert "tokenized" not in result.stdout
-    assert "tokenized" not in score_files("cut.de", "--tokenize", "none").stderr
-    # RIBES needs tokenized text
-    assert "tokenized" not in score_files("cut.de", "-m", "ribes").stderr
+    assert "empty" not in result.stderr
+    for options in (("--tokenize", "none"), ("-m", "ribes")):
+        assert "tokenized" not in score_files("cut.de", *options).stderr
+    write_lines(files / "gaps.de", ["Der Affe.", "", " "])
+    assert "gaps.de: 2 of 3 translations are empty" in score_files("gaps.de", "-m", "bleu").stderr
 
 
-def test_the_components_of_bleu_have_a_table(files):
-    expected = sacrebleu.corpus_bleu(FIRST, [REFERENCES])
-    shown = [line.split() for line in score_files("one.de").stdout.splitlines()]
-    numbers = [f"{value:.1f}" for value in expected.precisions] + [f"{expected.bp:.3f}"]
-    assert ["one.de", *numbers] in [row[:-1] for row in shown]
-
-
-@pytest.mark.parametrize("how", ["pattern", "seeds"])
-def test_seeds_are_grouped_by_a_pattern_or_by_their_names(files, how):
-    for number, lines in (("1", FIRST), ("2", SECOND)):
-        (files / f"pascal.seed{number}.de").write_text("\n".join(lines))
-    given = (
-        ["pascal.seed*.de"]
-        if how == "pattern"
-        else ["pascal.seed1.de", "pascal.seed2.de", "--seeds"]
-    )
-    base, system = systems("one.de", *given, "-m", "chrf")
-    scores = [sacrebleu.corpus_chrf(lines, [REFERENCES]).score for lines in (FIRST, SECOND)]
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("pascal.seed*.de", "pascal.seed*.de"),
+        ("pascal.seed1.de pascal.seed2.de --seeds", "pascal.de"),
+    ],
+)
+def test_seeds_are_grouped_by_a_pattern_or_by_their_names(files, given, name):
+    for number, lines in enumerate((FIRST, SECOND), 1):
+        write_lines(files / f"pascal.seed{number}.de", lines)
+    base, system = systems("one.de", *given.split(), "-m", "chrf")
+    one, other = (sacrebleu.corpus_chrf(lines, [REFERENCES]).score for lines in (FIRST, SECOND))
     found = system["scores"]["chrf"]
-    assert system["system"] == ("pascal.seed*.de" if how == "pattern" else "pascal.de")
-    assert system["seeds"] == [f"pascal.seed{number}.de" for number in (1, 2)]
-    assert found["seeds"]["scores"] == scores
-    assert found["score"] == found["seeds"]["mean"] == pytest.approx(sum(scores) / 2)
-    assert found["difference"] == pytest.approx((scores[1] - scores[0]) / 2)
+    assert (system["system"], base["seeds"]) == (name, ["one.de"])
+    assert system["seeds"] == ["pascal.seed1.de", "pascal.seed2.de"]
+    assert found["seeds"]["scores"] == [one, other]
+    assert found["score"] == found["seeds"]["mean"] == pytest.approx((one + other) / 2)
+    assert found["difference"] == pytest.approx((other - one) / 2)
     assert found["p_values"]["seeds"] is None
-    assert base["seeds"] == ["one.de"]
-
-
-@pytest.mark.parametrize("folder", [".", "..", "/"])
-def test_a_folder_without_a_name_is_neither_a_seed_nor_a_run(files, folder):
-    assert f"{folder}: not a run folder" in str(score_files(folder, "--seeds").exception)
 
 
 def test_two_systems_with_seeds_get_a_test_of_the_seeds(files):
-    for name, texts in (("a", (FIRST, SECOND)), ("b", (SECOND, REFERENCES, SECOND))):
-        for number, lines in enumerate(texts):
-            write_lines(files / f"{name}.{number}", lines)
+    texts = {"a.1": FIRST, "a.2": SECOND, "b.0": SECOND, "b.1": REFERENCES, "b.2": SECOND}
+    for name, lines in texts.items():
+        write_lines(files / name, lines)
     result = score_files("a.*", "b.*", "-m", "bleu", "--samples", 200)
     assert result.exit_code == 0, result.output
     assert "seeds p: Welch's t-test of the seeds' scores" in result.stdout
-    assert "bootstrap of sentences and of seeds" in result.stdout
     assert f"{FEW_SEEDS}\n" in result.stdout
-    header, *rows = result.stdout[result.stdout.index("seeds   mean") :].splitlines()[:3]
-    assert header.split() == ["seeds", "mean", "deviation", "lowest", "highest"]
+    _, *rows = result.stdout[result.stdout.index("seeds   mean") :].splitlines()[:3]
     assert [row.split()[2] for row in rows] == ["2", "3"]
 
 
@@ -151,54 +134,53 @@ def write_run(folder, *variants, lines, **sections):
 
 
 def test_a_run_has_its_reference_its_source_and_its_metric_options(tmp_path):
-    for name, lines in (("base", FIRST), ("pascal", SECOND)):
-        write_run(tmp_path / name, lines=lines, evaluation={"tokenize": "char"})
-    options = ("-m", "bleu", "--sentences", tmp_path / "all.jsonl")
-    found = report(tmp_path / "base", tmp_path / "pascal", *options)["systems"]
+    runs = base, pascal = tmp_path / "base", tmp_path / "pascal"
+    for folder, lines in zip(runs, (FIRST, SECOND), strict=True):
+        write_run(folder, lines=lines, evaluation={"tokenize": "char"})
+    found = report(*runs, "-m", "bleu", "--sentences", tmp_path / "all.jsonl")["systems"]
     assert [one["system"] for one in found] == ["base", "pascal"]
     expected = sacrebleu.corpus_bleu(SECOND, [REFERENCES], tokenize="char").score
     assert found[1]["scores"]["bleu"]["score"] == expected
-    assert list((tmp_path / "base/tests/test/segments").iterdir())
+    assert list((base / "tests/test/segments").iterdir())
     first = json.loads((tmp_path / "all.jsonl").read_text().splitlines()[0])
     assert (first["source"], first["reference"]) == ("a", REFERENCES[0])
-    other = write_lines(tmp_path / "pascal/tests/test/reference.txt", "xyz")
-    refused = str(run(tmp_path / "base", tmp_path / "pascal", "-m", "bleu").exception)
+    other = write_lines(pascal / "tests/test/reference.txt", "xyz")
+    refused = str(run(*runs, "-m", "bleu").exception)
     assert "is not that of base: line 1 of the references differs" in refused
-    runs = tmp_path / "base", tmp_path / "pascal"
     assert run("-r", other, *runs, "-m", "bleu").exit_code == 0
 
 
 def test_the_matches_of_a_pattern_are_listed(tmp_path):
     for number, lines in ((1, FIRST), (2, SECOND)):
-        training = {"seed": number, "device": "cpu" if number == 2 else "auto"}
-        write_run(tmp_path / f"pascal-{number}", lines=lines, training=training)
+        write_run(tmp_path / f"pascal-{number}", lines=lines, training={"seed": number})
     result = run(tmp_path / "pascal-1", tmp_path / "pascal*", "-m", "chrf", "--samples", 50)
     assert result.exit_code == 0, result.output
     assert result.stderr.count(f"{tmp_path / 'pascal*'}: 2 seeds: pascal-1, pascal-2\n") == 1
     assert "1 seed" not in result.stderr
-    assert f"{tmp_path / '*-2'}: 1 seed: pascal-2\n" in run(tmp_path / "*-2", "-m", "chrf").stderr
 
 
-@pytest.mark.parametrize("name", ["all.tsv.gz", "all.jsonl"])
-def test_sentences_are_a_row_for_each_segment(files, name):
-    result = score_files("one.de", "two.de", "-m", "bleu,ter", "--sentences", name)
-    assert result.exit_code == 0, result.output
-    rows = list(read_lines(files / name, allowed=["JSON"]))
-    ter = [
-        sacrebleu.sentence_ter(one, [reference]).score
-        for one, reference in zip(FIRST, REFERENCES, strict=True)
-    ]
-    if name.endswith(".jsonl"):
-        found = [json.loads(row) for row in rows]
-        assert [one["systems"][0]["scores"]["ter"] for one in found] == pytest.approx(ter)
-        assert [one["systems"][1]["translation"] for one in found] == SECOND
-        return
-    header, *values = (row.split("\t") for row in rows)
+def test_sentences_are_a_row_for_each_segment(files):
+    given = ("one.de", "two.de", "-m", "bleu,ter", "--sentences")
+    for name in ("all.tsv.gz", "all.jsonl"):
+        assert score_files(*given, name).exit_code == 0
+    found = [json.loads(row) for row in read_lines(files / "all.jsonl", allowed=["JSON"])]
+    assert [one["systems"][1]["translation"] for one in found] == SECOND
+    header, *rows = (row.split("\t") for row in read_lines(files / "all.tsv.gz"))
     assert header == ["line", "one.de:bleu", "one.de:ter", "two.de:bleu", "two.de:ter"]
-    assert [row[0] for row in values] == ["1", "2", "3"]
-    assert [float(row[2]) for row in values] == pytest.approx(ter, abs=1e-6)
+    assert [row[0] for row in rows] == ["1", "2", "3"]
+    ter = [one["systems"][0]["scores"]["ter"] for one in found]
+    assert [float(row[2]) for row in rows] == pytest.approx(ter, abs=1e-6)
+    assert ter[1] == pytest.approx(sacrebleu.sentence_ter(FIRST[1], [REFERENCES[1]]).score)
     bleu = sacrebleu.sentence_bleu(SECOND[1], [REFERENCES[1]]).score
-    assert float(values[1][3]) == pytest.approx(bleu, abs=1e-6)
+    assert float(rows[1][3]) == pytest.approx(bleu, abs=1e-6)
+
+
+WITHOUT_EFFECT = """
+--tests t | there is only one system, so --tests has no effect
+--tokenize zh | --tokenize has no effect without the metric bleu or bleu1
+--cased | --lowercase/--cased has no effect without
+--beer x | --beer has no effect without the metric beer
+"""
 
 
 @pytest.mark.parametrize("given", [["t*.tsv"], ["one.de", "-r", "./two.tsv"]])
@@ -210,33 +192,16 @@ def test_scores_of_sentences_never_replace_an_input(files, given):
     assert (files / "two.tsv").read_text() == (files / "two.de").read_text()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["one.de", "--tests", "t"], "there is only one system, so --tests has no effect"),
-        (
-            ["one.de", "--tokenize", "zh"],
-            "--tokenize has no effect without the metric bleu or bleu1",
-        ),
-        (["one.de", "--cased"], "--lowercase/--cased has no effect without"),
-        (["one.de", "--beer", "x"], "--beer has no effect without the metric beer"),
-    ],
-)
-def test_an_option_without_effect_is_named(files, arguments, message):
-    result = score_files(*arguments, "-m", "ter")
+@pytest.mark.parametrize("line", WITHOUT_EFFECT.strip().splitlines())
+def test_an_option_without_effect_is_named(files, line):
+    options, message = line.split(" | ")
+    result = score_files("one.de", *options.split(), "-m", "ter")
     assert (result.exit_code, message in result.stderr) == (0, True), result.stderr
-    assert (
-        "no effect"
-        not in score_files(
-            "one.de", "two.de", "-m", "bleu,ter", "--tests", "t", "--lowercase"
-        ).stderr
-    )
 
 
-def test_empty_translations_are_counted_in_a_warning(files):
-    (files / "gaps.de").write_text("Der Affe.\n\n \n")
-    assert "gaps.de: 2 of 3 translations are empty" in score_files("gaps.de", "-m", "bleu").stderr
-    assert "empty" not in score_files("one.de", "-m", "bleu").stderr
+def test_an_option_with_an_effect_is_not_named(files):
+    options = ("-m", "bleu,ter", "--tests", "t", "--lowercase")
+    assert "no effect" not in score_files("one.de", "two.de", *options).stderr
 
 
 class Copied(MeanMetric):
@@ -257,63 +222,59 @@ class Copied(MeanMetric):
 
 def test_a_metric_that_reads_the_source_gets_it(files, monkeypatch):
     monkeypatch.setitem(METRICS, "copied", f"{__name__}:Copied")
-    (files / "src.en").write_text("Der monkey\nEr sleeps\nYes\n")
+    write_lines(files / "src.en", ["Der monkey", "Er sleeps", "Yes"])
     found = systems("one.de", "-s", "src.en", "-m", "copied")[0]["scores"]["copied"]
     # 1 of 5 words, 1 of 3, 0 of 1
     assert found["score"] == pytest.approx((20 + 100 / 3) / 3)
-    (files / "src.en").write_text("Der monkey\n")
+    write_lines(files / "src.en", ["Der monkey"])
     wrong = score_files("one.de", "-s", "src.en", "-m", "copied")
     assert "src.en: 1 line, but" in str(wrong.exception)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((), "there is nothing to score"),
-        (("one.de",), "the reference is missing. Give it with `-r FILE`"),
-        (
-            ("-r", "ref.de", "one.de", "--test", "test"),
-            "none of the systems is a run, so none has test sets",
-        ),
-        (("runs/plain",), "runs/plain: no such file or run folder"),
-        (("one.ed", "-r", "ref.de"), "one.ed: no such file or run folder. Did you mean 'one.de'?"),
-        (("-r", "ref.de", "no.*"), "no.*: no file and no run folder matches the pattern"),
-        (("-r", "ref.de", "-", "-"), "standard input can be read only once"),
-        (
-            ("-r", "ref.de", "one.de", "one.de", "--seeds"),
-            "one.de: the same seed of a system is given twice",
-        ),
-        (("-r", "ref.de", "one.de", "two.de", "--tests", "seeds"), "needs two or more seeds"),
-        (("-r", "ref.de", "one.de", "--tests", "wilcoxon"), "there is no test 'wilcoxon'"),
-        (("-r", "ref.de", "one.de", "-m", "copied"), "copied words needs the source"),
-        (("-r", "ref.de", "one.de", "--sentences", "all.txt"), "all.txt: unknown file format"),
-        (
-            ("-r", "ref.de", "one.de", "--contrast", "controlled"),
-            "--contrast needs a model. Add `--run RUN`",
-        ),
-        (
-            ("one.de", "--model", "runs/a", "--contrast", "controlled"),
-            "TRANSLATIONS cannot be combined with --contrast",
-        ),
-        (
-            ("--model", "runs/a", "-m", "bleu", "--contrast", "x"),
-            "--metrics/--metric cannot be combined with --contrast",
-        ),
-        (("--run", "runs/a"), "runs/a: no such file or run folder"),
-        (("--run", "runs/a", "--target", "t"), "--target needs --source"),
-        (("--run", "runs/a", "--device", "cpu"), "--device needs texts that a model scores"),
-        (
-            ("--model", "runs/a", "--source", "s", "--contrast", "x"),
-            "a contrastive set has its own texts",
-        ),
-        (("--model", "runs/a", "--source", "s"), "--source needs --target"),
-    ],
-)
-def test_options_that_do_not_belong_together_are_refused(files, monkeypatch, arguments, message):
+REFUSED = """
+| there is nothing to score
+one.de | the reference is missing. Give it with `-r FILE`
+-r ref.de one.de --test test | none of the systems is a run, so none has test sets
+runs/plain | runs/plain: no such file or run folder
+one.ed -r ref.de | one.ed: no such file or run folder. Did you mean 'one.de'?
+-r ref.de no.* | no.*: no file and no run folder matches the pattern
+-r ref.de - - | standard input can be read only once
+-r ref.de one.de one.de --seeds | one.de: the same seed of a system is given twice
+-r ref.de one.de two.de --tests seeds | needs two or more seeds
+-r ref.de one.de --tests wilcoxon | there is no test 'wilcoxon'
+-r ref.de one.de -m copied | copied words needs the source
+-r ref.de one.de --sentences all.txt | all.txt: unknown file format
+-r ref.de . --seeds | .: not a run folder
+-r ref.de / --seeds | /: not a run folder
+-r ref.de one.de --contrast controlled | --contrast needs a model. Add `--run RUN`
+one.de --model a --contrast controlled | TRANSLATIONS cannot be combined with --contrast
+--model a -m bleu --contrast x | --metrics/--metric cannot be combined with --contrast
+--run runs/a | runs/a: no such file or run folder
+--run a --target t | --target needs --source
+--run a --device cpu | --device needs texts that a model scores. Add `--source FILE --target FILE`
+--model a --source s --contrast x | a contrastive set has its own texts
+--model a --source s | --source needs --target
+--model a b --source s --target t | one model at a time
+--model a --source - --target - | read only once
+--model a --contrast x --contrast y --parses t | --parses needs a single --contrast set
+--model a --contrast x --checkpoint beste | Did you mean 'best'
+"""
+
+
+@pytest.mark.parametrize("line", REFUSED.strip().splitlines())
+def test_options_that_do_not_belong_together_are_refused(files, monkeypatch, line):
     monkeypatch.setitem(METRICS, "copied", f"{__name__}:Copied")
-    result = run(*arguments)
+    options, message = line.split("| ")
+    result = run(*options.split())
     assert isinstance(result.exception, SynmtError), result.output
     assert message in str(result.exception)
+
+
+MODELS = """
+--run a b --contrast controlled --batch-size 8 --json
+--model a --source a.en --target a.de --checkpoint best --parses a.conllu
+--model a --contrast controlled --samples 50 --seed 3 --device cpu
+"""
 
 
 def test_models_get_every_option(monkeypatch, caplog):
@@ -323,42 +284,18 @@ def test_models_get_every_option(monkeypatch, caplog):
         monkeypatch.setattr(
             f"synmt.evaluation.{function}", lambda one: options.append(one) or 1 / 0
         )
-    run("--run", "runs/a", "runs/b", "--contrast", "controlled", "--batch-size", 8, "--json")
-    run(
-        "--model",
-        "runs/a",
-        "--source",
-        "a.en",
-        "--target",
-        "a.de",
-        "--checkpoint",
-        "best",
-        "--parses",
-        "a.conllu",
-    )
-    run(
-        "--model",
-        "runs/a",
-        "--contrast",
-        "controlled",
-        "--samples",
-        50,
-        "--seed",
-        3,
-        "--device",
-        "cpu",
-    )
+    for line in MODELS.strip().splitlines():
+        run(*line.split())
     assert caplog.messages == [
         f"{option} has no effect without a second --run" for option in ("--samples", "--seed")
     ]
-    a, b = Path("runs/a"), Path("runs/b")
+    a, contrast = Path("a"), ["controlled"]
     texts = {"source": Path("a.en"), "target": Path("a.de"), "parses": Path("a.conllu")}
+    chosen = {"samples": 50, "seed": 3, "device": "cpu"}
     assert options == [
-        ContrastOptions(
-            models=[a, b], contrast=["controlled"], batch_size=8, samples=1000, seed=12345
-        ),
-        PairOptions(model=a, **texts, checkpoint="best", device="auto"),
-        ContrastOptions(models=[a], contrast=["controlled"], samples=50, seed=3, device="cpu"),
+        ContrastOptions(models=[a, Path("b")], contrast=contrast, batch_size=8),
+        PairOptions(model=a, **texts, checkpoint="best"),
+        ContrastOptions(models=[a], contrast=contrast, **chosen),
     ]
 
 
@@ -366,7 +303,6 @@ def test_the_figures_of_the_pascal_paper_come_out(nc11):
     truth, base, pascal = map(nc11, ("truth", "transformer.preds", "transformer_pascal.preds"))
     whole = report("-r", truth, base, pascal, "-m", "bleu", "--tests", "bootstrap,randomization,t")
     first, second = (one["scores"]["bleu"] for one in whole["systems"])
-    assert (round(first["score"], 1), round(second["score"], 1)) == (25.0, 25.9)
     assert max(second["p_values"].values()) < 0.01
     # as `sacrebleu truth -i base pascal --metrics bleu --paired-ar` prints
     assert (f"{first['score']:.2f}", f"{second['score']:.2f}") == ("24.96", "25.93")

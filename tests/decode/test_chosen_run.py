@@ -40,7 +40,6 @@ def ask(project):
 CONTROLS = {
     "gold": {"control": "gold"},
     "random": {"control": "random"},
-    "rewired": {"rewire": 0.3},
     "both": {"control": "left", "rewire": 1.0},
 }
 
@@ -49,7 +48,6 @@ CONTROLS = {
     ("run", "said"),
     [
         ("random", "the run replaces every tree by a random tree (parser.control)"),
-        ("rewired", "the run gives 30 % of the words another parent (parser.rewire)"),
         ("both", "left-branching chain (parser.control) and gives 100 % of the words"),
     ],
 )
@@ -63,22 +61,18 @@ def test_other_trees_are_refused_where_a_control_replaces_them_and_given_ones_wa
     assert ask(f"{command} --parses flat").stderr.decode().count(said) == 1
 
 
+def test_no_number_is_less_than_nothing_by_nothing_and_files_need_no_run(ask):
+    written = [(-0.00004, "", "0.0000"), (-0.0, "+", "+0.0000"), (-0.00006, "", "-0.0001")]
+    for value, sign, text in written:
+        assert format_number(value, sign) == text
+    tests = "runs/plain/tests/test"
+    files = f"--hypotheses {tests}/hypothesis.txt --references {tests}/reference.txt"
+    assert b"run: " not in ask(f"analyze --by-length --side target {files}").stderr
+
+
 def test_gold_trees_are_no_control_of_those_that_are_given(ask):
     done = ask("translate --run runs/gold --parses flat --parse-override flat")
     assert b"the run " not in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("value", "sign", "written"),
-    [
-        (-0.00004, "", "0.0000"),
-        (-0.0, "+", "+0.0000"),
-        (-0.00006, "", "-0.0001"),
-        (1.25, "+", "+1.2500"),
-    ],
-)
-def test_no_number_is_less_than_nothing_by_nothing(value, sign, written):
-    assert format_number(value, sign) == written
 
 
 @pytest.mark.parametrize(
@@ -92,12 +86,6 @@ def test_a_run_that_was_not_named_is_named_once_unless_all_is_quiet(ask, command
         done = ask(other)
         assert done.stdout == chosen.stdout
         assert b"run: runs/plain" not in done.stderr
-
-
-def test_translations_in_files_need_no_run_and_name_none(ask):
-    tests = "runs/plain/tests/test"
-    files = f"--hypotheses {tests}/hypothesis.txt --references {tests}/reference.txt"
-    assert b"run: " not in ask(f"analyze --by-length --side target {files}").stderr
 
 
 def test_a_parser_that_has_moved_is_named_by_an_option(ask):

@@ -21,25 +21,6 @@ _ALIGNED = replace(_PLAIN, alignment=WordAlignment([(0, 1), (1, 0)], _SPANS, _SP
 _EMPTY = Translation(8)
 
 
-def _as_found(result):
-    """Make what can be compared: arrays have no simple equality."""
-    if isinstance(result, CounterfactualTranslation):
-        return (
-            CounterfactualTranslation,
-            _as_found(result.own),
-            _as_found(result.other),
-            result.own_rescored,
-        )
-    aligned = result.alignment and (
-        result.alignment.pairs,
-        *(
-            (rows.dtype, rows.shape, rows.tolist())
-            for rows in (result.alignment.source_words, result.alignment.target_words)
-        ),
-    )
-    return replace(result, alignment=None), aligned
-
-
 def test_results_of_all_kinds_survive_on_disk(tmp_path):
     results = [_PLAIN, _ALIGNED, _EMPTY, CounterfactualTranslation(_ALIGNED, _EMPTY, -0.1 - 0.2)]
     windows = FinishedWindows(tmp_path / "windows", "a job")
@@ -47,4 +28,5 @@ def test_results_of_all_kinds_survive_on_disk(tmp_path):
     (first,) = windows.translate(iter([window]), lambda some: (results for _ in some))
     assert first is results
     (second,) = windows.translate(iter([window]), lambda some: (None for _ in some))
-    assert [_as_found(one) for one in second] == [_as_found(one) for one in results]
+    # what is written shows the kinds of numbers, too; arrays have no simple equality
+    assert repr(second) == repr(results)

@@ -7,17 +7,16 @@ import numpy as np
 import pytest
 import torch
 from small import small_model
-from small_run import LSTM, PASCAL, TEXT, make_run
+from small_run import LSTM, TEXT, make_run
 
 from synmt.data.batch import collate
 from synmt.data.corpus import Example
 from synmt.data.tasks import tagged
 from synmt.data.vocabulary import BOS, EOS
-from synmt.decode.forced import force, force_targets
+from synmt.decode.forced import force
 from synmt.decode.pairs import PairScore, Totals, score_alternatives, score_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
-from synmt.syntax.parse import flat_parse
 
 pytestmark = pytest.mark.journey
 
@@ -45,30 +44,13 @@ def slowly(model, source, target):
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_each_piece_has_the_probability_that_its_prefix_gives_it(system):
+def test_each_piece_has_the_probability_of_its_prefix_and_attention_is_that_of_the_pair(system):
     model = SYSTEMS[system]
-    for example, forced in zip(EXAMPLES, force(model, collate(EXAMPLES)), strict=True):
+    together = force(model, collate(EXAMPLES), attention=True)
+    for example, forced in zip(EXAMPLES, together, strict=True):
         expected = slowly(model, example.source, example.target.tolist())
         np.testing.assert_allclose(forced.log_probabilities, expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_several_targets_of_a_source_get_the_scores_that_each_gets_alone(system):
-    model, rows = SYSTEMS[system], [1, 0, 1, 2]
-    with torch.inference_mode():
-        memory, _ = model.remember(collate(EXAMPLES).source, {})
-    targets = [TARGETS[n] for n in (1, 0, 0, 2)]
-    found = force_targets(model, memory, rows, targets)
-    for row, target, logs in zip(rows, targets, found, strict=True):
-        expected = slowly(model, SOURCES[row], target.tolist())
-        np.testing.assert_allclose(logs, expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_attention_to_the_source_sums_to_one_and_is_that_of_the_pair_alone(system):
-    together = force(SYSTEMS[system], collate(EXAMPLES), attention=True)
-    for example, forced in zip(EXAMPLES, together, strict=True):
-        [alone] = force(SYSTEMS[system], collate([example]), attention=True)
+        [alone] = force(model, collate([example]), attention=True)
         assert forced.cross.shape == (len(example.target) + 1, len(example.source) + 1)
         np.testing.assert_allclose(forced.cross.sum(1), 1, atol=1e-6)
         np.testing.assert_allclose(forced.cross, alone.cross, atol=1e-6)
@@ -100,18 +82,18 @@ def slow_pair(translator, source, target):
     return slowly(translator.model, ids, translator.target.encode_ids(target))
 
 
-def test_pairs_come_out_in_order_with_the_probabilities_of_their_pieces(run):
-    translator = Translator.load(run)
+@pytest.mark.parametrize("batch_size", [1, 2, 64])
+def test_pairs_come_out_in_order_with_the_probabilities_of_their_pieces(run, batch_size):
+    translator = Translator.load(run, batch_size=batch_size)
     scores = list(score_pairs(translator, LINES, TRANSLATIONS))
     found = [(score.line, score.source, score.target) for score in scores]
     assert found == list(zip(range(1, 7), LINES, TRANSLATIONS, strict=True))
     for index in (0, 2, 4, 5):
         score, expected = scores[index], slow_pair(translator, LINES[index], TRANSLATIONS[index])
         np.testing.assert_allclose(score.log_probabilities, expected, atol=1e-4)
-        total = sum(expected)
+        total, tokens = sum(expected), score.tokens
         assert score.log_probability == pytest.approx(total, abs=1e-3)
         assert score.perplexity == pytest.approx(math.exp(-total / len(expected)), rel=1e-3)
-        tokens = score.tokens
         assert "".join(token.text for token in tokens) == score.target
         assert all(score.target[token.start : token.end] == token.text for token in tokens)
         assert [token.log_probability for token in tokens] == score.log_probabilities.tolist()
@@ -120,33 +102,37 @@ def test_pairs_come_out_in_order_with_the_probabilities_of_their_pieces(run):
     assert (end.text, end.start, end.end) == ("", 0, 0)
     for score in (scores[1], scores[3]):
         assert (score.log_probability, score.perplexity, score.tokens) == (None, None, [])
-
-
-@pytest.mark.parametrize("batch_size", [1, 2, 64])
-def test_a_pair_gets_the_same_score_in_every_batch_and_among_alternatives(run, batch_size):
-    translator = Translator.load(run, batch_size=batch_size)
-    expected = list(score_pairs(Translator.load(run), LINES, TRANSLATIONS))
-    for one, other in zip(score_pairs(translator, LINES, TRANSLATIONS), expected, strict=True):
-        np.testing.assert_allclose(one.log_probabilities, other.log_probabilities, atol=1e-4)
     targets = [TEXT[3], "", TEXT[4], TEXT[3]]
     [several, none] = score_alternatives(translator, [(TEXT[0], targets), (TEXT[1], [])])
     assert none == []
-    for one, other in zip(several, score_pairs(translator, [TEXT[0]] * 4, targets), strict=True):
-        assert one.line == 1
-        np.testing.assert_allclose(one.log_probabilities, other.log_probabilities, atol=1e-4)
+    for score, target in zip(several, targets, strict=True):
+        assert score.line == 1
+        expected = slow_pair(translator, TEXT[0], target)
+        np.testing.assert_allclose(score.log_probabilities, expected, atol=1e-4)
 
 
 def test_a_pair_that_is_too_long_is_scored_in_part(tmp_path):
     translator = Translator.load(make_run(tmp_path / "short", parser=False, max_pieces=6))
-    scores = list(score_pairs(translator, ["A dog", TEXT[1]], [TEXT[4], "Ein Hund"]))
-    for score in scores:
-        pieces = [len(translator.source.encode_ids(text)) for text in (score.source, score.target)]
-        dropped = [score.source_dropped, score.target_dropped]
-        assert dropped == [max(0, count - 6) for count in pieces]
+    long, short = score_pairs(translator, ["A dog", TEXT[1]], [TEXT[4], "Ein"])
+    count = len(translator.target.encode_ids(TEXT[4]))
+    assert (long.source_dropped, long.target_dropped) == (0, count - 6)
+    count = len(translator.source.encode_ids(TEXT[1]))
+    assert (short.source_dropped, short.target_dropped) == (count - 6, 0)
     # the beginning, without an end
     expected = slow_pair(translator, "A dog", TEXT[4])[:6]
-    np.testing.assert_allclose(scores[0].log_probabilities, expected, atol=1e-4)
-    assert TEXT[4].startswith("".join(token.text for token in scores[0].tokens))
+    np.testing.assert_allclose(long.log_probabilities, expected, atol=1e-4)
+    assert TEXT[4].startswith("".join(token.text for token in long.tokens))
+
+
+def test_pairs_that_are_not_pairs_and_broken_weights_are_refused(tmp_path):
+    translator = Translator.load(make_run(tmp_path / "run", parser=False))
+    for sources, targets in ((2, 3), (3, 2)):
+        with pytest.raises(SynmtError, match="one has no line 3"):
+            list(score_pairs(translator, TEXT[:sources], TEXT[:targets]))
+    with torch.no_grad():
+        translator.model.output_weight.fill_(float("nan"))
+    with pytest.raises(SynmtError, match="its weights are broken"):
+        list(score_pairs(translator, TEXT[:1], TEXT[3:4]))
 
 
 def test_windows_are_scored_before_more_is_read(tmp_path):
@@ -155,30 +141,6 @@ def test_windows_are_scored_before_more_is_read(tmp_path):
     lines = (read.append(number) or "A dog" for number in range(10 * translator.window))
     next(score_pairs(translator, lines, iter(lambda: "Ein Hund", None)))
     assert len(read) == translator.window
-
-
-def test_trees_are_given_or_parsed(tmp_path):
-    translator = Translator.load(make_run(tmp_path / "pascal", PASCAL))
-    parses = (None, translator.parser.parse(TEXT[:3]), map(flat_parse, TEXT[:3]))
-    scores = [score_pairs(translator, TEXT[:3], TEXT[3:], trees) for trees in parses]
-    for parsed, given, flat in zip(*scores, strict=True):
-        np.testing.assert_allclose(parsed.log_probabilities, given.log_probabilities, atol=1e-5)
-        assert abs(parsed.log_probability - flat.log_probability) > 1e-4
-
-
-@pytest.mark.parametrize(("sources", "targets"), [(2, 3), (3, 2)])
-def test_there_must_be_one_target_per_source(tmp_path, sources, targets):
-    translator = Translator.load(make_run(tmp_path / f"lines{sources}", parser=False))
-    with pytest.raises(SynmtError, match="one has no line 3"):
-        list(score_pairs(translator, TEXT[:sources], TEXT[:targets]))
-
-
-def test_broken_weights_are_an_error(tmp_path):
-    translator = Translator.load(make_run(tmp_path / "broken", parser=False))
-    with torch.no_grad():
-        translator.model.output_weight.fill_(float("nan"))
-    with pytest.raises(SynmtError, match="its weights are broken"):
-        list(score_pairs(translator, TEXT[:1], TEXT[3:4]))
 
 
 def test_an_ensemble_is_not_scored_by_its_first_model(run):
@@ -192,7 +154,6 @@ def test_no_pairs_and_an_infinite_perplexity_are_null_in_json():
     assert values["perplexity_by_word"] is values["mean_log_probability"] is None
     # 1,600 nats over one word, as Chinese has no spaces, and its end
     totals.add(PairScore(1, "a", "x" * 98, np.full(100, -16.0)))
-    assert totals.perplexity("word") == math.inf
     assert totals.as_json()["perplexity_by_word"] is None
     assert totals.as_json()["perplexity_by_piece"] == pytest.approx(math.exp(16))
 
@@ -206,5 +167,4 @@ def test_totals_are_those_of_the_pairs_that_were_scored_in_full():
     assert (totals.pairs, totals.left_out, totals.unknown, totals.mean) == (2, 2, 1, -9.0)
     # 3 + 3 pieces, (2 + 1) + (1 + 1) words, (3 + 1) + (3 + 1) characters
     assert totals.units == {"piece": 6, "word": 5, "character": 8}
-    for unit, count in totals.units.items():
-        assert totals.perplexity(unit) == pytest.approx(math.exp(18 / count))
+    assert totals.perplexity("word") == pytest.approx(math.exp(18 / 5))

@@ -1,15 +1,18 @@
 """`compare_systems` from Python: the same numbers as `synmt score`, from lines in memory or from
 files."""
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 import sacrebleu
-from tiny import write_lines
+from small_run import make_run, write_tests
 
 from synmt import evaluation
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import tokens_folder
 from synmt.evaluation.significance import paired_bootstrap
@@ -37,61 +40,38 @@ def test_lines_in_memory_are_scored_and_compared_with_the_first():
 
 
 def test_progress_counts_every_score_and_comparison(monkeypatch):
-    jobs = []
-
-    class Job:
-        def __init__(self, what, total, unit):
-            self.values = [what, total, unit, 0]
-            jobs.append(self.values)
-
-        def __enter__(self):
-            return self.advance
-
-        def __exit__(self, *error):
-            return None
-
-        def advance(self, amount):
-            self.values[3] += amount
-
-    monkeypatch.setattr(progress_module, "_display", Job)
+    display = MagicMock()
+    monkeypatch.setattr(progress_module, "_display", display)
     evaluation.compare_systems([FIRST, SECOND], REFERENCES, metrics=["bleu", "ter"], samples=10)
     # two texts and a comparison for each metric
-    assert jobs == [["scoring", 6, "steps", 6]]
+    display.assert_called_once_with("scoring", 6, "steps")
+    advance = display.return_value.__enter__.return_value
+    assert sum(amount for (amount,), _ in advance.call_args_list) == 6
 
 
-def test_what_cannot_be_compared_is_refused(tmp_path):
-    (tmp_path / "one.de").write_text("Ja.\n")
-    with pytest.raises(UsageError, match="some texts are paths, and others lists of lines"):
-        evaluation.compare_systems([tmp_path / "one.de"], REFERENCES)
-    with pytest.raises(UsageError, match="the reference is missing"):
-        evaluation.compare_systems([FIRST])
-    with pytest.raises(SynmtError, match="2 translations cannot be scored against 3 references"):
-        evaluation.compare_systems([FIRST, SECOND[:2]], REFERENCES)
-    with pytest.raises(UsageError, match="there are no translations to score"):
-        evaluation.compare_systems([], REFERENCES)
-    with pytest.raises(UsageError, match="no test 'bootstap'"):
-        evaluation.compare_systems([FIRST, SECOND], REFERENCES, tests=["bootstap"])
+REFUSED = [
+    ([["Ja."]], None, {}, "the reference is missing"),
+    ([Path("one.de")], REFERENCES, {}, "some texts are paths, and others lists of lines"),
+    ([FIRST, SECOND[:2]], REFERENCES, {}, "2 translations cannot be scored against 3 references"),
+    ([], REFERENCES, {}, "there are no translations to score"),
+    ([FIRST, SECOND], REFERENCES, {"tests": ["bootstap"]}, "no test 'bootstap'"),
+]
 
 
-@pytest.mark.parametrize("on", ["text", "tokens"])
-def test_the_other_texts_of_a_run_are_scored_with_the_case_of_its_recipe(tmp_path, on):
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "run.json").write_text('{"format": 1, "status": "finished"}')
-    other = "text" if on == "tokens" else "tokens"
-    scored = f"evaluation: {{on: {other}, tokenize: none, lowercase: true}}\n"
-    text = "text: {tokenizer: char}\n"
-    (run / "recipe.yaml").write_text(
-        f"name: run\nsource: en\ntarget: de\ncorpus: {{folder: data}}\n{text}{scored}"
-    )
-    for folder in (run / "tests/test", tokens_folder(run / "tests/test")):
-        for name, lines in (
-            ("source", REFERENCES),
-            ("reference", REFERENCES),
-            ("hypothesis", SECOND),
-        ):
-            write_lines(folder / f"{name}.txt", lines)
-    [system] = read_systems([run], on=on)
+@pytest.mark.parametrize(("systems", "references", "options", "message"), REFUSED)
+def test_what_cannot_be_compared_is_refused(systems, references, options, message):
+    with pytest.raises(SynmtError, match=message):
+        evaluation.compare_systems(systems, references, **options)
+
+
+@pytest.mark.parametrize(("on", "other"), [("text", "tokens"), ("tokens", "text")])
+def test_the_other_texts_of_a_run_are_scored_with_the_case_of_its_recipe(tmp_path, on, other):
+    scored = {"on": other, "tokenize": "none", "lowercase": True}
+    run = make_run(tmp_path / "run", parser=False, text={"tokenizer": "char"}, evaluation=scored)
+    write_tests(run, REFERENCES, REFERENCES, SECOND)
+    tokens = tokens_folder(run.test_folder("test"))
+    shutil.copytree(run.test_folder("test"), tokens, dirs_exist_ok=True)
+    [system] = read_systems([run.folder], on=on)
     [outputs] = system.seeds
     assert (outputs.scoring.lowercase, outputs.scoring.on_tokens) == (True, on == "tokens")
     assert outputs.scoring.tokenize == ("none" if on == "tokens" else "13a")

@@ -103,23 +103,30 @@ def test_a_checkpoint_is_identified_by_its_content(package, tmp_path):
 
 def test_comet_needs_the_source_and_a_known_model(package):
     metric = make_metric("comet", MetricOptions(comet_model="Unbabel/none"))
-    with pytest.raises(
-        SynmtError, match=r"cannot load COMET's model 'Unbabel/none' .*huggingface.co/Unbabel"
-    ):
+    with pytest.raises(SynmtError, match=r"cannot load COMET's model 'Unbabel/none'"):
         score(metric, HYPOTHESES, REFERENCES, SOURCES)
-    with pytest.raises(UsageError, match=r"COMET needs the source.*--source"):
-        score_system(HYPOTHESES, REFERENCES, ["comet"])
-    with pytest.raises(SynmtError, match="1 source sentences do not match 2 references"):
-        score_system(HYPOTHESES, REFERENCES, ["comet"], sources=["one"])
+    for sources, message in ((None, r"COMET needs the source.*--source"), (["one"], "1 source")):
+        with pytest.raises(SynmtError, match=message):
+            score_system(HYPOTHESES, REFERENCES, ["comet"], sources=sources)
 
 
 def test_a_missing_package_and_another_of_its_name_are_refused(monkeypatch):
-    monkeypatch.setitem(sys.modules, "comet", None)
-    with pytest.raises(SynmtError, match=r"pip install 'synmt\[comet\]'"):
-        make_metric("comet")
-    monkeypatch.setitem(sys.modules, "comet", ModuleType("comet"))
-    with pytest.raises(SynmtError, match="'comet' is not the metric"):
-        make_metric("comet")
+    for module, message in (
+        (None, r"pip install 'synmt\[comet\]'"),
+        (ModuleType("comet"), "'comet' is not the metric"),
+    ):
+        monkeypatch.setitem(sys.modules, "comet", module)
+        with pytest.raises(SynmtError, match=message):
+            make_metric("comet")
+
+
+FAILURES = """
+echo 'best beer     : 0.3' | scores for 0 sentences, not for 2; its first line is 'best beer
+echo sent 1 score is 0.3 | scores for 1 sentences, not for 2
+true | its first line is ''
+echo out of memory >&2; exit 3 | failed with code 3: out of memory
+printf 'sent 1 score is 1\\nsent 2 score is NaN\\n' | scores for 1 sentences
+"""
 
 
 BEER = """#!{python}
@@ -172,29 +179,16 @@ def test_beer_is_found_by_beer_home_and_identified_by_its_archive(beer, tmp_path
     assert make_metric("beer").signature.startswith("nrefs:1|scale:100|version:beer_2.0@")
 
 
-@pytest.mark.parametrize(
-    ("script", "message"),
-    [
-        (
-            "#!/bin/sh\necho 'best beer     : 0.3'\n",
-            r"scores for 0 sentences, not for 2; its first line is 'best beer",
-        ),
-        ("#!/bin/sh\necho sent 1 score is 0.3\n", r"scores for 1 sentences, not for 2"),
-        ("#!/bin/sh\n", r"its first line is ''"),
-        ("#!/bin/sh\necho out of memory >&2; exit 3\n", r"failed with code 3: out of memory"),
-        (
-            "#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is NaN\\n'",
-            "scores for 1 sentences",
-        ),
-        ("#!/no/such/shell\n", r"cannot be started \(No such file"),
-    ],
-)
-def test_failures_of_beer_are_reported(beer, script, message):
+@pytest.mark.parametrize("line", FAILURES.strip().splitlines())
+def test_failures_of_beer_are_reported(beer, line):
+    script, message = line.split(" | ")
     with pytest.raises(SynmtError, match=message):
-        score(beer(script), HYPOTHESES, REFERENCES)
+        score(beer(f"#!/bin/sh\n{script}\n"), HYPOTHESES, REFERENCES)
 
 
 def test_missing_beer_or_java_is_reported(beer, tmp_path, monkeypatch):
+    with pytest.raises(SynmtError, match=r"cannot be started \(No such file"):
+        score(beer("#!/no/such/shell\n"), HYPOTHESES, REFERENCES)
     with pytest.raises(UsageError, match=r"BEER is not part of synmt.*BEER_HOME"):
         make_metric("beer")
     with pytest.raises(UsageError, match=r"bin: the script `beer` is missing"):

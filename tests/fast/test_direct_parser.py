@@ -2,6 +2,7 @@
 time."""
 
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -103,33 +104,24 @@ def test_a_split_line_is_joined_as_by_stanzas_documents(parsers, monkeypatch):
     assert direct[1].relations.count("parataxis") > 0
 
 
-@pytest.mark.parametrize(
-    ("processor", "option", "value"),
-    [("tokenize", "feat_funcs", ["space_before", "phone_id"]), ("tokenize", "no_ssplit", False)],
-)
-def test_a_model_with_other_input_takes_the_way_of_documents(
-    parsers, monkeypatch, processor, option, value
-):
+OTHER_MODELS = """
+tokenize _config feat_funcs
+tokenize _config no_ssplit
+pos trainer.model.args charlm
+pos trainer.model.args pretrain
+depparse trainer.model.args use_xpos
+depparse trainer.model.args use_arc_embedding
+"""
+
+
+@pytest.mark.parametrize("line", OTHER_MODELS.strip().splitlines())
+def test_a_model_that_reads_more_than_words_takes_the_way_of_documents(parsers, monkeypatch, line):
     pipeline = parsers["direct"]._pipeline
     assert DirectParser.supports(pipeline)
-    monkeypatch.setitem(pipeline.processors[processor]._config, option, value)
-    assert not DirectParser.supports(pipeline)
-
-
-@pytest.mark.parametrize(
-    ("processor", "option"),
-    [
-        ("pos", "charlm"),
-        ("pos", "pretrain"),
-        ("depparse", "use_xpos"),
-        ("depparse", "use_arc_embedding"),
-    ],
-)
-def test_a_model_that_reads_more_than_words_takes_the_way_of_documents(
-    parsers, monkeypatch, processor, option
-):
-    pipeline = parsers["direct"]._pipeline
-    monkeypatch.setitem(pipeline.processors[processor].trainer.model.args, option, True)
+    processor, options, name = line.split()
+    options = attrgetter(options)(pipeline.processors[processor])
+    value = {"feat_funcs": ["space_before", "phone_id"], "no_ssplit": False}.get(name, True)
+    monkeypatch.setitem(options, name, value)
     assert not DirectParser.supports(pipeline)
 
 

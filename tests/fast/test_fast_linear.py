@@ -4,15 +4,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from attending import assert_same_with_gradients
-from small import random_batch, small_model
 
 pytest.importorskip("synmt.fast")
 
 from synmt.fast import linear as linears
 from synmt.fast.feed_forward import dropped_relu
 from synmt.fast.linear import FastLinear, linear, pad_rows, product, repeated
-from synmt.fast.modules import RepeatingDecoder
-from synmt.model.lstm import Decoder
 
 
 @pytest.mark.parametrize("shape", [(1, 8), (5, 8), (2, 3, 8), (2, 1, 3, 8)])
@@ -40,7 +37,7 @@ def test_the_linear_map_leaves_out_gradients_that_nobody_wants(frozen):
     for name, tensor in tensors.items():
         tensor.requires_grad_(name != frozen)
     linear(**tensors).sum().backward()
-    assert {name for name, tensor in tensors.items() if tensor.grad is None} == {frozen}
+    assert [name for name, tensor in tensors.items() if tensor.grad is None] == [frozen]
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
@@ -61,31 +58,22 @@ def test_no_rows_give_no_rows_and_a_build_without_onednn_works(monkeypatch):
         torch.testing.assert_close(exact, product(x, layer.weight))
 
 
-def test_under_autocast_it_multiplies_in_half_precision_as_torch_does():
-    layer, x = FastLinear(8, 6), torch.randn(3, 8, requires_grad=True)
-    with torch.autocast("cpu", torch.bfloat16):
-        ours, usual = layer(x), F.linear(x, layer.weight, layer.bias)
-    assert ours.dtype == torch.bfloat16
-    assert_same_with_gradients(ours, usual, (x, *layer.parameters()), rtol=1e-2, atol=1e-2)
-
-
 @pytest.mark.parametrize("shape", [(1, 8), (15, 8), (3, 11, 8), (7, 5, 8), (4, 16, 8), (1000, 8)])
 def test_rows_that_fill_up_a_half_precision_product_change_neither_it_nor_its_gradients(shape):
     layer, x = FastLinear(8, 6), torch.randn(shape, requires_grad=True)
+    leaves = (x, *layer.parameters())
     with torch.autocast("cpu", torch.bfloat16):
         ours, relu = layer(x), dropped_relu(layer, x)
         with torch.no_grad():
             assert torch.equal(ours, layer(x))
-    usual = F.linear(*(t.bfloat16().double() for t in (x, layer.weight, layer.bias)))
+    assert ours.dtype == torch.bfloat16
+    usual = F.linear(*(t.bfloat16().double() for t in leaves))
     # of the few values next to 0, rounding may change the sign, and with it whether the gradient
     # passes
     for half, exact in ((ours, usual), (relu, ours.detach().gt(0) * usual)):
         torch.testing.assert_close(half.double(), exact, rtol=1e-2, atol=1e-2)
-        leaves, direction = (x, *layer.parameters()), torch.randn_like(exact)
-        gradients = (
-            torch.autograd.grad(output, leaves, direction.to(output), retain_graph=True)
-            for output in (half, exact)
-        )
+        slope = torch.randn_like(exact)
+        gradients = (torch.autograd.grad(y, leaves, slope.to(y), True) for y in (half, exact))
         for found, wanted in zip(*gradients, strict=True):
             assert (found - wanted).norm() <= 1e-2 * wanted.norm()
 
@@ -95,12 +83,10 @@ def test_half_precision_products_have_few_numbers_of_rows_and_little_to_fill_up(
     rows = {count: len(pad_rows(torch.ones(count, 1), torch.bfloat16)) for count in range(1, 5000)}
     assert len(set(rows.values())) < 120
     assert all(count <= room <= max(count + 15, count * 17 / 16) for count, room in rows.items())
-    assert all(
-        len(pad_rows(torch.ones(count, 1), torch.float32)) == count for count in (1, 17, 1999)
-    )
+    assert len(pad_rows(torch.ones(1999, 1), torch.float32)) == 1999
     full = pad_rows(torch.ones(17, 2), torch.bfloat16)
-    assert full[:17].eq(1).all()
-    assert full[17:].eq(0).all()
+    assert full[:17].all()
+    assert not full[17:].any()
 
 
 @pytest.mark.parametrize("mkl", [True, False])
@@ -110,26 +96,11 @@ def test_products_of_gradients_equal_those_of_torch(mkl, kind, narrow, wide, mon
     monkeypatch.setattr(linears, "_MKL_IS_FASTER", mkl)
     slope, x = torch.randn(7, narrow).to(kind), torch.randn(7, wide).to(kind)
     usual = slope.double().T @ x.double()  # (D', D)
-    exact = {"rtol": 0.02, "atol": 0.05} if kind == torch.bfloat16 else {"rtol": 1e-5, "atol": 1e-5}
-    torch.testing.assert_close(linears.outer_product(slope, x).double(), usual, **exact)
     total = torch.ones(narrow, wide, dtype=torch.promote_types(kind, torch.float32))
     linears.add_outer_product(total, slope, x)
-    torch.testing.assert_close(total.double(), 1 + usual, **exact)
-
-
-@pytest.mark.parametrize("annotation", [None, "shared", "separate"])
-def test_gradients_are_those_of_plain_projections(annotation, monkeypatch):
-    variants = [{"name": "latent_tree", "attention": annotation}] if annotation else []
-    model = small_model(*variants, architecture="lstm").double().eval()
-    _, batch = random_batch(model, [4, 6])
-    gradients = []
-    for _ in range(2):
-        model.zero_grad()
-        model(batch).states.square().sum().backward()
-        gradients.append([parameter.grad.clone() for parameter in model.parameters()])
-        monkeypatch.setattr(RepeatingDecoder, "repeated", Decoder.repeated)
-    assert all(gradient.any() for gradient in gradients[0])
-    torch.testing.assert_close(*gradients)
+    rtol, atol = (0.02, 0.05) if kind == torch.bfloat16 else (1e-5, 1e-5)
+    for found, wanted in ((linears.outer_product(slope, x), usual), (total, 1 + usual)):
+        torch.testing.assert_close(found.double(), wanted, rtol=rtol, atol=atol)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import product
 from typing import Any
 
 import pytest
@@ -111,18 +110,6 @@ def assert_found(hypotheses: Sequence[Hypothesis], expected: Sequence[Ended]) ->
     )
 
 
-def enumerate_all(logs: NextLogs, alpha: float = 0.6, prefix: Sequence[int] = ()) -> list[Ended]:
-    """Rank all translations of one to three of the pieces 4, 5 and 6: 3 + 9 + 27."""
-    outputs = (ids for count in (1, 2, 3) for ids in product([4, 5, 6], repeat=count))
-    values = {
-        ids: log_probability(logs, ids) for ids in outputs if ids[: len(prefix)] == (*prefix,)
-    }
-    ranked = [
-        (value / length_penalty(len(ids) + 1, alpha), value, ids) for ids, value in values.items()
-    ]
-    return sorted(ranked, reverse=True)
-
-
 def next_logs(members: Sequence[Member]) -> NextLogs:
     """Compute the mean of the members' probabilities for one sentence, all positions at once in
     each step."""
@@ -158,10 +145,8 @@ def allowed(pieces: tuple[int, ...], size: int, no_repeat: int, prefix: Sequence
     found = [EOS] if pieces else []
     for piece in range(EOS + 1, size):
         longer = (*pieces, piece)
-        runs = Counter(
-            longer[first : first + no_repeat] for first in range(len(longer) - no_repeat + 1)
-        )
-        if not no_repeat or len(longer) < no_repeat or runs[longer[-no_repeat:]] == 1:
+        runs = [longer[k : k + no_repeat] for k in range(len(longer) - no_repeat + 1)]
+        if not no_repeat or runs.count(longer[-no_repeat:]) < 2:
             found.append(piece)
     return found
 
@@ -172,34 +157,29 @@ def plain_search(
     """Search for the translations of one sentence, hypothesis by hypothesis."""
     size = options.beam_size // options.groups
     keep = options.n_best if options.groups == 1 else size
-    limit, alpha = max(limit, len(prefix) + 2) if prefix else limit, options.length_penalty
+    limit = max(limit, len(prefix) + 2) if prefix else limit
     live: list[list[tuple[float, tuple[int, ...]]]] = [[(0.0, ())] for _ in range(options.groups)]
-    ended: list[list[Ended]] = [[] for _ in range(options.groups)]
+    ended: list[list[Ended]] = [[] for _ in live]
     for length in range(1, limit + 1):
-        chosen = Counter[int]()
-        for group in range(options.groups):
+        chosen, most = Counter[int](), length_penalty(limit, options.length_penalty)
+        for group, found in enumerate(ended):
             ranked = []
             for value, pieces in live[group]:
                 for piece in allowed(pieces, len(logs(())), options.no_repeat, prefix):
                     sum_ = value + logs(pieces)[piece]
                     ranked.append((sum_ - options.diversity * chosen[piece], sum_, pieces, piece))
             ranked.sort(key=lambda one: -one[0])
-            ends = [one for one in ranked if one[3] == EOS]
             going = [one for one in ranked if one[3] != EOS][:size]
-            first = sorted([*going, *ends], key=lambda one: -one[0])[:size]
-            for one in ends if length == limit else [one for one in first if one[3] == EOS]:
-                ended[group].append((one[1] / length_penalty(length, alpha), one[1], one[2]))
+            first = [one for one in ranked if one[3] == EOS or one in going]
+            for _, value, pieces, piece in first if length == limit else first[:size]:
+                if piece == EOS:
+                    score = value / length_penalty(length, options.length_penalty)
+                    found.append((score, value, pieces))
             chosen.update(piece for *_, piece in going)
             live[group] = [(value, (*pieces, piece)) for _, value, pieces, piece in going]
-            scores = sorted((score for score, *_ in ended[group]), reverse=True)
-            bound = max((value for value, _ in live[group]), default=-1e9) / length_penalty(
-                limit, alpha
-            )
+            scores = sorted((score for score, *_ in found), reverse=True)
+            bound = max((value for value, _ in live[group]), default=-1e9) / most
             if len(scores) >= size or (len(scores) >= keep and bound <= scores[keep - 1]):
                 live[group] = []
-    distinct = {
-        pieces: (score, value, pieces)
-        for found in ended
-        for score, value, pieces in sorted(found, reverse=True)[:keep]
-    }
+    distinct = {one[2]: one for found in ended for one in sorted(found, reverse=True)[:keep]}
     return sorted(distinct.values(), reverse=True)[: options.n_best]

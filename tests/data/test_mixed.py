@@ -1,7 +1,6 @@
 """Mixed encoder and parse2seq: linearised trees as sources, what a too long one loses, translating
 with and without."""
 
-import json
 import logging
 from dataclasses import replace
 
@@ -87,27 +86,19 @@ def monkey_line(parse=MONKEY, most=100, control=UNCHANGED):
     return segment_tree(0, LINE, parse, VOCABULARY, most, control)
 
 
-def test_pieces_of_words_cover_their_characters_and_brackets_nothing():
-    source = monkey_line()
+@pytest.mark.parametrize("parents", ["1 2 2 4 2", "3 2 2 2 2"], ids=["projective", "crossing"])
+def test_pieces_of_words_cover_their_characters_and_brackets_nothing(parents):
+    parse = replace(MONKEY, parents=np.array(parents.split(), dtype=int))
+    source = monkey_line(parse)
     pieces = VOCABULARY.pieces(source.example.source.tolist())
-    assert "".join(pieces).replace("▁", " ").strip() == linearise_with_words(MONKEY).text
-    covered = [LINE[start:end] for start, end in source.spans.tolist()]
-    for piece, text in zip(pieces, covered, strict=True):
-        assert text == ("" if piece[:2] in ("▁(", "▁)", ")") else piece.replace("▁", ""))
-    assert "".join(covered) == LINE.replace(" ", "")
+    assert "".join(pieces).replace("▁", " ").strip() == linearise_with_words(parse).text
+    spans = source.spans.tolist()
+    for piece, (start, end) in zip(pieces, spans, strict=True):
+        bracket = piece[:2] in ("▁(", "▁)", ")")
+        assert LINE[start:end] == ("" if bracket else piece.replace("▁", ""))
+    assert "".join(LINE[start:end] for start, end in sorted(spans)) == LINE.replace(" ", "")
     # an alignment finds the words of the line
     assert {*word_of(source.spans, whitespace_words(LINE)).tolist()} == {0, 1, 2, 3, 4}
-
-
-def test_a_crossing_tree_covers_each_word_where_it_stands():
-    crossing = Parse(MONKEY.words, MONKEY.spans, np.array([3, 2, 2, 2, 2]), MONKEY.relations)
-    source = monkey_line(crossing)
-    pieces = VOCABULARY.pieces(source.example.source.tolist())
-    words = [piece.strip("▁") for piece in pieces if "(" not in piece and ")" not in piece]
-    covered = [LINE[start:end] for start, end in source.spans.tolist()]
-    assert list(filter(None, covered)) == list(filter(None, words))
-    text = linearise_with_words(crossing).text
-    assert text.index("The") > text.index("monkey")
 
 
 def test_a_long_tree_is_truncated_and_a_line_without_a_tree_is_read_as_it_is():
@@ -150,6 +141,9 @@ def test_every_pair_is_there_with_its_plain_and_its_linearised_source(made, tmp_
     original = resolve(CorpusRecipe(folder=tmp_path), "en", "de")
     assert (corpus.valid, corpus.test) == (original.valid, original.test)
     assert bracket_units(recipe, corpus) == ("(dep", "(det", "(nsubj", "(root")
+    # pairs are filtered by their plain source
+    _, corpus = made(filters={"max_words": 5})
+    assert lines(corpus.train.source) == PLAIN[:2] + TWINS[:2]
 
 
 def test_parse2seq_has_linearised_sources_only(made, tmp_path):
@@ -162,11 +156,6 @@ def test_parse2seq_has_linearised_sources_only(made, tmp_path):
         corpora.append(lines(corpus.valid.source))
     assert corpora == [TWINS[:1], [TWINS[0].replace("det", "obj")]]
     assert made()[1].train.source != corpus.train.source
-
-
-def test_pairs_are_filtered_by_their_plain_source(made):
-    _, corpus = made(filters={"max_words": 5})
-    assert lines(corpus.train.source) == PLAIN[:2] + TWINS[:2]
 
 
 def test_a_linearised_source_that_is_too_long_is_left_out_alone_and_counted(made, tmp_path):
@@ -237,44 +226,40 @@ def test_a_weighted_text_and_a_variant_that_wants_trees_are_refused(tmp_path):
     assert not only.parses
 
 
-def output_of(command, folder):
-    done = succeed(*command.split(), cwd=folder)
-    return (done.stdout + done.stderr).decode()
-
-
 @pytest.mark.parametrize("tasks", [MIXED, ONLY], ids=["mixed", "parse2seq"])
 def test_it_trains_and_translates_raw_text(tasks, tmp_path, monkeypatch, caplog):
-    corpus = write_corpus(tmp_path / "corpus")
+    corpus, reads_trees = write_corpus(tmp_path / "corpus"), tasks == ONLY
     sections = {"syntax": {"variants": []}, "decoding": {"beam_size": 1}, "parser": {"workers": 1}}
     write_recipe(tmp_path / "mixed.yaml", corpus, tasks=tasks, **sections)
-    steps = output_of("train mixed.yaml --dry-run", tmp_path)
-    assert ("parse train.en" in steps, "parse valid.en" in steps) == (True, "mixed_only" in tasks)
-    output_of("train mixed.yaml", tmp_path)
-    assert "to do" not in output_of("train mixed.yaml --dry-run", tmp_path)
+
+    def train(*options):
+        done = succeed("train", "mixed.yaml", *options, cwd=tmp_path)
+        return (done.stdout + done.stderr).decode()
+
+    steps = train("--dry-run")
+    assert ("parse train.en" in steps, "parse valid.en" in steps) == (True, reads_trees)
+    train()
+    assert "to do" not in train("--dry-run")
     run = Run(tmp_path / "runs" / "mixed")
-    text = (corpus / "test.en").read_text(encoding="utf-8").splitlines()
-    expected = (run.folder / "tests/test/hypothesis.txt").read_text(encoding="utf-8").splitlines()
+    text, expected = lines(corpus / "test.en"), run.folder / "tests/test/hypothesis.txt"
     translator = Translator.load(run, parse_cache=False, device="cpu")
-    assert translator.reads_trees == ("mixed_only" in tasks)
-    assert (
-        json.loads((run.folder / "run.json").read_text())["parser"] is not None
-    ) == translator.reads_trees
-    if not translator.reads_trees:
+    assert translator.reads_trees == (run.info()["parser"] is not None) == reads_trees
+    if not reads_trees:
         monkeypatch.setattr("synmt.parsing.parser.StanzaParser.parse", None)
     with caplog.at_level(logging.WARNING, "synmt"):
-        assert [one.text for one in translator.translate(text)] == expected
+        assert [one.text for one in translator.translate(text)] == lines(expected)
     assert "parser is not the one" not in caplog.text
-    if translator.reads_trees:
-        [[source]] = translator.source_batches(text[:1], translator.trees(text[:1]))
-        ids = source.example.source.tolist()
-        assert translator.source.decode(ids).startswith("(root ")
-        for check in (
-            lambda: next(run_forward(translator, text[:1])),
-            lambda: check_translator(translator, "x"),
-            lambda: check_override(translator),
-        ):
-            with pytest.raises(UsageError, match="this model reads linearised trees"):
-                check()
-        other = replace(translator.models[0], parser={"model": "another"})
-        with pytest.raises(UsageError, match="reads other linearised trees than a"):
-            check_ensemble([translator.models[0], other], ["a", "b"])
+    if not reads_trees:
+        return
+    [[source]] = translator.source_batches(text[:1], translator.trees(text[:1]))
+    assert translator.source.decode(source.example.source.tolist()).startswith("(root ")
+    for check in (
+        lambda: next(run_forward(translator, text[:1])),
+        lambda: check_translator(translator, "x"),
+        lambda: check_override(translator),
+    ):
+        with pytest.raises(UsageError, match="this model reads linearised trees"):
+            check()
+    other = replace(translator.models[0], parser={"model": "another"})
+    with pytest.raises(UsageError, match="reads other linearised trees than a"):
+        check_ensemble([translator.models[0], other], ["a", "b"])
