@@ -21,11 +21,8 @@ MONKEY_PAIR = Example(
 
 
 def test_targets_are_shifted_by_one_and_padded():
-    one, other = (
-        Example(7, np.array([5, 6, 7]), np.array([8, 9])),
-        Example(3, np.array([5]), np.array([4, 5, 6])),
-    )
-    batch = collate([one, other])
+    rows = [(7, [5, 6, 7], [8, 9]), (3, [5], [4, 5, 6])]
+    batch = collate([Example(line, *map(np.array, sides)) for line, *sides in rows])
     assert batch.source.ids.tolist() == [[5, 6, 7, EOS], [5, EOS, PAD, PAD]]
     assert batch.source.mask.tolist() == [[True] * 4, [True, True, False, False]]
     assert batch.target_input.tolist() == [[BOS, 8, 9, PAD], [BOS, 4, 5, 6]]
@@ -42,12 +39,10 @@ def test_a_source_without_pieces_is_its_end():
 def test_parent_middles_of_the_monkey_stand_beside_its_pieces_and_its_end():
     tree = Tree(replace(MONKEY, parents=np.zeros(5, int)), np.array([0]))
     short = Example(1, np.array([4]), np.array([4]), {"source": tree})
-    middles = collate_signals([MONKEY_PAIR, short], "source", Reading([PARENT_MIDDLE]))[
-        "parent_middle"
-    ]
+    signals = collate_signals([MONKEY_PAIR, short], "source", Reading([PARENT_MIDDLE]))
     # ▁The ▁mon key ▁eats ▁a ▁ban ana </s>; the parent of The is mon key: (1 + 2) / 2
-    assert middles[0].tolist() == [1.5, 3, 3, 3, 5.5, 3, 3, 7]
-    assert middles[1].tolist() == [0, 1, 0, 0, 0, 0, 0, 0]
+    expected = [[1.5, 3, 3, 3, 5.5, 3, 3, 7], [0, 1, *[0] * 6]]
+    assert signals["parent_middle"].tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -85,8 +80,9 @@ def test_a_corpus_without_parses_is_no_riddle():
 
 def test_a_batch_moves_with_all_that_is_in_it():
     batch = collate([MONKEY_PAIR], Reading([PARENT_MIDDLE])).to(torch.device("meta"))
-    tensors = [batch.source.ids, batch.source.mask, batch.target_input, batch.target_output]
-    assert {tensor.device.type for tensor in [*tensors, *batch.source_signals.values()]} == {"meta"}
+    source, inputs = batch.source, [batch.target_input, batch.target_output]
+    tensors = [source.ids, source.mask, *inputs, *batch.source_signals.values()]
+    assert all(tensor.is_meta for tensor in tensors)
     # to ask a GPU for them would wait for it
-    assert batch.source.lengths.device.type == "cpu"
+    assert source.lengths.device.type == "cpu"
     assert batch.lines == (0,)
