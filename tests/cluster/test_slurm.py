@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from tiny import synmt
+from tiny import succeed, write_lines
 
 pytest.importorskip("synmt.cluster")
 
@@ -50,30 +50,19 @@ def test_slurm_takes_the_scripts_of_the_page(idle_node, script, tmp_path):
     subprocess.run(["bash", "-n", tmp_path / "script"], check=True)
 
 
+PARSE = ("parse", "text", "--device", "cpu", "-o")
+
+
 def test_jobs_parse_what_this_machine_parses_and_end(idle_node, tmp_path, monkeypatch):
     pytest.importorskip("dask_jobqueue")
-    (tmp_path / "text").write_text("The monkey eats a banana.\nA girl sleeps.\n" * 3)
+    write_lines(tmp_path / "text", ["The monkey eats a banana.", "A girl sleeps."] * 3)
     monkeypatch.chdir(tmp_path)
-    assert synmt("parse", "text", "-o", "here", "--workers", 1).returncode == 0
+    succeed(*PARSE, "here", "--workers", 1)
     with import_module("dask.config").set({**JOB, "distributed.adaptive.maximum": 2}):
-        done = synmt(
-            "parse",
-            "text",
-            "-o",
-            "there",
-            "--cluster",
-            "slurm",
-            "--shard-lines",
-            1,
-            "--device",
-            "cpu",
-        )
-    assert done.returncode == 0, done.stderr
+        succeed(*PARSE, "there", "--cluster", "slurm", "--shard-lines", 1)
     assert Path("there").read_bytes() == Path("here").read_bytes()
-    jobs = subprocess.run(
-        ["squeue", "-h", "-n", "dask-worker", "-t", "PD,R", "--me"], capture_output=True
-    )
-    assert jobs.stdout == b""
+    command = ["squeue", "-h", "-n", "dask-worker", "-t", "PD,R", "--me"]
+    assert subprocess.run(command, capture_output=True).stdout == b""
 
 
 def test_a_job_that_cannot_start_is_a_warning_and_no_sbatch_an_error(tmp_path, monkeypatch, caplog):

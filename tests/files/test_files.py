@@ -37,11 +37,8 @@ def names_in(folder):
 
 
 TEXT = "".join(f"line {number} of a text\n" for number in range(2000)).encode()
-
-
 PACKED = gzip.compress(TEXT)
 SPOILT = [PACKED[:-20], PACKED[:40] + b"#" + PACKED[41:], b"no gzip at all"]
-PACKED = gzip.compress(TEXT)
 
 
 @pytest.mark.parametrize("content", SPOILT, ids=["cut off", "changed", "another format"])
