@@ -324,9 +324,9 @@ def test_the_content_of_a_run_folder_is_written_as_it_is_and_others_are_removed(
     assert (broken.checkpoints()[-1] / "state.json").exists()
 
 
-OUTSIDE = (
-    r"../x /tmp/x tests/../../x checkpoints/../x checkpoints/step-1/../../x tests/.x a\b C:x a//b"
-)
+OUTSIDE = r"""
+../x /tmp/x tests/../../x checkpoints/../x checkpoints/step-1/../../x tests/.x a\b C:x a//b
+"""
 
 
 @pytest.mark.parametrize("name", OUTSIDE.split())
