@@ -18,14 +18,14 @@ from synmt.data.annotate import annotate, annotation_name
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout, Merges
 from synmt.data.epoch import EpochRows
-from synmt.data.prepare import prepare, prepared_folder
+from synmt.data.prepare import prepare
 from synmt.data.vocabulary import SentencePieces, word_of
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.recipe.data import VocabularyRecipe
 from synmt.syntax.arcs import sum_duplicates
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.merging import merge_unowned
-from synmt.syntax.parse import WORD, Parse
+from synmt.syntax.parse import WORD
 
 pytestmark = pytest.mark.journey
 
@@ -39,7 +39,7 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def text() -> list[str]:
+def text():
     """Collect lines of two languages, with what is odd."""
     pairs = generate(train=1500, valid=0, test=0)["train"]
     lines = [line for pair in pairs for line in (pair.source, pair.target)]
@@ -47,7 +47,7 @@ def text() -> list[str]:
 
 
 @pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS)
-def vocabulary(request, text) -> SentencePieces:
+def vocabulary(request, text):
     learned = train_vocabulary(
         text[:2000] + LINES, VocabularyRecipe(**request.param), ("<TR>", "<BT>")
     )
@@ -56,11 +56,11 @@ def vocabulary(request, text) -> SentencePieces:
 
 
 @pytest.fixture(scope="module")
-def merges(vocabulary) -> Merges:
+def merges(vocabulary):
     return Merges(vocabulary)
 
 
-def keys(count: int, first: int = 0) -> np.ndarray:
+def keys(count, first=0):
     return np.random.default_rng(first).integers(0, 2**63, count).astype(np.uint64)
 
 
@@ -72,7 +72,7 @@ def cut(merges, vocabulary, lines, dropout, seeds=None):
     return [vocabulary.pieces(pieces) for pieces, _ in segmented.sentences()]
 
 
-def scramble(number: int) -> int:
+def scramble(number):
     """Compute the output function of SplitMix64 with Python's integers."""
     z = (number + 0x9E3779B97F4A7C15) & MASK
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
@@ -80,12 +80,12 @@ def scramble(number: int) -> int:
     return z ^ (z >> 31)
 
 
-def slow_number(key: int, place: int, turn: int) -> float:
+def slow_number(key, place, turn):
     stream = scramble((key + place) & MASK)
     return (scramble((stream + turn * 0x9E3779B97F4A7C15) & MASK) >> 11) / 2**53
 
 
-def slow_words(symbols: list[str]) -> list[list[tuple[int, str]]]:
+def slow_words(symbols):
     """Cut symbols before each blank, with the place of each."""
     words: list[list[tuple[int, str]]] = []
     for place, symbol in enumerate(symbols):
@@ -96,12 +96,12 @@ def slow_words(symbols: list[str]) -> list[list[tuple[int, str]]]:
 
 
 @cache
-def scores_of(vocabulary) -> dict[str, float]:
+def scores_of(vocabulary):
     pieces = vocabulary.merged_pieces()
     return dict(zip(vocabulary.pieces(pieces), map(vocabulary.score, pieces), strict=True))
 
 
-def slow_cut(vocabulary, symbols, dropout, number) -> list[str]:
+def slow_cut(vocabulary, symbols, dropout, number):
     """Segment symbols by algorithm 1 of the paper; `number(place, turn)` draws one."""
     scores, result = scores_of(vocabulary), []
     for word in slow_words(symbols):
@@ -150,17 +150,17 @@ def test_a_sentence_is_segmented_alike_alone_and_beside_others(vocabulary, merge
 # trees
 
 
-def random_words(line: str, draw: np.random.Generator) -> np.ndarray:
+def random_words(line, draw):
     """Cut a line into words at random places: many share a piece, some have no piece."""
     spans = []
     for match in WORD.finditer(line):
-        inside = range(match.start() + 1, match.end())
-        cuts = [place for place in inside if draw.random() < 0.3]
-        spans += itertools.pairwise([match.start(), *cuts, match.end()])
+        first, end = match.span()
+        cuts = [place for place in range(first + 1, end) if draw.random() < 0.3]
+        spans += itertools.pairwise([first, *cuts, end])
     return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 
-def odd_tree(line: str, draw: np.random.Generator) -> Parse:
+def odd_tree(line, draw):
     """Draw a tree and arcs over random words."""
     spans = random_words(line, draw)
     tree = random_tree(len(spans), draw)
@@ -208,7 +208,7 @@ def dropped(odd, probability, epoch=0, seed=1, copies=0, rows=None):
     return dropout.apply(split.rows(rows), EpochRows(rows, np.full_like(rows, copies)), epoch)
 
 
-def fresh_alignment(vocabulary, line: str, tagged: bool, pieces: list[str], tree: Parse):
+def fresh_alignment(vocabulary, line, tagged, pieces, tree):
     """Align drawn pieces with a tree by the characters that they cover, as for text that is
     segmented now."""
     symbols = vocabulary.encode_symbols(line)
@@ -218,7 +218,7 @@ def fresh_alignment(vocabulary, line: str, tagged: bool, pieces: list[str], tree
         while joined != piece:
             joined += spelled[place]
             place += 1
-        spans.append((symbols.spans[first, 0], symbols.spans[place - 1, 1]))
+        spans += [symbols.spans[first, 0], symbols.spans[place - 1, 1]]
     assert place == len(spelled)
     spans = np.array(spans, dtype=np.int64).reshape(-1, 2)
     merged, owners = merge_unowned(tree, spans, word_of(spans, tree.spans))
@@ -271,11 +271,3 @@ def test_a_draw_depends_on_seed_epoch_row_and_copy_only(odd_corpus):
     for other in ({"seed": 2}, {"epoch": 1}, {"copies": 1}):
         same = map(list.__eq__, pieces(**other), first)
         assert sum(same) < len(first) / 2
-
-
-# recipes
-
-
-def test_dropout_does_not_prepare_the_text_again(odd_corpus, tmp_path):
-    recipes = (small_recipe(vocabulary={"dropout": dropout}) for dropout in (0, 0.1))
-    assert len({prepared_folder(tmp_path, recipe, odd_corpus.corpus) for recipe in recipes}) == 1

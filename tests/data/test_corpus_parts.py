@@ -59,12 +59,12 @@ def reader(data):
     return partial(Reader, data.split("train"), TRAINING)
 
 
-def reweighted(*weights: float) -> list[CorpusPart]:
+def reweighted(*weights):
     """Give the parts other weights."""
     return [replace(part, weight=weight) for part, weight in zip(PARTS, weights, strict=True)]
 
 
-def epochs(reader: Reader, count: int) -> list[list[tuple[int, ...]]]:
+def epochs(reader, count):
     """Read whole epochs; gives the lines of their batches."""
     read: list[list[tuple[int, ...]]] = [[] for _ in range(count)]
     for batch, position in reader.forever(Position()):
@@ -174,6 +174,7 @@ def test_the_sources_of_a_part_begin_with_its_tag(tmp_path, corpus, kind, joint)
     vocabulary = {"size": 60, "kind": kind, "joint": joint, "byte_fallback": False}
     data = prepared(tmp_path, corpus, **SECTIONS | {"vocabulary": vocabulary})
     source, target = data.vocabularies
+    assert (source is target) == joint
     tag = source.encode_ids("<BT>")
     assert len(tag) == 1
     for row in rows_of(data.split("train")):

@@ -74,14 +74,6 @@ def test_prepared_constituents_are_those_of_the_brackets(bracketed):
         np.testing.assert_array_equal(found, trees[row.line].constituents)
 
 
-def test_a_model_that_reads_dependencies_refuses_brackets_at_translation(bracketed):
-    write(bracketed, syntax={"variants": [PASCAL]}, parser={"workers": 1, "device": "cpu"})
-    succeed("train", "d.yaml", cwd=bracketed)
-    text, trees = bracketed / "corpus/train.en", bracketed / "corpus/train.en.brackets"
-    message = fail(1, "translate", text, "--parses", trees, cwd=bracketed)
-    assert "comes as brackets, and the model reads dependencies" in " ".join(message.split())
-
-
 REFUSED = """
 - {lost: valid.en.brackets, said: "valid.en: parser.constituents is given, but this"}
 - {lost: all, code: 1, said: the tree of line 1 has no constituents that fit its words}

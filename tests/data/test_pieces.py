@@ -35,7 +35,7 @@ from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
 
 
-def vocabulary(**settings) -> Vocabulary:
+def vocabulary(**settings):
     return train_vocabulary(LINES, VocabularyRecipe(**{"size": 400, **settings}))
 
 
@@ -49,11 +49,11 @@ word: {kind: word}
 
 
 @pytest.fixture(scope="module", params=yaml.safe_load(KINDS).values(), ids=str)
-def any_vocabulary(request) -> Vocabulary:
+def any_vocabulary(request):
     return vocabulary(**request.param)
 
 
-def words_of(text: str) -> np.ndarray:
+def words_of(text):
     """Cut a text as parsers do: runs of letters, and every other visible character alone."""
     spans = [match.span() for match in re.finditer(r"[^\W_]+|\S", text)]
     return np.array(spans, dtype=np.int64).reshape(-1, 2)

@@ -13,7 +13,7 @@ from synmt.corpora.resolve import resolve
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.prepare import prepare
 from synmt.data.task_corpus import with_bracketings, with_trees, without_filters
-from synmt.data.tasks import PARSING, TRANSLATION, tagged
+from synmt.data.tasks import TRANSLATION, tagged
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.inputs import segment
 from synmt.errors import SynmtError, UsageError
@@ -108,18 +108,6 @@ def test_given_bracketings_are_taken_as_they_are_and_named_if_missing_or_too_few
     made = bracketed()
     assert lines(made.target)[3:] == ["(ROOT (S (NP ) ) )", "(ROOT )"]
     assert lines(made.source)[3:] == ["<PA> the boy sleeps <PA>", "<PA> a b c d e f <PA>"]
-
-
-@pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
-def test_a_tag_is_one_piece(kind):
-    tags = (TRANSLATION, PARSING)
-    text = [tagged(source, tag) for source, _ in PAIRS for tag in tags]
-    settings = VocabularyRecipe(kind=kind, size=50, byte_fallback=False)
-    vocabulary = train_vocabulary(text, settings, tags)
-    [translation], [parsing] = map(vocabulary.encode_ids, tags)
-    first, *words, last = vocabulary.encode_ids(tagged("he eats", TRANSLATION))
-    assert first == last == translation != parsing
-    assert "TR" not in vocabulary.decode(words)
 
 
 def test_a_source_that_is_truncated_keeps_its_last_tag():

@@ -1,12 +1,9 @@
 """Files of synmt's own with values of wrong types: each is read as usual, or named with its key; no
 traceback."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import zlib
-from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import asdict
 from functools import reduce
@@ -66,7 +63,7 @@ BROKEN = [b"", b"[", b"{", b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe", b"\0
 MARK = "the value that is changed"
 
 
-def places(value: Any) -> Iterator[tuple[str | int, ...]]:
+def places(value):
     """Name the places of a JSON value: itself, and what is in it; of a list or many numbers, the
     first one only."""
     yield ()
@@ -77,7 +74,7 @@ def places(value: Any) -> Iterator[tuple[str | int, ...]]:
         yield from ((key, *rest) for rest in places(each))
 
 
-def changed(value: Any, place: tuple[str | int, ...], new: str | None) -> str:
+def changed(value, place, new):
     """Write a value with another JSON text in one place, or without that key."""
     if not place:
         return new or ""
@@ -89,7 +86,7 @@ def changed(value: Any, place: tuple[str | int, ...], new: str | None) -> str:
     return json.dumps(copy).replace(json.dumps(MARK), new or "")
 
 
-def mutations(text: str | bytes, wrong: Sequence[str] = WRONG) -> Iterator[bytes]:
+def mutations(text, wrong=WRONG):
     """Change each value of a JSON text in every way, and damage the whole."""
     value = json.loads(text)
     yield from BROKEN
@@ -97,9 +94,7 @@ def mutations(text: str | bytes, wrong: Sequence[str] = WRONG) -> Iterator[bytes
         yield from (changed(value, place, new).encode() for new in [*wrong, None])
 
 
-def check(
-    path: Path, readers: dict[str, Any], mutate: Any = mutations, allowed: Any = SynmtError
-) -> None:
+def check(path, readers, mutate=mutations, allowed=SynmtError):
     """Give readers each mutation of a file; they may only raise what is allowed."""
     original, found = path.read_bytes(), []
     for content in mutate(original):
@@ -142,11 +137,11 @@ init: {run: x, weights: "0"}
 """
 
 
-def run_of(folder: Path) -> Run:
+def run_of(folder):
     return Run(folder / "runs" / "pascal")
 
 
-def parse_as(run: Run) -> None:
+def parse_as(run):
     if identity := run.info().get("parser"):
         parser_difference(identity, StanzaParser.from_identity(identity).identity)
 
@@ -168,7 +163,7 @@ def test_a_run(old, monkeypatch):
     check(run.folder / "run.json", readers)
 
 
-def lines_with(text: bytes) -> Iterator[bytes]:
+def lines_with(text):
     """Mutate the first line of each kind in a log, which is the last line, too."""
     lines = {json.loads(line)["kind"]: line for line in text.splitlines()}
     for line in lines.values():
@@ -234,7 +229,7 @@ def test_a_prepared_corpus(old, prepared, name):
     check((folder if name == "corpus.json" else annotation) / name, readers)
 
 
-def with_facts(content: bytes) -> Iterator[bytes]:
+def with_facts(content):
     """Mutate the JSON in a file of columns."""
     batch = ipc.open_file(content).get_batch(0)
     facts = batch.schema.metadata[b"synmt"].decode()

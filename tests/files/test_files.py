@@ -130,7 +130,7 @@ def test_plain_text_with_marks_at_its_beginning_is_read(tmp_path, text):
 
 
 def test_the_cache_is_where_the_platform_keeps_caches_unless_the_user_says_otherwise(monkeypatch):
-    monkeypatch.setattr("platformdirs.user_cache_dir", "C:/Caches/{}/{}".format)
+    monkeypatch.setattr("platformdirs.user_cache_dir", "C:/Caches/{}/{appauthor}".format)
     monkeypatch.setenv("SYNMT_CACHE", "~/own")
     assert cache_folder() == Path.home() / "own"
     monkeypatch.delenv("SYNMT_CACHE")

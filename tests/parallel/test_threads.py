@@ -1,7 +1,5 @@
 """How many threads compute: what the user asks for, else what the process may use."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

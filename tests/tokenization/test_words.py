@@ -225,15 +225,6 @@ def test_true_case_names_the_package_that_it_needs(monkeypatch):
         one.splitter.check()
 
 
-def test_kytea_without_its_model_says_where_that_comes_from(monkeypatch):
-    pytest.importorskip("Mykytea")
-    monkeypatch.setenv("KYTEA_MODEL", "/nowhere/model.bin")
-    one = WordTokenizer(TextRecipe(tokenizer="kytea"), "ja", ParserRecipe())
-    message = r"(?s)/nowhere/model\.bin.*KyTea's model cannot be read.*KYTEA_MODEL"
-    with pytest.raises(SynmtError, match=message):
-        one.tokenize("今日は")
-
-
 def corpus(folder, lines=7):
     files = {}
     for split, count in (("train", lines), ("valid", 2), ("test", 2)):
