@@ -110,11 +110,12 @@ def alone(folder, seconds):
 def test_trees_are_the_same_if_a_worker_is_killed_and_another_one_joins(cluster, text, caplog):
     list(parsing(text, "here", workers=1))
     with using_cluster(cluster.complete(2)):
-        steps = parsing(text, "there", slow=0.15)
-        states = [next(steps).state for _ in range(4)]
-        cluster.workers[0].kill()
-        cluster.join()
-        states += [step.state for step in steps]
+        states = []
+        for step in parsing(text, "there", slow=0.15):
+            states.append(step.state)
+            if len(states) == 4:
+                cluster.workers[0].kill()
+                cluster.join()
     assert states == PARSED
     assert trees(text, "there") == trees(text, "here")
     for remark in ("the parser that is filed is slow", "a copy of the parser is loaded"):
@@ -138,17 +139,14 @@ def test_work_waits_for_a_worker_if_the_last_one_is_killed_and_says_so_once(
     monkeypatch.setattr(processes, "_LOOK", 0.1)
     monkeypatch.setattr(processes, "wait", waits)
     remark = "cluster: no worker is left; the work waits for one"
-    with using_cluster(cluster.complete(1)):
+    with using_cluster(cluster.complete(1)), ThreadPoolExecutor() as pool:
         steps = parsing(text, "there", slow=0.05)
-        states = [next(steps).state]
+        first = next(steps)
         for worker in cluster.workers:
             worker.kill()
-
-        with ThreadPoolExecutor() as pool:
-            told = pool.submit(wait_for, lambda: remark in caplog.text)
-            told.add_done_callback(lambda _: cluster.join())
-            states += [step.state for step in steps]
-    assert states == PARSED
+        told = pool.submit(wait_for, lambda: remark in caplog.text)
+        told.add_done_callback(lambda _: cluster.join())
+        assert [step.state for step in (first, *steps)] == PARSED
     assert caplog.text.count(remark) == 1
 
 

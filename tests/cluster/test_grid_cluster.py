@@ -4,10 +4,11 @@ for bit."""
 import shutil
 import threading
 from _thread import interrupt_main
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -177,20 +178,12 @@ def pretend(monkeypatch, tmp_path):
     """
 
     def use(run, stops=(), waits=()):
-        class Here:
-            def run(self, work, state, items, *, where, long):
-                return run(work, state, items, long)
-
-        @contextmanager
-        def ending():
-            yield next(events)
-
         events = chain(stops, iter(threading.Event, None))
-        answers = chain(waits, repeat(True))
         monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
-        monkeypatch.setattr("synmt.training.grid.cluster_in_use", Here)
-        monkeypatch.setattr(trainings, "ending_with_driver", ending)
-        monkeypatch.setattr(trainings, "driver_waits", lambda: next(answers))
+        here = SimpleNamespace(run=run)
+        monkeypatch.setattr("synmt.training.grid.cluster_in_use", lambda: here)
+        monkeypatch.setattr(trainings, "ending_with_driver", lambda: nullcontext(next(events)))
+        monkeypatch.setattr(trainings, "driver_waits", chain(waits, repeat(True)).__next__)
 
     return use
 
@@ -200,7 +193,7 @@ def gone(pretend, monkeypatch):
     """Let the first driver go away; list the steps at which a worker has begun."""
     begun = []
 
-    def run(work, state, items, long):
+    def run(work, state, items, where, long):
         for item in items:
             result = work(state, item)
             if len(begun) == 1:
@@ -254,7 +247,7 @@ def test_a_run_that_failed_on_a_cluster_is_not_begun_anew_by_what_its_error_advi
 ):
     error = SynmtError("gone", do="Run the same command again")
 
-    def losing(work, state, items, long):
+    def losing(work, state, items, where, long):
         # one run ends with an error, the worker of the other one is lost
         first, second = items
         yield from (work(state, first), long.lost(second, error))
@@ -278,7 +271,7 @@ def test_a_run_reads_nothing_but_what_travels_with_it(place, pretend, monkeypatc
     parser = {"workers": 1, "device": "cpu"}
     write(away, "tuned", vocabulary={}, model=from_weights(away, plain), parser=parser)
 
-    def run(work, state, items, long):
+    def run(work, state, items, where, long):
         kit = Kit.pack(work, state)
         for name, path in state.files().items():
             assert kit.hashes[name] == stored_sha256(path)

@@ -1,6 +1,5 @@
 """Slurm, where there is one: the scripts of docs/scale.md, and a command whose workers are jobs."""
 
-import logging
 import re
 import shutil
 import signal
@@ -41,13 +40,11 @@ def idle_node():
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=("train", "parse"))
 def test_slurm_takes_the_scripts_of_the_page(idle_node, script, tmp_path):
-    (tmp_path / "script").write_text(re.sub(r"#SBATCH --gpus.*\n", "", script))
+    path = tmp_path / "script"
+    path.write_text(re.sub(r"#SBATCH --gpus.*\n", "", script))
     smaller = ("--nodes=1", "--cpus-per-task=1", "--mem-per-cpu=100M")
-    done = subprocess.run(
-        ["sbatch", "--test-only", *smaller, tmp_path / "script"], capture_output=True
-    )
-    assert done.returncode == 0, done.stderr
-    subprocess.run(["bash", "-n", tmp_path / "script"], check=True)
+    subprocess.run(["sbatch", "--test-only", *smaller, path], check=True)
+    subprocess.run(["bash", "-n", path], check=True)
 
 
 PARSE = ("parse", "text", "--device", "cpu", "-o")
@@ -71,8 +68,7 @@ def test_a_job_that_cannot_start_is_a_warning_and_no_sbatch_an_error(tmp_path, m
         check_job("#!/bin/sh\n")
     (tmp_path / "sbatch").write_text("#!/bin/sh\necho invalid partition >&2\nexit 1\n")
     (tmp_path / "sbatch").chmod(0o755)
-    with caplog.at_level(logging.WARNING):
-        check_job("#!/bin/sh\n")
+    check_job("#!/bin/sh\n")
     assert "Slurm cannot start the jobs now (invalid partition)" in caplog.text
 
 

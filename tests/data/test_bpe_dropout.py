@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import yaml
 from preparing import LINES, ODD_TEXTS, corpus_of, rows_of, write_trees
 from small import random_tree, small_recipe
 
@@ -31,11 +32,11 @@ pytestmark = pytest.mark.journey
 
 MASK = 2**64 - 1
 
-KINDS = {
-    "bytes": {"size": 700},
-    "no bytes": {"byte_fallback": False, "size": 400, "character_coverage": 0.99},
-    "identity": {"normalization": "identity", "size": 600},
-}
+KINDS = """
+bytes: {size: 700}
+no bytes: {byte_fallback: false, size: 400, character_coverage: 0.99}
+identity: {normalization: identity, size: 600}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def text():
     return [*lines, *LINES, *ODD_TEXTS, "<TR> a monkey <TR>", "a<BT>b <BT>", "aaaaaaa aaaa"]
 
 
-@pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS)
+@pytest.fixture(scope="module", params=yaml.safe_load(KINDS).values(), ids=str)
 def vocabulary(request, text):
     learned = train_vocabulary(
         text[:2000] + LINES, VocabularyRecipe(**request.param), ("<TR>", "<BT>")
@@ -87,7 +88,7 @@ def slow_number(key, place, turn):
 
 def slow_words(symbols):
     """Cut symbols before each blank, with the place of each."""
-    words: list[list[tuple[int, str]]] = []
+    words = []
     for place, symbol in enumerate(symbols):
         if not words or symbol.startswith("▁"):
             words.append([])

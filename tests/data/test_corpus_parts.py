@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 
 import numpy as np
 import pytest
@@ -64,11 +64,11 @@ def reweighted(*weights):
     return [replace(part, weight=weight) for part, weight in zip(PARTS, weights, strict=True)]
 
 
-def epochs(reader, count):
+def epochs(reader, wanted):
     """Read whole epochs; gives the lines of their batches."""
-    read: list[list[tuple[int, ...]]] = [[] for _ in range(count)]
+    read: list[list[tuple[int, ...]]] = [[] for _ in range(wanted)]
     for batch, position in reader.forever(Position()):
-        if position.epoch == count:
+        if position.epoch == wanted:
             return read
         read[position.epoch].append(batch.lines)
     raise AssertionError
@@ -80,17 +80,17 @@ def epochs(reader, count):
 @pytest.mark.parametrize("weight", [0.0, 0.1, 0.5, 1.0, 2.0, 2.5, 3.29])
 @pytest.mark.parametrize("rows", [1, 7, 100])
 def test_the_rows_of_many_epochs_are_as_many_as_the_weight_says(weight, rows):
-    read = [epoch_rows([range(5, 5 + rows)], [weight], seed=1, epoch=epoch) for epoch in range(100)]
-    # a hundred epochs of a weight with two digits: a whole number
-    assert sum(len(epoch.rows) for epoch in read) == round(100 * weight * rows)
-    for epoch in read:
+    part, whole = range(5, 5 + rows), 0
+    for number in range(100):
+        epoch = epoch_rows([part], [weight], seed=1, epoch=number)
         assert abs(len(epoch.rows) - weight * rows) < 1
-        seen = Counter[int]()
-        for row, copy in zip(epoch.rows.tolist(), epoch.copies.tolist(), strict=True):
-            assert copy == seen[row]
-            seen[row] += 1
+        copies = {row: count() for row in part}
+        assert epoch.copies.tolist() == [next(copies[row]) for row in epoch.rows.tolist()]
         # none more often than the others by two
-        assert {seen[row] for row in range(5, 5 + rows)} <= {int(weight), int(weight) + 1}
+        assert {next(of_row) for of_row in copies.values()} <= {int(weight), int(weight) + 1}
+        whole += len(epoch.rows)
+    # a hundred epochs of a weight with two digits: a whole number
+    assert whole == round(100 * weight * rows)
 
 
 def test_each_epoch_draws_other_rows_and_each_row_equally_often():
@@ -122,9 +122,9 @@ def test_weights_of_one_change_nothing(reader):
 
 
 def test_a_stream_with_weights_can_be_taken_up_anywhere(reader):
-    def read(count, position=Position()):
+    def read(batches, position=Position()):
         stream = reader(parts=PARTS).forever(position)
-        return [(batch.lines, position) for batch, position in islice(stream, count)]
+        return [(batch.lines, position) for batch, position in islice(stream, batches)]
 
     whole = read(150)
     assert whole[-1][1].epoch > 1

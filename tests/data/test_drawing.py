@@ -34,16 +34,15 @@ def numbers(count, *sides):
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("start", ["", "\ufeff"])
 def test_chunks_have_the_lines_of_the_files(tmp_path, size, last, end, start):
-    texts = [start + end.join(lines) + end * last for lines in (LINES, LINES[::-1])]
-    files = files_of(tmp_path, *(text.encode() for text in texts))
+    source, target = (start + end.join(lines) + end * last for lines in (LINES, LINES[::-1]))
+    files = files_of(tmp_path, source.encode(), target.encode())
     chunks = list(read_chunks(files, size))
     assert [chunk.first for chunk in chunks] == list(range(0, len(LINES), size))
-    pairs = [pair for chunk in chunks for pair in chunk.pairs()]
-    assert pairs == list(read_pairs(files))
     expected = [line if end == "\r\n" else line.removesuffix("\r") for line in LINES]
-    assert pairs == list(zip(expected, expected[::-1], strict=True))
-    raw = [line for chunk in chunks for line in chunk.raw_lines(0)]
-    assert raw == [line.encode() for line in expected]
+    pairs = [pair for chunk in chunks for pair in chunk.pairs()]
+    assert pairs == list(read_pairs(files)) == list(zip(expected, expected[::-1], strict=True))
+    raw = [line.decode() for chunk in chunks for line in chunk.raw_lines(0)]
+    assert raw == expected
 
 
 def test_a_file_that_only_has_a_byte_order_mark_has_one_line(tmp_path):

@@ -11,7 +11,6 @@ from small import MONKEY, MONKEY_WORD_OF, random_pieces, random_tree, stanza_sen
 
 from synmt.data.annotate import annotate, learn_features
 from synmt.data.corpus import PreparedCorpus
-from synmt.parsing.cache import decode_parse, encode_parse
 from synmt.parsing.lines import parses_of
 from synmt.syntax.conllu import format_conllu, parse_in
 from synmt.syntax.feature_signals import (
@@ -167,13 +166,6 @@ def test_a_word_without_a_piece_loses_its_features():
     merged, owners = merge_unowned(FEATURED, spans, np.array([0, 1, 3, 4]))
     assert merged.features["lemma"] == ["the", "monkey", "a", "banana"]
     assert owners.tolist() == list(range(4))
-
-
-def test_the_cache_keeps_features_and_reads_trees_stored_without():
-    stored = encode_parse(FEATURED, TEXT)
-    assert decode_parse(stored, TEXT) == FEATURED
-    assert decode_parse(encode_parse(MONKEY, TEXT), TEXT).features == {}
-    assert FEATURED != MONKEY
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import io
 import pickle
 import re
 import sys
+from itertools import accumulate, pairwise
 from operator import methodcaller
 from unittest.mock import Mock
 
@@ -113,8 +114,7 @@ def test_blanks_are_the_same_for_all_functions_of_the_word_vocabulary():
 def spans_of(text, *, blanks=True):
     """Find the spans of the parts between `|`, perhaps without those that are blanks."""
     parts = text.split("|")
-    ends = np.cumsum([len(part) for part in parts])
-    spans = [(end - len(part), end) for part, end in zip(parts, ends, strict=True)]
+    spans = pairwise(accumulate(map(len, parts), initial=0))
     kept = [span for span, part in zip(spans, parts, strict=True) if blanks or part.strip()]
     return np.array(kept, dtype=np.int64).reshape(-1, 2)
 

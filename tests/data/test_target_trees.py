@@ -26,14 +26,20 @@ def write(place, variants, **target_parser):
     write_recipe(place / "dbsa.yaml", place / "corpus", syntax=syntax, **parsers)
 
 
+# <s> ▁The ▁mon key ▁eats ▁a ▁ban ana
+SIGNALS = """
+parent_first 0 2 4 4 4 6 4 4
+parent_chain 0 2 3 4 4 6 7 4
+word -1 0 1 1 2 3 4 4
+"""
+
+
 def test_signals_of_the_target_stand_at_the_decoders_input():
     pair = Example(0, np.array([9]), np.arange(20, 27), {"target": Tree(MONKEY, MONKEY_WORD_OF)})
     batch = collate([pair], target=Reading([PARENT_FIRST, PARENT_CHAIN, WORD]))
-    # <s> ▁The ▁mon key ▁eats ▁a ▁ban ana
     assert batch.target_input[0].tolist() == [BOS, *range(20, 27)]
-    assert batch.target_signals["parent_first"][0].tolist() == [0, 2, 4, 4, 4, 6, 4, 4]
-    assert batch.target_signals["parent_chain"][0].tolist() == [0, 2, 3, 4, 4, 6, 7, 4]
-    assert batch.target_signals["word"][0].tolist() == [-1, 0, 1, 1, 2, 3, 4, 4]
+    for name, *values in map(str.split, SIGNALS.strip().splitlines()):
+        assert batch.target_signals[name][0].tolist() == list(map(int, values))
     assert batch.source_signals == {}
 
 

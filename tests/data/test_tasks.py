@@ -4,7 +4,6 @@ without a parser."""
 import gzip
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from task_texts import PAIRS, TREES, corpus_of, lines, recipe_of
 from tiny import fail, succeed, write_corpus, write_lines
@@ -114,9 +113,8 @@ def test_a_source_that_is_truncated_keeps_its_last_tag():
     text = [tagged(source, TRANSLATION) for source, _ in PAIRS]
     vocabulary = train_vocabulary(text, VocabularyRecipe(kind="word", size=50), (TRANSLATION,))
     found = segment(0, "a b c d e f", None, vocabulary, 4, task=TRANSLATION)
-    assert vocabulary.decode(found.example.source.tolist()) == "<TR> a b <TR>"
+    assert found.example.source.tolist() == vocabulary.encode_ids("<TR> a b <TR>")
     assert found.dropped == 4
-    assert np.array_equal(found.example.source, vocabulary.encode("<TR> a b <TR>").ids)
 
 
 def test_a_multi_task_run_trains_and_translates_without_a_parser(tmp_path, monkeypatch):

@@ -66,17 +66,17 @@ def test_a_text_in_another_language_is_named_with_counts(
 
 
 @pytest.mark.parametrize(
-    ("lines", "language"),
+    ("language", "lines"),
     [
-        (GERMAN, "de"),
-        (DANISH, "nb"),
-        (DANISH, "sv"),
-        (CZECH, "sk"),
-        (PORTUGUESE, "gl"),
-        (GERMAN, "xx"),
-        (GERMAN[:1], "en"),
-        ([*GERMAN, *ENGLISH], "fr"),
-        (["12 345", "...", "", "OK"] * 30, "en"),
+        ("de", GERMAN),
+        ("nb", DANISH),
+        ("sv", DANISH),
+        ("sk", CZECH),
+        ("gl", PORTUGUESE),
+        ("xx", GERMAN),
+        ("en", GERMAN[:1]),
+        ("fr", GERMAN + ENGLISH),
+        ("en", ["12 345", "...", "", "OK"] * 30),
     ],
 )
 def test_the_right_language_a_related_one_and_text_that_is_short_or_mixed_stay_quiet(

@@ -17,6 +17,7 @@ def environment(monkeypatch):
     """Have neither variable, on a machine of eight cores."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
     for name in ("SYNMT_THREADS", "OMP_NUM_THREADS"):
+        # what the test sets itself is taken back, too
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     return monkeypatch

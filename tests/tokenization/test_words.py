@@ -19,7 +19,7 @@ from synmt.corpora.corpus import Corpus
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import SplitFiles
-from synmt.recipe.data import ParserRecipe, TextRecipe, VocabularyRecipe
+from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.syntax.parse import WORD
 from synmt.tokenization import corpus as words_corpus
 from synmt.tokenization import tokenizers
@@ -47,10 +47,11 @@ HARD = [
 LANGUAGES = {"mecab": "ja", "jieba": "zh", "char": "zh"}
 
 
+PACKAGES = {"mecab": "MeCab", "moses": "sacremoses", "char": "re"}
+
+
 def word_tokenizer(tokenizer, language=None, **options):
-    pytest.importorskip(
-        {"mecab": "MeCab", "moses": "sacremoses", "char": "re"}.get(tokenizer, tokenizer)
-    )
+    pytest.importorskip(PACKAGES.get(tokenizer, tokenizer))
     recipe = TextRecipe(tokenizer=tokenizer, **options)
     return WordTokenizer(recipe, language or LANGUAGES.get(tokenizer, "en"), ParserRecipe())
 
@@ -95,10 +96,11 @@ def test_a_line_is_tokenized_as_its_tokenizer_does_and_given_back(case):
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
 def test_the_spaces_between_characters_come_back_out_of_every_vocabulary(kind):
     lines = ["the cat sat", "a hat that sat"] * 5
-    one = word_tokenizer("char", "en")
+    small = {"kind": kind, "size": 17, "byte_fallback": False}
+    recipe = small_recipe(text={"tokenizer": "char"}, vocabulary=small)
+    one = make_tokenizers(recipe)["target"]
     words = one.tokenize_lines(lines)
-    settings = VocabularyRecipe(kind=kind, size=17, byte_fallback=False)
-    vocabulary = train_vocabulary(words, settings)
+    vocabulary = train_vocabulary(words, recipe.vocabulary)
     found = [one.join(vocabulary.decode(vocabulary.encode_ids(line))) for line in words]
     assert found == lines
 
