@@ -5,7 +5,6 @@ import shutil
 import threading
 from _thread import interrupt_main
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
@@ -112,8 +111,8 @@ def once(condition, act):
 def test_runs_are_the_same_if_a_worker_is_killed_and_a_failed_one_is_named(
     cluster, place, scratch, monkeypatch
 ):
-    plan = partial(comparison.SignificancePlan, resamples=10, swaps=10)
-    monkeypatch.setattr(comparison, "SignificancePlan", plan)
+    for name in ("SAMPLES", "SWAPS"):
+        monkeypatch.setattr(comparison, name, 10)
     monkeypatch.chdir(place)
     command = "train plain.yaml broken.yaml pascal.yaml --runs there --data data --cluster"
     there = cluster.complete(2)
