@@ -342,7 +342,7 @@ def test_the_hash_of_a_large_file_is_remembered_until_it_changes(tmp_path, monke
     path = tmp_path / "large"
     path.write_text("1234")
     first = stored_sha256(path)
-    monkeypatch.setattr("synmt.files.reading.sha256", lambda _: "read again")
+    monkeypatch.setattr("synmt.files.reading.sha256", lambda _, **how: "read again")
     assert stored_sha256(path) == first
     path.write_text("12345")
     assert stored_sha256(path) == "read again"
