@@ -21,11 +21,8 @@ MONKEY_PAIR = Example(
 
 
 def test_targets_are_shifted_by_one_and_padded():
-    one, other = (
-        Example(7, np.array([5, 6, 7]), np.array([8, 9])),
-        Example(3, np.array([5]), np.array([4, 5, 6])),
-    )
-    batch = collate([one, other])
+    rows = [(7, [5, 6, 7], [8, 9]), (3, [5], [4, 5, 6])]
+    batch = collate([Example(line, *map(np.array, sides)) for line, *sides in rows])
     assert batch.source.ids.tolist() == [[5, 6, 7, EOS], [5, EOS, PAD, PAD]]
     assert batch.source.mask.tolist() == [[True] * 4, [True, True, False, False]]
     assert batch.target_input.tolist() == [[BOS, 8, 9, PAD], [BOS, 4, 5, 6]]
@@ -42,34 +39,29 @@ def test_a_source_without_pieces_is_its_end():
 def test_parent_middles_of_the_monkey_stand_beside_its_pieces_and_its_end():
     tree = Tree(replace(MONKEY, parents=np.zeros(5, int)), np.array([0]))
     short = Example(1, np.array([4]), np.array([4]), {"source": tree})
-    middles = collate_signals([MONKEY_PAIR, short], "source", Reading([PARENT_MIDDLE]))[
-        "parent_middle"
-    ]
+    signals = collate_signals([MONKEY_PAIR, short], "source", Reading([PARENT_MIDDLE]))
     # ▁The ▁mon key ▁eats ▁a ▁ban ana </s>; the parent of The is mon key: (1 + 2) / 2
-    assert middles[0].tolist() == [1.5, 3, 3, 3, 5.5, 3, 3, 7]
-    assert middles[1].tolist() == [0, 1, 0, 0, 0, 0, 0, 0]
+    expected = [[1.5, 3, 3, 3, 5.5, 3, 3, 7], [0, 1, *[0] * 6]]
+    assert signals["parent_middle"].tolist() == expected
 
 
-@pytest.mark.parametrize(
-    "shape", [lambda t: (t,), lambda t: (t, t), lambda t: (3, t, t)], ids=["T", "TT", "GTT"]
-)
+@pytest.mark.parametrize("axes", [(0,), (0, 0), (3, 0, 0)], ids=["T", "TT", "GTT"])
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32, np.bool_])
-def test_signals_of_every_shape_are_padded_along_every_axis_of_length_t(shape, kind):
+def test_signals_of_every_shape_are_padded_along_every_axis_of_length_t(axes, kind):
     def compute(parse, word_of):
-        size = shape(len(word_of))
-        return np.arange(np.prod(size)).reshape(size).astype(kind)
+        shape = [axis or len(word_of) for axis in axes]
+        return np.arange(np.prod(shape)).reshape(shape).astype(kind)
 
     random = np.random.default_rng(0)
     examples = [random_example(words, random) for words in (4, 1, 6)]
     signal = Signal("it", needs="parents", compute=compute, pad=7.0)
     padded = collate_signals(examples, "source", Reading([signal]))["it"]
     values = [compute(None, np.append(e.trees["source"].word_of, -1)) for e in examples]
-    longest = max(array.shape[-1] for array in values)
+    expected = np.full((3, *np.max([array.shape for array in values], axis=0)), 7, np.float32)
+    for array, row in zip(values, expected, strict=True):
+        row[tuple(map(slice, array.shape))] = array
+    np.testing.assert_array_equal(padded.numpy(), expected)
     assert padded.dtype == (torch.int64 if np.issubdtype(kind, np.integer) else torch.float32)
-    for array, row in zip(values, padded.numpy(), strict=True):
-        rest = [(0, size - own) for size, own in zip(shape(longest), array.shape, strict=True)]
-        number = array.astype(np.float32)
-        np.testing.assert_array_equal(row, np.pad(number, rest, constant_values=7))
 
 
 def test_a_corpus_without_parses_is_no_riddle():
@@ -85,8 +77,9 @@ def test_a_corpus_without_parses_is_no_riddle():
 
 def test_a_batch_moves_with_all_that_is_in_it():
     batch = collate([MONKEY_PAIR], Reading([PARENT_MIDDLE])).to(torch.device("meta"))
-    tensors = [batch.source.ids, batch.source.mask, batch.target_input, batch.target_output]
-    assert {tensor.device.type for tensor in [*tensors, *batch.source_signals.values()]} == {"meta"}
+    source, inputs = batch.source, [batch.target_input, batch.target_output]
+    tensors = [source.ids, source.mask, *inputs, *batch.source_signals.values()]
+    assert all(tensor.is_meta for tensor in tensors)
     # to ask a GPU for them would wait for it
-    assert batch.source.lengths.device.type == "cpu"
+    assert source.lengths.device.type == "cpu"
     assert batch.lines == (0,)

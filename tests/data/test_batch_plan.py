@@ -7,25 +7,21 @@ import pytest
 from synmt.data.epoch import plan_batches
 
 
-def slow_batches(lengths, *, batch_tokens, batch_sentences=0, seed=None):
+def slow_batches(lengths, *, batch_tokens, batch_sentences, seed):
     """Sort all sentences, and fill one batch after the other."""
-    random = np.random.default_rng(seed) if seed is not None else None
-    ties = random.permutation(len(lengths)) if random else np.arange(len(lengths))
+    random = np.random.default_rng(seed)
+    ties = np.arange(len(lengths)) if seed is None else random.permutation(len(lengths))
     order = np.lexsort((ties, lengths[:, 0], lengths[:, 1]))[::-1]  # (N,)
-    longest = lengths.max(1)[order]  # (N,)
-    batches, first, widest = [], 0, 0
-    for position, length in enumerate(longest.tolist()):
-        size = position - first
+    batches = []
+    for row in order.tolist():
+        longest = lengths[[row, *(batches[-1] if batches else [])]].max()
+        size = len(batches[-1]) if batches else 0
         full = batch_sentences and size == batch_sentences
-        if size and (full or max(widest, length) * (size + 1) > batch_tokens):
-            batches.append(order[first:position])
-            first, widest = position, 0
-        widest = max(widest, length)
-    if first < len(order):
-        batches.append(order[first:])
-    if random:
-        batches = [batches[index] for index in random.permutation(len(batches))]
-    return batches
+        if not size or full or longest * (size + 1) > batch_tokens:
+            batches.append([])
+        batches[-1].append(row)
+    shuffled = range(len(batches)) if seed is None else random.permutation(len(batches))
+    return [batches[index] for index in shuffled]
 
 
 @pytest.mark.parametrize("seed", [None, (3, 4)])
@@ -35,9 +31,8 @@ def test_a_plan_equals_a_loop_over_all_sentences(batch_tokens, batch_sentences, 
     limits = {"batch_tokens": batch_tokens, "batch_sentences": batch_sentences, "seed": seed}
     for count in (0, 1, 2, 15, 16, 17, 300):
         sizes = np.random.default_rng(count).integers(1, 40, (count, 2))
-        plan = plan_batches(sizes, **limits)
-        expected = slow_batches(sizes, **limits)
-        assert [batch.tolist() for batch in plan] == [batch.tolist() for batch in expected]
+        plan, expected = plan_batches(sizes, **limits), slow_batches(sizes, **limits)
+        assert [batch.tolist() for batch in plan] == expected
         assert len(plan) == len(expected)
 
 

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from preparing import LINES, ODD_TEXTS, corpus_of, write_trees
+import yaml
+from preparing import LINES, ODD_TEXTS, corpus_of, rows_of, write_trees
 from small import random_tree, small_recipe
 
 from synmt.arrays import SIDES
@@ -18,36 +19,36 @@ from synmt.data.annotate import annotate, annotation_name
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout, Merges
 from synmt.data.epoch import EpochRows
-from synmt.data.prepare import prepare, prepared_folder
+from synmt.data.prepare import prepare
 from synmt.data.vocabulary import SentencePieces, word_of
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.recipe.data import VocabularyRecipe
 from synmt.syntax.arcs import sum_duplicates
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.merging import merge_unowned
-from synmt.syntax.parse import WORD, Parse
+from synmt.syntax.parse import WORD
 
 pytestmark = pytest.mark.journey
 
 MASK = 2**64 - 1
 
-KINDS = {
-    "bytes": {"size": 700},
-    "no bytes": {"byte_fallback": False, "size": 400, "character_coverage": 0.99},
-    "identity": {"normalization": "identity", "size": 600},
-}
+KINDS = """
+bytes: {size: 700}
+no bytes: {byte_fallback: false, size: 400, character_coverage: 0.99}
+identity: {normalization: identity, size: 600}
+"""
 
 
 @pytest.fixture(scope="module")
-def text() -> list[str]:
+def text():
     """Collect lines of two languages, with what is odd."""
     pairs = generate(train=1500, valid=0, test=0)["train"]
     lines = [line for pair in pairs for line in (pair.source, pair.target)]
     return [*lines, *LINES, *ODD_TEXTS, "<TR> a monkey <TR>", "a<BT>b <BT>", "aaaaaaa aaaa"]
 
 
-@pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS)
-def vocabulary(request, text) -> SentencePieces:
+@pytest.fixture(scope="module", params=yaml.safe_load(KINDS).values(), ids=str)
+def vocabulary(request, text):
     learned = train_vocabulary(
         text[:2000] + LINES, VocabularyRecipe(**request.param), ("<TR>", "<BT>")
     )
@@ -56,26 +57,23 @@ def vocabulary(request, text) -> SentencePieces:
 
 
 @pytest.fixture(scope="module")
-def merges(vocabulary) -> Merges:
+def merges(vocabulary):
     return Merges(vocabulary)
 
 
-def keys(count: int, first: int = 0) -> np.ndarray:
+def keys(count, first=0):
     return np.random.default_rng(first).integers(0, 2**63, count).astype(np.uint64)
 
 
 def cut(merges, vocabulary, lines, dropout, seeds=None):
     """Segment lines with dropout; gives the pieces as strings."""
-    symbols = merges.symbols(
-        [np.array(ids, dtype=np.int32) for ids in vocabulary.encode_batch(lines)]
-    )
+    ids = [np.array(row, dtype=np.int32) for row in vocabulary.encode_batch(lines)]
     seeds = keys(len(lines)) if seeds is None else seeds
-    return [
-        vocabulary.pieces(ids) for ids, _ in merges.segment(symbols, seeds, dropout).sentences()
-    ]
+    segmented = merges.segment(merges.symbols(ids), seeds, dropout)
+    return [vocabulary.pieces(pieces) for pieces, _ in segmented.sentences()]
 
 
-def scramble(number: int) -> int:
+def scramble(number):
     """Compute the output function of SplitMix64 with Python's integers."""
     z = (number + 0x9E3779B97F4A7C15) & MASK
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
@@ -83,14 +81,14 @@ def scramble(number: int) -> int:
     return z ^ (z >> 31)
 
 
-def slow_number(key: int, place: int, turn: int) -> float:
+def slow_number(key, place, turn):
     stream = scramble((key + place) & MASK)
     return (scramble((stream + turn * 0x9E3779B97F4A7C15) & MASK) >> 11) / 2**53
 
 
-def slow_words(symbols: list[str]) -> list[list[tuple[int, str]]]:
+def slow_words(symbols):
     """Cut symbols before each blank, with the place of each."""
-    words: list[list[tuple[int, str]]] = []
+    words = []
     for place, symbol in enumerate(symbols):
         if not words or symbol.startswith("▁"):
             words.append([])
@@ -99,32 +97,25 @@ def slow_words(symbols: list[str]) -> list[list[tuple[int, str]]]:
 
 
 @cache
-def scores_of(vocabulary) -> dict[str, float]:
-    return {
-        vocabulary.pieces([piece])[0]: vocabulary.score(piece)
-        for piece in vocabulary.merged_pieces()
-    }
+def scores_of(vocabulary):
+    pieces = vocabulary.merged_pieces()
+    return dict(zip(vocabulary.pieces(pieces), map(vocabulary.score, pieces), strict=True))
 
 
-def slow_cut(vocabulary, symbols, dropout, number) -> list[str]:
+def slow_cut(vocabulary, symbols, dropout, number):
     """Segment symbols by algorithm 1 of the paper; `number(place, turn)` draws one."""
     scores, result = scores_of(vocabulary), []
     for word in slow_words(symbols):
-        turn = 0
-        while True:
+        for turn in itertools.count():
             possible = [
                 (-scores[left + right], index)
-                for index, ((_, left), (_, right)) in enumerate(itertools.pairwise(word))
-                if {left, right, left + right} <= scores.keys()
-            ]
-            possible = [
-                (rank, index) for rank, index in possible if number(word[index][0], turn) >= dropout
+                for index, ((place, left), (_, right)) in enumerate(itertools.pairwise(word))
+                if {left, right, left + right} <= scores.keys() and number(place, turn) >= dropout
             ]
             if not possible:
                 break
             index = min(possible)[1]
             word[index : index + 2] = [(word[index][0], word[index][1] + word[index + 1][1])]
-            turn += 1
         result += [symbol for _, symbol in word]
     return result
 
@@ -140,55 +131,44 @@ def test_without_dropout_the_pieces_are_those_of_sentencepiece(vocabulary, merge
 
 @pytest.mark.parametrize("dropout", [0.1, 0.5, 1.0])
 def test_merges_are_dropped_as_in_the_algorithm_of_the_paper(vocabulary, merges, text, dropout):
-    lines, seeds = text[-60:], keys(60)
-    expected = [
-        slow_cut(
-            vocabulary,
-            vocabulary.pieces(vocabulary.encode_symbols(line).ids),
-            dropout,
-            partial(slow_number, seed),
-        )
-        for line, seed in zip(lines, seeds.tolist(), strict=True)
-    ]
+    lines, seeds, expected = text[-60:], keys(60), []
+    for line, seed in zip(lines, seeds.tolist(), strict=True):
+        symbols = vocabulary.pieces(vocabulary.encode_symbols(line).ids)
+        expected.append(slow_cut(vocabulary, symbols, dropout, partial(slow_number, seed)))
     assert cut(merges, vocabulary, lines, dropout, seeds) == expected
     assert expected != cut(merges, vocabulary, lines, 0.0)
 
 
 def test_a_sentence_is_segmented_alike_alone_and_beside_others(vocabulary, merges, text):
-    lines, seeds = text[-50:], keys(50)
-    together = cut(merges, vocabulary, lines, 0.3, seeds)
-    alone = [
-        cut(merges, vocabulary, [line], 0.3, seeds[row : row + 1])[0]
-        for row, line in enumerate(lines)
-    ]
-    assert together == alone
-
-
-def test_no_sentences_and_empty_ones_have_no_pieces(vocabulary, merges):
-    assert cut(merges, vocabulary, [], 0.1) == []
-    assert cut(merges, vocabulary, ["", "a", ""], 0.0) == [[], ["▁a"], []]
+    segment, lines, seeds = partial(cut, merges, vocabulary), text[-50:], keys(50)
+    one_by_one = zip(lines, np.split(seeds, 50), strict=True)
+    alone = [pieces for line, seed in one_by_one for pieces in segment([line], 0.3, seed)]
+    assert segment(lines, 0.3, seeds) == alone
+    assert segment([], 0.1) == []
+    assert segment(["", "a", ""], 0.0) == [[], ["▁a"], []]
 
 
 # trees
 
 
-def random_words(line: str, draw: np.random.Generator) -> np.ndarray:
+def random_words(line, draw):
     """Cut a line into words at random places: many share a piece, some have no piece."""
     spans = []
     for match in WORD.finditer(line):
-        inside = range(match.start() + 1, match.end())
-        cuts = [place for place in inside if draw.random() < 0.3]
-        spans += itertools.pairwise([match.start(), *cuts, match.end()])
+        first, end = match.span()
+        cuts = [place for place in range(first + 1, end) if draw.random() < 0.3]
+        spans += itertools.pairwise([first, *cuts, end])
     return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 
-def odd_tree(line: str, draw: np.random.Generator) -> Parse:
+def odd_tree(line, draw):
     """Draw a tree and arcs over random words."""
     spans = random_words(line, draw)
     tree = random_tree(len(spans), draw)
     assert tree.arcs is not None
-    words, tags = [line[start:end] for start, end in spans.tolist()], ["X"] * len(spans)
-    return replace(tree, words=words, spans=spans, tags=tags, arcs=sum_duplicates(tree.arcs))
+    words = [line[start:end] for start, end in spans.tolist()]
+    arcs = sum_duplicates(tree.arcs)
+    return replace(tree, words=words, spans=spans, tags=["X"] * len(words), arcs=arcs)
 
 
 @pytest.fixture(scope="module")
@@ -197,30 +177,22 @@ def odd_corpus(tmp_path_factory, text):
     annotations."""
     folder, draw = tmp_path_factory.mktemp("odd"), np.random.default_rng(5)
     sources = [line for line in text[-120:] if line.strip() and "\x85" not in line]
-    pairs = list(zip(sources, LINES, strict=False))
-    corpus = corpus_of(folder, pairs, pairs)
-    lines = {"en": sources, "de": LINES[: len(sources)]}
-    for language, rows in lines.items():
-        for split in ("train", "valid"):
-            trees = [odd_tree(row, draw) for row in rows]
-            write_trees(folder / f"{split}.{language}.conllu", rows, trees)
+    lines = {"source": sources, "target": LINES[: len(sources)]}
+    pairs = list(zip(*lines.values(), strict=True))
     parts = CorpusPart("a", 50), CorpusPart("b", len(sources) - 50, tag="<BT>")
-    corpus = replace(corpus, parts=parts)
-    recipe = small_recipe(vocabulary={"size": 500, "dropout": 0.3})
-    prepare(recipe, corpus, folder / "prepared")
-    names = {}
-    for side, language in zip(SIDES, ("en", "de"), strict=True):
-        files = {split: folder / f"{split}.{language}.conllu" for split in ("train", "valid")}
+    corpus = replace(corpus_of(folder, pairs, pairs), parts=parts)
+    prepare(small_recipe(vocabulary={"size": 500, "dropout": 0.3}), corpus, folder / "prepared")
+    names, trees = {}, {}
+    for side, rows in lines.items():
+        files = {split: folder / f"{split}.{side}.conllu" for split in ("train", "valid")}
+        for path in files.values():
+            write_trees(path, rows, [odd_tree(row, draw) for row in rows])
+        trees[side] = list(read_parses(files["train"], rows))
         for whole in (False, True):
             made = {"made": "by hand", "whole": whole}
-            annotate(
-                folder / "prepared", corpus, files, parser=made, side=side, arcs=True, whole=whole
-            )
+            how = {"parser": made, "side": side, "arcs": True, "whole": whole}
+            annotate(folder / "prepared", corpus, files, **how)
             names[side, whole] = annotation_name(side, made)
-    trees = {
-        side: list(read_parses(folder / f"train.{language}.conllu", rows))
-        for side, (language, rows) in zip(SIDES, lines.items(), strict=True)
-    }
     data = PreparedCorpus.open(folder / "prepared")
     return SimpleNamespace(data=data, corpus=corpus, lines=lines, trees=trees, names=names)
 
@@ -229,17 +201,15 @@ def split_of(odd, name="train", whole=True):
     return odd.data.split(name, {side: odd.names[side, whole] for side in SIDES})
 
 
-def dropped(odd, probability, epoch=0, seed=1, copies=None, rows=None):
+def dropped(odd, probability, epoch=0, seed=1, copies=0, rows=None):
     """Read rows of train with dropout."""
     split = split_of(odd)
     rows = np.arange(len(split)) if rows is None else np.array(rows)
-    chosen = EpochRows(rows, np.zeros_like(rows) if copies is None else np.array(copies))
-    return BpeDropout(odd.data.vocabularies, probability, seed).apply(
-        split.rows(rows), chosen, epoch
-    )
+    dropout = BpeDropout(odd.data.vocabularies, probability, seed)
+    return dropout.apply(split.rows(rows), EpochRows(rows, np.full_like(rows, copies)), epoch)
 
 
-def fresh_alignment(vocabulary, line: str, tagged: bool, pieces: list[str], tree: Parse):
+def fresh_alignment(vocabulary, line, tagged, pieces, tree):
     """Align drawn pieces with a tree by the characters that they cover, as for text that is
     segmented now."""
     symbols = vocabulary.encode_symbols(line)
@@ -249,7 +219,7 @@ def fresh_alignment(vocabulary, line: str, tagged: bool, pieces: list[str], tree
         while joined != piece:
             joined += spelled[place]
             place += 1
-        spans.append((symbols.spans[first, 0], symbols.spans[place - 1, 1]))
+        spans += [symbols.spans[first, 0], symbols.spans[place - 1, 1]]
     assert place == len(spelled)
     spans = np.array(spans, dtype=np.int64).reshape(-1, 2)
     merged, owners = merge_unowned(tree, spans, word_of(spans, tree.spans))
@@ -264,16 +234,16 @@ def assert_close(one, other):
 
 @pytest.mark.parametrize("probability", [0.0, 0.1, 0.5, 1.0])
 def test_trees_fit_every_segmentation_like_text_that_is_segmented_now(odd_corpus, probability):
-    merged_words, split = 0, split_of(odd_corpus)
-    usual = {row.line: row for row in split.rows(range(len(split)))}
+    merged_words = 0
+    usual = {row.line: row for row in rows_of(split_of(odd_corpus))}
     for example in dropped(odd_corpus, probability):
         for side, vocabulary in zip(SIDES, odd_corpus.data.vocabularies, strict=True):
-            line = odd_corpus.lines["en" if side == "source" else "de"][example.line]
+            line = odd_corpus.lines[side][example.line]
+            whole = odd_corpus.trees[side][example.line]
             tagged = side == "source" and example.line >= 50
-            pieces, whole = vocabulary.pieces(getattr(example, side)), odd_corpus.trees[side]
+            pieces = vocabulary.pieces(getattr(example, side))
             assert not tagged or pieces[0] == "▁<BT>"
-            given = vocabulary, line, tagged, pieces, whole[example.line]
-            expected, owners = fresh_alignment(*given)
+            expected, owners = fresh_alignment(vocabulary, line, tagged, pieces, whole)
             tree = example.trees[side]
             # a random control draws the same tree in all epochs
             assert tree.key == getattr(usual[example.line], side).tobytes()
@@ -281,36 +251,24 @@ def test_trees_fit_every_segmentation_like_text_that_is_segmented_now(odd_corpus
             assert tree.parse.parents.tolist() == expected.parents.tolist()
             assert (tree.parse.relations, tree.parse.tags) == (expected.relations, expected.tags)
             assert_close(tree.parse.arcs, expected.arcs)
-            merged_words += len(whole[example.line]) - len(expected)
+            merged_words += len(whole) - len(expected)
     # otherwise the test would not see a difference between merging now and then
     assert merged_words > (0 if probability == 1 else 100)
 
 
 def test_validation_text_has_its_usual_trees(odd_corpus):
-    one, other = (split_of(odd_corpus, "valid", whole) for whole in (False, True))
-    for row, same in zip(one.rows(range(len(one))), other.rows(range(len(other))), strict=True):
+    rows = (rows_of(split_of(odd_corpus, "valid", whole)) for whole in (False, True))
+    for row, same in zip(*rows, strict=True):
         assert np.array_equal(row.trees["source"].word_of, same.trees["source"].word_of)
 
 
-def source_pieces(examples):
-    return [example.source.tolist() for example in examples]
-
-
 def test_a_draw_depends_on_seed_epoch_row_and_copy_only(odd_corpus):
-    first = source_pieces(dropped(odd_corpus, 0.3))
-    assert source_pieces(dropped(odd_corpus, 0.3, rows=[7, 60, 3])) == [
-        first[row] for row in (7, 60, 3)
-    ]
-    assert source_pieces(dropped(odd_corpus, 0.3)) == first
-    for other in ({"seed": 2}, {"epoch": 1}, {"copies": np.ones(len(first), dtype=np.int64)}):
-        again = source_pieces(dropped(odd_corpus, 0.3, **other))
-        assert sum(one != two for one, two in zip(first, again, strict=True)) > len(first) / 2
+    def pieces(**how):
+        return [example.source.tolist() for example in dropped(odd_corpus, 0.3, **how)]
 
-
-# recipes
-
-
-def test_dropout_does_not_prepare_the_text_again(odd_corpus, tmp_path):
-    plain, dropping = (small_recipe(vocabulary={"dropout": dropout}) for dropout in (0, 0.1))
-    names = {prepared_folder(tmp_path, recipe, odd_corpus.corpus) for recipe in (plain, dropping)}
-    assert len(names) == 1
+    first = pieces()
+    assert pieces(rows=[7, 60, 3]) == [first[row] for row in (7, 60, 3)]
+    assert pieces() == first
+    for other in ({"seed": 2}, {"epoch": 1}, {"copies": 1}):
+        same = map(list.__eq__, pieces(**other), first)
+        assert sum(same) < len(first) / 2

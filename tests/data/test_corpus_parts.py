@@ -1,9 +1,11 @@
 """The parts of a training text: what an epoch reads by their weights, and the tags before their
 sources."""
 
+import re
 from collections import Counter
 from dataclasses import replace
-from itertools import islice
+from functools import partial
+from itertools import count, islice
 
 import numpy as np
 import pytest
@@ -21,16 +23,11 @@ from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.schema import TrainingRecipe
 from synmt.reporting.cells import shown_rows
 
-NAMES = ["monkey", "banana", "apple", "tree", "girl", "boy", "river", "stone", "bird", "house"]
+NAMES = re.findall(r"\w+", "monkey banana apple tree girl boy river stone bird house")
 NEWS = [(f"The {a} sees a {b}.", f"{a} sieht {b}.") for a in NAMES for b in NAMES if a < b]
 TALKS = [(f"A {a} took the {b}.", f"{a} nahm {b}.") for a in NAMES for b in NAMES if a > b]
-BACK = [
-    *((f"{b} and {a}", f"{b} und {a}") for a in NAMES for b in NAMES if a < b),
-    NEWS[0],
-    NEWS[0],
-    ("one two three four five six", "eins"),
-    ("\u200b", "leer"),
-]
+BACK = [(f"{b} and {a}", f"{b} und {a}") for a in NAMES for b in NAMES if a < b]
+BACK += [NEWS[0], NEWS[0], ("one two three four five six", "eins"), ("\u200b", "leer")]
 PARTS = (
     CorpusPart("news", len(NEWS)),
     CorpusPart("talks", len(TALKS), 2.5),
@@ -57,15 +54,21 @@ def data(tmp_path, corpus):
 
 
 @pytest.fixture
-def split(data):
-    return data.split("train")
+def reader(data):
+    """Make a reader of the training text by the weights of parts."""
+    return partial(Reader, data.split("train"), TRAINING)
 
 
-def epochs(reader: Reader, count: int) -> list[list[tuple[int, ...]]]:
+def reweighted(*weights):
+    """Give the parts other weights."""
+    return [replace(part, weight=weight) for part, weight in zip(PARTS, weights, strict=True)]
+
+
+def epochs(reader, wanted):
     """Read whole epochs; gives the lines of their batches."""
-    read: list[list[tuple[int, ...]]] = [[] for _ in range(count)]
+    read: list[list[tuple[int, ...]]] = [[] for _ in range(wanted)]
     for batch, position in reader.forever(Position()):
-        if position.epoch == count:
+        if position.epoch == wanted:
             return read
         read[position.epoch].append(batch.lines)
     raise AssertionError
@@ -77,17 +80,17 @@ def epochs(reader: Reader, count: int) -> list[list[tuple[int, ...]]]:
 @pytest.mark.parametrize("weight", [0.0, 0.1, 0.5, 1.0, 2.0, 2.5, 3.29])
 @pytest.mark.parametrize("rows", [1, 7, 100])
 def test_the_rows_of_many_epochs_are_as_many_as_the_weight_says(weight, rows):
-    read = [epoch_rows([range(5, 5 + rows)], [weight], seed=1, epoch=epoch) for epoch in range(100)]
-    # a hundred epochs of a weight with two digits: a whole number
-    assert sum(len(epoch.rows) for epoch in read) == round(100 * weight * rows)
-    for epoch in read:
+    part, whole = range(5, 5 + rows), 0
+    for number in range(100):
+        epoch = epoch_rows([part], [weight], seed=1, epoch=number)
         assert abs(len(epoch.rows) - weight * rows) < 1
-        seen = Counter[int]()
-        for row, copy in zip(epoch.rows.tolist(), epoch.copies.tolist(), strict=True):
-            assert copy == seen[row]
-            seen[row] += 1
+        copies = {row: count() for row in part}
+        assert epoch.copies.tolist() == [next(copies[row]) for row in epoch.rows.tolist()]
         # none more often than the others by two
-        assert {seen[row] for row in range(5, 5 + rows)} <= {int(weight), int(weight) + 1}
+        assert {next(of_row) for of_row in copies.values()} <= {int(weight), int(weight) + 1}
+        whole += len(epoch.rows)
+    # a hundred epochs of a weight with two digits: a whole number
+    assert whole == round(100 * weight * rows)
 
 
 def test_each_epoch_draws_other_rows_and_each_row_equally_often():
@@ -96,86 +99,70 @@ def test_each_epoch_draws_other_rows_and_each_row_equally_often():
 
     assert drawn(3) == drawn(3) != drawn(4)
     assert drawn(3) != drawn(3, seed=2)
-    counts = Counter(row for epoch in range(1000) for row in drawn(epoch))
+    counts = np.bincount([row for epoch in range(1000) for row in drawn(epoch)], minlength=20)
     # five standard errors of a thousand draws
-    assert all(abs(counts[row] - 500) < 5 * (1000 / 4) ** 0.5 for row in range(20))
+    assert (abs(counts - 500) < 5 * (1000 / 4) ** 0.5).all()
 
 
-def test_an_epoch_reads_each_part_by_its_weight(split):
-    rows = rows_of_parts(PARTS, split.lines)
-    kept = [len(part) for part in rows]
+def test_an_epoch_reads_each_part_by_its_weight(data, reader):
+    kept = data.split("train").lines
+    rows = rows_of_parts(PARTS, kept)
     # the pair of news that comes back, its copy, the long one and the one without pieces are gone
-    assert kept == [45, 45, 45]
-    for lines in epochs(Reader(split, TRAINING, parts=PARTS), 3):
+    assert [len(part) for part in rows] == [45, 45, 45]
+    for lines in epochs(reader(parts=PARTS), 3):
         counts = Counter(line for batch in lines for line in batch)
-        first, second, third = ([counts[int(split.lines[row])] for row in part] for part in rows)
-        assert set(first) == {1}
-        assert sorted(Counter(second)) == [2, 3]
-        assert sorted(Counter(third)) == [0, 1]
-        assert sum(second) in (112, 113)
-        assert sum(third) in (22, 23)
+        read = [[counts[int(kept[row])] for row in part] for part in rows]
+        assert [sorted(set(part)) for part in read] == [[1], [2, 3], [0, 1]]
+        assert sum(read[1]) in (112, 113)
+        assert sum(read[2]) in (22, 23)
 
 
-def test_weights_of_one_change_nothing(split):
-    even = [replace(part, weight=1.0) for part in PARTS]
-    assert epochs(Reader(split, TRAINING, parts=even), 2) == epochs(Reader(split, TRAINING), 2)
+def test_weights_of_one_change_nothing(reader):
+    assert epochs(reader(parts=reweighted(1, 1, 1)), 2) == epochs(reader(), 2)
 
 
-def test_a_stream_with_weights_can_be_taken_up_anywhere(split):
-    reader = Reader(split, TRAINING, parts=PARTS)
-    whole = list(islice(reader.forever(Position()), 150))
+def test_a_stream_with_weights_can_be_taken_up_anywhere(reader):
+    def read(batches, position=Position()):
+        stream = reader(parts=PARTS).forever(position)
+        return [(batch.lines, position) for batch, position in islice(stream, batches)]
+
+    whole = read(150)
     assert whole[-1][1].epoch > 1
     for at in (5, 77, 120):
-        again = islice(reader.forever(whole[at][1]), 10)
-        assert [batch.lines for batch, _ in again] == [
-            batch.lines for batch, _ in whole[at + 1 : at + 11]
-        ]
+        assert read(10, whole[at][1]) == whole[at + 1 : at + 11]
 
 
-def test_processes_share_the_rows_of_an_epoch(split):
-    alone = epochs(Reader(split, TRAINING, parts=PARTS), 1)[0]
-    shared = [
-        epochs(Reader(split, TRAINING, rank=rank, processes=2, parts=PARTS), 1)[0]
-        for rank in range(2)
-    ]
-    assert [batch for pair in zip(*shared, strict=True) for batch in pair] == alone[
-        : len(alone) // 2 * 2
-    ]
+def test_processes_share_the_rows_of_an_epoch(reader):
+    [alone] = epochs(reader(parts=PARTS), 1)
+    shared = (epochs(reader(rank=rank, processes=2, parts=PARTS), 1)[0] for rank in range(2))
+    together = [batch for pair in zip(*shared, strict=True) for batch in pair]
+    assert together == alone[: len(alone) // 2 * 2]
 
 
-def test_an_epoch_without_rows_is_left_out(split):
-    rare = [replace(part, weight=weight) for part, weight in zip(PARTS, (0.01, 0, 0), strict=True)]
-    batches = islice(Reader(split, TRAINING, parts=rare).forever(Position()), 3)
+def test_an_epoch_without_rows_is_left_out(reader):
+    batches = islice(reader(parts=reweighted(0.01, 0, 0)).forever(Position()), 3)
     assert [position.epoch for _, position in batches] == [2, 4, 6]
 
 
-def test_weights_of_zero_only_are_refused(split):
+def test_weights_of_zero_only_are_refused(reader):
     with pytest.raises(SynmtError, match="no pair of the training text has a weight above 0"):
-        next(
-            Reader(split, TRAINING, parts=[replace(part, weight=0) for part in PARTS]).forever(
-                Position()
-            )
-        )
+        next(reader(parts=reweighted(0, 0, 0)).forever(Position()))
 
 
 def test_weights_do_not_prepare_the_text_again_but_tags_do(tmp_path, corpus):
-    def name(parts):
+    def name(*parts):
         return prepared_folder(tmp_path, recipe_of(**SECTIONS), replace(corpus, parts=parts)).name
 
-    untagged = tuple(replace(part, tag="") for part in PARTS)
-    assert name(()) == name(untagged) == name(tuple(replace(part, weight=3.0) for part in untagged))
-    assert name(PARTS) == name(tuple(replace(part, weight=3.0) for part in PARTS))
-    other = (replace(PARTS[0], tag="<A>"), *PARTS[1:])
-    assert len({name(()), name(PARTS), name(other)}) == 3
+    untagged = [replace(part, tag="") for part in PARTS]
+    assert name() == name(*untagged)
+    assert name(*PARTS) == name(*reweighted(3, 3, 3))
+    assert len({name(), name(*PARTS), name(replace(PARTS[0], tag="<A>"), *PARTS[1:])}) == 3
 
 
 def test_the_table_shows_the_rows_of_each_part(data):
-    table = corpus_table(data, parts=PARTS)
-    assert [row for row in shown_rows(table) if row[0].startswith("kept of")] == [
-        ["kept of news", "45 × 1 per epoch", ""],
-        ["kept of talks", "45 × 2.5 per epoch", ""],
-        ["kept of back, <BT>", "45 × 0.5 per epoch", ""],
-    ]
+    shown = {row[0]: row[1] for row in shown_rows(corpus_table(data, parts=PARTS))}
+    assert shown["kept of talks"] == "45 × 2.5 per epoch"
+    assert shown["kept of back, <BT>"] == "45 × 0.5 per epoch"
 
 
 # tags
@@ -187,23 +174,23 @@ def test_the_sources_of_a_part_begin_with_its_tag(tmp_path, corpus, kind, joint)
     vocabulary = {"size": 60, "kind": kind, "joint": joint, "byte_fallback": False}
     data = prepared(tmp_path, corpus, **SECTIONS | {"vocabulary": vocabulary})
     source, target = data.vocabularies
-    [tag] = source.encode_ids("<BT>")
+    assert (source is target) == joint
+    tag = source.encode_ids("<BT>")
+    assert len(tag) == 1
     for row in rows_of(data.split("train")):
         text, translation = (NEWS + TALKS + BACK)[row.line]
-        tagged = [tag] * (row.line >= len(NEWS + TALKS))
+        tagged = tag * (row.line >= len(NEWS + TALKS))
         assert row.source.tolist() == tagged + source.encode_ids(text)
         assert row.target.tolist() == target.encode_ids(translation)
-    assert all(tag not in row.source for row in data.split("valid").rows(range(3)))
+    assert all(tag[0] not in row.source for row in rows_of(data.split("valid")))
     # the target has the tag only if it shares the vocabulary
     assert joint == any("<BT>" in piece for piece in target.pieces(range(len(target))))
 
 
 @pytest.mark.parametrize("kind", ["bpe", "word"])
 def test_a_vocabulary_without_the_tag_is_refused(kind):
-    texts = [pair[0] for pair in NEWS]
-    vocabulary = train_vocabulary(
-        texts, VocabularyRecipe(size=40, kind=kind, byte_fallback=False), ("<A>",)
-    )
+    settings = VocabularyRecipe(size=40, kind=kind, byte_fallback=False)
+    vocabulary = train_vocabulary([pair[0] for pair in NEWS], settings, ("<A>",))
     assert vocabulary.pieces([vocabulary.tag_number("<A>")])[0].endswith("<A>")
     with pytest.raises(SynmtError, match="the vocabulary has no tag <BT>"):
         vocabulary.tag_number("<BT>")
@@ -211,19 +198,18 @@ def test_a_vocabulary_without_the_tag_is_refused(kind):
 
 @pytest.mark.parametrize(("size", "words"), [(40, "b a c d"), (9, "b a c d"), (8, "b a c")])
 def test_a_tag_takes_the_place_of_a_word_only_where_there_is_no_room(size, words):
-    vocabulary = train_vocabulary(
-        ["b b b a a c c d"], VocabularyRecipe(size=size, kind="word"), ("<A>",)
-    )
+    settings = VocabularyRecipe(size=size, kind="word")
+    vocabulary = train_vocabulary(["b b b a a c c d"], settings, ("<A>",))
     assert vocabulary.pieces(range(4, len(vocabulary))) == ["<A>", *words.split()]
 
 
 def test_the_tag_belongs_to_no_word(tmp_path, corpus, data):
     annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser=CHAIN)
     for row in rows_of(data.split("train", {"source": annotation_name("source", CHAIN)})):
-        tagged, word_of = row.line >= len(NEWS + TALKS), row.trees["source"].word_of.tolist()
-        assert len(word_of) == len(row.source)
-        assert word_of[:1] == [-1 if tagged else 0]
-        assert set(word_of[tagged:]) == set(range(len(row.trees["source"].parse)))
+        tree, tagged = row.trees["source"], row.line >= len(NEWS + TALKS)
+        assert len(tree.word_of) == len(row.source)
+        assert tree.word_of[0] == -int(tagged)
+        assert set(tree.word_of[tagged:]) == set(range(len(tree.parse)))
 
 
 def test_lines_without_a_part_are_refused(tmp_path, corpus):
@@ -232,17 +218,9 @@ def test_lines_without_a_part_are_refused(tmp_path, corpus):
 
 
 def test_each_line_has_the_tag_of_its_part():
-    parts = (
-        CorpusPart("a", 2),
-        CorpusPart("none", 0, tag="<N>"),
-        CorpusPart("b", 1, tag="<B>"),
-        CorpusPart("c", 1),
-    )
+    rows = [("a", 2, ""), ("none", 0, "<N>"), ("b", 1, "<B>"), ("c", 1, "")]
+    parts = [CorpusPart(name, lines, tag=tag) for name, lines, tag in rows]
     assert part_tags((*parts, CorpusPart("d", 1, tag="<B>"))) == ("<N>", "<B>")
-    assert tags_of_lines(parts, np.arange(4)) == ["", "", "<B>", ""]
-    assert rows_of_parts(parts, np.array([1, 2, 3])) == [
-        range(1),
-        range(1, 1),
-        range(1, 2),
-        range(2, 3),
-    ]
+    assert tags_of_lines(tuple(parts), np.arange(4)) == ["", "", "<B>", ""]
+    found = rows_of_parts(parts, np.array([1, 2, 3]))
+    assert found == [range(1), range(1, 1), range(1, 2), range(2, 3)]

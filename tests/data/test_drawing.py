@@ -24,21 +24,25 @@ def files_of(folder, source, target):
     return files
 
 
+def numbers(count, *sides):
+    """Write the numbers of lines after the name of each side."""
+    return ["".join(f"{side}{number}\n" for number in range(count)).encode() for side in sides]
+
+
 @pytest.mark.parametrize("size", [1, 3, 8, 100])
 @pytest.mark.parametrize("last", [True, False])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("start", ["", "\ufeff"])
 def test_chunks_have_the_lines_of_the_files(tmp_path, size, last, end, start):
-    texts = [start + end.join(lines) + end * last for lines in (LINES, LINES[::-1])]
-    files = files_of(tmp_path, *(text.encode() for text in texts))
+    source, target = (start + end.join(lines) + end * last for lines in (LINES, LINES[::-1]))
+    files = files_of(tmp_path, source.encode(), target.encode())
     chunks = list(read_chunks(files, size))
     assert [chunk.first for chunk in chunks] == list(range(0, len(LINES), size))
-    pairs = [pair for chunk in chunks for pair in chunk.pairs()]
-    assert pairs == list(read_pairs(files))
     expected = [line if end == "\r\n" else line.removesuffix("\r") for line in LINES]
-    assert pairs == list(zip(expected, expected[::-1], strict=True))
-    raw = [line for chunk in chunks for line in chunk.raw_lines(0)]
-    assert raw == [line.encode() for line in expected]
+    pairs = [pair for chunk in chunks for pair in chunk.pairs()]
+    assert pairs == list(read_pairs(files)) == list(zip(expected, expected[::-1], strict=True))
+    raw = [line.decode() for chunk in chunks for line in chunk.raw_lines(0)]
+    assert raw == expected
 
 
 def test_a_file_that_only_has_a_byte_order_mark_has_one_line(tmp_path):
@@ -57,28 +61,21 @@ def test_a_line_that_is_not_utf8_is_named_whatever_its_chunk(tmp_path):
 @pytest.mark.parametrize("size", [7, 1000])
 def test_lines_are_drawn_from_kept_pairs_and_it_is_said(tmp_path, caplog, count, sides, size):
     caplog.set_level("INFO", logger="synmt")
-    texts = ["".join(f"{side}{number}\n" for number in range(100)).encode() for side in "sz"]
-    files, kept = files_of(tmp_path, *texts), np.arange(100) % 3 > 0
+    files, kept = files_of(tmp_path, *numbers(100, "s", "z")), np.arange(100) % 3 > 0
     lines = [f"{'sz'[side]}{number}" for number in np.flatnonzero(kept) for side in sides]
     drawn, again = (drawn_from(read_chunks(files, size), kept, sides, count) for _ in range(2))
     assert len(drawn) == min(count, len(lines))
     assert drawn == again == sorted(set(drawn), key=lines.index)
     message = f"vocabulary: learned from {count:,} of {len(lines):,} lines, drawn at random"
-    assert len([text for text in caplog.messages if message in text]) == 2 * (count < len(lines))
+    assert caplog.text.count(message) == 2 * (count < len(lines))
 
 
 def test_lines_are_drawn_with_equal_chance_alone_and_in_pairs(tmp_path, monkeypatch):
-    texts = [
-        "".join(f"{number + side}\n" for number in range(0, 20, 2)).encode() for side in (0, 1)
-    ]
-    chunks, hits, states = (
-        list(read_chunks(files_of(tmp_path, *texts), 3)),
-        np.zeros((20, 20)),
-        np.random.RandomState,
-    )
+    chunks = list(read_chunks(files_of(tmp_path, *numbers(10, "", "1")), 3))
+    hits, states, kept = np.zeros((20, 20)), np.random.RandomState, np.ones(10, dtype=bool)
     for seed in range(4000):
         monkeypatch.setattr(np.random, "RandomState", lambda _, seed=seed: states(seed))
-        drawn = [int(line) for line in drawn_from(chunks, np.ones(10, dtype=bool), [0, 1], 5)]
+        drawn = [int(line) for line in drawn_from(chunks, kept, [0, 1], 5)]
         hits[np.ix_(drawn, drawn)] += 1
     alone, together = np.diag(hits), hits[np.triu_indices(20, 1)]
     # expected are 4000 · 5/20 and 4000 · 5/20 · 4/19, with standard deviations of 27 and 14

@@ -1,6 +1,7 @@
 """Features of words: their signals against loops, CoNLL-U, merged words, the cache, annotations,
 vocabularies."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,6 @@ from small import MONKEY, MONKEY_WORD_OF, random_pieces, random_tree, stanza_sen
 
 from synmt.data.annotate import annotate, learn_features
 from synmt.data.corpus import PreparedCorpus
-from synmt.parsing.cache import decode_parse, encode_parse
 from synmt.parsing.lines import parses_of
 from synmt.syntax.conllu import format_conllu, parse_in
 from synmt.syntax.feature_signals import (
@@ -29,31 +29,27 @@ from synmt.syntax.parse import FEATURES, Parse
 from synmt.syntax.reading import needed_features
 
 TEXT = "The monkey eats a banana"
+COLUMNS = """
+The    the    DT  DET  _
+monkey monkey NN  NOUN Number=Sing
+eats   eat    VBZ VERB Tense=Pres|VerbForm=Fin
+a      a      DT  DET  _
+banana banana NN  NOUN Number=Sing
+"""
+_, LEMMAS, FINE, TAGS, MORPHOLOGY = np.array(COLUMNS.split()).reshape(5, 5).T.tolist()
 FEATURED = replace(
-    MONKEY,
-    tags=["DET", "NOUN", "VERB", "DET", "NOUN"],
-    features={
-        "lemma": ["the", "monkey", "eat", "a", "banana"],
-        "fine_tag": ["DT", "NN", "VBZ", "DT", "NN"],
-        "morphology": ["_", "Number=Sing", "Tense=Pres|VerbForm=Fin", "_", "Number=Sing"],
-    },
+    MONKEY, tags=TAGS, features={"lemma": LEMMAS, "fine_tag": FINE, "morphology": MORPHOLOGY}
 )
+EMPTY = np.zeros(0, dtype=np.int64)
 WITH_EOS = np.append(MONKEY_WORD_OF, -1)
 
 
 def slow_places(word_of):
     """Compare every piece with all pieces of its word."""
-    numbers = []
     for position, word in enumerate(word_of):
         own = [other for other, owner in enumerate(word_of) if owner == word]
-        if word < 0:
-            numbers.append(0)
-        elif len(own) == 1:
-            numbers.append(1 + PLACES.index("O"))
-        else:
-            place = "B" if position == own[0] else "E" if position == own[-1] else "I"
-            numbers.append(1 + PLACES.index(place))
-    return numbers
+        place = "B" if position == own[0] else "E" if position == own[-1] else "I"
+        yield 0 if word < 0 else 1 + PLACES.index("O" if len(own) == 1 else place)
 
 
 def test_the_pieces_of_the_monkey_have_subword_tags():
@@ -66,12 +62,11 @@ def test_subword_tags_equal_a_loop_over_all_pieces(seed):
     random = np.random.default_rng(seed)
     parse = random_tree(int(random.integers(1, 9)), random)
     word_of = random_pieces(len(parse), random)
-    assert SUBWORD.compute(parse, word_of).tolist() == slow_places(word_of.tolist())
+    assert SUBWORD.compute(parse, word_of).tolist() == [*slow_places(word_of.tolist())]
 
 
 def test_a_piece_without_a_word_inside_a_word_does_not_end_it():
-    parse = random_tree(1, np.random.default_rng(0))
-    assert SUBWORD.compute(parse, np.array([0, -1, 0, 0])).tolist() == [2, 0, 3, 4]
+    assert SUBWORD.compute(MONKEY, np.array([0, -1, 0, 0])).tolist() == [2, 0, 3, 4]
 
 
 CASES_OF_WORDS = """
@@ -86,17 +81,16 @@ def test_the_case_of_a_word():
 
 
 def test_pieces_have_the_tags_and_cases_of_their_words_and_eos_none():
-    tags = [1 + UNIVERSAL_TAGS.index(FEATURED.tags[word]) for word in MONKEY_WORD_OF]
+    tags = [1 + UNIVERSAL_TAGS.index(TAGS[word]) for word in MONKEY_WORD_OF]
     assert TAG.compute(FEATURED, WITH_EOS).tolist() == [*tags, 0]
-    cases = [1 + CASES.index("capital" if word == 0 else "lower") for word in MONKEY_WORD_OF]
-    assert CASE.compute(FEATURED, WITH_EOS).tolist() == [*cases, 0]
+    capital, lower = (1 + CASES.index(case) for case in ("capital", "lower"))
+    assert CASE.compute(FEATURED, WITH_EOS).tolist() == [capital, *[lower] * 6, 0]
 
 
 def test_unknown_tags_and_no_tags_share_the_last_number():
-    other = 1 + len(UNIVERSAL_TAGS)
-    strange = replace(MONKEY, tags=["DT", "_", "VERB", "", "X"])
-    numbers = [other, other, 1 + UNIVERSAL_TAGS.index("VERB"), other, 1 + UNIVERSAL_TAGS.index("X")]
-    assert TAG.compute(strange, np.arange(5)).tolist() == numbers
+    other, verb = 1 + len(UNIVERSAL_TAGS), 1 + UNIVERSAL_TAGS.index("VERB")
+    strange = replace(MONKEY, tags=["DT", "_", "VERB", "", "XX"])
+    assert TAG.compute(strange, np.arange(5)).tolist() == [other, other, verb, other, other]
     assert TAG.compute(MONKEY, np.arange(5)).tolist() == [other] * 5
 
 
@@ -112,76 +106,58 @@ def test_without_values_all_words_are_unknown_and_specials_are_not():
     assert with_values(signal, {"lemma": ("a",)}) == signal
 
 
+ALL = ("relation", "tag", "subword", "morphology", "case", "lemma", "fine_tag")
+
+
 def test_only_case_and_what_the_parser_adds_have_to_be_stored():
-    signals = [
-        feature_signal(name, most=5)
-        for name in ("relation", "tag", "subword", "morphology", "case", "lemma")
-    ]
+    signals = [feature_signal(name, most=5) for name in ALL[:-1]]
     assert needed_features(signals) == ("case", "lemma", "morphology")
 
 
-@pytest.mark.parametrize(
-    "name", ["relation", "tag", "fine_tag", "lemma", "morphology", "subword", "case"]
-)
+@pytest.mark.parametrize("name", ALL)
 def test_a_line_without_words_has_specials_only(name):
-    nothing = Parse([], np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64), [])
+    nothing = Parse([], EMPTY.reshape(0, 2), EMPTY, [])
     assert feature_signal(name, most=5).compute(nothing, np.array([-1, -1])).tolist() == [0, 0]
 
 
 def test_features_are_columns_of_conllu():
     text = format_conllu(FEATURED, TEXT, 1)
-    assert text.splitlines()[4].split("\t")[:6] == [
-        "3",
-        "eats",
-        "eat",
-        "VERB",
-        "VBZ",
-        "Tense=Pres|VerbForm=Fin",
-    ]
+    assert text.splitlines()[4].startswith("3\teats\teat\tVERB\tVBZ\tTense=Pres|VerbForm=Fin\t")
     assert parse_in(text, TEXT, where="test") == FEATURED
     assert "\tmonkey\t_\t_\t_\t_\t3\t" in format_conllu(MONKEY, TEXT, 1)
+    # a column without values is no feature
+    text = format_conllu(replace(FEATURED, features={"lemma": LEMMAS}), TEXT, 1)
+    assert parse_in(text, TEXT, where="test").features.keys() == {"lemma"}
 
 
-def test_a_column_without_values_is_no_feature():
-    for features in ({"lemma": FEATURED.features["lemma"]}, {}):
-        text = format_conllu(replace(FEATURED, features=features), TEXT, 1)
-        assert parse_in(text, TEXT, where="test").features.keys() == features.keys()
+ZUM = """\
+1-2 zum _ _ _ _ _ _ _ _
+1 zu zu ADP APPR _ 3 case _ _
+2 dem der DET ART Case=Dat 3 det _ _
+3 Zoo Zoo NOUN NN Case=Dat 0 root _ _
+""".replace(" ", "\t")
 
 
 def test_a_multi_word_token_has_the_features_of_its_leading_word():
-    rows = """
-        1-2 zum _ _ _ _ _ _ _ _
-        1 zu zu ADP APPR _ 3 case _ _
-        2 dem der DET ART Case=Dat 3 det _ _
-        3 Zoo Zoo NOUN NN Case=Dat 0 root _ _
-    """
-    text = "".join("\t".join(row.split()) + "\n" for row in rows.strip().splitlines())
-    parse = parse_in(text, "zum Zoo", where="test")
-    assert parse.features == {
-        "lemma": ["zu", "Zoo"],
-        "fine_tag": ["APPR", "NN"],
-        "morphology": ["_", "Case=Dat"],
-    }
+    features = parse_in(ZUM, "zum Zoo", where="test").features
+    found = [features[name] for name in ("lemma", "fine_tag", "morphology")]
+    assert found == [["zu", "Zoo"], ["APPR", "NN"], ["_", "Case=Dat"]]
 
 
 def test_stanza_s_words_give_features_and_later_sentences_follow():
-    def sentence(start, *words):
-        ends = np.cumsum([len(word) + 1 for word in words]) - 1 + start
-        tokens = [(end - len(word), end, 1) for word, end in zip(words, ends, strict=True)]
-        made = stanza_sentence([(1, "dep")] * len(words), tokens)
-        for word, text in zip(made.words, words, strict=True):
-            word.lemma, word.xpos, word.feats = text.lower(), "T", None
-        made.words[0].head = 0
+    def sentence(start, text):
+        places = [match.span() for match in re.finditer(r"\S+", text)]
+        tokens = [(start + first, start + end, 1) for first, end in places]
+        made = stanza_sentence([(0, "root"), *[(1, "dep")] * (len(tokens) - 1)], tokens)
+        for word, own in zip(made.words, text.split(), strict=True):
+            word.lemma, word.xpos, word.feats = own.lower(), "T", None
         return made
 
-    sentences = [sentence(0, "Go", "on", "."), sentence(8, "Stop")]
+    sentences = [sentence(0, "Go on ."), sentence(8, "Stop")]
     [(parse, failure)] = parses_of(["Go on . Stop"], sentences, None, FEATURES)
     assert failure == ""
-    assert parse.features == {
-        "lemma": ["go", "on", ".", "stop"],
-        "fine_tag": ["T"] * 4,
-        "morphology": ["_"] * 4,
-    }
+    expected = [["go", "on", ".", "stop"], ["T"] * 4, ["_"] * 4]
+    assert parse.features == dict(zip(("lemma", "fine_tag", "morphology"), expected, strict=True))
 
 
 def test_a_word_without_a_piece_loses_its_features():
@@ -189,14 +165,7 @@ def test_a_word_without_a_piece_loses_its_features():
     spans = np.array([[0, 3], [3, 15], [15, 17], [17, 24]])
     merged, owners = merge_unowned(FEATURED, spans, np.array([0, 1, 3, 4]))
     assert merged.features["lemma"] == ["the", "monkey", "a", "banana"]
-    assert owners.tolist() == [0, 1, 2, 3]
-
-
-def test_the_cache_keeps_features_and_reads_trees_stored_without():
-    stored = encode_parse(FEATURED, TEXT)
-    assert decode_parse(stored, TEXT) == FEATURED
-    assert decode_parse(encode_parse(MONKEY, TEXT), TEXT).features == {}
-    assert FEATURED != MONKEY
+    assert owners.tolist() == list(range(4))
 
 
 @pytest.fixture(scope="module")
@@ -205,15 +174,13 @@ def annotated(tmp_path_factory):
     their case."""
     folder = tmp_path_factory.mktemp("featured")
     texts = [TEXT, TEXT, "monkeys"]
-    bare = Parse(["monkeys"], np.array([[0, 7]]), np.zeros(1, dtype=np.int64), ["root"], ["NOUN"])
+    bare = Parse(["monkeys"], np.array([[0, 7]]), np.array([0]), ["root"], ["NOUN"])
     corpus = corpus_of(folder / "text", *[[(text, text) for text in texts]] * 2)
-    for split in ("train", "valid"):
-        write_trees(folder / f"{split}.conllu", texts, [FEATURED, FEATURED, bare])
+    trees = write_trees(folder / "trees.conllu", texts, [FEATURED, FEATURED, bare])
+    parses = {"train": trees, "valid": trees}
     prepared(folder, corpus, vocabulary={"kind": "word", "size": 50})
-    parses = {split: folder / f"{split}.conllu" for split in ("train", "valid")}
-    featured = {"parser": "test", "features": ["case", *FEATURES]}
-    annotate(folder / "prepared", corpus, parses, parser=featured)
-    annotate(folder / "prepared", corpus, parses, parser={"parser": "plain"})
+    for parser in ({"parser": "test", "features": ["case", *FEATURES]}, {"parser": "plain"}):
+        annotate(folder / "prepared", corpus, parses, parser=parser)
     return PreparedCorpus.open(folder / "prepared")
 
 
@@ -223,16 +190,16 @@ def annotation(data, parser):
 
 
 def test_an_annotation_stores_the_features_that_it_is_asked_for(annotated):
-    rows = annotated.split("train", {"source": annotation(annotated, "test")}).rows([0, 1, 2])
-    parse = rows[1].trees["source"].parse
+    def read(parser):
+        rows = annotated.split("train", {"source": annotation(annotated, parser)}).rows([1, 2])
+        return [row.trees["source"].parse for row in rows]
+
+    parse, last = read("test")
     assert parse.features == {**FEATURED.features, "case": ["capital", *["lower"] * 4]}
-    last = rows[2].trees["source"].parse.features
-    assert last == {"case": ["lower"], **{name: ["_"] for name in FEATURES}}
-    assert (
-        CASE.compute(parse, np.arange(5)).tolist() == CASE.compute(FEATURED, np.arange(5)).tolist()
-    )
-    plain = annotated.split("train", {"source": annotation(annotated, "plain")}).rows([0])
-    assert plain[0].trees["source"].parse.features == {}
+    assert last.features == {"case": ["lower"], **{name: ["_"] for name in FEATURES}}
+    cases = (CASE.compute(tree, np.arange(5)).tolist() for tree in (parse, FEATURED))
+    assert next(cases) == next(cases)
+    assert read("plain")[0].features == {}
 
 
 def test_vocabularies_have_what_occurs_twice_in_training_most_frequent_first(annotated):

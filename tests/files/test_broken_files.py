@@ -1,20 +1,22 @@
 """Files of synmt's own with values of wrong types: each is read as usual, or named with its key; no
 traceback."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import zlib
-from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import asdict
+from functools import reduce
+from operator import getitem
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+import yaml
 from places import TESTS
 from pyarrow import ipc
 
@@ -54,69 +56,48 @@ from synmt.training.text_stages import read_parse_cost
 from synmt.training.tree_sources.requirements import tree_requirements
 
 OLD = TESTS / "format1"
-WRONG = [
-    *("null", '"x"', "3", "2.5", "[]", '[1,"x"]', "{}", '{"a":1}', "true", "-1", "1e400", "NaN"),
-    *('"\\u0000"', "9" * 400),
-]
-BROKEN = [
-    b"",
-    b"[",
-    b"{",
-    b"[" * 100_000,
-    b'{"a":' * 100_000,
-    b"\xff\xfe",
-    b"\x00" * 9,
-    b"9" * 5000,
-]
+VALUES = r'null "x" 3 2.5 [] [1,"x"] {} {"a":1} true -1 1e400 NaN "\u0000"'
+WRONG = [*VALUES.split(), "9" * 400]
+WRONG = " ".join(WRONG).split()
+BROKEN = [b"", b"[", b"{", b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe", b"\0" * 9, b"9" * 5000]
+MARK = "the value that is changed"
 
 
-def places(value: Any) -> Iterator[tuple[str | int, ...]]:
+def places(value):
     """Name the places of a JSON value: itself, and what is in it; of a list or many numbers, the
     first one only."""
     yield ()
-    items = (
-        list(value.items())
-        if isinstance(value, dict)
-        else list(enumerate(value if isinstance(value, list) else ()))
-    )
-    alike = isinstance(value, list) or (
-        len(items) > 7 and all(isinstance(each, int) for _, each in items)
-    )
+    alike = isinstance(value, list)
+    items = list(value.items() if isinstance(value, dict) else enumerate(value) if alike else ())
+    alike |= len(items) > 7 and all(isinstance(each, int) for _, each in items)
     for key, each in items[:1] if alike else items:
         yield from ((key, *rest) for rest in places(each))
 
 
-def changed(value: Any, place: tuple[str | int, ...], new: str | None) -> str:
+def changed(value, place, new):
     """Write a value with another JSON text in one place, or without that key."""
     if not place:
         return new or ""
-    first, *rest = place
-    items = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
-    parts = [
-        (key, changed(each, tuple(rest), new) if key == first else json.dumps(each))
-        for key, each in items
-        if key != first or rest or new is not None
-    ]
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)}: {text}" for key, text in parts) + "}"
-    return "[" + ", ".join(text for _, text in parts) + "]"
+    copy = deepcopy(value)
+    holder = reduce(getitem, place[:-1], copy)
+    holder[place[-1]] = MARK
+    if new is None:
+        del holder[place[-1]]
+    return json.dumps(copy).replace(json.dumps(MARK), new or "")
 
 
-def mutations(text: str, wrong: Sequence[str] = WRONG) -> Iterator[bytes]:
+def mutations(text, wrong=WRONG):
     """Change each value of a JSON text in every way, and damage the whole."""
     value = json.loads(text)
     yield from BROKEN
     for place in places(value):
-        yield from (changed(value, place, new).encode() for new in wrong)
-        yield changed(value, place, None).encode()
+        yield from (changed(value, place, new).encode() for new in [*wrong, None])
 
 
-def failures(
-    path: Path, mutated: Iterator[bytes], readers: dict[str, Any], *, allowed: Any = SynmtError
-) -> list[str]:
-    """List the exceptions of readers that are not allowed, for each content of a file."""
+def check(path, readers, mutate=mutations, allowed=SynmtError):
+    """Give readers each mutation of a file; they may only raise what is allowed."""
     original, found = path.read_bytes(), []
-    for content in mutated:
+    for content in mutate(original):
         path.write_bytes(content)
         for name, read in readers.items():
             try:
@@ -126,7 +107,7 @@ def failures(
             except Exception as error:
                 found.append(f"{name}: {error!r:.200} of {content[:200]!r}")
     path.write_bytes(original)
-    return found
+    assert not found
 
 
 @pytest.fixture(scope="module")
@@ -136,35 +117,31 @@ def old(tmp_path_factory):
         patch.setenv("SYNMT_OFFLINE", "1")
         folder = Path(shutil.copytree(OLD, tmp_path_factory.mktemp("broken") / "old"))
         patch.chdir(folder)
-        run = Run(folder / "runs" / "pascal")
-        test = run.test_folder("test")
-        (test / "cost.json").write_text(
-            '{"sentences": 4, "seconds": 2.5, "processor_seconds": 2.0}'
-        )
-        (test / "made_from.json").write_text('{"source": "0123", "target": "4567"}')
+        run = run_of(folder)
+        for name, content in yaml.safe_load(TESTED).items():
+            (run.test_folder("test") / name).write_text(json.dumps(content))
         run.write_features({"lemma": ("a", "b")})
-        text = {"source": {"tokenizer": "char", "language": "en", "space": "_"}}
-        parsing = {"source": {"lines": 3, "words": 9, "processor_seconds": 1.5}}
-        identity = StanzaParser("en").identity
-        run.write_info(
-            parser=identity,
-            parsing=parsing,
-            text=text,
-            devices=["cpu"],
-            init={"run": "x", "weights": "0"},
-        )
+        run.write_info(parser=StanzaParser("en").identity, **yaml.safe_load(INFO))
         yield folder
 
 
-def run_of(folder: Path) -> Run:
+TESTED = """
+cost.json: {sentences: 4, seconds: 2.5, processor_seconds: 2.0}
+made_from.json: {source: "0123", target: "4567"}
+"""
+INFO = """
+parsing: {source: {lines: 3, words: 9, processor_seconds: 1.5}}
+text: {source: {tokenizer: char, language: en, space: _}}
+devices: [cpu]
+init: {run: x, weights: "0"}
+"""
+
+
+def run_of(folder):
     return Run(folder / "runs" / "pascal")
 
 
-def show_cost(run: Run) -> None:
-    cost_table([("a", [run_cost(run)])] * 2)
-
-
-def parse_as(run: Run) -> None:
+def parse_as(run):
     if identity := run.info().get("parser"):
         parser_difference(identity, StanzaParser.from_identity(identity).identity)
 
@@ -183,24 +160,23 @@ def test_a_run(old, monkeypatch):
         "tokenizers": lambda: load_tokenizers(recipe, run.folder, run.info().get("text", {})),
         "write": lambda: run.write_info(status="finished"),
     }
-    path = run.folder / "run.json"
-    assert not failures(path, mutations(path.read_text()), readers)
+    check(run.folder / "run.json", readers)
 
 
-def lines_with(text: str) -> Iterator[bytes]:
+def lines_with(text):
     """Mutate the first line of each kind in a log, which is the last line, too."""
     lines = {json.loads(line)["kind"]: line for line in text.splitlines()}
     for line in lines.values():
         rest = [other for other in lines.values() if other != line]
         for new in mutations(line):
-            yield "\n".join(rest).encode() + b"\n" + new
-            yield new + b"\n" + "\n".join(rest).encode()
+            yield b"\n".join([*rest, new])
+            yield b"\n".join([new, *rest])
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["log.jsonl", "state.json", "scores.json", "cost.json", "made_from.json", "features.json"],
-)
+OTHERS = "log.jsonl state.json scores.json cost.json made_from.json features.json"
+
+
+@pytest.mark.parametrize("name", OTHERS.split())
 def test_another_file_of_a_run(old, tmp_path, monkeypatch, name):
     run = run_of(old)
     recipe, info, checkpoint = run.recipe(), run.info(), run.checkpoints()[-1]
@@ -215,16 +191,18 @@ def test_another_file_of_a_run(old, tmp_path, monkeypatch, name):
     def resume():
         Meter(torch.device("cpu")).start(read_progress(checkpoint, {}).unlogged_cost)
 
+    def cost():
+        cost_table([("a", [run_cost(run)])] * 2)
+
     readers = {
-        "log.jsonl": {"cost": lambda: show_cost(run), "log": log},
+        "log.jsonl": {"cost": cost, "log": log},
         "state.json": {"best": lambda: run.weights_of("best"), "resume": resume},
         "scores.json": {"results": lambda: list(read_results(run))},
-        "cost.json": {"cost": lambda: show_cost(run)},
+        "cost.json": {"cost": cost},
         "made_from.json": {"missing": lambda: missing_tests(run, recipe)},
         "features.json": {"features": run.features},
     }[name]
-    mutated = (lines_with if name == "log.jsonl" else mutations)(path.read_text())
-    assert not failures(path, mutated, readers)
+    check(path, readers, lines_with if name == "log.jsonl" else mutations)
 
 
 @pytest.fixture
@@ -237,31 +215,30 @@ def prepared(old):
 @pytest.mark.parametrize("name", ["corpus.json", "annotation.json"])
 def test_a_prepared_corpus(old, prepared, name):
     folder, annotation = prepared
-    recipe = run_of(old).recipe()
-    trees = {"source": annotation.name}
+    trees, wanted = {"source": annotation.name}, tree_requirements(run_of(old).recipe())
+
+    def opened():
+        return PreparedCorpus.open(folder)
+
     readers = {
-        "vocabularies": lambda: PreparedCorpus.open(folder).vocabularies,
-        "rows": lambda: PreparedCorpus.open(folder).split("train", trees).rows([0, 1]),
-        "table": lambda: corpus_table(PreparedCorpus.open(folder), [annotation.name]),
-        "warnings": lambda: relation_warnings(
-            tree_requirements(recipe), PreparedCorpus.open(folder), trees
-        ),
+        "vocabularies": lambda: opened().vocabularies,
+        "rows": lambda: opened().split("train", trees).rows([0, 1]),
+        "table": lambda: corpus_table(opened(), [annotation.name]),
+        "warnings": lambda: relation_warnings(wanted, opened(), trees),
     }
-    path = (folder if name == "corpus.json" else annotation) / name
-    assert not failures(path, mutations(path.read_text()), readers)
+    check((folder if name == "corpus.json" else annotation) / name, readers)
 
 
-def with_facts(path: Path) -> Iterator[bytes]:
+def with_facts(content):
     """Mutate the JSON in a file of columns."""
-    with ipc.open_file(path.read_bytes()) as reader:
-        batch = reader.get_batch(0)
+    batch = ipc.open_file(content).get_batch(0)
     facts = batch.schema.metadata[b"synmt"].decode()
     # names that are missing are noticed when a row needs them
     for new in mutations(facts, [new for new in WRONG if new != "[]"]):
-        schema, content = batch.schema.with_metadata({"synmt": new}), pa.BufferOutputStream()
-        with ipc.new_file(content, schema) as writer:
+        schema, out = batch.schema.with_metadata({"synmt": new}), pa.BufferOutputStream()
+        with ipc.new_file(out, schema) as writer:
             writer.write_batch(batch.cast(schema))
-        yield content.getvalue().to_pybytes()
+        yield out.getvalue().to_pybytes()
 
 
 @pytest.mark.parametrize("name", ["train-00000.arrow", "parse-*/train-00000.arrow"])
@@ -274,121 +251,97 @@ def test_the_facts_of_columns(prepared, name):
         "features": lambda: learn_features(corpus, annotation.name),
         "summary": lambda: summarize(ShardFiles(folder, "train", 32)),
     }
-    assert not failures(path, with_facts(path), readers)
+    check(path, readers, with_facts)
 
 
 def test_a_broken_run_stops_no_other_and_is_named(old, caplog):
-    broken = old / "runs" / "broken"
-    broken.mkdir()
+    broken = old / "runs" / "broken" / "run.json"
+    broken.parent.mkdir()
     for content in (b"{", b'{"format": 1, "status": "finished", "steps": "many"}', b"[" * 100_000):
-        (broken / "run.json").write_bytes(content)
+        broken.write_bytes(content)
         caplog.clear()
         assert find_run(None, old / "runs").name == "pascal"
-        assert str(broken / "run.json") in caplog.text
+        assert str(broken) in caplog.text
     with pytest.raises(SynmtError, match=r"broken/run\.json: broken: not JSON \(recursion limit"):
-        find_run(broken)
-    (broken / "run.json").unlink()
-    (broken / "run.json").mkdir()
+        find_run(broken.parent)
+    broken.unlink()
+    broken.mkdir()
     assert find_run(None, old / "runs").name == "pascal"
-    shutil.rmtree(broken)
+    shutil.rmtree(broken.parent)
 
 
-class _Parser:
-    """What the caches ask of a parser."""
-
-    fingerprint = "0123456789ab"
+PARSER: Any = SimpleNamespace(fingerprint="0123456789ab")
+"""What the caches ask of a parser."""
 
 
 @pytest.fixture
 def cached(tmp_path, monkeypatch):
-    """Make a cached file of each kind, and what reads it: path, text, reader."""
+    """Give what reads each kind of a cached file, and the content of a shard's."""
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path))
-    summary = tmp_path / "a.conllu.json"
-    text, trees, windows = (
-        tmp_path / "text",
-        tmp_path / "a.conllu",
-        FinishedWindows(tmp_path / "windows", "job"),
-    )
+    text, trees = tmp_path / "text", tmp_path / "a.conllu"
+    windows = FinishedWindows(tmp_path / "windows", "job")
     text.write_text("one\n")
     shard = next(shards.shards_of(["A dog eats ."], 5))
-    manifest = shards.Manifest(
-        1, 4, _Parser.fingerprint, shard.digest(), reading.sha256(text), {1: "why"}, 2.5
-    )
+    sums = PARSER.fingerprint, shard.digest(), reading.sha256(text)
+    manifest = shards.Manifest(1, 4, *sums, {1: "why"}, 2.5)
     spans = np.array([[0, 1]])
+    candidates = (Candidate("Ein Hund", -0.5, -1.0, (4, 5)),)
     alignment = WordAlignment([(0, 0)], spans, spans)
-    result = Translation(
-        1, (Candidate("Ein Hund", -0.5, -1.0, (4, 5)),), unknown=("ß",), alignment=alignment
-    )
-    window = (1, [Request("A dog")])
+    result = Translation(1, candidates, unknown=("ß",), alignment=alignment)
 
     def translated():
+        window = (1, [Request("A dog")])
         return list(windows.translate(iter([window]), lambda some: ([result] for _ in some)))
 
     def parser():
         found = StanzaParser("en")
         return found.fingerprint, found.files()
 
-    files = {
-        "hashes": (None, lambda: reading.stored_sha256(text)),
-        "parsers": (None, parser),
-        "windows": (None, translated),
-        "rates": ({"words_per_second": 5.0}, lambda: bulk.measured_rate(_Parser())),
-        "a.conllu.json": (
-            {
-                **dict.fromkeys(("lines", "words", "failures"), 1),
-                "input": "",
-                "output": "",
-                "fingerprint": "",
-            }
-            | {"parser": StanzaParser("en").identity},
-            lambda: (
-                read_summary(trees),
-                parser_difference(parser_of_trees(summary) or {}, {"files": {}}),
-            ),
-        ),
-        "a.conllu.cost.json": (
-            {"lines": 1, "words": 2, "processor_seconds": 0.5},
-            lambda: read_parse_cost(trees),
-        ),
-        "000001.json": (
-            asdict(manifest),
-            lambda: shards.finished_shard(shard, tmp_path, _Parser.fingerprint),
-        ),
-        "partial.json": (
-            {"version": "1", "size": 5},
-            lambda: download._note(tmp_path / "partial"),
-        ),
-    }
+    def summary():
+        known = parser_of_trees(tmp_path / "a.conllu.json") or {}
+        return read_summary(trees), parser_difference(known, {"files": {}})
+
     (tmp_path / "000001.conllu").write_bytes(text.read_bytes())
     monkeypatch.setattr(reading, "_LARGE", 0)
-    return files
+    return asdict(manifest), {
+        "hashes": lambda: reading.stored_sha256(text),
+        "parsers": parser,
+        "windows": translated,
+        "rates": lambda: bulk.measured_rate(PARSER),
+        "a.conllu.json": summary,
+        "a.conllu.cost.json": lambda: read_parse_cost(trees),
+        "000001.json": lambda: shards.finished_shard(shard, tmp_path, PARSER.fingerprint),
+        "partial.json": lambda: download._note(tmp_path / "partial"),
+    }
 
 
-KINDS = [
-    "hashes",
-    "parsers",
-    "windows",
-    "rates",
-    "a.conllu.json",
-    "a.conllu.cost.json",
-    "000001.json",
-    "partial.json",
-]
+CACHED = """
+hashes:
+parsers:
+windows:
+rates: {words_per_second: 5.0}
+a.conllu.json: {lines: 1, words: 1, failures: 1, input: "", output: "", fingerprint: "", parser: {}}
+a.conllu.cost.json: {lines: 1, words: 2, processor_seconds: 0.5}
+000001.json: {}
+partial.json: {version: "1", size: 5}
+"""
+KINDS = yaml.safe_load(CACHED)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_broken_file_of_a_cache_stops_nothing(cached, tmp_path, kind):
-    content, read = cached[kind]
-    folder = tmp_path / kind
-    path = bulk._path(_Parser()) if kind == "rates" else folder  # type: ignore[arg-type]
+    manifest, readers = cached
+    content, read, folder = KINDS[kind], readers[kind], tmp_path / kind
+    path = bulk._path(PARSER) if kind == "rates" else folder
     if content is None:
         read()
         [path] = folder.iterdir()
     else:
         path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(content))
+        content |= {"parser": StanzaParser("en").identity} if "parser" in content else {}
+        path.write_text(json.dumps(content or manifest))
     original, expected = path.read_text(), repr(read())
-    assert not failures(path, mutations(original), {"read": read}, allowed=())
+    check(path, {"read": read}, allowed=())
     if kind != "windows":
         path.unlink()
         path.mkdir()
@@ -398,38 +351,36 @@ def test_a_broken_file_of_a_cache_stops_nothing(cached, tmp_path, kind):
     assert repr(read()) == expected != "None"
 
 
-def test_a_broken_tree_in_the_cache_is_parsed_again(monkeypatch):
+def test_a_broken_tree_in_the_cache_is_parsed_again():
     line = "A dog eats ."
-    parse = flat_parse(line)
-    stored = zlib.decompress(encode_parse(parse, line)[1:])
+    stored = zlib.decompress(encode_parse(flat_parse(line), line)[1:])
     length, *others = _HEADER.unpack_from(stored)
     names, rest = stored[_HEADER.size :][:length], stored[_HEADER.size + length :]
-    for new in mutations(names.decode()):
-        tree = bytes([1]) + zlib.compress(_HEADER.pack(len(new), *others) + new + rest)
-        decode_parse(tree, line)
-    assert (
-        decode_parse(bytes([1]) + zlib.compress(_HEADER.pack(length, *others) + names + rest), line)
-        == parse
-    )
+
+    def decoded(names):
+        header = _HEADER.pack(len(names), *others)
+        return decode_parse(b"\1" + zlib.compress(header + names + rest), line)
+
+    for new in mutations(names):
+        decoded(new)
+    assert decoded(names) == flat_parse(line)
 
 
 def test_a_broken_list_of_models_is_named(tmp_path):
     path = Path(shutil.copytree(models.COMPACT, tmp_path / "models")) / "resources.json"
+    path.write_text('{"en": {"alias": "de"}, "resources_version": "1"}')
+    model = str(path.parent)
     readers = {
-        "locate": lambda: models.locate(str(path.parent), "en"),
-        "is": lambda: StanzaParser("en", model=str(path.parent)).identity,
+        "locate": lambda: models.locate(model, "en"),
+        "is": lambda: StanzaParser("en", model=model).identity,
     }
-    assert not failures(
-        path, mutations(json.dumps({"en": {"alias": "de"}, "resources_version": "1"})), readers
-    )
+    check(path, readers)
 
 
 def test_damaged_vocabularies_and_truecase_models_are_named(tmp_path):
     text = ["The monkey eats a banana.", "Der Affe isst eine Banane."]
-    vocabulary = train_vocabulary(text, VocabularyRecipe(size=300))
-    stored = vocabulary.to_bytes()
-    piece = stored.index("▁".encode())
-    for broken in (stored[:-9], stored[:piece] + b"\xff" + stored[piece + 1 :]):
+    stored = train_vocabulary(text, VocabularyRecipe(size=300)).to_bytes()
+    for broken in (stored[:-9], stored.replace("▁".encode(), b"\xff\x96\x81", 1)):
         (tmp_path / "source.model").write_bytes(broken)
         with pytest.raises(SynmtError, match=r"source\.model: not a SentencePiece model"):
             Vocabulary.load(tmp_path, "source")

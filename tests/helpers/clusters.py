@@ -4,10 +4,10 @@ parser for them."""
 from __future__ import annotations
 
 import contextlib
-import copy
 import logging
 import os
 import time
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
@@ -47,18 +47,10 @@ class LocalCluster:
     def join(self, preload: str = "", *options: str, nanny: bool = False) -> Forked:
         """Start another worker, which has an empty cache; a nanny starts it again when it dies."""
         code = str(HERE / (preload or self.preload))
-        where = (
-            "--scheduler-file",
-            self.file,
-            "--preload",
-            code,
-            "--local-directory",
-            str(self.folder),
-        )
-        kind = "--nanny" if nanny else "--no-nanny"
-        worker = self._start("worker", "--nthreads", "1", kind, *where, *options)
-        self.workers.append(worker)
-        return worker
+        where = ("--scheduler-file", self.file, "--local-directory", str(self.folder))
+        how = ("--nthreads", "1", "--preload", code, "--nanny" if nanny else "--no-nanny")
+        self.workers.append(self._start("worker", *how, *where, *options))
+        return self.workers[-1]
 
     def _start(self, kind: str, *options: str) -> Forked:
         own = {"SYNMT_CACHE": str(self.folder / "caches")}
@@ -70,7 +62,6 @@ class LocalCluster:
         """Kill all processes."""
         for process in filter(None, (self.scheduler, *self.workers)):
             process.kill()
-            process.wait()
         self.workers.clear()
 
 
@@ -79,12 +70,18 @@ def _serve(kind, options, folder):
     import_module(f"distributed.cli.dask_{kind}").main(options)
 
 
+@dataclass(frozen=True)
 class FiledParser:
     """A parser with a file as its model, which writes down the lines that it parses."""
 
-    def __init__(self, model: Path, log: Path, slow: float = 0.0) -> None:
-        self.model, self.log, self.slow = model, log, slow
-        self.identity, self.fingerprint = {"backend": "filed"}, "000000filed0"
+    model: Path
+    log: Path
+    slow: float = 0.0
+    fingerprint = "000000filed0"
+
+    @property
+    def identity(self):
+        return {"backend": "filed"}
 
     def processes(self):
         return 1
@@ -94,9 +91,7 @@ class FiledParser:
 
     def relocated(self, folder):
         logging.getLogger("synmt.tests").warning("a copy of the parser is loaded")
-        other = copy.copy(self)
-        other.model = folder / "models" / "one"
-        return other
+        return replace(self, model=folder / "models" / "one")
 
     def parse(self, lines, *, on_failure=None):
         assert self.model.read_text() == "a model"

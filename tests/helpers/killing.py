@@ -2,7 +2,7 @@
 
 A scene has `arguments` of the command, and perhaps one of
 
-    kill: [event, number]     kill -9 at this event, counted from 1 (see `EVENTS`)
+    kill: [event, number]     kill -9 at this event, counted from 1 (see `lie_in_wait`)
     rename: text              kill -9 before the first file takes a name that contains the text
     signal: number            send the signal when the first step has been logged
     full: step                let the disk be full after this step
@@ -29,7 +29,6 @@ import synmt.training.pipeline
 import synmt.training.trainer
 from synmt.cli import main
 
-EVENTS = ("rename", "renamed", "sync", "remove", "update", "log", "write")
 happened: Counter[str] = Counter()
 
 

@@ -12,6 +12,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
+from unittest.mock import Mock
 
 import meeting
 import pytest
@@ -52,7 +53,7 @@ def test_warnings_of_processes_are_logged_here_once_each(done, caplog, workers, 
     assert done(work, "odd", range(4), workers) == [0, 10, 20, 30]
     said = [one.getMessage() for one in caplog.records if one.levelname != "INFO"]
     once = said if workers == 2 else set(said)
-    assert sorted(once) == ["item 0", "item 1", "item 2", "item 3", "odd: the same for all"]
+    assert sorted(once) == [*(f"item {number}" for number in range(4)), "odd: the same for all"]
     # the processes themselves write nothing
     assert capfd.readouterr().err == ""
 
@@ -72,11 +73,11 @@ def test_what_processes_say_about_the_model_that_they_load_is_shown_once_if_this
 ):
     monkeypatch.setattr(logging.getLogger("synmt"), "handlers", [])
     console.configure()
-    for known in (0, 1):
+    for shown in (1, 0):
         assert done(work, _Warning(), range(4)) == [0, 10, 20, 30]
         said = capfd.readouterr().err.splitlines()
         for text in ("the model that is loaded is odd", "even: the same for all"):
-            assert said.count(f"warning: {text}") == 1 - known
+            assert said.count(f"warning: {text}") == shown
 
 
 def test_a_process_computes_with_one_thread(done, monkeypatch):
@@ -84,7 +85,7 @@ def test_a_process_computes_with_one_thread(done, monkeypatch):
     # of a command that ran in this process before
     monkeypatch.delenv("SYNMT_THREADS", raising=False)
     assert done(threads_here, None, range(3)) == [1, 1, 1]
-    assert threads_here(None, 0) == 7
+    assert threads() == 7
 
 
 def threads_here(state, item):
@@ -112,11 +113,10 @@ def let_in(place, guests):
     return len(here)
 
 
-def test_a_killed_process_is_a_message_with_the_remedy_of_the_command(done):
-    for keeps, end in ((True, r": what is finished is kept\.$"), (False, r"\.$")):
-        message = rf"was killed.*fewer processes \(`--threads 1`\){end}"
-        with pytest.raises(SynmtError, match=message):
-            done(work, "odd", [1, "kill"], keeps=keeps)
+@pytest.mark.parametrize(("keeps", "end"), [(True, ": what is finished is kept"), (False, "")])
+def test_a_killed_process_is_a_message_with_the_remedy_of_the_command(done, keeps, end):
+    with pytest.raises(SynmtError, match=rf"was killed.*fewer processes \(`--threads 1`\){end}\.$"):
+        done(work, "odd", [1, "kill"], keeps=keeps)
 
 
 def worker_and_sum(state, item):
@@ -146,9 +146,7 @@ def test_ctrl_c_while_processes_start_leaves_none_and_they_do_not_hear_it(done, 
 
 
 def test_where_no_process_can_start_the_message_says_so(done, monkeypatch):
-    def refuse(*_):
-        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-
+    refuse = Mock(side_effect=OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
     monkeypatch.setattr(multiprocessing.util, "spawnv_passfds", refuse)
     message = r"no other process can start \(Resource temporarily unavailable\).*--workers 1"
     with pytest.raises(SynmtError, match=message):
@@ -163,8 +161,8 @@ def test_a_work_that_waits_for_its_caller_keeps_its_processes(done, tmp_path):
         meanwhile = done(worker_and_sum, "xyz", range(40))
         rest = [first, *waiting]
         after = done(worker_and_sum, "x", range(4))
-    for found, start, end in ((rest, 0, 40), (meanwhile, 3, 43), (after, 1, 5)):
-        assert sorted(number for _, number in found) == list(range(start, end))
+    sums = [sum(number for _, number in found) for found in (rest, meanwhile, after)]
+    assert sums == [sum(range(40)), sum(range(3, 43)), sum(range(1, 5))]
     workers, others, later = ({one for one, _ in some} for some in (rest, meanwhile, after))
     assert not workers & others
     assert later <= workers
@@ -172,17 +170,16 @@ def test_a_work_that_waits_for_its_caller_keeps_its_processes(done, tmp_path):
 
 def test_started_processes_do_one_work_after_the_other(done):
     with started_processes(2):
-        first = done(worker_and_sum, "x" * 10**6, range(4))
+        found = done(worker_and_sum, "x" * 10**6, range(4))
         # one item: only one process reads this state, and the other one finds it before the next
-        second = done(worker_and_sum, "y" * 10**5, [7])
-        third = done(worker_and_sum, "", range(4))
-        [alone] = done(worker_and_sum, "", [1], 1)
+        found += done(worker_and_sum, "y" * 10**5, [7])
+        found += done(worker_and_sum, "", range(4))
+        assert done(worker_and_sum, "", [1], 1) == [(os.getpid(), 1)]
         with pytest.raises(SynmtError, match="worker process was killed"):
             done(work, "odd", ["kill"])
-    assert alone == (os.getpid(), 1)
-    sums = sorted(number for _, number in first + second + third)
-    assert sums == sorted([*range(10**6, 10**6 + 4), 10**5 + 7, *range(4)])
-    workers = {worker for worker, _ in first + second + third}
+    sums = sorted(number for _, number in found)
+    assert sums == [*range(4), 10**5 + 7, *range(10**6, 10**6 + 4)]
+    workers = {worker for worker, _ in found}
     assert len(workers) <= 2
     assert os.getpid() not in workers
     assert not any(map(is_alive, workers))
@@ -228,11 +225,7 @@ LARGE = "list(in_processes(max, 'x' * 10**6, iter(['a', 'b']), 2, where=Path('he
         # workers would start the script again
         (SUMS, "", f"put what it does under `{GUARD.strip()}`"),
         # killed while it starts, with a large state
-        (
-            f"{GUARD}{LARGE}\nelse: os.kill(os.getpid(), 9)",
-            "",
-            "SynmtError: here: a worker process was killed",
-        ),
+        (f"{GUARD}{LARGE}\nelse: os.kill(os.getpid(), 9)", "", "here: a worker process was killed"),
     ],
 )
 def test_a_script_that_is_not_guarded_or_is_killed_is_told_what_to_do(tmp_path, code, out, said):

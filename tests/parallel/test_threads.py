@@ -1,7 +1,5 @@
 """How many threads compute: what the user asks for, else what the process may use."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -19,6 +17,7 @@ def environment(monkeypatch):
     """Have neither variable, on a machine of eight cores."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
     for name in ("SYNMT_THREADS", "OMP_NUM_THREADS"):
+        # what the test sets itself is taken back, too
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     return monkeypatch
@@ -49,25 +48,17 @@ def test_cores_are_limited_by_the_affinity_and_by_every_quota(environment, tmp_p
     assert usable_cores(tmp_path / "cgroup", tmp_path / "fs") == int(cores)
 
 
-def test_a_system_without_control_groups_has_the_cores_of_the_affinity(environment, tmp_path):
-    assert usable_cores(tmp_path / "none", tmp_path) == 8
-
-
 @pytest.mark.parametrize(
     ("variables", "option", "expected"),
-    [
-        ({}, None, 8),
-        ({"OMP_NUM_THREADS": "3"}, None, 3),
-        ({"OMP_NUM_THREADS": "3", "SYNMT_THREADS": "5"}, None, 5),
-        ({"OMP_NUM_THREADS": "3", "SYNMT_THREADS": "5"}, 2, 2),
-    ],
+    [("", None, 8), ("OMP", None, 3), ("OMP SYNMT", None, 5), ("OMP SYNMT", 2, 2)],
 )
 def test_the_option_comes_before_the_variables_and_these_before_the_cores(
     environment, variables, option, expected
 ):
     environment.setattr(module, "usable_cores", lambda: 8)
-    for name, value in variables.items():
-        environment.setenv(name, value)
+    values = {"OMP": ("OMP_NUM_THREADS", "3"), "SYNMT": ("SYNMT_THREADS", "5")}
+    for name in variables.split():
+        environment.setenv(*values[name])
     use_threads(option)
     assert (threads(), os.environ["OMP_NUM_THREADS"]) == (expected, str(expected))
 
@@ -75,9 +66,7 @@ def test_the_option_comes_before_the_variables_and_these_before_the_cores(
 @pytest.mark.parametrize("value", ["0", "-1", "two", "1.5"])
 def test_a_wrong_number_of_threads_is_named(environment, value):
     environment.setenv("SYNMT_THREADS", value)
-    with pytest.raises(
-        UsageError, match=rf"SYNMT_THREADS: '{value}' is not a number of threads. Allowed: whole"
-    ):
+    with pytest.raises(UsageError, match=f"SYNMT_THREADS: '{value}' is not a number of threads"):
         use_threads()
 
 
