@@ -58,6 +58,11 @@ def assert_has(name: str, text: str) -> None:
         assert load_recipe(PATHS[name], [override]) == recipe(name), (name, override)
 
 
+def assert_reports(name: str, figure: str) -> None:
+    """Look for the BLEU that a recipe's comment says its paper reports."""
+    assert f"reported {figure} BLEU" in comment(name), name
+
+
 def rows(text: str, cells: int = -1) -> list[list[str]]:
     """Split a table into lines and cells; the last of a number of cells may contain blanks."""
     return [line.split(maxsplit=cells - (cells > 0)) for line in text.strip().splitlines()]
