@@ -75,7 +75,7 @@ target_parser | | the keys of parser
 corpus.test.NAME | | the keys of corpus.train[]
 syntax.variants[].layers | | list: whole number or all
 syntax.variants[distance_mask].reach | [2, 4] | list: whole number > 0
-syntax.variants[tag_embedding].features | | name: whole number > 0
+syntax.variants[tag_embedding].features | {} | name: whole number > 0
 syntax.variants[pascal].ignore | 0.0 | number ≥ 0, ≤ 1
 """
 

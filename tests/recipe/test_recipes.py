@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from each import of_each
-from shipped import PATHS, recipe
+import shipped
+from shipped import PATHS
 
 from synmt.errors import SynmtError, UsageError, all_in_one, naming
 from synmt.recipe.load import check_recipe, load_recipe, recipe_values
@@ -23,9 +24,9 @@ def write(folder, name, text):
 @pytest.mark.journey
 @of_each(PATHS)
 def test_every_shipped_recipe_is_valid_and_survives_being_written(name):
-    again = parse_yaml_value(dump_yaml(recipe_values(recipe(name))))
-    assert check_recipe(again, where=name) == recipe(name)
-    assert recipe(name).name == name
+    again = parse_yaml_value(dump_yaml(recipe_values(shipped.recipe(name))))
+    assert check_recipe(again, where=name) == shipped.recipe(name)
+    assert shipped.recipe(name).name == name
 
 
 def test_a_recipe_extends_another_and_says_only_what_differs(tmp_path):
