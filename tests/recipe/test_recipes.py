@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from each import of_each
 import shipped
+from each import of_each
 from shipped import PATHS
 
 from synmt.errors import SynmtError, UsageError, all_in_one, naming

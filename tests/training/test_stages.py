@@ -8,8 +8,7 @@ from synmt.training.stages import Estimate, Stage, estimate_all, run_stages, ste
 
 
 class Pot(Stage[str]):
-    """A stage whose result is in a dictionary, in place of a disk; `fault` is raised when it is
-    looked for."""
+    """A stage whose result is in a dictionary; `fault` is raised when it is looked for."""
 
     def __init__(self, name, disk, before=None, fault=""):
         self.name, self.disk, self.before, self.fault = name, disk, before, fault
