@@ -11,12 +11,13 @@ from unittest.mock import Mock, patch
 import pytest
 import torch
 from copy_task import make_trainer
+from refusing import assert_fails, assert_refused
 from safetensors import SafetensorError
 from small import small_model, small_recipe
 from tiny import snapshot, write_lines
 
 from synmt.corpora.resolve import Corpus
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError
 from synmt.model import weights
 from synmt.model.weights import save_weights
 from synmt.recipe.corpus import SplitFiles
@@ -130,15 +131,22 @@ def test_weights_that_cannot_be_written_are_a_message_whose_advice_fits(
     tmp_path, monkeypatch, error, message
 ):
     monkeypatch.setattr(weights, "save_file", Mock(side_effect=error))
-    with pytest.raises(SynmtError, match=f"model.safetensors: cannot write: {message}"):
-        save_weights(small_model(), tmp_path / "model.safetensors")
+    assert_fails(
+        f"model.safetensors: cannot write: {message}",
+        save_weights,
+        small_model(),
+        tmp_path / "model.safetensors",
+    )
 
 
 def test_weights_that_may_not_be_read_are_not_missing(tmp_path, monkeypatch):
     (tmp_path / "model.safetensors").touch()
     monkeypatch.setattr(weights, "load_file", Mock(side_effect=FileNotFoundError))
-    with pytest.raises(SynmtError, match=r"cannot read the file\. Check its permissions"):
-        weights.load_tensors(tmp_path / "model.safetensors")
+    assert_fails(
+        r"cannot read the file\. Check its permissions",
+        weights.load_tensors,
+        tmp_path / "model.safetensors",
+    )
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])
@@ -148,22 +156,21 @@ def test_a_checkpoint_that_has_been_damaged_is_named(saved, name, damage):
     path.write_bytes(path.read_bytes()[:-2])
     if damage == "missing":
         path.unlink()
-    with pytest.raises(SynmtError, match=r"step-00000002.*(broken|missing)"):
-        load_checkpoint(saved.checkpoint(2), *trained())
+    assert_fails(
+        r"step-00000002.*(broken|missing)", load_checkpoint, saved.checkpoint(2), *trained()
+    )
 
 
 @pytest.mark.parametrize("state", ["[]", "null", "3", "{"])
 def test_a_state_that_is_none_is_a_broken_checkpoint(saved, state):
     (saved.checkpoint(2) / "state.json").write_text(state)
-    with pytest.raises(SynmtError, match=r"step-00000002/state.json: broken: "):
-        saved.weights_of("best")
+    assert_fails(r"step-00000002/state.json: broken: ", saved.weights_of, "best")
 
 
 def test_a_state_of_another_version_is_refused(tmp_path):
     trainer = make_trainer(tmp_path)
     save_checkpoint(trainer.run, 2, trainer.model, trainer.optimizer, {"step": 2, "moon": "full"})
-    with pytest.raises(SynmtError, match=r"step-00000002/state.json: broken: moon is unknown"):
-        trainer.resume()
+    assert_fails(r"step-00000002/state.json: broken: moon is unknown", trainer.resume)
 
 
 def test_lines_of_the_log_that_are_no_records_go_with_those_after_the_checkpoint(tmp_path):
@@ -221,16 +228,14 @@ def test_weights_that_are_not_there_are_a_message(tmp_path, status, weights, mes
     run.write_info(status=status)
     if status != "none":
         save(run, 6, best_step=0)
-    with pytest.raises(SynmtError, match=message):
-        run.weights_of(weights)
+    assert_fails(message, run.weights_of, weights)
 
 
 def test_the_run_that_finished_last_is_found_among_strange_folders(tmp_path):
     for name, text in {"list": "[]", "torn": "{"}.items():
         write_lines(tmp_path / name / "run.json", [text])
     Run(tmp_path / "c").write_info(status="training")
-    with pytest.raises(SynmtError, match="no finished run"):
-        find_run(None, tmp_path)
+    assert_fails("no finished run", find_run, None, tmp_path)
     for name, day in {"a": 2, "b": 3}.items():
         Run(tmp_path / name).write_info(status="finished", finished_at=f"2026-01-0{day}T00:00:00")
     assert find_run(None, tmp_path).name == "b"
@@ -251,19 +256,16 @@ def test_the_run_that_finished_last_is_found_among_strange_folders(tmp_path):
 def test_a_broken_run_folder_is_named(tmp_path, text, message):
     if text:
         (tmp_path / "run.json").write_text(text, encoding="utf-8")
-    with pytest.raises(SynmtError, match=message):
-        find_run(tmp_path)
+    assert_fails(message, find_run, tmp_path)
     for overwrite in (False, True) if "99" in text else ():
-        with pytest.raises(SynmtError, match=message):
-            check_run(Run(tmp_path), RECIPE, overwrite=overwrite)
+        assert_fails(message, check_run, Run(tmp_path), RECIPE, overwrite=overwrite)
 
 
 def test_a_run_whose_facts_may_not_be_read_says_why(tmp_path):
     # root may read every file, but no one reads a folder as a file
     (tmp_path / "run.json").mkdir()
     message = r"run.json: cannot read the file \(Is a directory\). Check its permissions"
-    with pytest.raises(SynmtError, match=message):
-        Run(tmp_path).info()
+    assert_fails(message, Run(tmp_path).info)
 
 
 # which recipe may use a run folder
@@ -287,8 +289,14 @@ def test_a_start_that_was_killed_before_the_run_had_a_name_is_no_obstacle(tmp_pa
 def test_a_run_whose_text_or_parser_has_changed_is_not_continued(run, changed):
     begin_run(run, RECIPE, PREPARED, overwrite=False)
     other = replace(PREPARED, **changed)
-    with pytest.raises(UsageError, match=r"text, or the parser of its trees, has changed since"):
-        begin_run(run, RECIPE, other, overwrite=False)
+    assert_refused(
+        r"text, or the parser of its trees, has changed since",
+        begin_run,
+        run,
+        RECIPE,
+        other,
+        overwrite=False,
+    )
     assert run.info()["trees"] == {"source": "parse-source-1"}
     begin_run(run, RECIPE, other, overwrite=True)
 
@@ -313,8 +321,7 @@ def test_a_finished_run_that_is_killed_while_it_gets_a_new_recipe_has_not_finish
 
 def test_a_run_whose_folder_was_renamed_says_how_it_goes_on(run):
     message = "the run 'one', whose folder was renamed .*Rename the folder to one"
-    with pytest.raises(UsageError, match=message):
-        check_run(run, small_recipe(name="other"), overwrite=False)
+    assert_refused(message, check_run, run, small_recipe(name="other"), overwrite=False)
     check_run(run, small_recipe(name="other"), overwrite=True)
     check_run(run, RECIPE, overwrite=False)
 
@@ -337,8 +344,9 @@ def test_a_changed_option_of_a_variant_is_shown_alone(run, changed, message):
     after = [variant | change for variant, change in zip(before, changed, strict=False)]
     first, other = (small_recipe(name="one", syntax={"variants": v}) for v in (before, after))
     run.write_recipe(first)
-    with pytest.raises(UsageError, match=f"with a different recipe: {message}. Give"):
-        check_run(run, other, overwrite=False)
+    assert_refused(
+        f"with a different recipe: {message}. Give", check_run, run, other, overwrite=False
+    )
 
 
 def test_a_finished_run_without_checkpoints_is_not_trained_again_from_the_first_step(run):
@@ -346,8 +354,7 @@ def test_a_finished_run_without_checkpoints_is_not_trained_again_from_the_first_
     finish_run(run, 5)
     check_run(run, RECIPE, overwrite=False)
     message = r"cannot be continued or changed without its checkpoints.*name=one-2.*--overwrite"
-    with pytest.raises(UsageError, match=message):
-        check_run(run, LONGER, overwrite=False)
+    assert_refused(message, check_run, run, LONGER, overwrite=False)
     run.checkpoint(5).mkdir(parents=True)
     check_run(run, LONGER, overwrite=False)
 
@@ -382,5 +389,4 @@ def test_a_run_from_before_auto_has_the_recipe_that_it_was_trained_with(run):
 
 def test_a_run_without_its_recipe_is_broken(run):
     (run.folder / "recipe.yaml").unlink()
-    with pytest.raises(SynmtError, match=r"recipe.yaml is missing"):
-        run.recipe()
+    assert_fails(r"recipe.yaml is missing", run.recipe)

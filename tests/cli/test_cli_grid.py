@@ -16,6 +16,7 @@ from unittest.mock import Mock
 import pytest
 from forked import Forked
 from ranks import be_command, launch
+from refusing import assert_fails
 from same_runs import assert_same_run, play
 from tiny import (
     MODEL,
@@ -177,8 +178,7 @@ def test_under_torchrun_a_failed_run_ends_the_grid_because_the_others_wait_for_i
         yield
 
     monkeypatch.setattr(pipeline, "train", train)
-    with pytest.raises(SynmtError, match="out of memory"):
-        grid_of("plain", "pascal", processes=processes)
+    assert_fails("out of memory", grid_of, "plain", "pascal", processes=processes)
 
 
 def test_a_run_may_be_given_to_an_executor(untested):

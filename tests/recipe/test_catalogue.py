@@ -1,9 +1,9 @@
 """Recipes by name: a person's own files first, then those that ship with synmt."""
 
 import pytest
+from refusing import assert_refused
 from shipped import PATHS, ROOT
 
-from synmt.errors import UsageError
 from synmt.recipe.catalogue import find_recipe, shipped_folder, shipped_recipes
 from synmt.recipe.load import load_recipe
 
@@ -73,5 +73,4 @@ mine.yaml   ^mine\.yaml extends nc11-bas: .* ships with synmt\. Did you mean 'nc
 def test_a_recipe_that_is_nowhere_is_refused_with_the_nearest_name(tmp_path, line):
     (tmp_path / "mine.yaml").write_text(OWN.format(base="nc11-bas"), encoding="utf-8")
     name, message = line.split("   ")
-    with pytest.raises(UsageError, match=message):
-        load_recipe(name)
+    assert_refused(message, load_recipe, name)

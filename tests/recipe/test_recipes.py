@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import shipped
 from each import of_each
+from refusing import assert_refused
 from shipped import PATHS
 
 from synmt.errors import SynmtError, UsageError, all_in_one, naming
@@ -66,8 +67,7 @@ def test_an_error_of_a_key_names_its_file_and_so_does_each_of_several():
 @pytest.mark.parametrize("name", ["plain.yml", "plian", "plian.yaml"])
 def test_a_recipe_with_another_ending_or_a_similar_name_is_offered(tmp_path, name):
     path = write(tmp_path, "plain.yaml", "")
-    with pytest.raises(UsageError, match=f"{name}: file not found. Did you mean '{path}'"):
-        load_recipe(tmp_path / name)
+    assert_refused(f"{name}: file not found. Did you mean '{path}'", load_recipe, tmp_path / name)
 
 
 TEXTS = """
@@ -202,8 +202,7 @@ training.seed=!!timestamp now   ^override: not valid YAML
 
 @pytest.mark.parametrize(("override", "message"), lines_of(WRONG_VALUES))
 def test_a_value_that_cannot_work_is_refused_with_key_and_reason(least, override, message):
-    with pytest.raises(UsageError, match=message):
-        load_recipe(least, [override])
+    assert_refused(message, load_recipe, least, [override])
 
 
 def test_all_errors_are_reported_at_once(least):
@@ -228,14 +227,12 @@ DEEP = r"^override, line 1: values are nested too deeply\. At most 100 levels\.$
     ids=["name", "keys", "levels", "bytes"],
 )
 def test_an_override_that_is_too_long_or_deep_or_no_text_is_refused(least, override, message):
-    with pytest.raises(UsageError, match=message):
-        load_recipe(least, [override])
+    assert_refused(message, load_recipe, least, [override])
 
 
 def test_overrides_are_a_list_of_texts(least):
     message = r"overrides: must be a list of texts, not one text. Write \['name=x'\]"
-    with pytest.raises(UsageError, match=message):
-        load_recipe(least, "name=x")
+    assert_refused(message, load_recipe, least, "name=x")
 
 
 # PyYAML and libyaml refuse half of a surrogate pair at different places
@@ -271,20 +268,17 @@ def test_a_file_that_is_no_recipe_is_refused_with_the_reason(tmp_path):
     (tmp_path / "loop.yaml").symlink_to("loop.yaml")
     files = {text.replace("\\n", "\n"): message for text, message in lines_of(WRONG_FILES)}
     for text, message in (files | LONG_FILES).items():
-        with pytest.raises(UsageError, match=message):
-            load_recipe(write(tmp_path, "r.yaml", text))
+        assert_refused(message, load_recipe, write(tmp_path, "r.yaml", text))
     for name, end in (("loop", ""), ("none", "$")):
-        with pytest.raises(UsageError, match=rf"^[^ ]*{name}\.yaml: file not found\.{end}"):
-            load_recipe(tmp_path / f"{name}.yaml")
+        assert_refused(
+            rf"^[^ ]*{name}\.yaml: file not found\.{end}", load_recipe, tmp_path / f"{name}.yaml"
+        )
 
 
 def test_a_folder_or_other_bytes_in_place_of_a_recipe_are_named(tmp_path):
-    with pytest.raises(UsageError, match=r"a folder, not a recipe\. Name a file\.$"):
-        load_recipe(tmp_path)
+    assert_refused(r"a folder, not a recipe\. Name a file\.$", load_recipe, tmp_path)
     inside = write(tmp_path, "recipe.yaml", "")
     message = rf"a folder, not a recipe\. The recipe of this run is {inside}\.$"
-    with pytest.raises(UsageError, match=message):
-        load_recipe(tmp_path)
+    assert_refused(message, load_recipe, tmp_path)
     inside.write_bytes(b"\xff")
-    with pytest.raises(UsageError, match=r"recipe\.yaml: not UTF-8\. A recipe is text in UTF-8"):
-        load_recipe(inside)
+    assert_refused(r"recipe\.yaml: not UTF-8\. A recipe is text in UTF-8", load_recipe, inside)

@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from refusing import assert_refused
 from small import small_recipe
 from small_run import make_run, write_tests
 from tiny import write_corpus, write_recipe
 
-from synmt.errors import UsageError
 from synmt.evaluation.systems import check_one_system, group_by_seed
 from synmt.recipe.catalogue import split_overrides
 from synmt.training import grid
@@ -87,8 +87,7 @@ def test_overrides_begin_at_the_first_equals_sign_that_is_no_file(here):
     assert split_overrides(recipes + overrides) == (recipes, overrides)
     assert split_overrides(["plain"]) == (["plain"], [])
     message = r"'pascal' is not an override. Write all recipes before the first `key=value`"
-    with pytest.raises(UsageError, match=message):
-        split_overrides(["plain", "name=x", "pascal"])
+    assert_refused(message, split_overrides, ["plain", "name=x", "pascal"])
 
 
 # what is refused
@@ -126,20 +125,19 @@ def test_recipes_and_seeds_that_make_no_grid_are_refused(here, line):
     write_recipe(Path("other/plain.yaml"), Path("text"))
     write_recipe(Path("plain-seed2.yaml"), Path("text"), training={"seed": 5})
     write_recipe(Path("odd.yaml"), Path("text"), odd=1)
-    with pytest.raises(UsageError, match=message):
-        grid_runs(recipes.split(), overrides.split(), seeds=json.loads(seeds or "null"))
+    assert_refused(
+        message, grid_runs, recipes.split(), overrides.split(), seeds=json.loads(seeds or "null")
+    )
 
 
 def test_recipes_and_folders_are_checked_before_the_first_run(here):
     make_run(Path("runs/plain-seed2"))
     runs = grid_runs(["plain", "pascal"], ["evaluation.tokenize=13b"], seeds=2)
     message = r"^plain: .*no tokenization '13b'.*\npascal: .*no tokenization '13b'.*$"
-    with pytest.raises(UsageError, match=message):
-        check_grid(runs, runs, overwrite=False)
+    assert_refused(message, check_grid, runs, runs, overwrite=False)
     runs = grid_runs(["plain", "pascal"], seeds=2)
     started = "^runs/plain-seed2: this run was started with a different recipe: "
-    with pytest.raises(UsageError, match=started):
-        check_grid(runs, runs, overwrite=False)
+    assert_refused(started, check_grid, runs, runs, overwrite=False)
 
 
 def test_a_run_that_needs_the_weights_of_another_one_waits_for_it(here):
@@ -149,8 +147,9 @@ def test_a_run_that_needs_the_weights_of_another_one_waits_for_it(here):
     check_grid(runs, runs, overwrite=False)
     tuned = plan_grid(["plain", "tuned"])[-1]
     assert (tuned.what, tuned.amount) == ("train runs/tuned", "with the weights of runs/plain")
-    with pytest.raises(UsageError, match=r"^model\.init, runs/plain: no such folder"):
-        check_grid(runs[1:], runs[1:], overwrite=False)
+    assert_refused(
+        r"^model\.init, runs/plain: no such folder", check_grid, runs[1:], runs[1:], overwrite=False
+    )
     make_run(Path("runs/plain"))
     assert waits_for(runs[1], runs) is None
 

@@ -6,9 +6,9 @@ import threading
 from dataclasses import replace
 
 import pytest
+from refusing import assert_refused
 from tiny import TRAINING, write_corpus, write_recipe
 
-from synmt.errors import UsageError
 from synmt.parsing.bulk import parse_file
 from synmt.recipe.load import load_recipe
 from synmt.run_folder import find_run
@@ -75,29 +75,33 @@ def test_training_that_is_abandoned_leaves_the_run_folder_unlocked(place):
 
 
 def test_overrides_belong_to_a_file(place):
-    with pytest.raises(UsageError, match=r"overrides.*load_recipe"):
-        next(train(load_recipe(place / "tiny.yaml"), ["name=x"]))
+    assert_refused(
+        r"overrides.*load_recipe", next, train(load_recipe(place / "tiny.yaml"), ["name=x"])
+    )
 
 
 def test_a_tokenizer_that_only_validations_use_is_checked_before_training(place):
     chrf, wrong = "evaluation.metrics=[chrf]", "evaluation.tokenize=13b"
-    with pytest.raises(UsageError, match="no tokenization '13b'"):
-        check_values(load_recipe(place / "tiny.yaml", [chrf, wrong]))
+    assert_refused(
+        "no tokenization '13b'", check_values, load_recipe(place / "tiny.yaml", [chrf, wrong])
+    )
     check_values(load_recipe(place / "tiny.yaml", [chrf, wrong, "training.validation_beam_size=0"]))
 
 
 def test_the_device_of_a_training_on_a_cluster_is_not_looked_for_here(place, monkeypatch):
     recipe = load_recipe(place / "tiny.yaml", ["training.device=cuda:99"])
-    with pytest.raises(UsageError, match="device cuda:99"):
-        check_values(recipe)
+    assert_refused("device cuda:99", check_values, recipe)
     monkeypatch.setattr(checks, "cluster_in_use", object)
     check_values(recipe)
 
 
 def test_trees_next_to_those_of_a_task_are_refused_by_the_plan_too(place, tmp_path):
     for make in (plan_preparation, prepare):
-        with pytest.raises(UsageError, match=r"--trees cannot be combined with tasks\.parsing"):
-            list(make(place / "tiny.yaml", ["tasks.parsing=dependencies"], source_trees=True))
+        assert_refused(
+            r"--trees cannot be combined with tasks\.parsing",
+            list,
+            make(place / "tiny.yaml", ["tasks.parsing=dependencies"], source_trees=True),
+        )
 
 
 @pytest.mark.parametrize("lacking", ["bf16", "fp16"])

@@ -9,10 +9,10 @@ import torch
 from copy_task import assert_same_weights, make_exact, make_recipe, make_trainer, resume, weights
 from forked import Forked, run_together
 from ranks import launch, lose_one, share_state, systems_of, train, train_twice, train_variants
+from refusing import assert_refused
 from safetensors.torch import load_file
 from tiny import fail, snapshot
 
-from synmt.errors import UsageError
 from synmt.parallel.torchrun import Started, started
 from synmt.run_folder import Run
 from synmt.training.distributed import Processes, join_processes, name_of_start
@@ -87,8 +87,7 @@ def test_a_wrong_variable_of_torchrun_is_named(monkeypatch, line):
     set_variables(monkeypatch, variable)
     for seeds in ([], ["--seeds", "2"]):
         assert f"error: {message} Start the c" in fail(2, "train", "quickstart", *seeds)
-    with pytest.raises(UsageError, match="Start the command with `torchrun`"):
-        join_processes()
+    assert_refused("Start the command with `torchrun`", join_processes)
 
 
 def test_more_processes_than_gpus_are_refused(monkeypatch):
@@ -96,8 +95,7 @@ def test_more_processes_than_gpus_are_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     message = r"more processes on this machine than PyTorch sees GPUs \(1\)\. Start one"
-    with pytest.raises(UsageError, match=message):
-        join_processes()
+    assert_refused(message, join_processes)
 
 
 def test_the_variables_of_torchrun_tell_which_process_this_is(monkeypatch):

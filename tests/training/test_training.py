@@ -22,12 +22,12 @@ from copy_task import (
     validations_of,
     write_state,
 )
+from refusing import assert_fails
 from small import LSTM_SIZE, PIECES
 
 from synmt.data import stream
 from synmt.data.epoch import plan_batches
 from synmt.data.stream import Position, Reader, prefetch
-from synmt.errors import SynmtError
 from synmt.model.weights import average_weights, load_weights, save_weights
 from synmt.run_folder import Run
 from synmt.training.checkpoint import regular_checkpoints
@@ -202,12 +202,10 @@ def test_training_stops_when_validation_does_not_get_better(tmp_path):
 def test_a_loss_or_gradient_that_is_not_finite_names_step_and_lines(tmp_path):
     broken = make_trainer(tmp_path)
     broken.model.encoder[0].feed_forward.output.bias.data.fill_(math.nan)
-    with pytest.raises(SynmtError, match=r"training lines \d+.*loss of step 1 is not a finite"):
-        list(broken.train())
+    assert_fails(r"training lines \d+.*loss of step 1 is not a finite", list, broken.train())
     trainer = make_trainer(tmp_path, make_recipe(save_every=1))
     trainer.model.encoder[0].feed_forward.output.bias.register_hook(lambda slope: slope * math.nan)
-    with pytest.raises(SynmtError, match=r"training lines \d+.*gradient of step 1 is not a finite"):
-        list(trainer.train())
+    assert_fails(r"training lines \d+.*gradient of step 1 is not a finite", list, trainer.train())
     # it has not reached the weights
     assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
     assert not Run(tmp_path).checkpoints()
@@ -221,8 +219,7 @@ def test_running_out_of_memory_names_the_batch_and_what_to_lower(tmp_path, monke
     trainer = make_trainer(tmp_path)
     monkeypatch.setattr(trainer.model, "decode", Mock(side_effect=error))
     batch = r"a batch of \d+ sentences, \d+ source and \d+ target pieces\. Lower training"
-    with pytest.raises(SynmtError, match=f"out of memory with {batch}"):
-        list(trainer.train())
+    assert_fails(f"out of memory with {batch}", list, trainer.train())
 
 
 # batches and weights
@@ -261,8 +258,6 @@ def test_averaged_weights_are_the_mean(tmp_path):
 def test_weights_of_another_model_and_a_cut_off_file_are_refused(tmp_path):
     path = tmp_path / "model.safetensors"
     save_weights(make_model(), path)
-    with pytest.raises(SynmtError, match=r"broken.*has the shape"):
-        load_weights(path, make_model(pieces=PIECES + 1))
+    assert_fails(r"broken.*has the shape", load_weights, path, make_model(pieces=PIECES + 1))
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(SynmtError, match="broken"):
-        load_weights(path, make_model())
+    assert_fails("broken", load_weights, path, make_model())

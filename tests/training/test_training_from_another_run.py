@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from refusing import assert_fails, assert_refused
 from safetensors.torch import load_file
 from small import LSTM_SIZE, SIZE, small_recipe
 from small_run import make_run
 from tiny import MODEL, fail, succeed, write_corpus, write_recipe
 
 from synmt.data.vocabulary import Vocabulary
-from synmt.errors import SynmtError, UsageError
 from synmt.model.build import build_for
 from synmt.model.weights import named_weights
 from synmt.recipe.yaml_text import parse_yaml_value
@@ -140,8 +140,7 @@ def test_a_run_whose_weights_or_vocabulary_do_not_fit_is_refused(tmp_path, line)
     make_run(tmp_path / "other", parser=False, **sized(parse_yaml_value(run)))
     recipe = sized(parse_yaml_value(recipe))
     recipe["model"]["init"] = str(tmp_path / "other")
-    with pytest.raises(UsageError, match=message):
-        adopted(small_recipe(**recipe))
+    assert_refused(message, adopted, small_recipe(**recipe))
 
 
 def test_without_the_embeddings_a_run_gives_no_vocabulary(tmp_path):
@@ -156,14 +155,11 @@ def test_a_run_that_is_missing_or_unfinished_or_the_run_itself_is_refused(tmp_pa
     run = make_run(tmp_path / "runs" / "plain", parser=False)
     recipe = small_recipe(model={**WIDE, "init": "runs/plain"})
     missing = r"model.init, plain: no such folder.*Did you mean 'runs/plain'\?"
-    with pytest.raises(UsageError, match=missing):
-        adopt_vocabulary(small_recipe(model={"init": "plain"}))
-    with pytest.raises(UsageError, match="cannot start from its own weights"):
-        adopt_vocabulary(recipe, run)
+    assert_refused(missing, adopt_vocabulary, small_recipe(model={"init": "plain"}))
+    assert_refused("cannot start from its own weights", adopt_vocabulary, recipe, run)
     run.weights.unlink()
     run.write_info(status="training")
-    with pytest.raises(SynmtError, match="the run has not finished"):
-        adopted(recipe)
+    assert_fails("the run has not finished", adopted, recipe)
 
 
 PARTS = "Parts: decoder, encoder, output, source_embedding, target_embedding, embeddings. Did you"
@@ -181,8 +177,7 @@ PARTS = "Parts: decoder, encoder, output, source_embedding, target_embedding, em
 )
 def test_parts_that_cannot_be_frozen_are_refused(parts, message):
     recipe = small_recipe(model={**SIZE, "freeze": parts.split()})
-    with pytest.raises(UsageError, match=message):
-        check_parts(recipe, None, continued=False)
+    assert_refused(message, check_parts, recipe, None, continued=False)
 
 
 @pytest.fixture(scope="module")
