@@ -229,15 +229,6 @@ def test_without_a_network_training_and_its_dry_run_name_all_that_is_missing(pla
     assert not Path("runs").exists()
 
 
-def test_a_file_that_is_missing_ends_a_dry_run_as_it_ends_the_command(recipe, place):
-    (place / "text" / "test.de").unlink()
-    done = synmt("train", recipe, "--dry-run")
-    assert done.returncode == 2
-    assert states(done)["find the text"] == "missing"
-    assert b"neither test.de nor test.de.gz is there" in done.stderr
-    assert fail(2, "train", recipe).splitlines()[-1] == done.stderr.decode().splitlines()[-1]
-
-
 def test_with_a_network_the_servers_are_asked_for_sizes(place, monkeypatch):
     monkeypatch.delenv("SYNMT_OFFLINE")
     name = "raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"

@@ -2,7 +2,6 @@
 
 import logging
 import re
-import threading
 from dataclasses import replace
 
 import pytest
@@ -115,14 +114,6 @@ def test_a_precision_that_the_processor_does_not_multiply_in_is_warned_of_once(
             check_values(load_recipe(place / "tiny.yaml", [f"training.precision={precision}"]))
     [record] = caplog.records
     assert f"no instructions for {lacking}, so training takes up to ten" in record.message
-
-
-def test_a_request_to_stop_ends_in_a_run_that_continues(place):
-    stop, folder = threading.Event(), place / "runs" / "stopped"
-    stop.set()
-    for stopped, end in ((stop, ("interrupted", 0)), (None, ("finished", 8))):
-        records = records_of(place, "name=stopped", stop=stopped)
-        assert records[-1] == RunRecord(folder, *end)
 
 
 # what it took to parse

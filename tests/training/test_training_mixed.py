@@ -103,18 +103,3 @@ def test_the_batches_of_a_recipe_are_segmented_weighted_and_tagged(place):
     for batch in trainer.valid_reader.once():
         for line, ids in zip(batch.lines, batch.source.ids, strict=True):
             assert ids[ids > 3].tolist() == vocabulary.encode_ids(texts[line])
-
-
-def test_back_translated_text_becomes_a_tagged_part(place):
-    text, plain = place / "text", {"source": "de", "target": "en", "parser": {}, "syntax": {}}
-    write_recipe(place / "reverse.yaml", text, **plain, training={**STEPS, "max_steps": 2})
-    succeed("train", "reverse.yaml", cwd=place)
-    given = (text / "back.de").read_text(encoding="utf-8")
-    command = "translate --run runs/reverse --sample --seed 1"
-    back = succeed(*command.split(), text=given, cwd=place).stdout
-    assert back.count(b"\n") == 12
-    (text / "back.en").write_bytes(back)
-    done = succeed("train", "mixed.yaml", "training.max_steps=2", "filters.max_words=30", cwd=place)
-    table = re.sub(r"\s+", " ", done.stderr.decode())
-    assert "first.en 20 × 1.5 per epoch" in table
-    assert re.search(r"back\.en, <BT> \d+ × 2 per epoch", table)
