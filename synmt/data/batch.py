@@ -45,8 +45,9 @@ class Batch:
     target_input: (B, T), beginning with BOS.
     target_output: (B, T), what each input position has to predict, ending in EOS; padding after it.
     target_positions: (N,), where target_output, flattened, is not padding; finding them on a GPU
-    would wait for it. source_signals, target_signals: by name, padded along every axis of length T;
-    tables of rows as they are.
+        would wait for it.
+    source_signals, target_signals: by name, padded along every axis of length T; tables of rows as
+        they are.
     lines: the original line of each sentence, counted from 0.
     """
 

@@ -8,7 +8,7 @@ same, byte for byte.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -43,7 +43,7 @@ from synmt.data.vocabulary_training import (
 )
 from synmt.errors import SynmtError, all_in_one
 from synmt.files.checksums import write_last
-from synmt.files.reading import count_lines, fingerprint, stored_sha256
+from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
 from synmt.files.writing import locked
 from synmt.parallel.engine import in_shards, started_workers
 from synmt.recipe.corpus import SplitFiles
@@ -107,7 +107,6 @@ def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
     """Count the lines of every split; raises one error that lists those whose sides differ, and
     empty test sets."""
     counts = {
-        # text that is not UTF-8, such as UTF-16, has other lines: say that first
         split: (count_lines(files.source, allowed=()), count_lines(files.target, allowed=()))
         for split, files in splits.items()
     }
@@ -119,6 +118,9 @@ def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
             do = "Fill both files, or remove the test set"
             errors.append(SynmtError("the test set has no lines", where=str(files.source), do=do))
         if source != target:
+            for path in (files.source, files.target):
+                # text that is not UTF-8 has other lines: say that first
+                deque(read_lines(path), maxlen=0)
             errors.append(
                 SynmtError(
                     f"{files.source} has {source:,} lines, {files.target} has {target:,}",

@@ -19,7 +19,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import PlainValidator
@@ -44,8 +44,14 @@ REASONS: dict[Reason, str] = {
 
 _REPEATED_PHRASES = 4
 _COPIED_WORDS = 4
-_READ_SPANS = PlainValidator(lambda rows: np.array(rows, dtype=np.int64).reshape(-1, 2))
 _REPEATED_CHARACTERS = re.compile(r"(\S{1,20}?)\1{7}")
+
+
+def _read_spans(rows: Any) -> IntArray:
+    try:
+        return np.array(rows, dtype=np.int64).reshape(-1, 2)
+    except TypeError as error:
+        raise ValueError("not characters of words") from error
 
 
 @dataclass(frozen=True)
@@ -83,8 +89,8 @@ class WordAlignment:
     """
 
     pairs: list[Pair]
-    source_words: Annotated[IntArray, _READ_SPANS]
-    target_words: Annotated[IntArray, _READ_SPANS]
+    source_words: Annotated[IntArray, PlainValidator(_read_spans)]
+    target_words: Annotated[IntArray, PlainValidator(_read_spans)]
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,8 @@ class SignificancePlan:
     """Which tests to compute, and from how many random samples.
 
     tests: names in TESTS; None for bootstrap and randomization, and seeds where a system has
-    several. resamples, swaps: number of samples of the bootstrap and of the randomization.
+        several.
+    resamples, swaps: number of samples of the bootstrap and of the randomization.
     """
 
     tests: tuple[str, ...] | None = None
@@ -148,8 +149,8 @@ def compare_systems(
     """Score systems by each metric, and compare each with the first.
 
     systems: files of translations, run folders, or patterns whose matches are seeds of one system;
-    or lists of lines. references, sources: a file, or a list of lines; by default those of the
-    first run.
+        or lists of lines.
+    references, sources: a file, or a list of lines; by default those of the first run.
     metrics: names in `metrics.METRICS`.
     tests: names in TESTS; by default bootstrap and randomization, and seeds where a system has
         several.

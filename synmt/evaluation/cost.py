@@ -31,7 +31,8 @@ class RunCost:
     seconds, processor_seconds, tokens: of training without validation; `tokens` are target pieces.
     memory: peak in bytes, of the GPU if there is one.
     parsed_words, parse_processor_seconds: of the training text, if it was parsed for this run or an
-    earlier one. sentences, translation_processor_seconds: of all test sets.
+        earlier one.
+    sentences, translation_processor_seconds: of all test sets.
     """
 
     weights: int | None

@@ -40,7 +40,8 @@ class Terms:
     x: (B, Tq, D) input of the sub-layer.
     q, k, v: (B, H, Tq, d), (B, H, Tk, d), (B, H, Tk, d).
     mask: boolean, broadcasts to (B, H, Tq, Tk), True where a query may attend; None allows all
-    keys. factor, bias: broadcast to (B, H, Tq, Tk), applied to the scaled scores.
+        keys.
+    factor, bias: broadcast to (B, H, Tq, Tk), applied to the scaled scores.
     relative: an extra value for each pair of a query and a key.
     position: (H, Tq, Tk), what ALiBi adds to the bias; variants leave it as it is.
     normalize: scores -> weights.

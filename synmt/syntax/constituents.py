@@ -169,8 +169,8 @@ def binary_dependencies(parents: Sequence[int]) -> IntArray:
     """Build a binary tree from a dependency tree, the parents of W words: (W - 1, 2).
 
     A word joins its dependents one by one: those on its right, the nearest first, then those on its
-    left. Of two nodes, the one whose head comes first is on the left, so a tree with crossing arcs
-    has W - 1 nodes, too.
+    left. Of two nodes, the one whose top word comes first is on the left, so a tree with crossing
+    arcs has W - 1 nodes, too.
     """
     depth = depths(parents)
     assert depth is not None, parents
@@ -180,11 +180,13 @@ def binary_dependencies(parents: Sequence[int]) -> IntArray:
             below[parent].append(word)
     merges: list[tuple[int, int]] = []
     node = list(range(len(parents)))
-    for head in sorted(below, key=lambda word: -depth[word]):
-        left = [word for word in below[head] if word < head]
-        for word in (*below[head][len(left) :], *reversed(left)):
-            merges.append((node[head], node[word]) if head < word else (node[word], node[head]))
-            node[head] = len(parents) + len(merges) - 1
+    for parent in sorted(below, key=lambda word: -depth[word]):
+        left = [word for word in below[parent] if word < parent]
+        for word in (*below[parent][len(left) :], *reversed(left)):
+            merges.append(
+                (node[parent], node[word]) if parent < word else (node[word], node[parent])
+            )
+            node[parent] = len(parents) + len(merges) - 1
     return _as_array(merges)
 
 

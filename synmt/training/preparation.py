@@ -1,4 +1,4 @@
-"""The stages before training: find the text and the parsers, tokenize, add tasks, prepare, add
+"""The stages of the data of a recipe: those of its text (`text_stages.py`), then tasks, pieces and
 trees."""
 
 from __future__ import annotations
@@ -137,16 +137,16 @@ class Preparation:
         if self.task.trees:
             costs["source"] = read_parse_cost(self.task.trees[0])
         return Prepared(
-            self.task.result,
-            folder,
-            annotations,
-            {side: sources[side].trees for side in self.sides},
-            sources["source"].identity if "source" in sources else None,
-            self.words.tokenizers,
-            self.text.result,
-            {side: cost for side, cost in costs.items() if cost},
-            self._inputs(),
-            new,
+            corpus=self.task.result,
+            folder=folder,
+            trees=annotations,
+            made_by={side: sources[side].trees for side in self.sides},
+            parser=sources["source"].identity if "source" in sources else None,
+            tokenizers=self.words.tokenizers,
+            raw=self.text.result,
+            parse_costs={side: cost for side, cost in costs.items() if cost},
+            inputs=self._inputs(),
+            new=new,
         )
 
     def _annotations(self) -> dict[Side, str]:

@@ -81,9 +81,8 @@ def untested(here):
 @pytest.fixture
 def small_tables(monkeypatch):
     """Make tables in a moment."""
-    monkeypatch.setattr(
-        comparison, "SignificancePlan", partial(comparison.SignificancePlan, resamples=10, swaps=10)
-    )
+    for name in ("SAMPLES", "SWAPS"):
+        monkeypatch.setattr(comparison, name, 10)
 
 
 def grid_of(*recipes, **options):

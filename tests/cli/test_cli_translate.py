@@ -98,7 +98,9 @@ def test_progress_is_shown_on_a_terminal_unless_the_translations_appear_there(
     jobs, terminal = [], io.StringIO()
     terminal.isatty = lambda: True
     for module in ("synmt.cli.translate", "synmt.files.writing"):
-        monkeypatch.setattr(sys.modules[module], "sys", SimpleNamespace(stdout=terminal))
+        monkeypatch.setattr(
+            sys.modules[module], "sys", SimpleNamespace(**{**vars(sys), "stdout": terminal})
+        )
     monkeypatch.setattr(
         console, "progress", lambda what, *_: jobs.append(what) or nullcontext(lambda amount: None)
     )

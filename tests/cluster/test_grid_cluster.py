@@ -6,7 +6,6 @@ import shutil
 import threading
 from _thread import interrupt_main
 from contextlib import contextmanager
-from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from unittest.mock import Mock
@@ -88,9 +87,8 @@ def write(folder, name, **sections):
 
 @pytest.fixture
 def small_tables(monkeypatch):
-    monkeypatch.setattr(
-        comparison, "SignificancePlan", partial(comparison.SignificancePlan, resamples=10, swaps=10)
-    )
+    for name in ("SAMPLES", "SWAPS"):
+        monkeypatch.setattr(comparison, name, 10)
 
 
 def steps_of(place, runs, *names, **options):

@@ -18,6 +18,7 @@ from tiny import (
 )
 
 from synmt.data.corpus import PreparedCorpus
+from synmt.decode import remote
 from synmt.decode.translator import Translator
 from synmt.parsing.parser import StanzaParser
 from synmt.run_folder import Run
@@ -158,14 +159,20 @@ def test_systems_with_other_features_share_the_text_and_not_the_annotation(place
     assert len(parsed) <= 2
 
 
-def test_the_values_travel_with_the_run_to_another_machine(place):
-    portable = pytest.importorskip("synmt.cluster.portable_translator").PortableTranslator
+def test_the_values_travel_with_the_run_to_another_machine(place, monkeypatch):
+    monkeypatch.setattr(remote, "cluster_in_use", lambda: True)
     run = place / "runs" / "tags"
-    files = portable.of(Translator.load(run), [run], {}).files()
+
+    def travelling(**options):
+        translator = Translator.load(run)
+        with remote.remote_translator(translator, [run], {}, lines=None, **options) as other:
+            return other.files()
+
+    files = travelling()
     assert files["0/features.json"] == run / "features.json"
     assert "parser/en/lemma/dictionary.pt" in files
     # no parser is needed for lines that come with trees
-    without = portable.of(Translator.load(run), [run], {}, has_trees=True).files()
+    without = travelling(has_trees=True)
     assert set(without) == {name for name in files if not name.startswith("parser/")}
 
 
