@@ -95,7 +95,7 @@ def compress():
     ("kind", "files", "changed"),
     [
         ("plain", "text/train.en text/train.de", "training text (text/train.en and text/train.de)"),
-        ("plain", "text/valid.de", "validation text (text/valid.en and text/valid.de)"),
+        ("plain", "text/valid.de", "validation text (text/valid.de)"),
         ("gold", "text/valid.en.conllu", "trees of the source (text/valid.en.conllu)"),
         ("parts", "text/more.en text/more.de", "training text (text/more.en and text/more.de)"),
         ("parsed", MODEL_FILE, "parser of the source (en/pos/compact.pt)"),
