@@ -2,7 +2,6 @@
 table at the end."""
 
 import pickle
-import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from unittest.mock import Mock
 import pytest
 from forked import Forked
 from ranks import be_command, launch
+from refusing import assert_fails
 from same_runs import assert_same_run, play
 from tiny import (
     MODEL,
@@ -98,9 +98,8 @@ def table_of(*arguments):
 @pytest.mark.usefixtures("small_tables")
 def test_the_table_is_that_of_score_and_finished_runs_are_skipped(here):
     done = succeed("train", "plain.yaml", "pascal", "--seeds", "2")
-    names = ("plain", "plain-seed2", "pascal", "pascal-seed2")
-    assert done.stdout == table_of("--seeds", *(f"runs/{name}" for name in names))
-    assert re.search(rb"\npascal +BLEU +\d", done.stdout)
+    names = "runs/plain runs/plain-seed2 runs/pascal runs/pascal-seed2"
+    assert done.stdout == table_of("--seeds", *names.split())
     assert b"run 3 of 4: runs/plain-seed2\n" in done.stderr
     # one table of the data for plain, one for pascal, which has trees
     assert done.stderr.count(b"text, en-de: data/prepared/") == 2
@@ -108,14 +107,12 @@ def test_the_table_is_that_of_score_and_finished_runs_are_skipped(here):
     again = succeed("train", "plain.yaml", "pascal", "--seeds", "2,1")
     assert again.stderr.count(b" has finished already\n") == 4
     assert snapshot(here / "runs") == before
-    # one recipe with one seed makes no table, and goes on as any run
-    alone = succeed("train", "pascal", "training.max_steps=4")
-    assert b"continuing from step 2" in alone.stderr
-    assert not alone.stdout
+    # one recipe with one seed makes no table
+    assert not succeed("train", "pascal").stdout
 
 
 def test_a_grid_that_has_finished_loads_no_torch(untested):
-    assert [path.name for path in grid_of("plain", "pascal")[-1].finished] == ["plain", "pascal"]
+    assert len(grid_of("plain", "pascal")[-1].finished) == 2
     script = """
 import sys
 from synmt.cli import main
@@ -125,11 +122,8 @@ try:
 finally:
     print(*{'torch', 'stanza'} & sys.modules.keys())
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment(), capture_output=True, text=True
-    )
-    assert done.stderr.count("has finished already") == 2
-    assert not done.stdout.strip()
+    command = [sys.executable, "-c", script]
+    assert subprocess.check_output(command, env=environment()) == b"\n"
 
 
 @pytest.mark.usefixtures("small_tables")
@@ -148,8 +142,7 @@ def test_a_text_is_parsed_and_prepared_once_and_every_run_is_what_it_is_alone(he
     # training, validation and test text
     assert len(parsed) == 32 + 4 + 4
     # of words, and of pieces
-    for folder in (here / "data" / "prepared").iterdir():
-        assert len(list(folder.glob("parse-*"))) == 1
+    assert len(list(here.glob("data/prepared/*/parse-*"))) == 2
     weights = {(folder / "model.safetensors").read_bytes() for folder in finished}
     assert len(weights) == len(finished) == 6
     for name in ("random", "dropout"):
@@ -165,11 +158,7 @@ def test_a_failed_run_does_not_stop_the_others_and_is_tried_again(here):
     write_short("broken", text)
     done = synmt("train", "plain", "broken", "pascal")
     assert done.returncode == 1
-    message = f"""synmt: error: 1 of 3 runs failed. Run the same command to try them again
-runs/broken: {text}: neither"""
-    errors = done.stderr.decode()
-    assert "warning: runs/broken has failed: " in errors
-    assert message in errors
+    assert f"try them again\nruns/broken: {text}: neither" in done.stderr.decode()
     assert done.stdout == table_of("runs/plain", "runs/pascal")
     (text / "train.fr").rename(text / "train.de")
     again = succeed("train", "plain", "broken", "pascal")
@@ -188,8 +177,7 @@ def test_under_torchrun_a_failed_run_ends_the_grid_because_the_others_wait_for_i
         yield
 
     monkeypatch.setattr(pipeline, "train", train)
-    with pytest.raises(SynmtError, match="out of memory"):
-        grid_of("plain", "pascal", processes=processes)
+    assert_fails("out of memory", grid_of, "plain", "pascal", processes=processes)
 
 
 def test_a_run_may_be_given_to_an_executor(untested):
@@ -201,15 +189,12 @@ def test_a_run_may_be_given_to_an_executor(untested):
         ends = [pool.submit(each).result() for each in pickle.loads(work)]
     finished, failed = pickle.loads(pickle.dumps(ends))
     assert finished == RunRecord(good.folder, "finished", 2)
-    assert isinstance(failed, FailedRun)
     assert "comes without trees" in failed.reason
 
 
 def test_a_system_starts_from_the_weights_of_another_one_of_the_grid(untested):
     write_short("tuned", vocabulary={}, model={**MODEL, "init": "runs/plain"})
-    *_, end = grid_of("plain", "tuned")
-    assert [path.name for path in end.finished] == ["plain", "tuned"]
-    assert not end.failed
+    assert len(grid_of("plain", "tuned")[-1].finished) == 2
 
 
 def test_an_error_of_any_kind_is_one_failed_run_and_frees_its_memory(untested, monkeypatch, caplog):
@@ -224,10 +209,8 @@ def test_an_error_of_any_kind_is_one_failed_run_and_frees_its_memory(untested, m
         if isinstance(record, NextRun):
             assert not any(trainer() for trainer in trainers)
     reason = "RuntimeError: CUDA error: unspecified launch failure"
-    assert record.failed == [FailedRun(Path("runs") / name, reason) for name in ("plain", "pascal")]
-    assert len(trainers) == 2
+    assert [failed.reason for failed in record.failed] == [reason] * len(trainers) == [reason] * 2
     assert "Traceback" in caplog.text
-    assert not record.comparisons
 
 
 def test_torchrun_trains_run_by_run_and_one_process_speaks(untested):
@@ -235,39 +218,33 @@ def test_torchrun_trains_run_by_run_and_one_process_speaks(untested):
     ended = Forked(launch, 2, 29513, be_command, "train", "plain", "pascal", log=log).wait()
     said = log.read_text(encoding="utf-8")
     assert ended == 0, said
-    for name in ("plain", "pascal"):
-        assert said.count(f"run: runs/{name}\n") == 1
-    assert said.count("run 2 of 2: runs/pascal\n") == 1
+    for line in ("run: runs/plain\n", "run: runs/pascal\n", "run 2 of 2: runs/pascal\n"):
+        assert said.count(line) == 1
 
 
 def test_a_request_to_stop_at_the_end_of_a_run_leaves_the_next_one(untested):
-    stop, records = threading.Event(), []
+    stop = threading.Event()
     for record in train_grid(["plain", "pascal"], stop=stop):
-        records.append(record)
         if isinstance(record, EndRecord):
             stop.set()
-    assert records[-1] == GridRecord("interrupted", [grid_runs(["plain"])[0].folder], [], {})
-    assert isinstance(records[-2], RunRecord)
+    assert record == GridRecord("interrupted", [grid_runs(["plain"])[0].folder], [], {})
 
 
 def test_a_grid_that_is_killed_or_interrupted_goes_on_with_the_same_command(here):
-    def scene(runs="runs", **trap):
-        folders = ["--runs", str(here / runs), "--data", str(here / "data")]
-        steps = ["training.max_steps=24", "training.log_every=2", "training.save_every=4"]
-        names = [str(here / f"{name}.yaml") for name in ("plain", "pascal")]
-        return {"arguments": ["train", *names, *folders, *steps], **trap}
+    steps = "training.max_steps=24 training.log_every=2 training.save_every=4"
+
+    def scene(runs, **trap):
+        return {"arguments": f"train plain pascal --runs {runs} {steps}".split(), **trap}
 
     # the second run is killed; the first one is interrupted when it logs its first step
     killed = [scene("killed", kill=["update", 30]), scene("killed")]
     stopped = [scene("stopped", signal=signal.SIGINT), scene("stopped")]
-    played = play(scene(), *killed, *stopped)
+    played = play(scene("whole"), *killed, *stopped)
     assert [each["code"] for each in played] == [0, -signal.SIGKILL, 0, 130, 0]
     assert "killed/plain has finished already" in played[2]["errors"]
-    assert "continuing from step 4" in played[2]["errors"]
-    assert "is saved. Run the same command to resume" in played[3]["errors"]
     for runs in ("killed", "stopped"):
         for name in ("plain", "pascal"):
-            assert_same_run(here / "runs" / name, here / runs / name)
+            assert_same_run(here / "whole" / name, here / runs / name)
 
 
 def test_the_second_ctrl_c_ends_the_command_in_each_wave_of_a_cluster(here, monkeypatch):
@@ -276,10 +253,9 @@ def test_the_second_ctrl_c_ends_the_command_in_each_wave_of_a_cluster(here, monk
     def waves(*_, stop, **__):
         yield ClusterStarted(2)
         yield ClusterStarted(1)
-        signal.raise_signal(signal.SIGINT)
-        asked.append(stop.is_set())
-        signal.raise_signal(signal.SIGINT)
-        asked.append("not ended")
+        for _ in range(2):
+            signal.raise_signal(signal.SIGINT)
+            asked.append(stop.is_set())
 
     monkeypatch.setattr(grid, "train_grid", waves)
     errors = fail(130, "train", "plain", "pascal")
@@ -290,9 +266,7 @@ def test_the_second_ctrl_c_ends_the_command_in_each_wave_of_a_cluster(here, monk
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--seeds three", "--seeds: 'three' is not a number. How many (3), or which (1,5,9)."),
         ("--seeds 1,1", "seeds: the seed 1 is given twice. Give each seed once."),
-        ("name=x pascal", "'pascal' is not an override"),
         ("nowhere training.max_step=3", "nowhere: file not found"),
     ],
 )

@@ -11,6 +11,7 @@ from small import PIECES, SIZE, small_recipe
 from synmt.data.corpus import Example
 from synmt.data.stream import Reader
 from synmt.model.build import build
+from synmt.recipe.yaml_text import parse_yaml_value
 from synmt.run_folder import Run
 from synmt.training.records import ValidationRecord
 from synmt.training.trainer import Trainer
@@ -33,23 +34,16 @@ class CopyTask:
         return [Example(int(i), self.texts[i], self.texts[i]) for i in indices]
 
 
+SETTINGS = """
+{max_steps: 8, batch_tokens: 60, learning_rate: 0.01, warmup: 4, log_every: 2, validate_every: 4,
+save_every: 2, keep: 10, device: cpu}
+"""
+
+
 def make_recipe(model=None, variants=(), **training):
-    settings = {
-        "max_steps": 8,
-        "batch_tokens": 60,
-        "learning_rate": 0.01,
-        "warmup": 4,
-        "log_every": 2,
-        "validate_every": 4,
-        "save_every": 2,
-        "keep": 10,
-        "device": "cpu",
-    }
-    sections = {
-        "model": {**(model or SIZE), "dropout": 0.2},
-        "syntax": {"variants": list(variants)},
-    }
-    return small_recipe(**sections, training=settings | training)
+    settings = parse_yaml_value(SETTINGS) | training
+    sized = {**(model or SIZE), "dropout": 0.2}
+    return small_recipe(model=sized, syntax={"variants": list(variants)}, training=settings)
 
 
 def make_model(recipe=None, pieces=PIECES):
@@ -110,3 +104,7 @@ def assert_same_weights(one, other):
 
 def state_of(folder, step):
     return json.loads((Run(folder).checkpoint(step) / "state.json").read_text())
+
+
+def write_state(folder, step, state):
+    (Run(folder).checkpoint(step) / "state.json").write_text(json.dumps(state))

@@ -11,7 +11,6 @@ from synmt.recipe.schema import Recipe
 PATHS = {
     path.name.removesuffix(".yaml"): path for path in sorted((ROOT / "recipes").rglob("*.yaml"))
 }
-ABLATIONS = [name for name, path in PATHS.items() if path.parent.name == "ablations"]
 
 
 @functools.cache
@@ -52,9 +51,9 @@ def differences(name: str, other: str) -> set[str]:
     } - {"name"}
 
 
-def assert_has(name: str, text: str) -> None:
-    """Compare a recipe with the overrides of a text, which have to change nothing."""
-    for override in text.split():
+def assert_has(name: str, *overrides: str) -> None:
+    """Compare a recipe with overrides, which have to change nothing."""
+    for override in overrides:
         assert load_recipe(PATHS[name], [override]) == recipe(name), (name, override)
 
 

@@ -70,25 +70,15 @@ def data(tmp_path_factory):
 def test_it_trains_two_steps_and_scores_its_test_set(name, parsers, featured, data, tmp_path):
     plain = load_recipe(name)
     models = featured if tree_requirements(plain)["source"].of_parser else parsers
-    small = {
-        "vocabulary.size": 700,
-        "vocabulary.min_frequency": 1,
-        # the filter has its own tests
-        "filters.language": "false",
-        **{f"{side}.model": models for side in ("parser", "target_parser")},
-        **{f"{side}.workers": 1 for side in ("parser", "target_parser")},
-        **_without_kytea(plain),
-        **_small(plain),
-        "training.max_steps": 2,
-        "training.batch_tokens": 100,
-        "training.validate_every": 2,
-        "training.device": "cpu",
-        "training.validation_beam_size": int(plain.training.best == "bleu"),
-        "decoding.beam_size": 2,
-        "decoding.max_length_ratio": 0.1,
-        "decoding.max_length_extra": 1,
-    }
-    recipe = load_recipe(name, [f"{key}={value}" for key, value in small.items()])
+    # the filter of languages has its own tests
+    small = f"""
+        vocabulary.size=700 vocabulary.min_frequency=1 filters.language=false
+        parser.model={models} parser.workers=1 target_parser.model={models} target_parser.workers=1
+        training.max_steps=2 training.batch_tokens=100 training.validate_every=2 training.device=cpu
+        training.validation_beam_size={int(plain.training.best == "bleu")}
+        decoding.beam_size=2 decoding.max_length_ratio=0.1 decoding.max_length_extra=1
+    """
+    recipe = load_recipe(name, [*small.split(), *_without_kytea(plain), *_small(plain)])
     assert (recipe.syntax, recipe.corpus) == (plain.syntax, plain.corpus)
     run = Run(tmp_path / recipe.name)
     # a dry run before and after
@@ -100,10 +90,8 @@ def test_it_trains_two_steps_and_scores_its_test_set(name, parsers, featured, da
     untrained = {name: weight.detach().clone() for name, weight in trainer.model.named_parameters()}
     assert [record.step for record in trainer.train()][-1] == 2
     assert all(torch.isfinite(weight).all() for weight in trainer.model.parameters())
-    assert any(
-        not torch.equal(weight, untrained[name])
-        for name, weight in trainer.model.named_parameters()
-    )
+    weights = trainer.model.named_parameters()
+    assert any(not torch.equal(weight, untrained[name]) for name, weight in weights)
     write_final_weights(run, recipe)
     # one of several is enough; the Tanaka corpus has none
     for test, files in list(prepared.corpus.test.items())[:1]:
@@ -118,28 +106,26 @@ def test_it_trains_two_steps_and_scores_its_test_set(name, parsers, featured, da
 def _without_kytea(recipe):
     """Choose MeCab, whose dictionary is a package, where the recipe has KyTea, whose model is
     not."""
-    sides = {"text": recipe.text, "target_text": recipe.target_text}
-    return {
-        f"{key}.tokenizer": "mecab"
-        for key, text in sides.items()
-        if text and text.tokenizer == "kytea"
-    }
+    texts = {"text": recipe.text, "target_text": recipe.target_text}
+    kytea = [key for key, text in texts.items() if text and text.tokenizer == "kytea"]
+    return [f"{key}.tokenizer=mecab" for key in kytea]
 
 
 def _small(recipe):
     """Reduce the widths, and the depth to the layers that variants edit; keep their heads."""
     model = recipe.model
     if model.architecture == "lstm":
-        return {"model.model_dim": MODEL["model_dim"], "model.embedding_dim": 0}
+        return [f"model.model_dim={MODEL['model_dim']}", "model.embedding_dim=0"]
     edited = place_variants(model, recipe.syntax)
-    depth = {
-        side: max((n for n, variants in enumerate(edited[side], 1) if variants), default=1)
+    encoder, decoder = (
+        max((n for n, variants in enumerate(edited[side], 1) if variants), default=1)
         for side in SIDES
-    }
-    layers = {"encoder_layers": depth["source"], "decoder_layers": depth["target"]}
-    heads = {"heads": model.heads, "encoder_heads": list(model.encoder_heads[: depth["source"]])}
+    )
+    layers = {"encoder_layers": encoder, "decoder_layers": decoder}
+    heads = {"heads": model.heads, "encoder_heads": list(model.encoder_heads[:encoder])}
     # what features take of an embedding has to fit into it
     given = (variant.options.get("features") for variant in recipe.syntax.variants)
     widest = max((sum(widths.values()) for widths in given if isinstance(widths, dict)), default=1)
     wide = {"model_dim": MODEL["model_dim"] * -(-widest // MODEL["model_dim"])}
-    return {f"model.{name}": value for name, value in {**MODEL, **wide, **layers, **heads}.items()}
+    sizes = {**MODEL, **wide, **layers, **heads}
+    return [f"model.{name}={value}" for name, value in sizes.items()]

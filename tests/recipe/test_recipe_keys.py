@@ -16,6 +16,7 @@ from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
 
 KEYS = {key.path: key for key in list_keys()}
+OPTIONS = {key.path: key for key in list_options()}
 
 
 def sections(annotation):
@@ -53,39 +54,37 @@ def test_a_default_as_an_override_changes_nothing():
 
 
 def test_every_option_of_a_variant_is_listed_with_its_meaning():
-    listed = {key.path: key for key in list_options()}
     names = {
         f"syntax.variants[{name}]": option_defaults(variant_class(name)) for name in variant_names()
     }
-    assert set(listed) == {
+    assert set(OPTIONS) == {
         *names,
         *(f"{path}.{option}" for path, options in names.items() for option in options),
     }
-    assert not [key.path for key in listed.values() if not key.meaning]
-    mask = listed["syntax.variants[distance_mask].reach"]
-    assert mask.values == "list: whole number > 0"
-    assert listed["syntax.variants[tag_embedding].features"].values == "name: whole number > 0"
-    ignore = listed["syntax.variants[pascal].ignore"]
-    assert (ignore.default, ignore.values) == ("0.0", "number ≥ 0, ≤ 1")
-    assert ignore.meaning.startswith("Probability that a row of a head ignores its parent")
+    assert not [key.path for key in OPTIONS.values() if not key.meaning]
 
 
-@pytest.mark.parametrize(
-    ("path", "default", "values"),
-    [
-        ("source", "", "text"),
-        ("vocabulary.kind", "bpe", "bpe, unigram or word"),
-        ("vocabulary.character_coverage", "0.9995", "number > 0, ≤ 1"),
-        ("training.betas", "[0.9, 0.98]", "list of 2: number ≥ 0, < 1"),
-        ("training.seed", "1", "whole number ≥ 0"),
-        ("model.init", "", "path"),
-        ("target_parser", "", "the keys of parser"),
-        ("corpus.test.NAME", "", "the keys of corpus.train[]"),
-        ("syntax.variants[].layers", "", "list: whole number or all"),
-    ],
-)
-def test_a_key_has_its_default_and_its_values(path, default, values):
-    assert (KEYS[path].default, KEYS[path].values) == (default, values)
+VALUES = """
+source | | text
+vocabulary.kind | bpe | bpe, unigram or word
+vocabulary.character_coverage | 0.9995 | number > 0, ≤ 1
+training.betas | [0.9, 0.98] | list of 2: number ≥ 0, < 1
+training.seed | 1 | whole number ≥ 0
+model.init | | path
+target_parser | | the keys of parser
+corpus.test.NAME | | the keys of corpus.train[]
+syntax.variants[].layers | | list: whole number or all
+syntax.variants[distance_mask].reach | [2, 4] | list: whole number > 0
+syntax.variants[tag_embedding].features | {} | name: whole number > 0
+syntax.variants[pascal].ignore | 0.0 | number ≥ 0, ≤ 1
+"""
+
+
+@pytest.mark.parametrize("line", VALUES.strip().splitlines())
+def test_a_key_has_its_default_and_its_values(line):
+    path, default, values = line.split("|")
+    key = (KEYS | OPTIONS)[path.strip()]
+    assert (key.default, key.values) == (default.strip(), values.strip())
 
 
 def test_the_command_lists_the_keys_that_contain_all_words():

@@ -1,16 +1,17 @@
 """The runs of a grid: their names and order, what is refused before the first begins, and the
 systems in the tables."""
 
+import json
 import re
 from functools import partial
 from pathlib import Path
 
 import pytest
+from refusing import assert_refused
 from small import small_recipe
 from small_run import make_run, write_tests
 from tiny import write_corpus, write_recipe
 
-from synmt.errors import UsageError
 from synmt.evaluation.systems import check_one_system, group_by_seed
 from synmt.recipe.catalogue import split_overrides
 from synmt.training import grid
@@ -40,13 +41,14 @@ def recipe(name, seed=1):
 
 
 def test_every_recipe_has_its_first_seed_first(here):
-    runs = grid_runs(["plain", "pascal.yaml"], seeds=3, runs="out")
-    names = "plain pascal plain-seed2 pascal-seed2 plain-seed3 pascal-seed3"
-    assert names_of(runs) == names
-    assert [run.recipe.name for run in runs] == names.split()
-    assert [run.recipe.training.seed for run in runs] == [1, 1, 2, 2, 3, 3]
-    assert runs[0].folder == Path("out/plain")
-    assert [run.system for run in runs[:2]] == ["plain", "pascal.yaml"]
+    expected = """
+        plain out/plain plain 1               pascal.yaml out/pascal pascal 1
+        plain out/plain-seed2 plain-seed2 2   pascal.yaml out/pascal-seed2 pascal-seed2 2
+    """
+    assert " ".join(expected.split()) == " ".join(
+        f"{run.system} {run.folder} {run.recipe.name} {run.recipe.training.seed}"
+        for run in grid_runs(["plain", "pascal.yaml"], seeds=2, runs="out")
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,12 +70,9 @@ def test_score_finds_the_seeds_of_each_system_whatever_its_name(tmp_path):
     recipes = [recipe(name) for name in ("plain", "ignore0.3", "ignore0.4", "b-seed4")]
     runs = grid_runs(recipes, seeds=2, runs=tmp_path)
     groups = group_by_seed([run.folder for run in runs])
-    assert [" ".join(path.name for path in members) for _, members in groups] == [
-        "plain plain-seed2",
-        "ignore0.3 ignore0.3-seed2",
-        "ignore0.4 ignore0.4-seed2",
-        "b-seed4 b-seed2",
-    ]
+    expected = "plain plain-seed2, ignore0.3 ignore0.3-seed2, ignore0.4 ignore0.4-seed2"
+    found = ", ".join(" ".join(path.name for path in members) for _, members in groups)
+    assert found == f"{expected}, b-seed4 b-seed2"
     for run in (runs[0], runs[4]):
         make_run(run.folder, training={"seed": run.recipe.training.seed})
     check_one_system([runs[0].folder, runs[4].folder])
@@ -88,8 +87,7 @@ def test_overrides_begin_at_the_first_equals_sign_that_is_no_file(here):
     assert split_overrides(recipes + overrides) == (recipes, overrides)
     assert split_overrides(["plain"]) == (["plain"], [])
     message = r"'pascal' is not an override. Write all recipes before the first `key=value`"
-    with pytest.raises(UsageError, match=message):
-        split_overrides(["plain", "name=x", "pascal"])
+    assert_refused(message, split_overrides, ["plain", "name=x", "pascal"])
 
 
 # what is refused
@@ -99,66 +97,47 @@ SAME = "Leave one out; `--seeds 3` trains three seeds of each recipe."
 NO_SEEDS = "A number from 1, or different seeds from 0"
 
 
-@pytest.mark.parametrize(
-    ("recipes", "options", "message"),
-    [
-        ("plain", {"seeds": 0}, f"seeds: 0 is neither a number of seeds .*{NO_SEEDS}"),
-        ("plain", {"seeds": -1}, NO_SEEDS),
-        ("plain", {"seeds": []}, NO_SEEDS),
-        ("plain", {"seeds": [3, -1]}, NO_SEEDS),
-        ("plain", {"seeds": [1 << 64]}, NO_SEEDS),
-        ("plain", {"seeds": [1, 1]}, "seeds: the seed 1 is given twice. Give each seed once"),
-        ("plain", {"seeds": 20261122}, "are too many. At most 1000. .*write `--seeds 20261122,`"),
-        ("", {}, "there is no recipe to train"),
-        ("plain pascal plain", {}, f"^plain is given twice. {SAME}$"),
-        ("plain plain.yaml", {}, f"^plain and plain.yaml are the same recipe. {SAME}$"),
-        (
-            "plain other/plain.yaml",
-            {},
-            "^plain and other/plain.yaml would both train runs/plain. Give one of them another",
-        ),
-        (
-            "plain pascal",
-            {"overrides": ["name=x"]},
-            "the override name=… names all of them alike",
-        ),
-        (
-            "plain-seed2.yaml plain",
-            {"seeds": 2},
-            "^plain-seed2.yaml and plain would both train runs/plain-seed2. ",
-        ),
-        ("plain-seed2.yaml", {"seeds": [5, 2]}, "^seeds 5 and 2 of plain-seed2.yaml would both"),
-        # all that is wrong is one message
-        (
-            "plain odd.yaml nowhere.yaml",
-            {"overrides": ["model.model_dim=x"]},
-            r"^plain: model.model_dim: .*\nodd.yaml: model.model_dim: .*"
-            r"\nodd.yaml: a recipe has no key 'odd'.*\nnowhere.yaml: file not found",
-        ),
-        ("pascal plain", {"overrides": ["syntax.variants.0.heads=1"]}, "^plain: "),
-    ],
-)
-def test_recipes_and_seeds_that_make_no_grid_are_refused(here, recipes, options, message):
+ODD = "odd.yaml: model.model_dim: .*\\nodd.yaml: a recipe has no key 'odd'.*"
+# recipes; seeds; overrides; the message. All that is wrong is one message
+REFUSED = f"""
+plain; 0; ; seeds: 0 is neither a number of seeds .*{NO_SEEDS}
+plain; -1; ; {NO_SEEDS}
+plain; []; ; {NO_SEEDS}
+plain; [3, -1]; ; {NO_SEEDS}
+plain; [{1 << 64}]; ; {NO_SEEDS}
+plain; [1, 1]; ; seeds: the seed 1 is given twice. Give each seed once
+plain; 20261122; ; are too many. At most 1000. .*write `--seeds 20261122,`
+; ; ; there is no recipe to train
+plain pascal plain; ; ; ^plain is given twice. {SAME}$
+plain plain.yaml; ; ; ^plain and plain.yaml are the same recipe. {SAME}$
+plain other/plain.yaml; ; ; ^plain and other/plain.yaml would both train runs/plain. Give one of
+plain pascal; ; name=x; the override name=… names all of them alike
+plain-seed2.yaml plain; 2; ; ^plain-seed2.yaml and plain would both train runs/plain-seed2.
+plain-seed2.yaml; [5, 2]; ; ^seeds 5 and 2 of plain-seed2.yaml would both
+plain odd.yaml no.yaml; ; model.model_dim=x; ^plain: model.model_dim: .*\\n{ODD}\\nno.yaml: file not
+pascal plain; ; syntax.variants.0.heads=1; ^plain:
+"""
+
+
+@pytest.mark.parametrize("line", REFUSED.strip("\n").splitlines())
+def test_recipes_and_seeds_that_make_no_grid_are_refused(here, line):
+    recipes, seeds, overrides, message = line.split("; ", 3)
     write_recipe(Path("other/plain.yaml"), Path("text"))
     write_recipe(Path("plain-seed2.yaml"), Path("text"), training={"seed": 5})
     write_recipe(Path("odd.yaml"), Path("text"), odd=1)
-    with pytest.raises(UsageError, match=message):
-        grid_runs(recipes.split(), **options)
+    assert_refused(
+        message, grid_runs, recipes.split(), overrides.split(), seeds=json.loads(seeds or "null")
+    )
 
 
 def test_recipes_and_folders_are_checked_before_the_first_run(here):
     make_run(Path("runs/plain-seed2"))
     runs = grid_runs(["plain", "pascal"], ["evaluation.tokenize=13b"], seeds=2)
-    with pytest.raises(UsageError) as caught:
-        check_grid(runs, runs, overwrite=False)
-    first, second = str(caught.value).splitlines()
-    for name, line in (("plain", first), ("pascal", second)):
-        assert line.startswith(f"{name}: ")
-        assert "no tokenization '13b'" in line
+    message = r"^plain: .*no tokenization '13b'.*\npascal: .*no tokenization '13b'.*$"
+    assert_refused(message, check_grid, runs, runs, overwrite=False)
     runs = grid_runs(["plain", "pascal"], seeds=2)
     started = "^runs/plain-seed2: this run was started with a different recipe: "
-    with pytest.raises(UsageError, match=started):
-        check_grid(runs, runs, overwrite=False)
+    assert_refused(started, check_grid, runs, runs, overwrite=False)
 
 
 def test_a_run_that_needs_the_weights_of_another_one_waits_for_it(here):
@@ -168,8 +147,9 @@ def test_a_run_that_needs_the_weights_of_another_one_waits_for_it(here):
     check_grid(runs, runs, overwrite=False)
     tuned = plan_grid(["plain", "tuned"])[-1]
     assert (tuned.what, tuned.amount) == ("train runs/tuned", "with the weights of runs/plain")
-    with pytest.raises(UsageError, match=r"^model\.init, runs/plain: no such folder"):
-        check_grid(runs[1:], runs[1:], overwrite=False)
+    assert_refused(
+        r"^model\.init, runs/plain: no such folder", check_grid, runs[1:], runs[1:], overwrite=False
+    )
     make_run(Path("runs/plain"))
     assert waits_for(runs[1], runs) is None
 
@@ -224,12 +204,11 @@ def test_every_test_set_that_systems_share_has_a_table_and_the_log_names_who_lac
     # the order of training: the first seed of all comes first
     runs = [tested("a", "one two own"), tested("b", "one two"), tested("c", "two"), tested("d")]
     comparisons = compare_runs([*runs, tested("a", "one two own", "-seed2")])
-    names = {
-        test: [Path(system.name).name for system in comparison.systems]
+    found = [
+        (test, *(f"{Path(system.name).name}{len(system.seeds)}" for system in comparison.systems))
         for test, comparison in comparisons.items()
-    }
-    assert names == {"one": ["a", "b"], "two": ["a", "b", "c"]}
-    assert [len(system.seeds) for system in comparisons["one"].systems] == [2, 1]
+    ]
+    assert found == [("one", "a2", "b1"), ("two", "a2", "b1", "c1")]
     for lacking in ("one is missing from c, d", "two is missing from d", "own is missing from b"):
         assert f"test set {lacking}" in caplog.text
 
@@ -241,8 +220,7 @@ def test_runs_without_a_test_set_that_can_be_compared_have_no_table(tested, capl
     assert "no recipe has a test set, so there is no table" in caplog.text
     b, c = tested("b", "test"), tested("c", "test", references=["Ein anderer Satz ."] * 4)
     assert not compare_runs([b, c])
-    assert "there is no table for the test set: " in caplog.text
-    assert "its test set 'test' is not that of b: line 1" in caplog.text
+    assert "no table for the test set: c: its test set 'test' is not that of b: l" in caplog.text
     # one system has a table of its own
     assert [*compare_runs([b])] == ["test"]
 

@@ -1,15 +1,17 @@
 """Training on auxiliary losses alone, and auxiliary losses that count in some steps only."""
 
+import re
 from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 import torch
-from copy_task import CopyTask, make_model, make_recipe
+from copy_task import CopyTask, make_exact, make_model, make_recipe
 from small import random_batch, small_recipe
 
 from synmt.data.stream import Reader
 from synmt.errors import UsageError
+from synmt.recipe.yaml_text import parse_yaml_value
 from synmt.run_folder import Run
 from synmt.training.checks import check_values
 from synmt.training.trainer import Trainer
@@ -52,30 +54,20 @@ def test_only_what_the_auxiliary_loss_reaches_is_trained_in_pretraining(tmp_path
     assert "encoder.0.self_attention.variants.0.biaffine.weight" in trained
     # the head is in the first layer: what comes after its scores learns nothing, and the decoder
     # neither
-    assert all(
-        name.startswith(("encoder.0.self_attention.", "source_embedding", "target_emb"))
-        for name in trained
-    )
-    assert not [name for name in trained if name.startswith("decoder")]
+    reached = ("encoder.0.self_attention.", "source_embedding", "target_emb")
+    assert all(name.startswith(reached) for name in trained)
     trainer.update([batch])
-    assert changed(pretrained, weights_of(trainer.model)) >= {
-        name for name in start if name.startswith("decoder")
-    }
+    of_decoder = {name for name in start if name.startswith("decoder")}
+    assert of_decoder <= changed(pretrained, weights_of(trainer.model))
 
 
 def gradients(trainer, batch, step):
     """Let the trainer compute the gradients of a step, and keep them from its optimizer."""
     trainer.state = replace(trainer.state, step=step - 1)
-    kept = {}
+    kept = []
 
     def keep(*_):
-        kept.update(
-            {
-                name: p.grad.clone()
-                for name, p in trainer.model.named_parameters()
-                if p.grad is not None
-            }
-        )
+        kept.extend(parameter.grad.clone() for parameter in trainer.model.parameters())
         trainer.optimizer.zero_grad()
         return torch.zeros(())
 
@@ -88,11 +80,7 @@ def gradients(trainer, batch, step):
 def test_a_loss_counts_from_its_first_to_its_last_step(step, tmp_path):
     trainer = trainer_of(tmp_path, [{**LISA, "loss_steps": [2, 3], "loss_weight": 0.5}])
     model = trainer.model
-    for module in model.modules():
-        if hasattr(module, "dropout") and isinstance(module.dropout, float):
-            module.dropout = 0.0
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
+    make_exact(trainer)
     _, batch = random_batch(model, [4, 3])
     found, losses = gradients(trainer, batch, step)
     counts = 1.0 if step in (2, 3) else 0.0
@@ -102,10 +90,8 @@ def test_a_loss_counts_from_its_first_to_its_last_step(step, tmp_path):
     whole = trainer._objective(batch)["lisa.source.1"]
     assert losses["lisa.source.1"].item() == pytest.approx(counts * whole.item())
     total = (output["loss"] + counts * whole) / len(batch.target_positions)
-    names, leaves = zip(*model.named_parameters(), strict=True)
-    expected = torch.autograd.grad(total, leaves)
-    for name, slope in zip(names, expected, strict=True):
-        torch.testing.assert_close(found[name], slope, rtol=1e-4, atol=1e-6)
+    expected = torch.autograd.grad(total, [*model.parameters()])
+    torch.testing.assert_close(found, [*expected], rtol=1e-4, atol=1e-6)
 
 
 def test_a_training_that_stops_within_its_pretraining_goes_on_bit_for_bit(tmp_path):
@@ -141,38 +127,32 @@ class Parsed:
 
 
 def test_validations_of_pretraining_neither_end_training_nor_lower_the_rate(tmp_path):
-    trainer = trainer_of(
-        tmp_path,
-        [LISA],
-        pretraining=4,
-        validate_every=1,
-        patience=2,
-        schedule="plateau",
-        max_decays=1,
-    )
+    ends = {"validate_every": 1, "patience": 2, "schedule": "plateau", "max_decays": 1}
+    trainer = trainer_of(tmp_path, [LISA], pretraining=4, **ends)
     trainer.validate = lambda: 1.0
     for step in range(1, 7):
         trainer.state.step = step
         trainer._validated()
-        assert (trainer.state.waited, trainer.state.decays) == (max(0, step - 4), max(0, step - 4))
+        assert trainer.state.waited == trainer.state.decays == max(0, step - 4)
 
 
-@pytest.mark.parametrize(
-    ("variants", "pretraining", "message"),
-    [
-        ([], 5, "nothing is trained in step 1"),
-        ([{"name": "pascal"}], 5, "no variant has an auxiliary loss"),
-        ([{**LISA, "loss_weight": 0}], 5, "nothing is trained in step 1"),
-        ([{**LISA, "loss_steps": [1, 4]}], 5, "nothing is trained in step 5"),
-        ([{**LISA, "loss_steps": [2, 9]}], 5, "nothing is trained in step 1"),
-        ([{"name": "pascal", "loss_steps": [1, 2]}], 0, "has no auxiliary loss. Leave out `loss"),
-        # losses that take turns
-        ([{**LISA, "loss_steps": [1, 2]}, {"name": "dbsa", "loss_steps": [3, 9]}], 5, ""),
-    ],
-)
-def test_pretraining_on_nothing_is_refused(variants, pretraining, message):
-    training = {"pretraining": pretraining, "device": "cpu"}
-    variants = [{"layers": [number], **variant} for number, variant in enumerate(variants, 1)]
-    recipe = small_recipe(syntax={"variants": variants}, training=training)
+# in the last line, losses take turns
+NOTHING = """
+5 | [] | nothing is trained in step 1
+5 | [{name: pascal}] | no variant has an auxiliary loss
+5 | [{LISA, loss_weight: 0}] | nothing is trained in step 1
+5 | [{LISA, loss_steps: [1, 4]}] | nothing is trained in step 5
+5 | [{LISA, loss_steps: [2, 9]}] | nothing is trained in step 1
+0 | [{name: pascal, loss_steps: [1, 2]}] | has no auxiliary loss. Leave out `loss
+5 | [{LISA, loss_steps: [1, 2]}, {name: dbsa, layers: [2], loss_steps: [3, 9]}] |
+""".replace("LISA", "name: lisa, layers: [1], heads: 1")
+
+
+@pytest.mark.parametrize("line", NOTHING.strip().splitlines())
+def test_pretraining_on_nothing_is_refused(line):
+    pretraining, variants, message = re.split(r" \| ?", line)
+    training = {"pretraining": int(pretraining), "device": "cpu"}
+    syntax = {"variants": parse_yaml_value(variants)}
+    recipe = small_recipe(syntax=syntax, training=training)
     with pytest.raises(UsageError, match=message) if message else nullcontext():
         check_values(recipe)

@@ -11,6 +11,7 @@ from tiny import TRAINING, succeed, write_corpus, write_lines, write_recipe
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.stream import Position
 from synmt.recipe.load import load_recipe
+from synmt.recipe.yaml_text import parse_yaml_value
 from synmt.run_folder import Run
 from synmt.training import pipeline
 from synmt.training.distributed import Processes
@@ -18,6 +19,10 @@ from synmt.training.records import StepRecord
 
 pytestmark = pytest.mark.journey
 
+CORPUS = """
+{train: [{first*, weight: 1.5}, {back*, weight: 2, tag: <BT>}], valid: {valid*},
+ test: {test: {test*}}}
+"""
 BPE = {"size": 340, "dropout": 0.2}
 STEPS = {**TRAINING, "max_steps": 14, "validation_beam_size": 0, "validate_every": 7}
 
@@ -29,19 +34,11 @@ def place(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     text = write_corpus(tmp_path / "text")
     for language in ("en", "de"):
-        lines = (text / f"train.{language}").read_text(encoding="utf-8").split("\n")[:-1]
+        lines = (text / f"train.{language}").read_text(encoding="utf-8").splitlines()
         write_lines(text / f"first.{language}", lines[:20])
         write_lines(text / f"back.{language}", lines[20:])
-    first, back, valid, test = (
-        {"source": str(text / f"{name}.en"), "target": str(text / f"{name}.de")}
-        for name in ("first", "back", "valid", "test")
-    )
-    corpus = {
-        "train": [{**first, "weight": 1.5}, {**back, "weight": 2, "tag": "<BT>"}],
-        "valid": valid,
-        "test": {"test": test},
-    }
-    parser = {"workers": 1, "device": "cpu"}
+    corpus = re.sub(r"(\w+)\*", rf"source: {text}/\1.en, target: {text}/\1.de", CORPUS)
+    corpus, parser = parse_yaml_value(corpus), {"workers": 1, "device": "cpu"}
     write_recipe(
         tmp_path / "mixed.yaml", text, corpus=corpus, parser=parser, vocabulary=BPE, training=STEPS
     )
@@ -56,9 +53,9 @@ def train(place, *overrides):
 
 def test_an_interrupted_run_ends_bit_for_bit_like_an_uninterrupted_one(place):
     list(train(place, "name=whole"))
-    for record in train(place, "name=parted", "corpus.test={}"):
-        if isinstance(record, StepRecord) and record.step == 9:
-            break
+    records = train(place, "name=parted", "corpus.test={}")
+    assert any(isinstance(record, StepRecord) and record.step == 9 for record in records)
+    records.close()
     list(train(place, "name=parted", "corpus.test={}"))
     weights = [load_file(Run(place / "runs" / name).weights) for name in ("whole", "parted")]
     torch.testing.assert_close(*weights, rtol=0, atol=0)
@@ -102,29 +99,7 @@ def test_the_batches_of_a_recipe_are_segmented_weighted_and_tagged(place):
     # both copies are segmented by themselves
     assert sum(len(cuts[line]) == 2 for line in range(20, 32)) > 8
     # validation is neither segmented anew nor tagged
+    texts = (place / "text" / "valid.en").read_text(encoding="utf-8").splitlines()
     for batch in trainer.valid_reader.once():
         for line, ids in zip(batch.lines, batch.source.ids, strict=True):
-            text = (place / "text" / "valid.en").read_text(encoding="utf-8").split("\n")[line]
-            assert ids[ids > 3].tolist() == vocabulary.encode_ids(text)
-
-
-def test_back_translated_text_becomes_a_tagged_part(place):
-    text, reverse = (
-        place / "text",
-        {"source": "de", "target": "en", "corpus": {"folder": str(place / "text")}},
-    )
-    plain = {"parser": {}, "syntax": {}, "vocabulary": {"kind": "word", "size": 200}}
-    write_recipe(
-        place / "reverse.yaml", text, **reverse, **plain, training={**STEPS, "max_steps": 2}
-    )
-    succeed("train", "reverse.yaml", cwd=place)
-    given = (text / "back.de").read_text(encoding="utf-8")
-    back = succeed(
-        "translate", "--run", "runs/reverse", "--sample", "--seed", "1", text=given, cwd=place
-    ).stdout
-    assert back.count(b"\n") == 12
-    (text / "back.en").write_bytes(back)
-    done = succeed("train", "mixed.yaml", "training.max_steps=2", "filters.max_words=30", cwd=place)
-    table = re.sub(r"\s+", " ", done.stderr.decode())
-    assert "first.en 20 × 1.5 per epoch" in table
-    assert re.search(r"back\.en, <BT> \d+ × 2 per epoch", table)
+            assert ids[ids > 3].tolist() == vocabulary.encode_ids(texts[line])
