@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
+from cases import cases
 from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
 
 from synmt.analysis.attention.figures import (
@@ -56,17 +58,13 @@ def read(translator, kind, what=None, *, number=1, head=None, source=TEXT[:3], t
 
 @pytest.mark.journey
 def test_maps_of_weights_have_a_row_for_each_piece_and_bos_or_eos(translator):
-    for kind, first, last in (
-        ("source", "▁", "</s>"),
-        ("target", "<s>", "."),
-        ("cross", "▁", "</s>"),
-    ):
+    ends = {"source": ("▁", "</s>"), "target": ("<s>", "."), "cross": ("▁", "</s>")}
+    for kind, (first, last) in ends.items():
         shown = read(translator, kind)
         assert len(shown.panels) == 8
         # variants own no heads of attention to the source
         assert next(iter(shown.panels)).variant == ("pascal" if kind == "source" else "")
-        assert shown.rows[0].startswith(first)
-        assert shown.rows[-1] == last
+        assert (shown.rows[0].startswith(first), shown.rows[-1]) == (True, last)
         assert shown.columns[:2] == (["▁The", "▁"] if kind != "target" else shown.rows)[:2]
         for panel in shown.panels.values():
             assert panel.shape == (len(shown.rows), len(shown.columns))
@@ -151,26 +149,27 @@ def test_the_heat_map_of_an_lstm_is_its_attention_to_the_source(load):
     [(head, panel)] = shown.panels.items()
     assert head.name == "attention"
     np.testing.assert_allclose(panel[:, :-1].sum(1), 1, atol=1e-5)
-    text = ParsedText("target", TEXT[:3], TEXT[3:], [])
-    found, _ = measure_heads(translator, [head], "cross", text)
+    found, _ = measure_heads(
+        translator, [head], "cross", ParsedText("target", TEXT[:3], TEXT[3:], [])
+    )
     assert found[0].visible[0] == len(shown.columns) - 1
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "words"),
-    [
-        ("source", {"what": "factor", "head": "2.1"}, "--what factor: .* 1.1 .pascal., 1.2 .pas"),
-        ("target", {"what": "bias"}, "target has a bias to show. Heads with one: none"),
-        ("source", {"number": 4}, "--sentence 4: the test set has no such .* Sentences 1 to 3"),
-        ("source", {"source": [" "]}, "--sentence 1: this sentence is empty, or has more"),
-        ("source", {"source": [TEXT[0] * 80]}, "more pieces than the model takes, 512. Choose"),
-        ("source", {"head": "2.9"}, "'2.9' is not a head. LAYER.HEAD: 1.1 to 1.4"),
-        ("parents", {}, "--what parents: .* no annotations .* latent_tree or latent_graph"),
-    ],
-)
+HIDDEN = """
+source => {what: factor, head: '2.1'} => --what factor: .* 1.1 .pascal., 1.2 .pas
+target => {what: bias} => target has a bias to show. Heads with one: none
+source => {number: 4} => --sentence 4: the test set has no such .* Sentences 1 to 3
+source => {source: [' ']} => --sentence 1: this sentence is empty, or has more
+source => {source: [LONG]} => more pieces than the model takes, 512. Choose
+source => {head: '2.9'} => '2.9' is not a head. LAYER.HEAD: 1.1 to 1.4
+parents => {} => --what parents: .* no annotations .* latent_tree or latent_graph
+""".replace("LONG", TEXT[0] * 80)
+
+
+@pytest.mark.parametrize(("kind", "options", "words"), cases(HIDDEN))
 def test_a_map_that_cannot_be_shown_is_refused(translator, kind, options, words):
     with pytest.raises(UsageError, match=words):
-        read(translator, kind, **options)
+        read(translator, kind, **yaml.safe_load(options))
 
 
 @pytest.mark.parametrize("kind", ["cross", "parents"])

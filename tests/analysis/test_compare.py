@@ -40,13 +40,7 @@ A = ["Der Affe isst.", "Ein Hund sieht zwei Katzen.", "Das liest.", "Ja.", "Nein
 B = ["Der Affe isst eine Banane.", "Der Hund hört zwei Katzen.", "Der Junge liest.", "Ja.", "Nie."]
 
 
-C = [
-    "Der Affe isst eine Banane.",
-    "Ein Hund sieht zwei Katzen.",
-    "Der Junge liest.",
-    "Ja.",
-    "Nein.",
-]
+C = REFERENCE
 
 
 def compare(systems, metric="bleu", top=20):
@@ -62,11 +56,6 @@ def compared(a=A, b=B, **options):
     return compare({"first": a, "second": b}, **options)
 
 
-def halves(found):
-    """List the lines that gain and those that lose."""
-    return [[one.line for one in found.sentences if sign * one.gain > 0] for sign in (1, -1)]
-
-
 def test_more_systems_are_compared_with_the_first_and_sentences_ranked_by_mean_gain():
     found, pair = compare({"x": A, "y": B, "z": C}, top=4), compared()
     first, second, third = found.systems
@@ -75,16 +64,12 @@ def test_more_systems_are_compared_with_the_first_and_sentences_ranked_by_mean_g
     assert (second.counts, third.counts) == ([2, 1, 2], [2, 3, 0])
     p_values = [second.difference.p_value, third.difference.p_value]
     assert min(second.holm_p, third.holm_p) == pytest.approx(2 * min(p_values))
-    by_line = {one.line: one for one in found.sentences}
-    for line, one in by_line.items():
-        a, *others = [
-            sacrebleu.sentence_chrf(lines[line - 1], [one.reference]).score for lines in (A, B, C)
-        ]
+    for one in found.sentences:
+        lines = (system[one.line - 1] for system in (A, B, C))
+        a, *others = (sacrebleu.sentence_chrf(line, [one.reference]).score for line in lines)
         assert one.gain == pytest.approx(sum(others) / 2 - a)
-    assert (found.sentences[0].gain > found.sentences[1].gain > 0, found.sentences[2].line) == (
-        True,
-        5,
-    )
+    assert found.sentences[0].gain > found.sentences[1].gain > 0
+    assert found.sentences[2].line == 5
 
 
 def test_a_word_of_the_first_translation_is_marked_if_no_other_has_it():
@@ -101,16 +86,13 @@ def test_tables_and_page_have_every_system():
     found = compare({"x": A, "y": B, "z": C}, top=4)
     assert [row[0] for row in systems_table(found).rows] == ["A: x", "B: y", "C: z"]
     assert systems_table(found).rows[2][-3:] == [2, 3, 0]
-    weights = {
-        one.line: tuple(np.ones((len(word_spans(line)), 1)) for line in one.translations)
-        for one in found.sentences
-    }
-    words = {line: SentenceWords(None, word_spans("x"), own) for line, own in weights.items()}
+    words = {}
+    for one in found.sentences:
+        weights = tuple(np.ones((len(word_spans(line)), 1)) for line in one.translations)
+        words[one.line] = SentenceWords(None, word_spans("x"), weights)
     table = sentences_table(found, lambda: make_cards(found, WordDetails(words)))
     assert plain(table.rows[3][4]) == "Der Junge liest."
-    body = table.on_page().html
-    assert len(pictures(body)) == 3 * len(found.sentences)
-    assert body.count("<dt>C</dt>") == len(found.sentences)
+    assert len(pictures(table.on_page().html)) == 3 * len(found.sentences)
 
 
 @pytest.mark.journey
@@ -119,22 +101,22 @@ def test_the_largest_gains_and_losses_are_shown(seed):
     random = np.random.default_rng(seed)
     words = ["Affe", "Hund", "Katze", "isst"]
     a, b = ([" ".join(random.choice(words, size=3)) for _ in REFERENCE] for _ in range(2))
-    references = [[line] for line in REFERENCE]
-    scores = [
-        [sacrebleu.sentence_chrf(*pair).score for pair in zip(side, references, strict=True)]
+    ours, theirs = (
+        [
+            sacrebleu.sentence_chrf(line, [one]).score
+            for line, one in zip(side, REFERENCE, strict=True)
+        ]
         for side in (a, b)
-    ]
-    gains = sorted(theirs - ours for ours, theirs in zip(*scores, strict=True))
+    )
+    gains = sorted(np.subtract(theirs, ours).tolist())
     found = compared(a, b, top=100)
     expected = [*(gain for gain in gains[::-1] if gain > 0), *(gain for gain in gains if gain < 0)]
     assert [one.gain for one in found.sentences] == pytest.approx(expected)
-    wins, losses = map(len, halves(found))
+    wins, losses = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
     assert found.systems[1].counts == [wins, gains.count(0), losses]
-    few = compared(a, b, top=2).sentences
-    assert (
-        few
-        == (found.sentences[: 2 - min(1, losses)] + found.sentences[wins:][: 2 - min(1, wins)])[:2]
-    )
+    best, worst = found.sentences[:wins], found.sentences[wins:]
+    few = best[: 2 - min(1, losses)] + worst[: 2 - min(1, wins)]
+    assert compared(a, b, top=2).sentences == few[:2]
 
 
 def test_words_are_split_at_punctuation_and_chinese_at_every_character():

@@ -161,14 +161,6 @@ def test_a_damaged_archive_is_named(place, content, said):
         read("c.de", files=[place("a", content)])
 
 
-def zip_with(byte, local, central):
-    """Make a zip file, and change a byte in both descriptions of its file."""
-    content = bytearray(zipped({"c.de": b"a\n"}))
-    content[local] = byte
-    content[content.find(b"PK\x01\x02") + central] = byte
-    return bytes(content)
-
-
 def test_errors_of_whoever_reads_an_archive_are_their_own(place):
     text = Packed((place("a", zipped({"c.de": b"a\n"})),), ("c.de",))
     with pytest.raises(ValueError, match="mine"), text.open():
