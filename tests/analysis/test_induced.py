@@ -1,6 +1,7 @@
 """Trees induced from attention: which heads, which sentences, and how pieces are collapsed to
 words."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -101,18 +102,15 @@ def test_heads_that_learn_trees_are_found_after_those_of_other_variants():
     assert len(names(model, head="all")) == 8
 
 
-@pytest.mark.parametrize(
-    ("options", "name"), [({}, "latent trees"), ({"normalize": "flat"}, "flat attention")]
-)
-def test_annotations_of_an_lstm_are_read(options, name):
-    [head] = tree_heads(small_model(TREE | options, **LATENT), "source")
-    assert head.name == f"{name} (latent_tree)"
+def test_annotations_of_an_lstm_are_read():
+    [head] = tree_heads(small_model(TREE, **LATENT), "source")
+    assert head.name == "latent trees (latent_tree)"
     weights = torch.rand(2, 3, 3)
     memory = Memory(torch.zeros(2, 3, 1), torch.ones(2, 3), weights=weights)
     assert torch.equal(head_weights(head, "source", SimpleNamespace(memory=memory)), weights)
-    memory = Memory(torch.zeros(1, 3, 1), torch.ones(1, 3))
+    bare = SimpleNamespace(memory=replace(memory, weights=None))
     with pytest.raises(UsageError, match=r"latent_tree annotates .* without giving the weights"):
-        head_weights(head, "source", SimpleNamespace(memory=memory))
+        head_weights(head, "source", bare)
 
 
 LEARNERS = "dbsa, latent_graph, latent_tree, lisa, tree_attention, tree_planting"

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import cases
 from word_texts import PAIRS, REFERENCE, SOURCE, A, B, random_lines, texts_of
 
 from synmt.analysis.groups.results import FEW_SENTENCES
@@ -23,18 +24,9 @@ from synmt.evaluation.significance import (
 )
 
 TAGS = {
-    "reference": [
-        "DET NOUN VERB DET NOUN",
-        "DET NOUN VERB DET NOUN",
-        "DET NOUN VERB CCONJ DET NOUN VERB",
-    ],
+    "reference": ["DET NOUN VERB DET NOUN"] * 2 + ["DET NOUN VERB CCONJ DET NOUN VERB"],
     "a": ["DET NOUN VERB NOUN NOUN", "DET NOUN VERB DET NOUN", "DET NOUN VERB CCONJ VERB ADV"],
     "b": ["DET NOUN VERB DET NOUN", "DET NOUN CCONJ DET NOUN", "DET NOUN VERB"],
-    "source": [
-        "DET NOUN VERB DET NOUN",
-        "DET NOUN VERB DET NOUN",
-        "DET NOUN VERB CCONJ DET NOUN VERB",
-    ],
 }
 NAMES = ["CCONJ", "DET", "NOUN", "VERB"]
 NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
@@ -94,51 +86,48 @@ def row_of(table, group, system):
     return [one.value for one in row.systems["ab"[system]].values()]
 
 
+# compare-mt a b with ref_labels and out_labels: recall, precision, F1 of each system
+BY_TAG = """
+CCONJ => 1 1 1 => 0 0 0
+DET => 2/3 1 4/5 => 5/6 1 10/11
+NOUN => 5/6 5/6 5/6 => 5/6 1 10/11
+VERB => 1 1 1 => 1/2 1 2/3
+"""
+
+
 def test_the_accuracy_by_tag_is_that_of_compare_mt():
-    groups = WordGroups(
-        "tag", "", NAMES, numbers(TAGS["reference"]), [numbers(TAGS["a"]), numbers(TAGS["b"])]
-    )
+    reference, *systems = map(numbers, TAGS.values())
+    groups = WordGroups("tag", "", NAMES, reference, systems)
     table = tabulate_words(groups, count_words(texts_of(REFERENCE, A, B), groups, NO_PAIRS))
-    # compare-mt a b with ref_labels and out_labels: recall, precision, F1
-    expected = {
-        ("CCONJ", 0): ("1", "1", "1"),
-        ("CCONJ", 1): ("0", "0", "0"),
-        ("DET", 0): ("2/3", "1", "4/5"),
-        ("DET", 1): ("5/6", "1", "10/11"),
-        ("NOUN", 0): ("5/6", "5/6", "5/6"),
-        ("NOUN", 1): ("5/6", "1", "10/11"),
-        ("VERB", 0): ("1", "1", "1"),
-        ("VERB", 1): ("1/2", "1", "2/3"),
-    }
-    for (group, system), (recall, precision, f1) in expected.items():
-        assert row_of(table, group, system) == pytest.approx(percent(precision, recall, f1))
-    assert [(row.group, row.text, row.sentences) for row in table.rows] == [
-        ("DET", 6, 3),
-        ("NOUN", 6, 3),
-        ("VERB", 4, 3),
-        ("CCONJ", 1, 1),
-    ]
+    for group, *expected in cases(BY_TAG):
+        for system, shares in enumerate(expected):
+            recall, precision, f1 = shares.split()
+            found = row_of(table, group, system)
+            assert found == pytest.approx(percent(precision, recall, f1))
+    sizes = [f"{row.group} {row.text} {row.sentences}" for row in table.rows]
+    assert sizes == ["DET 6 3", "NOUN 6 3", "VERB 4 3", "CCONJ 1 1"]
 
 
-def by_frequency(references, *systems):
-    texts = texts_of(references, *systems)
-    groups = group_by_frequency(Counter(texts.reference), texts, "target", "")
-    return groups, tabulate_words(groups, count_words(texts, groups, NO_PAIRS))
+BY_FREQUENCY = """
+1 => 4/5 4/5 4/5 => 3/4 3/5 2/3
+2 => 10/11 5/6 20/23 => 1 3/4 6/7
+"""
 
 
 def test_the_accuracy_by_frequency_in_the_references_is_that_of_compare_mt():
-    groups, table = by_frequency(REFERENCE, A, B)
-    assert groups.names == ["0", "1", "2", "3", "4", "5-9", "10-99", "100-999", ">999"]
+    texts = texts_of(REFERENCE, A, B)
+    groups = group_by_frequency(Counter(texts.reference), texts, "target", "")
+    table = tabulate_words(groups, count_words(texts, groups, NO_PAIRS))
+    assert " ".join(groups.names) == "0 1 2 3 4 5-9 10-99 100-999 >999"
     assert [row.group for row in table.rows] == ["1", "2"]
-    assert row_of(table, "1", 0) == pytest.approx(percent("4/5", "4/5", "4/5"))
-    assert row_of(table, "1", 1) == pytest.approx(percent("3/4", "3/5", "2/3"))
-    assert row_of(table, "2", 0) == pytest.approx(percent("10/11", "5/6", "20/23"))
-    assert row_of(table, "2", 1) == pytest.approx(percent("1", "3/4", "6/7"))
+    for group, *expected in cases(BY_FREQUENCY):
+        for system, shares in enumerate(expected):
+            assert row_of(table, group, system) == pytest.approx(percent(*shares.split()))
 
 
 def test_a_source_word_is_right_if_all_words_aligned_with_it_are_found():
     texts = texts_of(REFERENCE, A, B, source=SOURCE)
-    groups = WordGroups("tag", "", NAMES, numbers(TAGS["source"]), [], side="source")
+    groups = WordGroups("tag", "", NAMES, numbers(TAGS["reference"]), [], side="source")
     counts = count_words(texts, groups, join_alignments(PAIRS, texts.source, texts.reference))
     # the fifth word of the last sentence
     assert [one.words[:, -1].tolist() for [one] in counts.values()] == [[5, 5, 6]] * 2

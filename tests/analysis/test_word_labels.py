@@ -2,11 +2,14 @@
 references."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases import cases
 from places import TESTS
 from scored import random_parses
+from tiny import write_lines
 from word_texts import texts_of
 
 from synmt.analysis.words.alignments import carry_over, join_alignments, read_alignments
@@ -50,45 +53,36 @@ def test_a_word_has_the_tag_and_the_relation_of_its_tree():
     assert labels("relation") == ["nsubj", "aux", "advmod", "root", "punct", "obj", "punct"]
 
 
-def test_distances_and_depths_leave_out_punctuation():
-    assert labels("distance") == ["3-4", "2", "1", "root", "punctuation", UNKNOWN, "punctuation"]
-    assert labels("depth") == ["1", "1", "1", "0", "punctuation", "2", "punctuation"]
-
-
 def test_a_word_that_is_cut_otherwise_has_the_label_of_its_first_character():
-    assert labels("tag", ["We", "don't", "eat,", "banan", "as", "!"]) == [
-        "PRON",
-        "AUX",
-        "VERB",
-        "NOUN",
-        "NOUN",
-        "PUNCT",
-    ]
-    assert tree_labels(TREE_LABELS["tag"], TokenizedText([["x"]]), [""], [flat_parse("")]) == [
-        UNKNOWN
-    ]
+    found = labels("tag", ["We", "don't", "eat,", "banan", "as", "!"])
+    assert found == ["PRON", "AUX", "VERB", "NOUN", "NOUN", "PUNCT"]
+    nothing = tree_labels(TREE_LABELS["tag"], TokenizedText([["x"]]), [""], [flat_parse("")])
+    assert nothing == [UNKNOWN]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_distances_and_depths_are_those_of_a_walk_through_the_tree(seed):
-    for one in random_parses(seed):
+    def named(value, lasts, longer):
+        return next((name for last, name in lasts if value <= last), longer)
+
+    for one in [*random_parses(seed), parse()]:
         words = [relation != "punct" for relation in one.relations]
         text, lines = TokenizedText([["w"] * len(one)]), ["w" * len(one)]
-        distances = tree_labels(TREE_LABELS["distance"], text, lines, [one])
-        depths = tree_labels(TREE_LABELS["depth"], text, lines, [one])
+        one = replace(one, spans=np.array([(n, n + 1) for n in range(len(one))]).reshape(-1, 2))
+        found = [
+            tree_labels(TREE_LABELS[name], text, lines, [one]) for name in ("distance", "depth")
+        ]
         for word, parent in enumerate(one.parents.tolist()):
             steps, above = 0, word
             while one.parents[above] != above:
                 steps, above = steps + 1, one.parents[above]
-            expected = next(
-                (name for last, name in ((4, str(steps)), (6, "5-6")) if steps <= last), ">6"
-            )
-            assert depths[word] == (expected if words[word] else "punctuation")
+            depth = named(steps, ((4, str(steps)), (6, "5-6")), ">6")
             between = sum(words[min(word, parent) + 1 : max(word, parent)]) + 1
-            buckets = ((1, "1"), (2, "2"), (4, "3-4"), (8, "5-8"))
-            expected = next((name for last, name in buckets if between <= last), ">8")
-            expected = "root" if word == parent else expected if words[parent] else UNKNOWN
-            assert distances[word] == (expected if words[word] else "punctuation")
+            distance = named(between, ((1, "1"), (2, "2"), (4, "3-4"), (8, "5-8")), ">8")
+            distance = distance if words[parent] else UNKNOWN
+            distance = "root" if word == parent else distance
+            expected = [distance, depth] if words[word] else ["punctuation"] * 2
+            assert [labels[word] for labels in found] == expected
 
 
 def test_groups_are_numbered_and_words_without_a_label_are_in_none():
@@ -148,19 +142,15 @@ def test_pairs_are_read_as_pharaoh_wrote_them(tmp_path):
     assert join_alignments(pairs, source, reference).tolist() == [[0, 0], [1, 1], [2, 4]]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("0-0\n", r"1 lines of alignments, but there are 2 sentences"),
-        ("0-0\n0:0\n", r"line 2: '0:0' is not an aligned pair"),
-        (
-            "0-2\n\n",
-            r"line 1: 0-2, but the source has 1 words and the reference 2\. Align the same words",
-        ),
-    ],
-)
+MISALIGNED = r"""
+0-0 => 1 lines of alignments, but there are 2 sentences
+0-0;0:0 => line 2: '0:0' is not an aligned pair
+0-2; => line 1: 0-2, but the source has 1 words and the reference 2\. Align the same words
+"""
+
+
+@pytest.mark.parametrize(("text", "message"), cases(MISALIGNED))
 def test_alignments_that_do_not_fit_are_refused(tmp_path, text, message):
-    path = tmp_path / "a.align"
-    path.write_text(text)
+    path = write_lines(tmp_path / "a.align", text.split(";"))
     with pytest.raises(SynmtError, match=message):
         read_alignments(path, TokenizedText([["a"], ["b"]]), TokenizedText([["x", "y"], ["z"]]))

@@ -11,7 +11,6 @@ from featured import LEMMAS, write_featured_models
 from tiny import (
     TRAINING,
     fail,
-    lines_of,
     succeed,
     synmt,
     write_corpus,
@@ -60,16 +59,6 @@ def test_a_run_stores_the_values_of_its_training_text(place):
     tables = model.variants["source"][0].tables
     for name, own in values.items():
         assert len(tables[name].weight) == len(own) + 2
-
-
-def test_translating_parses_with_features_and_finds_them_in_the_cache_again(place, monkeypatch):
-    run = place / "runs" / "tags"
-    first = succeed("translate", "--run", run, text=TEXT)
-    assert len(lines_of(first)) == 3
-    [translation, *_] = list(Translator.load(run).translate(["The monkey eats a banana."]))
-    assert translation.text == lines_of(first)[0]
-    monkeypatch.setattr(StanzaParser, "_run", None)
-    assert succeed("translate", "--run", run, text=TEXT).stdout == first.stdout
 
 
 def test_every_feature_reaches_the_model_when_it_translates(place):

@@ -3,6 +3,7 @@
 import json
 import pickle
 import shutil
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -186,7 +187,7 @@ def test_parsing_leaves_threads_and_random_numbers_as_they_were(parser):
 def test_batches_have_lines_of_similar_length_and_long_lines_are_alone():
     lines = ["a b c"] * 4 + ["a " * 600, "one"]
     found = list(batches(lines, 6))
-    assert sorted(sum(found, [])) == sorted(lines)
+    assert sorted(chain.from_iterable(found)) == sorted(lines)
     assert ["a " * 600] in found
     assert all(len(batch) == 1 or len(" ".join(batch).split()) <= 6 for batch in found)
 
