@@ -34,18 +34,14 @@ from synmt.syntax.parse import Parse, flat_parse
 SPANS = np.array([[0, 3], [3, 7], [7, 10], [10, 15], [15, 17], [17, 21], [21, 24]])
 
 
-def gated(words, line=1, **options):
+def gated(words, line=1):
     """Make a sentence of words such as `eats/VERB:0.3`; those without a number have no norm."""
-    tags, norms, names = [], [], []
-    for word in words.split():
-        name, _, rest = word.partition("/")
-        tag, _, norm = rest.partition(":")
-        names.append(name)
-        tags.append(tag)
-        norms.append(float(norm or "nan"))
-    target = " ".join(names)
-    sentence = GatedSentence(line, "a source", target, flat_parse(target), np.array(norms))
-    return replace(sentence, parse=replace(sentence.parse, tags=tags), **options)
+    names, tags, norms = (
+        zip(*re.findall(r"(\S+)/(\w+):?(\S*)", words), strict=True) if words else [()] * 3
+    )
+    parse = replace(flat_parse(" ".join(names)), tags=list(tags))
+    values = np.array([float(norm or "nan") for norm in norms])
+    return GatedSentence(line, "a source", " ".join(names), parse, values)
 
 
 def rows_of(*sentences):
@@ -136,17 +132,14 @@ def test_the_json_has_every_word_and_empty_lines_alone_are_an_error():
 
 def norms_step_by_step(system, source, target):
     """Compute the gates of a sentence step by step, from the states of the decoder."""
-    model = system.model
-    ids = torch.tensor(system.target.encode_ids(target))
+    model, gate = system.model, system.model.decoder.gate.project
     memory, _ = model.remember(collate_source([np.array(system.source.encode_ids(source))]), {})
-    state, fed, norms = model.start(memory), BOS, []
-    weight, bias = model.decoder.gate.project.weight, model.decoder.gate.project.bias
-    for piece in ids.tolist():
+    state, norms = model.start(memory), []
+    for fed in [BOS, *system.target.encode_ids(target)][:-1]:
         model.step(state, torch.tensor([[fed]]))
         h = state.recurrence.layers[-1][0][0]  # (D,)
-        z = 1 / (1 + torch.exp(-(weight @ h + bias)))  # (D,)
+        z = 1 / (1 + torch.exp(-(gate.weight @ h + gate.bias)))  # (D,)
         norms.append(math.sqrt(float((z**2).mean())))
-        fed = piece
     return np.array(norms)
 
 
@@ -206,13 +199,12 @@ def test_the_page_shows_the_norm_of_each_word_of_the_first_sentences_and_frames_
 def test_text_on_the_page_is_unchanged_and_stays_text(target):
     # words of two characters, with any character between them, and hostile tags
     spans = np.array([[start, start + 2] for start in range(1, len(target) - 2, 3)])
-    words, parents = [target[a:b] for a, b in spans], np.zeros(len(spans), int)
-    parse = Parse(words, spans, parents, ["dep"] * len(words), ['"><i>'] * len(words))
-    sentence = GatedSentence(1, target, target, parse, np.linspace(0.1, 0.9, len(spans)))
+    words, count = [target[a:b] for a, b in spans], len(spans)
+    parse = Parse(words, spans, np.zeros(count, int), ["dep"] * count, ['"><i>'] * count)
+    sentence = GatedSentence(1, target, target, parse, np.linspace(0.1, 0.9, count))
     read = Reader(words_as_html([sentence], 'e"n><b>', "de"))
     assert {"script", "b", "i"}.isdisjoint(read.tags)
     assert read.text["p", "source"] == read.text["p", "target"] == [target]
     # Latin tags do not change the direction of a line
-    kinds = [("source", "auto"), ("target", "auto"), (None, "ltr")]
     shown = [(found.get("class"), found.get("dir")) for _, found in read.attributes]
-    assert set(kinds) <= set(shown)
+    assert {("source", "auto"), ("target", "auto"), (None, "ltr")} <= set(shown)

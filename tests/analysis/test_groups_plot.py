@@ -32,6 +32,7 @@ def row(name, score, baseline=None, *, count=20, interval=None):
 
 def table(rows, *, by="source length", unit="words", total=None):
     measures = [Column(title="BLEU", name="score", about="")]
+    measures = [Column(title="exact match", name="accuracy")] * (not unit) + measures
     sizes = [Column(title="sentences"), Column(title="share")]
     return ResultTable(by, unit, measures, sizes, rows, total or rows[0], 1000)
 

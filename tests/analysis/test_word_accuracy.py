@@ -42,11 +42,10 @@ def numbers(tags):
     )
 
 
-def counts_of(hypotheses, references, groups=None, names=()):
-    """Count words by group, or all words only: groups of the reference and of the translation."""
-    if groups is None:
-        groups = np.full(len(cut(references)), -1), np.full(len(cut(hypotheses)), -1)
-    found = WordGroups("any", "", list(names), groups[0], [groups[1]])
+def counts_of(hypotheses, references):
+    """Count all words together."""
+    nowhere = [np.full(len(cut(lines)), -1) for lines in (references, hypotheses)]
+    found = WordGroups("any", "", [], nowhere[0], nowhere[1:])
     return count_words(texts_of(references, hypotheses), found, NO_PAIRS)["a"][0]
 
 
@@ -63,16 +62,11 @@ def test_matches_are_those_of_bags_of_words(seed):
     random = np.random.default_rng(seed)
     references, hypotheses = random_lines(random, 30), random_lines(random, 30)
     matches = match_words(cut(hypotheses), cut(references))
-    counts = counts_of(hypotheses, references)
-    expected = [
-        (Counter(h.split()) & Counter(r.split())).total()
-        for h, r in zip(hypotheses, references, strict=True)
-    ]
-    assert counts.matches[:, -1].tolist() == expected
-    words = [word for line in references for word in line.split()]
-    for word, place in zip(
-        (w for line in hypotheses for w in line.split()), matches.tolist(), strict=True
-    ):
+    bags = ([Counter(line.split()) for line in lines] for lines in (hypotheses, references))
+    expected = [(one & other).total() for one, other in zip(*bags, strict=True)]
+    assert counts_of(hypotheses, references).matches[:, -1].tolist() == expected
+    words, translated = (" ".join(lines).split() for lines in (references, hypotheses))
+    for word, place in zip(translated, matches.tolist(), strict=True):
         assert place < 0 or words[place] == word
     assert found_words(matches, len(words)).sum() == sum(expected)
 
@@ -134,9 +128,10 @@ def test_a_source_word_is_right_if_all_words_aligned_with_it_are_found():
     table = tabulate_words(groups, counts)
     assert [column.key for column in table.measures] == ["recall"]
     # compare-mt divides by all six articles, one of which is not aligned: 1/2 and 5/6
-    assert row_of(table, "DET", 0) + row_of(table, "DET", 1) == pytest.approx(percent("3/5", "5/5"))
-    for group, a, b in (("CCONJ", "1", "0"), ("NOUN", "5/6", "5/6"), ("VERB", "1", "1/2")):
-        assert row_of(table, group, 0) + row_of(table, group, 1) == pytest.approx(percent(a, b))
+    for row in ("DET 3/5 5/5", "CCONJ 1 0", "NOUN 5/6 5/6", "VERB 1 1/2"):
+        group, *shares = row.split()
+        found = row_of(table, group, 0) + row_of(table, group, 1)
+        assert found == pytest.approx(percent(*shares))
 
 
 def test_without_words_there_is_nothing_to_divide_by():
@@ -152,17 +147,16 @@ SOME = WordGroups("any", "", ["often", "seldom"], np.zeros(1, dtype=np.int64), [
 
 def many_counts(random, sentences=14):
     """Make counts of two groups and their sum, for two systems with two seeds and three."""
-    words = random.integers(1, 4, (sentences, 2)).astype(float)
+    shape = sentences, 2
+    words = random.integers(1, 4, shape).astype(float)
     words[FEW_SENTENCES - 1 :, 1] = 0
     found = {"a": [], "b": []}
-    for system, seeds in (("a", 2), ("b", 3)):
-        for _ in range(seeds):
-            translated = random.integers(1, 4, (sentences, 2)).astype(float)
-            matches = np.minimum(words, translated) - random.integers(0, 2, (sentences, 2)).clip(
-                max=translated
-            )
-            parts = [np.c_[one, one.sum(1)] for one in (words, matches.clip(min=0), translated)]
-            found[system].append(WordCounts(*parts))
+    for system in ("a", "a", "b", "b", "b"):
+        translated = random.integers(1, 4, shape).astype(float)
+        wrong = random.integers(0, 2, shape)
+        matches = (np.minimum(words, translated) - wrong).clip(min=0)
+        parts = (np.c_[one, one.sum(1)] for one in (words, matches, translated))
+        found[system].append(WordCounts(*parts))
     return found
 
 

@@ -1,14 +1,14 @@
 """The groups that trees and training texts give to words, and the alignments of source words with
 references."""
 
+import re
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from cases import cases
 from places import TESTS
-from scored import random_parses
+from scored import random_parses, walk
 from tiny import write_lines
 from word_texts import texts_of
 
@@ -65,23 +65,19 @@ def test_distances_and_depths_are_those_of_a_walk_through_the_tree(seed):
     def named(value, lasts, longer):
         return next((name for last, name in lasts if value <= last), longer)
 
-    for one in [*random_parses(seed), parse()]:
-        words = [relation != "punct" for relation in one.relations]
+    for one in random_parses(seed):
         text, lines = TokenizedText([["w"] * len(one)]), ["w" * len(one)]
-        one = replace(one, spans=np.array([(n, n + 1) for n in range(len(one))]).reshape(-1, 2))
         found = [
             tree_labels(TREE_LABELS[name], text, lines, [one]) for name in ("distance", "depth")
         ]
         for word, parent in enumerate(one.parents.tolist()):
-            steps, above = 0, word
-            while one.parents[above] != above:
-                steps, above = steps + 1, one.parents[above]
+            steps, length = walk(one, word)
             depth = named(steps, ((4, str(steps)), (6, "5-6")), ">6")
-            between = sum(words[min(word, parent) + 1 : max(word, parent)]) + 1
-            distance = named(between, ((1, "1"), (2, "2"), (4, "3-4"), (8, "5-8")), ">8")
-            distance = distance if words[parent] else UNKNOWN
-            distance = "root" if word == parent else distance
-            expected = [distance, depth] if words[word] else ["punctuation"] * 2
+            distance = named(length, ((1, "1"), (2, "2"), (4, "3-4"), (8, "5-8")), ">8")
+            distance = distance if one.relations[parent] != "punct" else UNKNOWN
+            expected = ["root" if word == parent else distance, depth]
+            if one.relations[word] == "punct":
+                expected = ["punctuation"] * 2
             assert [labels[word] for labels in found] == expected
 
 
@@ -105,18 +101,13 @@ def test_a_frequency_is_in_the_bucket_that_ends_with_it_or_above():
 
 
 def test_the_words_of_a_training_text_are_counted_in_a_file_or_where_it_was_prepared():
-    options = MetricOptions()
-    path = OLD / "corpus" / "train.de"
+    path, options = OLD / "corpus" / "train.de", MetricOptions()
     counts = count_file(path, options)
-    lines = [
-        line.replace(",", " ,").replace(".", " .").replace("?", " ?") for line in read_lines(path)
-    ]
+    lines = (re.sub(r"([,.?])", r" \1", line) for line in read_lines(path))
     assert counts == Counter(word for line in lines for word in line.split())
     run = Run(OLD / "runs" / "pascal")
-    prepared = prepared_text(run)
-    assert prepared is not None
     # the vocabulary has no word that was too rare
-    found = count_prepared(run, prepared, "target", options)
+    found = count_prepared(run, prepared_text(run), "target", options)
     assert 0 < found.total() < counts.total()
     assert found["die"] == counts["die"]
     assert all(count <= counts[word] for word, count in found.items())
@@ -126,7 +117,7 @@ def test_the_words_of_a_training_text_are_counted_in_a_file_or_where_it_was_prep
 def test_a_target_word_is_in_the_group_of_its_first_aligned_source_word():
     pairs = np.array([(0, 0), (1, 0), (1, 2), (2, 1)])
     assert carry_over(np.array([5, 7, -1]), pairs, 4).tolist() == [5, -1, 7, -1]
-    assert carry_over(np.array([5]), np.zeros((0, 2), dtype=np.int64), 2).tolist() == [-1, -1]
+    assert carry_over(np.array([5]), pairs[:0], 2).tolist() == [-1, -1]
 
 
 def test_pairs_are_read_as_pharaoh_wrote_them(tmp_path):

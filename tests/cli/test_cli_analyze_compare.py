@@ -83,10 +83,8 @@ def test_systems_that_tokenize_differently_have_trees_but_no_alignments(runs, tm
     for name, lines in (("source", ENGLISH), ("reference", GERMAN), ("hypothesis", GERMAN)):
         split = [" ".join(line.replace(" ", "␣")) for line in lines]
         write_lines(tokens_folder(Run(letters).test_folder("test")) / f"{name}.txt", split)
-    printed, said = analyze("--compare", runs[0], letters, "--json")
-    assert "no alignments: the systems tokenize the source in different ways" in said
-    assert "assuming the source is English" not in said
-    for one in json.loads(printed)["sentences"]:
+    found = report("--compare", runs[0], letters)
+    for one in found["sentences"]:
         assert one["alignments"] == [None, None]
         # the trees are those of the raw text
         assert not one["source"] or len(one["tree"]["tags"]) > one["source"].count(" ") + 1

@@ -101,15 +101,14 @@ def test_the_parser_of_the_target_is_stanzas_official_one_or_the_chosen_one(tmp_
     (tmp_path / "resources.json").write_text(json.dumps({"de": listed["en"]}), encoding="utf-8")
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
     recipe = Run(write_run(tmp_path / "sa", TREE, languages=("en", "de"))).recipe()
-    source, target = (make_analysis_parser(recipe, side) for side in ("source", "target"))
-    assert (source.language, source.model, source.device) == ("en", "compact", "auto")
+    target = make_analysis_parser(recipe, "target")
     assert (target.language, target.model, target.device) == ("de", "official", "cpu")
     assert target.folder == tmp_path
     # a chosen one replaces that of the recipe, and its package
     other = recipe.target_parser.model_copy(update={"model": "compact", "package": "ewt"})
     recipe = recipe.model_copy(update={"target": "en", "target_parser": other})
-    named = [make_analysis_parser(recipe, "target", model=one) for one in ("compact", str(COMPACT))]
-    assert [(one.package, one.device) for one in named] == [("ewt", "cpu"), ("default", "cpu")]
+    for model, package in (("compact", "ewt"), (str(COMPACT), "default")):
+        assert make_analysis_parser(recipe, "target", model=model).package == package
 
 
 def test_the_chosen_parser_tags_and_is_named_in_the_report(tmp_path):

@@ -122,13 +122,11 @@ def test_a_model_aligns_translations_too_so_that_groups_have_precision(place):
 
 def test_a_run_that_tokenizes_aligns_a_file_as_words_too(place, monkeypatch):
     made = make_run(place / "letters", parser=False, text={"tokenizer": "char"})
-    texts = {"source": SOURCE * COPIES, "reference": REFERENCE * COPIES, "hypothesis": A * COPIES}
-    write_tests(made, *texts.values())
-    tokenizers = Translator.load(made).tokenizers
-    words = {name: tokenizers["source"].tokenize_lines(lines) for name, lines in texts.items()}
-    for name, lines in words.items():
-        write_lines(tokens_folder(made.test_folder("test")) / f"{name}.txt", lines)
-    read = []
+    translated(made)
+    tokenizer, words, read = Translator.load(made).tokenizers["source"], {}, []
+    for name, lines in (("source", SOURCE), ("reference", REFERENCE), ("hypothesis", A)):
+        words[name] = tokenizer.tokenize_lines(lines * COPIES)
+        write_lines(tokens_folder(made.test_folder("test")) / f"{name}.txt", words[name])
 
     def recorded(translator, sources, targets, *places):
         read.append([sources, targets])
@@ -141,10 +139,7 @@ def test_a_run_that_tokenizes_aligns_a_file_as_words_too(place, monkeypatch):
     assert read == [
         [words["source"], words[name]] for name in ("reference", "hypothesis", "hypothesis")
     ]
-    assert (
-        tag["all"]["systems"]["letters"]["f1"]["value"]
-        == tag["all"]["systems"]["a.de"]["f1"]["value"]
-    )
+    assert len({system["f1"]["value"] for system in tag["all"]["systems"].values()}) == 1
 
 
 def test_n_grams_are_listed_with_their_score(place):
