@@ -201,12 +201,3 @@ def test_pieces_are_spelled_without_marks_in_languages_with_spaces():
 @pytest.mark.parametrize(("pieces", "heads"), [(150, 16), (200, 1)])
 def test_maps_of_a_long_sentence_have_a_limited_size(pieces, heads):
     assert max(draw_maps(shown_map(pieces, heads), system="system").get_size_inches()) < 32
-
-
-@pytest.mark.journey
-def test_a_grid_has_labels_at_its_edges_and_one_small_head_shows_numbers():
-    *panels, _ = draw_maps(shown_map(5, 16), system="system").axes
-    ticks = [(len(axes.get_yticks()), len(axes.get_xticks())) for axes in panels]
-    assert ticks == [(5, 0), *[(0, 0)] * 7, (5, 5), *[(0, 5)] * 7]
-    for pieces, count in ((4, 16), (20, 0)):
-        assert len(draw_maps(shown_map(pieces, 1), system="system").axes[0].texts) == count

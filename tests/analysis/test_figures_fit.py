@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from fitting import cut_off, overlapping
 
-from synmt.analysis.attention.figures import draw_agreement, draw_maps
+from synmt.analysis.attention.figures import draw_maps
 from synmt.analysis.attention.heads import AttentionMap
 from synmt.analysis.groups.figure import draw_results
 from synmt.analysis.groups.results import GroupResult, GroupRow, ResultTable
@@ -49,18 +49,6 @@ def test_the_heading_of_one_heat_map_has_lines_that_fit(pieces, system):
     [heading, *_], [panel, bar] = figure.texts, figure.axes
     assert heading.get_window_extent().y0 > panel.get_window_extent().y1
     assert bar.get_position().y0 >= panel.get_position().y0 - 1e-6
-
-
-def test_titles_of_the_panels_of_a_short_sentence_do_not_overlap():
-    heads = [Head(1, number, "structural_positions") for number in range(1, 5)]
-    figure = draw_maps(heat_map(3, heads), system="structural-positions")
-    assert not cut_off(figure)
-    assert not overlapping(figure)
-
-
-@pytest.mark.parametrize("system", ["pascal", LONG])
-def test_the_agreement_of_a_single_layer_has_room_for_its_texts(system):
-    assert not cut_off(draw_agreement([Head(1, 1), Head(1, 2)], [0.5, 0.5], system=system))
 
 
 def groups_of(names):

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from fitting import cut_off
 from pages import HOSTILE, Reader
 from small import MONKEY
 from small_run import LSTM, TEXT, make_run
@@ -23,7 +22,7 @@ from synmt.analysis.gates.norms import (
     tag_rows,
     word_norms,
 )
-from synmt.analysis.gates.report import draw_gates, gate_facts, gate_table, words_as_html
+from synmt.analysis.gates.report import gate_facts, gate_table, words_as_html
 from synmt.data.batch import collate_source
 from synmt.data.vocabulary import BOS
 from synmt.decode.translator import Translator
@@ -170,17 +169,6 @@ def test_an_lstm_with_one_set_has_no_gates(tmp_path, variants):
     system = Translator.load(make_run(tmp_path / "run", *variants, model=LSTM))
     with pytest.raises(UsageError, match=r"runs/one: this model has no gates.*latent_tree"):
         check_gates(system, "runs/one")
-
-
-@pytest.mark.journey
-def test_the_figure_names_the_tags_the_shares_and_the_unit():
-    sentences = [gated("er/PRON:0.3 schläft/VERB:0.5 heute/ADV:0.1 ./PUNCT:0.6")] * 12
-    figure = draw_gates(tag_rows([*sentences, gated("oh/NOUN:0.9 weh/VERB:0.1")]), system="sa $1$")
-    assert not cut_off(figure)
-    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    # 13 sentences, 12 of them with one full stop in four words
-    assert "PUNCT   92.3 (23.1)" in labels
-    assert labels[-1].startswith("NOUN *   ")
 
 
 def test_the_page_shows_the_norm_of_each_word_of_the_first_sentences_and_frames_the_highest():

@@ -1,8 +1,10 @@
 """Where corpora are found: by name, in a folder, by their files; fetched, checked, or asked for."""
 
 import functools
+import gzip
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -30,7 +32,7 @@ def own_cache(tmp_path, monkeypatch):
 def write(folder, *names):
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
-        (folder / name).write_text("a\n")
+        (folder / name).write_bytes(gzip.compress(b"a\n") if name.endswith("gz") else b"a\n")
 
 
 def test_only_the_files_that_are_missing_are_named(tmp_path, monkeypatch):
@@ -54,7 +56,7 @@ folder => nowhere => de => nowhere: corpus.folder: there is no such folder
 @pytest.mark.parametrize(("kind", "name", "target", "message"), cases(NOT_THERE))
 def test_a_corpus_that_is_not_there_is_refused(kind, name, target, message):
     with pytest.raises(UsageError, match=message):
-        resolve(CorpusRecipe(**{kind: name}), "en", target)
+        resolve(CorpusRecipe(**{kind: Path(name) if kind == "folder" else name}), "en", target)
 
 
 # fetching

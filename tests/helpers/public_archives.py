@@ -100,21 +100,19 @@ def table(first: str, second: str, count: int, start: int) -> bytes:
     return plain(["\t".join(row) for row in rows])
 
 
+def segments(texts: list[str], written: str) -> str:
+    """Number the sentences of a text."""
+    numbered = enumerate(texts, start=1)
+    return "\n".join(written.format(place, escape(text, quote=False)) for place, text in numbered)
+
+
 def sgml(kind: str, language: str, texts: list[str], name: str, pair: tuple[str, str]) -> bytes:
     """Write a test set of WMT; its documents have eight sentences each."""
-    source, target = pair
-    attributes = f'setid="{name}" srclang="{source}"' + (
-        f' trglang="{target}"' if kind == "refset" else ""
-    )
-    body = [f"<{kind} {attributes}>"]
+    system, target = (' sysid="ref"', f' trglang="{pair[1]}"') if kind == "refset" else ("", "")
+    body = [f'<{kind} setid="{name}" srclang="{pair[0]}"{target}>']
     for first in range(0, len(texts), 8):
-        system = ' sysid="ref"' if kind == "refset" else ""
-        body += [f'<doc{system} docid="paper.{first}" genre="news" origlang="{source}">', "<p>"]
-        body += [
-            f'<seg id="{place}">{escape(text, quote=False)}</seg>'
-            for place, text in enumerate(texts[first : first + 8], start=1)
-        ]
-        body += ["</p>", "</doc>"]
+        body += [f'<doc{system} docid="paper.{first}" genre="news" origlang="{pair[0]}">', "<p>"]
+        body += [segments(texts[first : first + 8], '<seg id="{}">{}</seg>'), "</p>", "</doc>"]
     return plain([*body, f"</{kind}>"])
 
 
@@ -130,49 +128,53 @@ def newstest(year: int, pairs: str) -> dict[str, bytes]:
     return members
 
 
+TALK = """\
+<url>http://www.ted.com/talks/lang/{language}/talk_{number}.html</url>
+<keywords>talks, art, children</keywords>
+<talkid>{number}</talkid>
+<title>{title}</title>
+<description>TED Talk Subtitles and Transcript: {about}</description>
+{text}"""
+DOC = """\
+<doc docid="{number}" genre="lectures">
+<speaker>Speaker {number}</speaker>
+{talk}
+<reviewer href="http://www.ted.com/profiles/{number}">A Name</reviewer>
+</doc>"""
+
+
 def talk_tags(texts: list[str], language: str, doc: bool) -> bytes:
     """Write the training text of IWSLT, two talks with their tags."""
     body, half = [], len(texts) // 2
     for number, part in enumerate((texts[:half], texts[half:]), start=1):
-        body += [f'<doc docid="{number}" genre="lectures">'] if doc else []
-        body += [
-            f"<url>http://www.ted.com/talks/lang/{language}/talk_{number}.html</url>",
-            "<keywords>talks, art, children</keywords>",
-            *([f"<speaker>Speaker {number}</speaker>"] if doc else []),
-            f"<talkid>{number}</talkid>",
-            f"<title>{part[number]}</title>",
-            f"<description>TED Talk Subtitles and Transcript: {part[number + 1]}</description>",
-            *(escape(text, quote=False) for text in part),
-            *(
-                [
-                    f'<reviewer href="http://www.ted.com/profiles/{number}">A Name</reviewer>',
-                    "</doc>",
-                ]
-                if doc
-                else []
-            ),
-        ]
+        told = {"text": segments(part, "{1}"), "title": part[number], "about": part[number + 1]}
+        talk = TALK.format(number=number, language=language, **told)
+        body.append(DOC.format(number=number, talk=talk) if doc else talk)
     return plain(body)
+
+
+TALK_XML = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<mteval>
+<srcset setid="{name}" srclang="{language}">
+<doc docid="535" genre="lectures">
+<url>http://www.ted.com/talks/535</url>
+<talkid>535</talkid>
+<title>{title}</title>
+<description>{about}</description>
+{text}
+</doc>
+</srcset>
+</mteval>
+"""
 
 
 def talk_xml(texts: list[str], language: str, name: str) -> bytes:
     """Write a development or test set of IWSLT."""
-    segments = [
-        f'<seg id="{place}"> {escape(text, quote=False)} </seg>'
-        for place, text in enumerate(texts, start=1)
-    ]
-    head = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        "<mteval>",
-        f'<srcset setid="{name}" srclang="{language}">',
-    ]
-    doc = [
-        '<doc docid="535" genre="lectures">',
-        "<url>http://www.ted.com/talks/535</url>",
-        "<talkid>535</talkid>",
-    ]
-    titles = [f"<title>{texts[0]}</title>", f"<description>{texts[1]}</description>"]
-    return plain([*head, *doc, *titles, *segments, "</doc>", "</srcset>", "</mteval>"])
+    text = segments(texts, '<seg id="{}"> {} </seg>')
+    title, about, *_ = texts
+    told = {"name": name, "language": language, "text": text, "title": title, "about": about}
+    return TALK_XML.format(**told).encode()
 
 
 def talks(

@@ -16,11 +16,8 @@ from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.stanza_internals import isolated
 from synmt.syntax.arcs import (
-    arcs_from_entries,
-    format_arcs,
     join_arcs,
     keep_most_probable,
-    read_arcs,
     token_arcs,
 )
 from synmt.syntax.controls import certain_arcs
@@ -70,19 +67,6 @@ def test_what_is_kept_of_any_distribution_is_its_largest_part(seed):
         expected = dense[word][arcs.parents[mine] * 5 + arcs.relations[mine]]
         np.testing.assert_allclose(found, expected, atol=6e-4)
         assert np.sort(dense[word])[::-1][: len(found)] == pytest.approx(expected, rel=1e-3)
-
-
-def test_arcs_are_written_with_the_numbers_of_head_and_read_again():
-    text = "0>1 nsubj:pass 0.97, 0>0 root 0.0295, 1>1 root 1, 2>0 obj 1"
-    arcs = keep_most_probable(arcs_in(text))
-    texts = format_arcs(arcs, 3)
-    assert texts == ["Arcs=2:nsubj:pass:0.97,0:root:0.0295|", "Arcs=0:root:1|", "Arcs=1:obj:1|"]
-    assert (
-        arcs_from_entries([read_arcs(text, word, 3) for word, text in enumerate(texts, start=1)])
-        == arcs
-    )
-    assert format_arcs(None, 2) == ["", ""]
-    assert read_arcs("SpaceAfter=No|MyArcs=1", 1, 3) is None
 
 
 def test_a_token_has_the_arcs_of_its_leading_word_and_mass_inside_it_is_divided_among_the_rest():

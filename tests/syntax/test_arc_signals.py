@@ -1,6 +1,5 @@
 """Tables of arcs by hand, and against loops written from their definition."""
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -158,16 +157,6 @@ def test_small_integers_do_not_overflow():
     narrow = replace(parse, arcs=Arcs(*columns, found.probabilities, NAMES))
     values = arcs(UNIVERSAL_GROUPS).compute(narrow, word_of.astype(np.int8))
     np.testing.assert_array_equal(values, arcs(UNIVERSAL_GROUPS).compute(parse, word_of))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_table_is_the_callers_own_and_the_signal_survives_pickling(kind):
-    signal = kind(GROUPS, split=True)
-    first = signal.compute(SURE_MONKEY, MONKEY_AND_EOS)
-    expected = first.copy()
-    first[:] = 9
-    copy = pickle.loads(pickle.dumps(signal))
-    np.testing.assert_array_equal(copy.compute(SURE_MONKEY, MONKEY_AND_EOS), expected)
 
 
 # names

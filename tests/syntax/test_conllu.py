@@ -183,11 +183,12 @@ def test_arcs_are_written_to_misc_and_read_again(tmp_path):
 
 
 def test_arcs_are_found_anywhere_in_misc(tmp_path):
-    rows = row(1, "a", 0, "root", "SpaceAfter=No|Arcs=0:root:0.999,2:x:y:5e-05|Gloss=b")
+    rows = row(1, "a", 0, "root", "SpaceAfter=No|Arcs=0:root:0.999,2:x:y:5e-05|MyArcs=b")
     rows += row(2, "b", 1, "x", "Arcs=1:x:1")
     [(text, parse)] = read(tmp_path, rows)
-    assert text == "ab"
-    assert parse.arcs == arcs_in("0>0 root 0.999, 0>1 x:y 5e-5, 1>0 x 1")
+    assert (text, parse.arcs) == ("ab", arcs_in("0>0 root 0.999, 0>1 x:y 5e-5, 1>0 x 1"))
+    [(_, parse)] = read(tmp_path, row(1, "a", 0, "root", "SpaceAfter=No|MyArcs=1"))
+    assert parse.arcs is None
 
 
 def test_the_arcs_of_a_multiword_token_are_those_of_the_word_that_leads_it(tmp_path):

@@ -229,7 +229,7 @@ def test_splits_are_those_of_all_nodes_that_are_spans(seed):
 
 def test_a_sentence_of_one_word_or_none_has_no_boundary_and_no_split():
     one = random_tree(1, np.random.default_rng(0))
-    none = replace(MONKEY, words=[], parents=np.zeros(0, dtype=np.int64))
+    none = replace(one, words=[], parents=one.parents[:0])
     for parse, word_of, expected in ((one, [0, 0, -1], [1, CUT, CUT]), (none, [-1], [CUT])):
         assert splits(parse, np.array(word_of)).shape == (0, len(word_of))
         assert boundaries(parse, np.array(word_of)).tolist() == expected

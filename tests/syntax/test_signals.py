@@ -4,6 +4,7 @@ treebanks."""
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from notation import matrix
 from small import MONKEY, MONKEY_WORD_OF, random_pieces, random_tree, slow_distances
 
 from synmt.errors import UsageError
+from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
+from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN
 from synmt.syntax.signals import (
@@ -206,14 +209,18 @@ def test_a_signal_equals_a_loop_on_random_trees(signal):
         assert signal.compute(parse, word_of).tolist() == SLOW[signal.name](parse, word_of), seed
 
 
-@pytest.mark.parametrize("signal", ALL, ids=lambda signal: signal.name)
+GROUPS = (("nsubj", "det"), ("root",))
+OF_ARCS = [kind(GROUPS, split=True) for kind in (arcs, tree_arcs, uniform_arcs)]
+
+
+@pytest.mark.parametrize("signal", [*ALL, *OF_ARCS], ids=lambda signal: signal.name)
 def test_a_signal_leaves_its_input_alone_and_survives_pickling(signal):
-    word_of = MONKEY_AND_EOS.copy()
-    first = signal.compute(MONKEY, word_of)
+    word_of, sure = MONKEY_AND_EOS.copy(), replace(MONKEY, arcs=certain_arcs(MONKEY))
+    first = signal.compute(sure, word_of)
     expected = first.copy()
     # what a caller writes into it is not seen by the next one
     first[:] = 9
     copy = pickle.loads(pickle.dumps(signal))
-    np.testing.assert_array_equal(copy.compute(MONKEY, word_of), expected)
+    np.testing.assert_array_equal(copy.compute(sure, word_of), expected)
     np.testing.assert_array_equal(word_of, MONKEY_AND_EOS)
     assert MONKEY.parents.tolist() == [1, 2, 2, 4, 2]
