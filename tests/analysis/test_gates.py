@@ -2,7 +2,6 @@
 
 import math
 import re
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -144,9 +143,7 @@ def norms_step_by_step(system, source, target):
 
 @torch.no_grad()
 @pytest.mark.parametrize("attention", ["shared", "separate"])
-def test_each_word_has_the_gate_of_the_step_that_predicts_it(tmp_path, monkeypatch, attention):
-    done = []
-    monkeypatch.setattr("synmt.reporting.progress._display", lambda *job: nullcontext(done.append))
+def test_each_word_has_the_gate_of_the_step_that_predicts_it(tmp_path, reported, attention):
     variant = {"name": "latent_tree", "attention": attention}
     system = Translator.load(make_run(tmp_path / "run", variant, model=LSTM, max_pieces=40))
     check_gates(system, "runs/sa")
@@ -156,7 +153,7 @@ def test_each_word_has_the_gate_of_the_step_that_predicts_it(tmp_path, monkeypat
     found, left_out = read_gates(system, text)
     assert [one.line for one in found] == [2, 4]
     assert left_out == {"too_long": 2, "empty": 2}
-    assert sum(done) == 5
+    assert sum(reported[-1][3:]) == 5
     for one in found:
         assert (one.source, one.target) == (sources[one.line - 1], targets[one.line - 1])
         norms = norms_step_by_step(system, one.source, one.target)

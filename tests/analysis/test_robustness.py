@@ -24,7 +24,7 @@ from synmt.errors import UsageError
 from synmt.evaluation.metrics import make_metric, score, score_system
 from synmt.evaluation.outputs import Outputs
 from synmt.syntax.controls import Control, certain_arcs
-from synmt.syntax.parse import Parse, flat_parse
+from synmt.syntax.parse import flat_parse
 from synmt.syntax.reading import Reading
 
 pytestmark = pytest.mark.journey
@@ -61,8 +61,7 @@ def test_attachment_counts_words_that_keep_their_parent():
     assert attachment_score([], []) == attachment_score([flat_parse("")], [flat_parse("")]) == 1
     # words are matched by position: "banana." is one word here, so banana, the full stop, and the
     # parent of a do not match
-    spans, parents = np.array([*TREE.spans[:4].tolist(), (18, 25)]), np.array([1, 2, 2, 4, 2])
-    other = Parse(MONKEY.split(), spans, parents, TREE.relations[:5])
+    other = replace(flat_parse(MONKEY), parents=TREE.parents[:5])
     assert attachment_score([TREE], [other]) == pytest.approx(3 / 6)
 
 

@@ -25,15 +25,14 @@ MONKEY = with_full_stop()
 
 def read_back(lines):
     """Follow every arrow to the only row without an arrow that its track connects to."""
-    wide = max(map(len, lines))
-    grid = [line.ljust(wide) for line in lines]
-    parents = []
+    grid, parents = [line.ljust(max(map(len, lines))) for line in lines], []
     for word, line in enumerate(grid):
         if "<" not in line:
             assert line[0] == "*"
             parents.append(word)
             continue
-        (column,) = (place + 1 for place, letter in enumerate(line) if letter == "<")
+        assert line.count("<") == 1
+        column = line.index("<") + 1
         met = [place for place in [word, *along(grid, column, word)] if grid[place][column] in LEFT]
         (parent,) = (place for place in met if grid[place][column - 1] != "<")
         parents.append(parent)

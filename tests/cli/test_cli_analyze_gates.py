@@ -39,10 +39,8 @@ def output(folder, *arguments, code=0):
 def test_the_report_the_page_and_the_figure_agree(tmp_path):
     run = write_run(tmp_path / "sa", TREE, tests=("other", "test"))
     page, plot = tmp_path / "gates.html", tmp_path / "gates.svg"
-    printed, remarks = output(run, "--json", "--html", page, "--plot", plot)
-    report = json.loads(printed)
-    expected = {"system": "sa", "test": "test", "of": "reference", "tagger": "Stanza (compact, en)"}
-    assert expected.items() <= report.items()
+    report = json.loads(output(run, "--json", "--html", page, "--plot", plot)[0])
+    assert (report["of"], report["tagger"]) == ("reference", "Stanza (compact, en)")
     # line 4 has no target, line 5 no source; line 6 has too long a target, line 7 too long a source
     assert [line["target"] for line in report["lines"]] == TEXT[:3]
     assert report["left_out"] == {"too_long": 2, "empty": 2}
@@ -54,8 +52,8 @@ def test_the_report_the_page_and_the_figure_agree(tmp_path):
         assert f'lang="en">{word["tag"]} {word["norm"]:.3f}</small>' in text
     for row in report["tables"][0]["rows"]:
         assert f"{100 * row['highest']:.1f} ({100 * row['expected']:.1f})" in drawn
-    assert "2 with more pieces than the model takes, 2 without words\n" in remarks
-    assert json.loads(output(run, "--test", "other", "--json")[0])["test"] == "other"
+    tests = [report, json.loads(output(run, "--test", "other", "--json")[0])]
+    assert [one["test"] for one in tests] == ["test", "other"]
 
 
 GERMAN_TARGET = """

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from cases import cases
+from corpus_server import come_online
 from test_architecture import MODULES, imports_of
 
 from synmt.controlled import corpus as controlled
@@ -24,9 +25,7 @@ from synmt.training.tree_sources.requirements import TreeRequirements, all_given
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     """Keep the machine's own corpora and cache out of the tests."""
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("SYNMT_DATA", raising=False)
-    monkeypatch.delenv("SYNMT_OFFLINE", raising=False)
+    come_online(monkeypatch, tmp_path / "cache")
 
 
 def write(folder, *names):

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from corpus_server import serving
+from corpus_server import come_online, serving
 from places import TESTS
 from public_archives import plain, sgml, table, tgz
 from sacrebleu.dataset import DATASETS
@@ -69,9 +69,7 @@ def public_files():
 @pytest.fixture
 def server(tmp_path, monkeypatch):
     """Serve public corpora, and nothing else, to an empty cache."""
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("SYNMT_DATA", raising=False)
-    monkeypatch.delenv("SYNMT_OFFLINE", raising=False)
+    come_online(monkeypatch, tmp_path / "cache")
     monkeypatch.setattr(mtdata_index, "_index", lambda: INDEX)
     with serving(public_files()) as running:
         monkeypatch.setenv("SYNMT_MIRROR", running.address)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cases import cases
-from corpus_server import Fault, serving
+from corpus_server import Fault, come_online, serving
 
 from synmt.corpora import download
 from synmt.corpora.download import RemoteFile, bytes_to_fetch, download_all, local_path
@@ -24,10 +24,7 @@ NAME = "a/file.tgz"
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path))
-    monkeypatch.delenv("SYNMT_OFFLINE", raising=False)
-    monkeypatch.delenv("SYNMT_MIRROR", raising=False)
-    monkeypatch.setattr(download, "PAUSES", (0.0, 0.0, 0.0))
+    come_online(monkeypatch, tmp_path)
     with serving({NAME: CONTENT}) as running:
         yield running
 

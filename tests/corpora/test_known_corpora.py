@@ -20,6 +20,7 @@ from public_archives import (
     standing_in,
 )
 from sentences import lines
+from tiny import write_lines
 
 from synmt.controlled.corpus import generate
 from synmt.corpora.known import FILES, KNOWN_CORPORA
@@ -148,14 +149,13 @@ DIRECTIONS = ("en", "de"), ("de", "en")
 def test_the_files_of_a_person_win_over_the_public_ones(server, tmp_path, monkeypatch):
     own, cache = tmp_path / "data" / "nc11", tmp_path / "cache" / "corpora" / "nc11"
     for path in (own / "newstest2015.en", own / "newstest2015.de.gz", cache / "newstest2016.en"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("mine\n")
+        write_lines(path, ["mine"])
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path / "data"))
     corpus = resolve(CorpusRecipe(name="nc11"), "en", "de")
     assert corpus.valid.source == own / "newstest2015.en"
     assert corpus.valid.target == own / "newstest2015.de.gz"
-    assert corpus.test["newstest2016"].source.read_text() == "mine\n"
-    assert len(corpus.test["newstest2016"].target.read_text().splitlines()) == 20
+    test = corpus.test["newstest2016"]
+    assert [len(path.read_text().splitlines()) for path in (test.source, test.target)] == [1, 20]
     assert server.requests.keys() == {NC11, "data.statmt.org/wmt16/translation-task/test.tgz"}
 
 

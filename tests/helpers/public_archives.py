@@ -14,10 +14,9 @@ from html import escape
 from pathlib import Path
 
 import pytest
-from corpus_server import CorpusServer, serving
+from corpus_server import CorpusServer, come_online, serving
 from sentences import lines
 
-from synmt.corpora import download
 from synmt.corpora.download import RemoteFile
 from synmt.corpora.known import FILES
 
@@ -331,10 +330,7 @@ def public_archives() -> dict:
 def standing_in(patch: pytest.MonkeyPatch, cache: Path) -> Iterator[CorpusServer]:
     """Serve these files in place of all public servers, with their own sums in the lists of
     sums."""
-    patch.setenv("SYNMT_CACHE", str(cache))
-    for name in ("SYNMT_DATA", "SYNMT_OFFLINE", "SYNMT_ASPEC"):
-        patch.delenv(name, raising=False)
-    patch.setattr(download, "PAUSES", (0.0, 0.0, 0.0))
+    come_online(patch, cache)
     with serving(public_archives()) as server:
         patch.setenv("SYNMT_MIRROR", server.address)
         for address in FILES:

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 from cases import cases
-from corpus_server import Fault, serving
+from corpus_server import Fault, come_online, serving
 from tiny import PASCAL, fail, lines_of, succeed, write_corpus, write_recipe
 
-from synmt.corpora import download
 from synmt.errors import SynmtError
 from synmt.parsing.models import COMPACT
 from synmt.parsing.official import fetch, is_complete
@@ -65,9 +64,7 @@ def changed_list(server):
 @pytest.fixture
 def server(tmp_path, monkeypatch):
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path / "stanza"))
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("SYNMT_OFFLINE", raising=False)
-    monkeypatch.setattr(download, "PAUSES", (0.0, 0.0))
+    come_online(monkeypatch, tmp_path / "cache")
     with serving(published()) as running:
         monkeypatch.setenv("SYNMT_MIRROR", running.address)
         yield running
