@@ -14,7 +14,7 @@ from test_architecture import MODULES, imports_of
 
 from synmt.controlled import corpus as controlled
 from synmt.corpora.known import SplitPlan
-from synmt.corpora.known_text import KnownText, known_text
+from synmt.corpora.known_text import KnownText
 from synmt.corpora.resolve import resolve
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import CorpusRecipe
@@ -100,8 +100,9 @@ def test_your_own_part_of_the_controlled_corpus_wins_and_the_rest_is_generated(
 
 
 def test_the_controlled_corpus_is_made_by_one_process_while_others_wait(monkeypatch):
-    begun, missing, looked = threading.Barrier(2), KnownText.missing, threading.local()
-    made = []
+    make_small(monkeypatch)
+    begun, looked, made = threading.Barrier(2), threading.local(), []
+    missing, small = KnownText.missing, controlled.generate
 
     def look_together(self):
         names = missing(self)
@@ -109,23 +110,14 @@ def test_the_controlled_corpus_is_made_by_one_process_while_others_wait(monkeypa
             looked.once = begun.wait(timeout=20)
         return names
 
-    def generate():
-        made.append(1)
-        return small()
-
     def find(_):
-        text = known_text("controlled", ("en", "de"), ("train",))
-        if not text.is_done():
-            text.run()
-        return text.files("train")
+        return resolve(CorpusRecipe(name="controlled"), "en", "de")
 
-    small = functools.partial(controlled.generate, train=9, valid=3, test=8)
-    monkeypatch.setattr(controlled, "generate", generate)
+    monkeypatch.setattr(controlled, "generate", lambda: made.append(1) or small())
     monkeypatch.setattr(KnownText, "missing", look_together)
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(find, range(2))
-    assert first == second
-    assert len(made) == 1
+    assert (first == second, made) == (True, [1])
 
 
 @pytest.mark.parametrize("train", [None, "controlled", {"id": "controlled", "lines": 5}])

@@ -50,10 +50,8 @@ def test_a_file_is_downloaded_once_into_a_folder_of_its_server(server, file, tmp
     assert local_path(known) == tmp_path / "downloads" / host / NAME
     assert get(known) == get(known) == CONTENT
     assert server.requests[NAME] == 1
-    assert sorted(other.name for other in local_path(known).parent.iterdir()) == [
-        ".file.tgz.lock",
-        "file.tgz",
-    ]
+    names = {other.name for other in local_path(known).parent.iterdir()}
+    assert names == {".file.tgz.lock", "file.tgz"}
 
 
 def test_progress_is_reported_in_megabytes(server, file, reported):
@@ -201,12 +199,11 @@ def test_processes_that_want_one_file_download_it_once(server, file):
 
 @pytest.mark.parametrize("kind", ["server", "folder"])
 def test_a_mirror_has_the_files_of_all_servers(server, tmp_path, monkeypatch, kind):
-    name = "www.statmt.org/wmt16/dev.tgz"
-    folder = tmp_path / "my mirror"
+    name, folder = "www.statmt.org/wmt16/dev.tgz", tmp_path / "my mirror"
     (folder / name).parent.mkdir(parents=True)
     (folder / name).write_bytes(CONTENT)
     server.files = {name: CONTENT}
-    monkeypatch.setenv("SYNMT_MIRROR", server.address if kind == "server" else str(folder))
+    monkeypatch.setenv("SYNMT_MIRROR", {"server": server.address, "folder": str(folder)}[kind])
     assert get(RemoteFile(f"https://{name}", SHA256)) == CONTENT
 
 

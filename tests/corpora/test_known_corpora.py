@@ -187,8 +187,7 @@ def failure(name):
 
 
 def test_a_text_without_sentences_is_refused(server, tmp_path):
-    for language in ("en", "ja"):
-        server.files[f"{TANAKA}/dev.{language}"] = b""
+    server.files |= {f"{TANAKA}/dev.{language}": b"" for language in ("en", "ja")}
     message = failure("tanaka-enja")
     assert "the text of tanaka-enja/dev has no sentences" in message
     assert f"remove them: {tmp_path / 'cache' / 'downloads' / TANAKA / 'dev.en'}, " in message

@@ -104,14 +104,12 @@ def test_multiword_tokens_and_several_sentences_meet_in_one_line():
     first = stanza_sentence([(0, "root")], [(0, 4, 1)])
     words = [(3, "case", "ADP"), (3, "det", "DET"), (0, "root", "NOUN")]
     second = stanza_sentence(words, [(5, 8, 2), (9, 13, 1)])
-    second_arcs = "0>2 case 0.7, 0>1 case 0.2, 0>0 root 0.1, 1>2 det 1, 2>2 root 0.75, "
-    second_arcs += "2>0 det 0.125, 2>1 det 0.125"
-    tables = [arcs_in("0>0 root 1"), arcs_in(second_arcs)]
+    arcs = """0>2 case 0.7, 0>1 case 0.2, 0>0 root 0.1, 1>2 det 1, 2>2 root 0.75, 2>0 det 0.125,
+        2>1 det 0.125"""
+    tables = [arcs_in("0>0 root 1"), arcs_in(arcs)]
     [(parse, _)] = stanza_lines.parses_of(["Geh. zum Haus"], [first, second], tables)
-    assert parse.words == ["Geh.", "zum", "Haus"]
-    assert parse.parents.tolist() == [0, 2, 0]
-    assert parse.relations == ["root", "case", "parataxis"]
-    assert parse.tags == ["X", "ADP", "NOUN"]
+    assert (parse.words, parse.parents.tolist()) == (["Geh.", "zum", "Haus"], [0, 2, 0])
+    assert (parse.relations, parse.tags) == (["root", "case", "parataxis"], ["X", "ADP", "NOUN"])
     assert parse.arcs == arcs_in(
         "0>0 root 1, 1>2 case 0.875, 1>0 parataxis 0.125, 2>0 parataxis 0.75, 2>1 det 0.25"
     )
@@ -255,8 +253,7 @@ def test_the_arcs_of_a_model_that_reads_backwards_are_reversed():
     # the words 2 1 0 as the model saw them: its word 0 is our word 2
     batch = [None] * 11 + [[0], None, [4]]
     arcs = np.full((1, 4, 4), -50.0, dtype=np.float32)
-    for word, head in [(1, 2), (2, 0), (3, 1)]:
-        arcs[0, word, head] = 0.0
+    arcs[0, [1, 2, 3], [2, 0, 1]] = 0.0
     labels = np.log(np.full((1, 4, 4, 2), 0.5, dtype=np.float32))
     [turned] = stanza_arcs.batch_arcs(batch, (arcs, None, labels), ("a", "b"), backwards=True)
     assert {arc[:2] for arc in by_arc(turned)} == {(2, 1), (1, 1), (0, 2)}
