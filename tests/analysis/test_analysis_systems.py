@@ -1,11 +1,13 @@
 """The systems of an analysis: which paths are seeds of one system, who is the baseline, what they
 are called."""
 
-import json
 from pathlib import Path
 
 import pytest
+from analyzing import finish
+from cases import cases
 from small_run import write_tests
+from tiny import write_lines
 
 from synmt.analysis.systems import read_translations
 from synmt.errors import SynmtError, UsageError
@@ -19,10 +21,9 @@ RECIPE = (
 
 
 def write(folder, *, seed=1, smoothing=0.1, references=REFERENCES):
-    folder.mkdir(parents=True)
-    (folder / "run.json").write_text(json.dumps({"format": 1, "status": "finished"}))
-    (folder / "recipe.yaml").write_text(RECIPE.format(seed, smoothing))
-    write_tests(Run(folder), SOURCE, references, [f"{folder.name} {one}" for one in references])
+    hypotheses = [f"{folder.name} {one}" for one in references]
+    write_tests(Run(folder), SOURCE, references, hypotheses)
+    finish(folder, recipe=RECIPE.format(seed, smoothing))
 
 
 @pytest.fixture
@@ -43,21 +44,21 @@ PLAIN, PASCAL = ["plain-seed1", "plain-seed2"], ["pascal-seed1", "pascal-seed2"]
 
 
 @pytest.mark.parametrize(
-    ("baseline", "expected"),
+    ("baseline", "order"),
     [
-        (None, {"plain": PLAIN, "pascal": PASCAL}),
-        ("runs/alone", {"alone": ["alone"], "plain": PLAIN, "pascal": PASCAL}),
+        (None, ["plain", "pascal"]),
+        ("runs/alone", ["alone", "plain", "pascal"]),
         # a system of the list, by its name and by a pattern of the same runs
-        ("runs/pascal", {"pascal": PASCAL, "plain": PLAIN}),
-        ("runs/pascal-seed?", {"pascal": PASCAL, "plain": PLAIN}),
+        ("runs/pascal", ["pascal", "plain"]),
+        ("runs/pascal-seed?", ["pascal", "plain"]),
     ],
 )
-def test_seeds_make_systems_and_the_baseline_comes_first(runs, baseline, expected):
+def test_seeds_make_systems_and_the_baseline_comes_first(runs, baseline, order):
     paths = [Path("runs") / name for name in PLAIN + PASCAL]
-    found = named(
-        read_translations(paths, baseline=Path(baseline) if baseline else None, group_seeds=True)
-    )
-    assert list(found.items()) == list(expected.items())
+    given = Path(baseline) if baseline else None
+    found = named(read_translations(paths, baseline=given, group_seeds=True))
+    every = {"plain": PLAIN, "pascal": PASCAL, "alone": ["alone"]}
+    assert list(found.items()) == [(name, every[name]) for name in order]
 
 
 def test_a_baseline_with_the_name_of_its_system_has_all_seeds_of_it(runs):
@@ -67,11 +68,7 @@ def test_a_baseline_with_the_name_of_its_system_has_all_seeds_of_it(runs):
     for baseline in (runs / "alone", Path("alone")):
         assert named(read_translations(paths, baseline=baseline, group_seeds=True)) == expected
     # as a run alone it is one more system
-    assert [len(one.seeds) for one in read_translations(paths, baseline=runs / "alone")] == [
-        1,
-        1,
-        1,
-    ]
+    assert len(named(read_translations(paths, baseline=runs / "alone"))) == 3
 
 
 def test_files_and_runs_mix_and_equal_names_become_paths(runs, tmp_path):
@@ -86,41 +83,35 @@ def test_files_and_runs_mix_and_equal_names_become_paths(runs, tmp_path):
     assert all(one.seeds[0].reference == REFERENCES for one in found)
 
 
+APART = r"""
+other-seed* => not a seed of the same system .*training.label_smoothing
+alone other-seed1 => line 2 of the references differs
+none* => no file and no run folder matches the pattern
+"""
+
+
 def test_systems_that_do_not_belong_together_are_refused(runs):
     write(runs / "other-seed1", smoothing=0.2, references=["Ja.", "Nie."])
     write(runs / "other-seed2", seed=2, smoothing=0.3)
-    with pytest.raises(
-        UsageError, match=r"not a seed of the same system .*training.label_smoothing"
-    ):
-        read_translations([runs / "other-seed*"])
-    with pytest.raises(SynmtError, match=r"line 2 of the references differs"):
-        read_translations([runs / "alone", runs / "other-seed1"])
-    with pytest.raises(SynmtError, match=r"no file and no run folder matches the pattern"):
-        read_translations([runs / "none*"])
-    with pytest.raises(
-        UsageError, match=r"the baseline is one system, not 2 \(.*pascal, .*plain\)"
-    ):
+    for names, message in cases(APART):
+        with pytest.raises(SynmtError, match=message):
+            read_translations([runs / name for name in names.split()])
+    with pytest.raises(UsageError, match=r"baseline is one system, not 2 \(.*pascal, .*plain\)"):
         read_translations([runs / "alone"], baseline=runs / "p*", group_seeds=True)
 
 
 def test_a_file_has_no_words_of_the_run_that_it_is_compared_with(tmp_path):
     write(tmp_path / "run")
-    tokens = tmp_path / "run/tests/test/tokens"
-    tokens.mkdir()
-    for name, lines in (
-        ("source", "Yes .\nNo .\n"),
-        ("reference", "Ja .\nNein .\n"),
-        ("hypothesis", "Ja .\nJa .\n"),
-    ):
-        (tokens / f"{name}.txt").write_text(lines)
-    (tmp_path / "hyp").write_text("Na gut.\nNein.\n")
-    file, run = (
-        one.seeds[0].as_read()
-        for one in read_translations([tmp_path / "run"], baseline=tmp_path / "hyp")
-    )
-    assert run.source == ["Yes .", "No ."]
-    assert (file.source, file.reference, file.hypothesis) == (
-        SOURCE,
-        REFERENCES,
-        ["Na gut.", "Nein."],
-    )
+    texts = {
+        "source": ["Yes .", "No ."],
+        "reference": ["Ja .", "Nein ."],
+        "hypothesis": ["Ja ."] * 2,
+    }
+    for name, lines in texts.items():
+        write_lines(tmp_path / "run/tests/test/tokens" / f"{name}.txt", lines)
+    hypothesis = ["Na gut.", "Nein."]
+    baseline = write_lines(tmp_path / "hyp", hypothesis)
+    systems = read_translations([tmp_path / "run"], baseline=baseline)
+    file, run = (one.seeds[0].as_read() for one in systems)
+    assert run.source == texts["source"]
+    assert [file.source, file.reference, file.hypothesis] == [SOURCE, REFERENCES, hypothesis]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from fitting import cut_off, overlapping
 
-from synmt.analysis.attention.figures import draw_agreement, draw_maps
+from synmt.analysis.attention.figures import draw_maps
 from synmt.analysis.attention.heads import AttentionMap
 from synmt.analysis.groups.figure import draw_results
 from synmt.analysis.groups.results import GroupResult, GroupRow, ResultTable
@@ -34,10 +34,10 @@ def style():
         yield
 
 
-def heat_map(pieces, heads, content="weights", kind="cross"):
+def heat_map(pieces, heads, content="weights"):
     labels = [f"▁{'word' * 3}{number}" for number in range(pieces)]
-    panels = {head: np.linspace(0, 1, pieces**2).reshape(pieces, pieces) for head in heads}
-    return AttentionMap(content, kind, 12, labels, labels, panels)
+    panels = dict.fromkeys(heads, np.eye(pieces))
+    return AttentionMap(content, "cross", 12, labels, labels, panels)
 
 
 @pytest.mark.parametrize("pieces", [2, 4, 9, 30])
@@ -46,33 +46,18 @@ def test_the_heading_of_one_heat_map_has_lines_that_fit(pieces, system):
     head = Head(1, 1, "structural_positions", about="nsubj")
     figure = draw_maps(heat_map(pieces, [head], "factor"), system=system)
     assert not cut_off(figure)
-    heading, *_ = figure.texts
-    named = f"{system},head1.1(structural_positions),nsubj:factorofattentiontothesource"
-    assert "".join(heading.get_text().split()) == f"{named}sentence12,therun'sowntranslation"
-    panel, bar = figure.axes
+    [heading, *_], [panel, bar] = figure.texts, figure.axes
     assert heading.get_window_extent().y0 > panel.get_window_extent().y1
     assert bar.get_position().y0 >= panel.get_position().y0 - 1e-6
 
 
-def test_titles_of_the_panels_of_a_short_sentence_do_not_overlap():
-    heads = [Head(1, number, "structural_positions") for number in range(1, 5)]
-    figure = draw_maps(heat_map(3, heads), system="structural-positions")
-    assert not cut_off(figure)
-    assert not overlapping(figure)
-
-
-@pytest.mark.parametrize("system", ["pascal", LONG])
-def test_the_agreement_of_a_single_layer_has_room_for_its_texts(system):
-    assert not cut_off(draw_agreement([Head(1, 1), Head(1, 2)], [0.5, 0.5], system=system))
-
-
-def groups_of(names, about=""):
+def groups_of(names):
     base, *others = names
     systems = {base: {"score": GroupResult(21.0, [20.0, 22.0])}}
     for name in others:
         systems[name] = {"score": GroupResult(22.0, [20.0, 24.0], comparison=BETWEEN)}
     rows = [GroupRow(name, 20, 0.5, 20, 0.5, systems) for name in ("1-10", "11-20")]
-    measures = [Column(title="BLEU", name="score", about=about)]
+    measures = [Column(title="BLEU", name="score", about="lower is better")]
     sizes = [Column(title="sentences"), Column(title="share")]
     return ResultTable("source length", "words", measures, sizes, rows, rows[0], 1000)
 
@@ -91,10 +76,6 @@ def test_results_of_systems_with_long_names_and_few_groups_fit(table, names):
     figure = draw_results([table(names)])
     assert not cut_off(figure)
     assert not overlapping(figure)
-
-
-def test_a_measure_with_an_explanation_fits():
-    assert not overlapping(draw_results([groups_of([LONG, "b", "c"], "lower is better")]))
 
 
 def test_robustness_of_a_system_with_a_long_name_fits():

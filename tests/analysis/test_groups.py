@@ -27,6 +27,7 @@ from synmt.evaluation.metrics import make_metric, score, score_system
 from synmt.evaluation.significance import (
     FEW_SEEDS,
     compare_on_resamples,
+    holm,
     paired_bootstrap,
     seeded_bootstrap,
 )
@@ -67,19 +68,13 @@ def of(row, measure="score", system="pascal"):
 def test_each_group_scores_as_a_separate_corpus():
     found = table(by_length(LENGTHS, edges=(2, 5)))
     # lengths 5, 2, 8 and 1 of 16 words
-    assert [(row.sentences, row.text_share) for row in found.rows] == [
-        (2, 3 / 16),
-        (1, 5 / 16),
-        (1, 8 / 16),
-    ]
+    sizes = [(row.sentences, row.text_share) for row in [*found.rows, found.total]]
+    assert sizes == [(2, 3 / 16), (1, 5 / 16), (1, 8 / 16), (4, 1)]
     for row, group in zip(found.rows, [[1, 3], [0], [2]], strict=True):
-        references = [REFERENCES[n] for n in group]
-        alone, base = (
-            score_system([lines[n] for n in group], references)["bleu"].value
-            for lines in (HYPOTHESES, BASELINE)
-        )
+        texts = ([lines[n] for n in group] for lines in (REFERENCES, HYPOTHESES, BASELINE))
+        references, *systems = texts
+        alone, base = (score_system(lines, references)["bleu"].value for lines in systems)
         assert (of(row).value, of(row).difference) == (alone, alone - base)
-    assert found.total.text_share == 1
     # no text at all
     found = tabulate(by_length(np.zeros(4, dtype=np.int64)), {"plain": [evidence(HYPOTHESES)]})
     assert [row.text_share for row in (found.rows[0], found.total)] == [0, 0]
@@ -115,8 +110,8 @@ def test_a_group_of_several_systems_has_means_deviations_and_differences(counts)
     for seeds, result in zip(systems.values(), results, strict=True):
         alone = [METRIC.aggregate(one.score.statistics[12:].sum(0)) for one in seeds]
         assert result.seeds == alone
-        assert result.value == pytest.approx(sum(alone) / len(alone))
-        assert result.deviation == pytest.approx(np.std(alone, ddof=1) if len(alone) > 1 else 0)
+        spread = np.std(alone, ddof=1) if len(alone) > 1 else 0
+        assert (result.value, result.deviation) == pytest.approx((np.mean(alone), spread))
     base, *others = results
     assert (base.difference, base.comparison) == (None, None)
     for one in others:
@@ -127,16 +122,11 @@ def test_p_values_are_corrected_for_all_comparisons_of_the_table():
     found = tabulate(halves(few=4), some_systems([1, 2, 1, 1]))
     # the first group is too small for an interval: three systems in the second and in all sentences
     assert (found.rows[0].few, found.comparisons("score"), found.samples) == (True, 6, 1000)
-    results = [
-        of(row, system=name) for row in (*found.rows, found.total) for name in ("s1", "s2", "s3")
-    ]
-    tested = sorted(
-        (one for one in results if one.comparison), key=lambda one: one.comparison.p_value
-    )
-    highest = 0.0
-    for rank, one in enumerate(tested):
-        highest = max(highest, min(1, (6 - rank) * one.comparison.p_value))
-        assert one.holm_p == pytest.approx(highest)
+    rows = (*found.rows, found.total)
+    results = [of(row, system=name) for row in rows for name in ("s1", "s2", "s3")]
+    tested = [one for one in results if one.comparison]
+    corrected = holm([one.comparison.p_value for one in tested])
+    assert [one.holm_p for one in tested] == pytest.approx(corrected)
     assert [one.holm_p for one in results if not one.comparison] == [None] * 3
 
 
@@ -177,14 +167,13 @@ def test_lengths_count_words_characters_or_pieces():
 
 def test_depths_and_distances_have_the_buckets_given():
     parses = random_parses(1)
-    grouping = by_measure(DEPTH, parses, edges=(0, 2))
-    assert grouping.names == ["0", "1-2", ">2"]
-    assert grouping.members.argmax(0).tolist() == [
-        0 if trees.depth(p) == 0 else 1 if trees.depth(p) <= 2 else 2 for p in parses
-    ]
+    found = by_measure(DEPTH, parses, edges=(0, 2))
+    assert found.names == ["0", "1-2", ">2"]
+    values = np.array([trees.depth(parse) for parse in parses])
+    assert found.members.argmax(0).tolist() == ((values > 0) + 1 * (values > 2)).tolist()
     found = by_measure(MEAN_DISTANCE, parses, side="target", edges=(1.5, 3))
-    values = [trees.mean_distance(parse) for parse in parses]
-    assert found.members.argmax(0).tolist() == [(value > 1.5) + (value > 3) for value in values]
+    values = np.array([trees.mean_distance(parse) for parse in parses])
+    assert found.members.argmax(0).tolist() == ((values > 1.5) + 1 * (values > 3)).tolist()
     assert found.by == "reference mean distance to the parent"
 
 
@@ -205,41 +194,20 @@ def test_rare_relations_are_left_out_and_named_unless_all_are_rare(caplog):
     caplog.set_level("INFO", logger="synmt")
     parses = [tree([0, 0], ["root", "obj"])] * 3 + [tree([0, 0], ["root", "iobj"])]
     grouping = without_rare(by_relation(parses), fewest=2)
-    assert (grouping.names, caplog.messages) == (
-        ["obj"],
-        ["relations in fewer than 2 sentences are left out: iobj"],
-    )
-    assert grouping.members.tolist() == [[True, True, True, False]]
+    assert (grouping.names, grouping.members.tolist()) == (["obj"], [[True] * 3 + [False]])
     assert without_rare(by_relation(parses), fewest=5).names == ["obj", "iobj"]
-    assert len(caplog.messages) == 1
-
-
-def shown(seeds):
-    """Show halves, the first of which is small; returns titles, rows and legend."""
-    found = results_table(tabulate(halves(few=4), some_systems(seeds)), "BLEU by half")
-    return [column.title for column in found.columns], found.rows, found.explanations()
+    assert caplog.messages == ["relations in fewer than 2 sentences are left out: iobj"]
 
 
 def test_the_table_of_several_systems_has_a_line_for_each_group_and_system():
-    titles, rows, legend = shown([3, 3, 1])
-    assert titles[4:] == [
-        "system",
-        "exact match",
-        "BLEU",
-        "±",
-        "difference",
-        "95 % interval",
-        "p (Holm)",
-    ]
-    assert [(row[0].value, row[0].mark, *row[1:5]) for row in rows[:3]] == [
-        ("a", "*", 8, 8 / 24, 8 / 24, name) for name in ("s0", "s1", "s2")
-    ]
-    last = of(tabulate(halves(few=4), some_systems([3, 3, 1])).total, system="s2")
-    ends = last.comparison.low, last.comparison.high
-    assert (*rows[-1][6:9], (rows[-1][9].low, rows[-1][9].high), rows[-1][10]) == (
-        *(last.value, None, last.difference),
-        *(ends, last.holm_p),
-    )
-    assert rows[1][9:] == [None, None]
-    assert legend[-2:] == [FEW_SEEDS, "*: fewer than 10 sentences, too few for an interval"]
-    assert any("corrected for the 4 comparisons of the table" in line for line in legend)
+    tabulated = tabulate(halves(few=4), some_systems([3, 3, 1]))
+    found = results_table(tabulated, "BLEU by half")
+    titles = "system; exact match; BLEU; ±; difference; 95 % interval; p (Holm)"
+    assert "; ".join(column.title for column in found.columns[4:]) == titles
+    assert [(row[0].mark, row[4]) for row in found.rows[:3]] == [("*", f"s{n}") for n in range(3)]
+    last, shown = of(tabulated.total, system="s2"), found.rows[-1]
+    assert shown[6:9] == [last.value, None, last.difference]
+    assert (shown[9].low, shown[9].high) == (last.comparison.low, last.comparison.high)
+    assert (shown[10], found.rows[1][9:]) == (last.holm_p, [None, None])
+    few = [FEW_SEEDS, "*: fewer than 10 sentences, too few for an interval"]
+    assert found.explanations()[-2:] == few

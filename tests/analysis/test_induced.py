@@ -1,6 +1,7 @@
 """Trees induced from attention: which heads, which sentences, and how pieces are collapsed to
 words."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -101,30 +102,32 @@ def test_heads_that_learn_trees_are_found_after_those_of_other_variants():
     assert len(names(model, head="all")) == 8
 
 
-@pytest.mark.parametrize(
-    ("options", "name"), [({}, "latent trees"), ({"normalize": "flat"}, "flat attention")]
-)
-def test_annotations_of_an_lstm_are_read(options, name):
-    [head] = tree_heads(small_model(TREE | options, **LATENT), "source")
-    assert head.name == f"{name} (latent_tree)"
+def test_annotations_of_an_lstm_are_read():
+    [head] = tree_heads(small_model(TREE, **LATENT), "source")
+    assert head.name == "latent trees (latent_tree)"
     weights = torch.rand(2, 3, 3)
     memory = Memory(torch.zeros(2, 3, 1), torch.ones(2, 3), weights=weights)
     assert torch.equal(head_weights(head, "source", SimpleNamespace(memory=memory)), weights)
-    memory = Memory(torch.zeros(1, 3, 1), torch.ones(1, 3))
+    bare = SimpleNamespace(memory=replace(memory, weights=None))
     with pytest.raises(UsageError, match=r"latent_tree annotates .* without giving the weights"):
-        head_weights(head, "source", SimpleNamespace(memory=memory))
+        head_weights(head, "source", bare)
 
 
 LEARNERS = "dbsa, latent_graph, latent_tree, lisa, tree_attention, tree_planting"
 
 
+NO_HEAD = "'{0}' is not a head. LAYER.HEAD: 1.1 to 1.4, 2.1 to"
+
+
+@pytest.mark.parametrize("head", ["3.1", "0.1", "2.5", "2.0", "2", "first", "-1.2"])
+def test_what_is_no_head_is_refused(head):
+    with pytest.raises(UsageError, match=NO_HEAD.format(head)):
+        tree_heads(small_model(), "source", head)
+
+
 @pytest.mark.parametrize(
     ("variants", "model", "side", "head", "words"),
     [
-        *(
-            ([], {}, "source", head, f"'{head}' is not a head. LAYER.HEAD: 1.1 to 1.4, 2.1 to")
-            for head in ("3.1", "0.1", "2.5", "2.0", "2", "first", "-1.2")
-        ),
         ([PASCAL], {}, "source", None, f"here: .* learned trees of the source.* them: {LEARNERS}"),
         ([TREE], LATENT, "target", None, "trees of the target.* them: dbsa, tree_planting. Choose"),
         ([], LATENT, "source", None, "learned trees of the source.*`--head LAYER.HEAD`"),
@@ -146,11 +149,11 @@ def test_every_head_of_a_run_gives_the_tree_of_its_weights(tmp_path, side):
     found, left_out = induce_trees(translator, heads, ParsedText(side, sources, targets, gold))
     assert list(found) == ([0, 2, 3] if side == "source" else [0, 3])
     assert left_out == {"too_long": 1, "empty": 4 - len(found)}
-    first = 0 if side == "source" else 1
     for index, of_heads in found.items():
         [passed] = run_forward(translator, [sources[index]], [targets[index]])
         owners = word_of(getattr(passed.sentences[0], side), gold[index].spans)
-        inner = slice(first, first + len(owners))
+        # without EOS or BOS
+        inner = slice(len(owners)) if side == "source" else slice(1, len(owners) + 1)
         for head, (tree, choices) in zip(heads, of_heads, strict=True):
             weights = head_weights(head, side, passed)[0, inner, inner].double().numpy()
             words = collapse(weights, owners, len(gold[index]))

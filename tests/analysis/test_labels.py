@@ -22,47 +22,45 @@ def test_labels_are_columns_by_their_names(tmp_path):
     labels = read_labels(path, 2)
     assert labels == {"phenomenon": ["agreement", ""], "attractors": ["1", "0"]}
     assert list(choose_labels(labels, ["attractors"])) == ["attractors"]
-    with pytest.raises(
-        UsageError, match=r"no label 'atractors'.*phenomenon, attractors.*'attractors'\?"
-    ):
+    unknown = r"no label 'atractors'.*phenomenon, attractors.*'attractors'\?"
+    with pytest.raises(UsageError, match=unknown):
         choose_labels(labels, ["atractors"])
 
 
 SPLITS = {"split": ["seen", "length", "seen", ""], "attractors": ["0", "0", "1", "2"]}
 
 
-@pytest.mark.parametrize(
-    ("conditions", "expected"),
-    [
-        (["split=seen"], [True, False, True, False]),
-        (["split!=length"], [True, False, True, True]),
-        (["split!=length", "attractors!=0"], [False, False, True, True]),
-        (["split=seen", "attractors=0"], [True, False, False, False]),
-        (["split="], [False, False, False, True]),
-        (["split!=(empty)"], [True, True, True, False]),
-    ],
-)
-def test_sentences_are_chosen_by_all_conditions_on_their_labels(conditions, expected):
-    assert choose_sentences(SPLITS, conditions).tolist() == expected
+CHOSEN = """
+split=seen => 1010
+split!=length => 1011
+split!=length attractors!=0 => 0011
+split=seen attractors=0 => 1000
+split= => 0001
+split!=(empty) => 1110
+"""
 
 
-@pytest.mark.parametrize(
-    ("conditions", "message"),
-    [
-        (["split"], r"'split' is not a condition\. Conditions: COLUMN=VALUE, COLUMN!=VALUE"),
-        (["splt!=length"], r"no label 'splt'\. Labels: split, attractors\. Did you mean 'split'\?"),
-        (
-            ["split=lenght"],
-            r"label 'split' has no value 'lenght'\. .* \(empty\), length, seen\. Did you mean "
-            r"'length'\?",
-        ),
-        (["attractors=3"], r"label 'attractors' has no value '3'\. Its values: 0, 1, 2\.$"),
-        (["split=length", "attractors=2"], "no test sentence has split=length and attractors=2"),
-    ],
-)
-def test_a_condition_that_chooses_nothing_is_refused(conditions, message):
+@pytest.mark.parametrize("case", CHOSEN.strip().splitlines())
+def test_sentences_are_chosen_by_all_conditions_on_their_labels(case):
+    conditions, expected = case.split(" => ")
+    found = choose_sentences(SPLITS, conditions.split())
+    assert "".join(map(str, found.astype(int))) == expected
+
+
+NOTHING = r"""
+split => 'split' is not a condition\. Conditions: COLUMN=VALUE, COLUMN!=VALUE
+splt!=length => no label 'splt'\. Labels: split, attractors\. Did you mean 'split'\?
+split=lenght => no value 'lenght'\. .* \(empty\), length, seen\. Did you mean 'length'\?
+attractors=3 => label 'attractors' has no value '3'\. Its values: 0, 1, 2\.$
+split=length attractors=2 => no test sentence has split=length and attractors=2
+"""
+
+
+@pytest.mark.parametrize("case", NOTHING.strip().splitlines())
+def test_a_condition_that_chooses_nothing_is_refused(case):
+    conditions, message = case.split(" => ")
     with pytest.raises(UsageError, match=message):
-        choose_sentences(SPLITS, conditions)
+        choose_sentences(SPLITS, conditions.split())
 
 
 @pytest.mark.parametrize(

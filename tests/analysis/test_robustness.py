@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from full_stop import with_full_stop
+from notation import arcs_in
 from small_run import PASCAL, TEXT, make_run
 from tiny import chain_of
 
@@ -23,7 +24,7 @@ from synmt.errors import UsageError
 from synmt.evaluation.metrics import make_metric, score, score_system
 from synmt.evaluation.outputs import Outputs
 from synmt.syntax.controls import Control, certain_arcs
-from synmt.syntax.parse import Arcs, Parse, flat_parse
+from synmt.syntax.parse import flat_parse
 from synmt.syntax.reading import Reading
 
 pytestmark = pytest.mark.journey
@@ -60,8 +61,7 @@ def test_attachment_counts_words_that_keep_their_parent():
     assert attachment_score([], []) == attachment_score([flat_parse("")], [flat_parse("")]) == 1
     # words are matched by position: "banana." is one word here, so banana, the full stop, and the
     # parent of a do not match
-    spans, parents = np.array([*TREE.spans[:4].tolist(), (18, 25)]), np.array([1, 2, 2, 4, 2])
-    other = Parse(MONKEY.split(), spans, parents, TREE.relations[:5])
+    other = replace(flat_parse(MONKEY), parents=TREE.parents[:5])
     assert attachment_score([TREE], [other]) == pytest.approx(3 / 6)
 
 
@@ -91,39 +91,32 @@ def test_other_trees_are_those_that_a_recipe_with_this_control_reads(translator,
     controls |= {kind: {"kind": kind} for kind in ("random", "left", "right", "shuffled")}
     found = outcomes_of(translator, (0.0, 0.5, 1.0), seed)
     assert list(found) == ["own", *controls, "flat"]
-    expected = {
-        name: translator.with_control(Control(**one, seed=seed)) for name, one in controls.items()
-    }
-    expected = {name: texts(one) for name, one in expected.items()}
-    expected["flat"] = texts(translator, map(flat_parse, LINES))
+    expected = {"flat": texts(translator, map(flat_parse, LINES))}
+    for name, one in controls.items():
+        expected[name] = texts(translator.with_control(Control(**one, seed=seed)))
     own = found.pop("own")
     assert any(one.changed for one in found.values())
     for name, one in found.items():
         assert one.translations == expected[name]
         scored = score_system(one.translations, GERMAN, ("chrf",))["chrf"].value
-        assert (one.score, one.against_own.difference) == pytest.approx(
-            (scored, scored - own.score)
-        )
+        difference = scored - own.score
+        assert (one.score, one.against_own.difference) == pytest.approx((scored, difference))
         pairs = zip(one.translations, own.translations, strict=True)
         assert one.changed == np.mean([text != other for text, other in pairs])
 
 
 def test_if_own_trees_have_probabilities_other_trees_have_certain_arcs():
     # the parent of each word has the probability 0.75, the first word 0.25
-    parents = np.stack([TREE.parents, np.zeros(6, int)], 1).ravel()
-    probabilities = np.tile(np.array([0.75, 0.25], dtype=np.float32), 6)
-    arcs = Arcs(np.repeat(np.arange(6), 2), parents, np.zeros(12, int), probabilities, ("dep",))
-    tree = replace(TREE, arcs=arcs)
+    arcs = ", ".join(f"{w}>{p} dep 0.75, {w}>0 dep 0.25" for w, p in enumerate(TREE.parents))
+    tree = replace(TREE, arcs=arcs_in(arcs))
     own = ModelTrees([MONKEY], [tree], [b"x"], [tree])
-    first, certain, *others, last = make_conditions(
-        own, [0.0, 0.5], seed=1, others=[("other", [tree])]
-    )
+    made = make_conditions(own, [0.0, 0.5], seed=1, others=[("other", [tree])])
+    first, certain, *others, last = made
     assert (certain.name, certain.share, last.name) == ("own, but certain", 0, "other")
-    assert first.trees[0].arcs == last.trees[0].arcs == arcs
+    assert first.trees[0].arcs == last.trees[0].arcs == tree.arcs
     assert certain.trees[0].arcs == certain_arcs(TREE)
     assert len(others) == 1 + 4 + 1
-    for one in others:
-        found = one.trees[0]
+    for found in (one.trees[0] for one in others):
         assert found.arcs.probabilities.tolist() == [1] * len(found)
         assert found.arcs.parents.tolist() == found.parents.tolist()
     # without the probabilities there is nothing to make certain

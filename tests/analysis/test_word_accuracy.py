@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import cases
 from word_texts import PAIRS, REFERENCE, SOURCE, A, B, random_lines, texts_of
 
 from synmt.analysis.groups.results import FEW_SENTENCES
@@ -23,18 +24,9 @@ from synmt.evaluation.significance import (
 )
 
 TAGS = {
-    "reference": [
-        "DET NOUN VERB DET NOUN",
-        "DET NOUN VERB DET NOUN",
-        "DET NOUN VERB CCONJ DET NOUN VERB",
-    ],
+    "reference": ["DET NOUN VERB DET NOUN"] * 2 + ["DET NOUN VERB CCONJ DET NOUN VERB"],
     "a": ["DET NOUN VERB NOUN NOUN", "DET NOUN VERB DET NOUN", "DET NOUN VERB CCONJ VERB ADV"],
     "b": ["DET NOUN VERB DET NOUN", "DET NOUN CCONJ DET NOUN", "DET NOUN VERB"],
-    "source": [
-        "DET NOUN VERB DET NOUN",
-        "DET NOUN VERB DET NOUN",
-        "DET NOUN VERB CCONJ DET NOUN VERB",
-    ],
 }
 NAMES = ["CCONJ", "DET", "NOUN", "VERB"]
 NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
@@ -50,11 +42,10 @@ def numbers(tags):
     )
 
 
-def counts_of(hypotheses, references, groups=None, names=()):
-    """Count words by group, or all words only: groups of the reference and of the translation."""
-    if groups is None:
-        groups = np.full(len(cut(references)), -1), np.full(len(cut(hypotheses)), -1)
-    found = WordGroups("any", "", list(names), groups[0], [groups[1]])
+def counts_of(hypotheses, references):
+    """Count all words together."""
+    nowhere = [np.full(len(cut(lines)), -1) for lines in (references, hypotheses)]
+    found = WordGroups("any", "", [], nowhere[0], nowhere[1:])
     return count_words(texts_of(references, hypotheses), found, NO_PAIRS)["a"][0]
 
 
@@ -71,16 +62,11 @@ def test_matches_are_those_of_bags_of_words(seed):
     random = np.random.default_rng(seed)
     references, hypotheses = random_lines(random, 30), random_lines(random, 30)
     matches = match_words(cut(hypotheses), cut(references))
-    counts = counts_of(hypotheses, references)
-    expected = [
-        (Counter(h.split()) & Counter(r.split())).total()
-        for h, r in zip(hypotheses, references, strict=True)
-    ]
-    assert counts.matches[:, -1].tolist() == expected
-    words = [word for line in references for word in line.split()]
-    for word, place in zip(
-        (w for line in hypotheses for w in line.split()), matches.tolist(), strict=True
-    ):
+    bags = ([Counter(line.split()) for line in lines] for lines in (hypotheses, references))
+    expected = [(one & other).total() for one, other in zip(*bags, strict=True)]
+    assert counts_of(hypotheses, references).matches[:, -1].tolist() == expected
+    words, translated = (" ".join(lines).split() for lines in (references, hypotheses))
+    for word, place in zip(translated, matches.tolist(), strict=True):
         assert place < 0 or words[place] == word
     assert found_words(matches, len(words)).sum() == sum(expected)
 
@@ -94,60 +80,58 @@ def row_of(table, group, system):
     return [one.value for one in row.systems["ab"[system]].values()]
 
 
+# compare-mt a b with ref_labels and out_labels: recall, precision, F1 of each system
+BY_TAG = """
+CCONJ => 1 1 1 => 0 0 0
+DET => 2/3 1 4/5 => 5/6 1 10/11
+NOUN => 5/6 5/6 5/6 => 5/6 1 10/11
+VERB => 1 1 1 => 1/2 1 2/3
+"""
+
+
 def test_the_accuracy_by_tag_is_that_of_compare_mt():
-    groups = WordGroups(
-        "tag", "", NAMES, numbers(TAGS["reference"]), [numbers(TAGS["a"]), numbers(TAGS["b"])]
-    )
+    reference, *systems = map(numbers, TAGS.values())
+    groups = WordGroups("tag", "", NAMES, reference, systems)
     table = tabulate_words(groups, count_words(texts_of(REFERENCE, A, B), groups, NO_PAIRS))
-    # compare-mt a b with ref_labels and out_labels: recall, precision, F1
-    expected = {
-        ("CCONJ", 0): ("1", "1", "1"),
-        ("CCONJ", 1): ("0", "0", "0"),
-        ("DET", 0): ("2/3", "1", "4/5"),
-        ("DET", 1): ("5/6", "1", "10/11"),
-        ("NOUN", 0): ("5/6", "5/6", "5/6"),
-        ("NOUN", 1): ("5/6", "1", "10/11"),
-        ("VERB", 0): ("1", "1", "1"),
-        ("VERB", 1): ("1/2", "1", "2/3"),
-    }
-    for (group, system), (recall, precision, f1) in expected.items():
-        assert row_of(table, group, system) == pytest.approx(percent(precision, recall, f1))
-    assert [(row.group, row.text, row.sentences) for row in table.rows] == [
-        ("DET", 6, 3),
-        ("NOUN", 6, 3),
-        ("VERB", 4, 3),
-        ("CCONJ", 1, 1),
-    ]
+    for group, *expected in cases(BY_TAG):
+        for system, shares in enumerate(expected):
+            recall, precision, f1 = shares.split()
+            found = row_of(table, group, system)
+            assert found == pytest.approx(percent(precision, recall, f1))
+    sizes = [f"{row.group} {row.text} {row.sentences}" for row in table.rows]
+    assert sizes == ["DET 6 3", "NOUN 6 3", "VERB 4 3", "CCONJ 1 1"]
 
 
-def by_frequency(references, *systems):
-    texts = texts_of(references, *systems)
-    groups = group_by_frequency(Counter(texts.reference), texts, "target", "")
-    return groups, tabulate_words(groups, count_words(texts, groups, NO_PAIRS))
+BY_FREQUENCY = """
+1 => 4/5 4/5 4/5 => 3/4 3/5 2/3
+2 => 10/11 5/6 20/23 => 1 3/4 6/7
+"""
 
 
 def test_the_accuracy_by_frequency_in_the_references_is_that_of_compare_mt():
-    groups, table = by_frequency(REFERENCE, A, B)
-    assert groups.names == ["0", "1", "2", "3", "4", "5-9", "10-99", "100-999", ">999"]
+    texts = texts_of(REFERENCE, A, B)
+    groups = group_by_frequency(Counter(texts.reference), texts, "target", "")
+    table = tabulate_words(groups, count_words(texts, groups, NO_PAIRS))
+    assert " ".join(groups.names) == "0 1 2 3 4 5-9 10-99 100-999 >999"
     assert [row.group for row in table.rows] == ["1", "2"]
-    assert row_of(table, "1", 0) == pytest.approx(percent("4/5", "4/5", "4/5"))
-    assert row_of(table, "1", 1) == pytest.approx(percent("3/4", "3/5", "2/3"))
-    assert row_of(table, "2", 0) == pytest.approx(percent("10/11", "5/6", "20/23"))
-    assert row_of(table, "2", 1) == pytest.approx(percent("1", "3/4", "6/7"))
+    for group, *expected in cases(BY_FREQUENCY):
+        for system, shares in enumerate(expected):
+            assert row_of(table, group, system) == pytest.approx(percent(*shares.split()))
 
 
 def test_a_source_word_is_right_if_all_words_aligned_with_it_are_found():
     texts = texts_of(REFERENCE, A, B, source=SOURCE)
-    groups = WordGroups("tag", "", NAMES, numbers(TAGS["source"]), [], side="source")
+    groups = WordGroups("tag", "", NAMES, numbers(TAGS["reference"]), [], side="source")
     counts = count_words(texts, groups, join_alignments(PAIRS, texts.source, texts.reference))
     # the fifth word of the last sentence
     assert [one.words[:, -1].tolist() for [one] in counts.values()] == [[5, 5, 6]] * 2
     table = tabulate_words(groups, counts)
     assert [column.key for column in table.measures] == ["recall"]
     # compare-mt divides by all six articles, one of which is not aligned: 1/2 and 5/6
-    assert row_of(table, "DET", 0) + row_of(table, "DET", 1) == pytest.approx(percent("3/5", "5/5"))
-    for group, a, b in (("CCONJ", "1", "0"), ("NOUN", "5/6", "5/6"), ("VERB", "1", "1/2")):
-        assert row_of(table, group, 0) + row_of(table, group, 1) == pytest.approx(percent(a, b))
+    for row in ("DET 3/5 5/5", "CCONJ 1 0", "NOUN 5/6 5/6", "VERB 1 1/2"):
+        group, *shares = row.split()
+        found = row_of(table, group, 0) + row_of(table, group, 1)
+        assert found == pytest.approx(percent(*shares))
 
 
 def test_without_words_there_is_nothing_to_divide_by():
@@ -163,17 +147,16 @@ SOME = WordGroups("any", "", ["often", "seldom"], np.zeros(1, dtype=np.int64), [
 
 def many_counts(random, sentences=14):
     """Make counts of two groups and their sum, for two systems with two seeds and three."""
-    words = random.integers(1, 4, (sentences, 2)).astype(float)
+    shape = sentences, 2
+    words = random.integers(1, 4, shape).astype(float)
     words[FEW_SENTENCES - 1 :, 1] = 0
     found = {"a": [], "b": []}
-    for system, seeds in (("a", 2), ("b", 3)):
-        for _ in range(seeds):
-            translated = random.integers(1, 4, (sentences, 2)).astype(float)
-            matches = np.minimum(words, translated) - random.integers(0, 2, (sentences, 2)).clip(
-                max=translated
-            )
-            parts = [np.c_[one, one.sum(1)] for one in (words, matches.clip(min=0), translated)]
-            found[system].append(WordCounts(*parts))
+    for system in ("a", "a", "b", "b", "b"):
+        translated = random.integers(1, 4, shape).astype(float)
+        wrong = random.integers(0, 2, shape)
+        matches = (np.minimum(words, translated) - wrong).clip(min=0)
+        parts = (np.c_[one, one.sum(1)] for one in (words, matches, translated))
+        found[system].append(WordCounts(*parts))
     return found
 
 

@@ -1,12 +1,15 @@
 """The groups that trees and training texts give to words, and the alignments of source words with
 references."""
 
+import re
 from collections import Counter
 
 import numpy as np
 import pytest
+from cases import cases
 from places import TESTS
-from scored import random_parses
+from scored import random_parses, walk
+from tiny import write_lines
 from word_texts import texts_of
 
 from synmt.analysis.words.alignments import carry_over, join_alignments, read_alignments
@@ -50,45 +53,32 @@ def test_a_word_has_the_tag_and_the_relation_of_its_tree():
     assert labels("relation") == ["nsubj", "aux", "advmod", "root", "punct", "obj", "punct"]
 
 
-def test_distances_and_depths_leave_out_punctuation():
-    assert labels("distance") == ["3-4", "2", "1", "root", "punctuation", UNKNOWN, "punctuation"]
-    assert labels("depth") == ["1", "1", "1", "0", "punctuation", "2", "punctuation"]
-
-
 def test_a_word_that_is_cut_otherwise_has_the_label_of_its_first_character():
-    assert labels("tag", ["We", "don't", "eat,", "banan", "as", "!"]) == [
-        "PRON",
-        "AUX",
-        "VERB",
-        "NOUN",
-        "NOUN",
-        "PUNCT",
-    ]
-    assert tree_labels(TREE_LABELS["tag"], TokenizedText([["x"]]), [""], [flat_parse("")]) == [
-        UNKNOWN
-    ]
+    found = labels("tag", ["We", "don't", "eat,", "banan", "as", "!"])
+    assert found == ["PRON", "AUX", "VERB", "NOUN", "NOUN", "PUNCT"]
+    nothing = tree_labels(TREE_LABELS["tag"], TokenizedText([["x"]]), [""], [flat_parse("")])
+    assert nothing == [UNKNOWN]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_distances_and_depths_are_those_of_a_walk_through_the_tree(seed):
+    def named(value, lasts, longer):
+        return next((name for last, name in lasts if value <= last), longer)
+
     for one in random_parses(seed):
-        words = [relation != "punct" for relation in one.relations]
         text, lines = TokenizedText([["w"] * len(one)]), ["w" * len(one)]
-        distances = tree_labels(TREE_LABELS["distance"], text, lines, [one])
-        depths = tree_labels(TREE_LABELS["depth"], text, lines, [one])
+        found = [
+            tree_labels(TREE_LABELS[name], text, lines, [one]) for name in ("distance", "depth")
+        ]
         for word, parent in enumerate(one.parents.tolist()):
-            steps, above = 0, word
-            while one.parents[above] != above:
-                steps, above = steps + 1, one.parents[above]
-            expected = next(
-                (name for last, name in ((4, str(steps)), (6, "5-6")) if steps <= last), ">6"
-            )
-            assert depths[word] == (expected if words[word] else "punctuation")
-            between = sum(words[min(word, parent) + 1 : max(word, parent)]) + 1
-            buckets = ((1, "1"), (2, "2"), (4, "3-4"), (8, "5-8"))
-            expected = next((name for last, name in buckets if between <= last), ">8")
-            expected = "root" if word == parent else expected if words[parent] else UNKNOWN
-            assert distances[word] == (expected if words[word] else "punctuation")
+            steps, length = walk(one, word)
+            depth = named(steps, ((4, str(steps)), (6, "5-6")), ">6")
+            distance = named(length, ((1, "1"), (2, "2"), (4, "3-4"), (8, "5-8")), ">8")
+            distance = distance if one.relations[parent] != "punct" else UNKNOWN
+            expected = ["root" if word == parent else distance, depth]
+            if one.relations[word] == "punct":
+                expected = ["punctuation"] * 2
+            assert [labels[word] for labels in found] == expected
 
 
 def test_groups_are_numbered_and_words_without_a_label_are_in_none():
@@ -111,18 +101,13 @@ def test_a_frequency_is_in_the_bucket_that_ends_with_it_or_above():
 
 
 def test_the_words_of_a_training_text_are_counted_in_a_file_or_where_it_was_prepared():
-    options = MetricOptions()
-    path = OLD / "corpus" / "train.de"
+    path, options = OLD / "corpus" / "train.de", MetricOptions()
     counts = count_file(path, options)
-    lines = [
-        line.replace(",", " ,").replace(".", " .").replace("?", " ?") for line in read_lines(path)
-    ]
+    lines = (re.sub(r"([,.?])", r" \1", line) for line in read_lines(path))
     assert counts == Counter(word for line in lines for word in line.split())
     run = Run(OLD / "runs" / "pascal")
-    prepared = prepared_text(run)
-    assert prepared is not None
     # the vocabulary has no word that was too rare
-    found = count_prepared(run, prepared, "target", options)
+    found = count_prepared(run, prepared_text(run), "target", options)
     assert 0 < found.total() < counts.total()
     assert found["die"] == counts["die"]
     assert all(count <= counts[word] for word, count in found.items())
@@ -132,7 +117,7 @@ def test_the_words_of_a_training_text_are_counted_in_a_file_or_where_it_was_prep
 def test_a_target_word_is_in_the_group_of_its_first_aligned_source_word():
     pairs = np.array([(0, 0), (1, 0), (1, 2), (2, 1)])
     assert carry_over(np.array([5, 7, -1]), pairs, 4).tolist() == [5, -1, 7, -1]
-    assert carry_over(np.array([5]), np.zeros((0, 2), dtype=np.int64), 2).tolist() == [-1, -1]
+    assert carry_over(np.array([5]), pairs[:0], 2).tolist() == [-1, -1]
 
 
 def test_pairs_are_read_as_pharaoh_wrote_them(tmp_path):
@@ -148,19 +133,15 @@ def test_pairs_are_read_as_pharaoh_wrote_them(tmp_path):
     assert join_alignments(pairs, source, reference).tolist() == [[0, 0], [1, 1], [2, 4]]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("0-0\n", r"1 lines of alignments, but there are 2 sentences"),
-        ("0-0\n0:0\n", r"line 2: '0:0' is not an aligned pair"),
-        (
-            "0-2\n\n",
-            r"line 1: 0-2, but the source has 1 words and the reference 2\. Align the same words",
-        ),
-    ],
-)
+MISALIGNED = r"""
+0-0 => 1 lines of alignments, but there are 2 sentences
+0-0;0:0 => line 2: '0:0' is not an aligned pair
+0-2; => line 1: 0-2, but the source has 1 words and the reference 2\. Align the same words
+"""
+
+
+@pytest.mark.parametrize(("text", "message"), cases(MISALIGNED))
 def test_alignments_that_do_not_fit_are_refused(tmp_path, text, message):
-    path = tmp_path / "a.align"
-    path.write_text(text)
+    path = write_lines(tmp_path / "a.align", text.split(";"))
     with pytest.raises(SynmtError, match=message):
         read_alignments(path, TokenizedText([["a"], ["b"]]), TokenizedText([["x", "y"], ["z"]]))

@@ -3,15 +3,14 @@ and parsed ones."""
 
 import shlex
 import sys
-from datetime import date
 
 import pytest
 from analyzing import finish, report, run
+from cases import cases
 from pages import Reader
 from small_run import write_tests
 from tiny import write_lines
 
-from synmt import __version__
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import VocabularyRecipe
@@ -45,23 +44,17 @@ def place(tmp_path, monkeypatch):
     """Two runs, the newer one syntax-aware, the same texts as files, and trees of the source."""
     make_run(tmp_path / "runs" / "pascal", GOOD, "2026-01-02", parser=StanzaParser("en").identity)
     make_run(tmp_path / "runs" / "plain", POOR, "2026-01-01")
-    for name, lines in (
-        ("good.de", GOOD),
-        ("poor.de", POOR),
-        ("reference.de", REFERENCES),
-        ("source.en", SOURCE),
-    ):
+    texts = {"good.de": GOOD, "poor.de": POOR, "source.en": SOURCE, "gold.conllu": TREES * 6}
+    for name, lines in (texts | {"reference.de": REFERENCES, "reference": REFERENCES}).items():
         write_lines(tmp_path / name, lines)
-    write_lines(tmp_path / "reference", REFERENCES)
     write_lines(tmp_path / "many.tsv", ["\t".join("123456789")] * 13)
-    write_lines(tmp_path / "gold.conllu", TREES * 6)
+
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     return tmp_path
 
 
-FILES = ("--hypotheses", "good.de", "--references", "reference.de", "--source", "source.en")
-NAMELESS = ("--hypotheses", "good.de", "--references", "reference")
+FILES = ["--hypotheses", "good.de", "--references", "reference.de", "--source", "source.en"]
 GOLD = ("--parses", "gold.conllu")
 
 
@@ -73,26 +66,20 @@ def groups(table):
 def test_trees_that_are_given_make_the_groups(place, caplog, given):
     found = report("--by-depth", "--by-distance", "--by-relation", *given, *GOLD)
     assert found["trees"] == "gold.conllu"
-    depth, mean, longest, relation = found["groups"]
-    assert (depth["by"], groups(depth)) == ("source tree depth", {"0": 6, ">0": 6})
-    assert (mean["by"], groups(mean)) == ("source mean distance to the parent", {"≤0": 6, ">0": 6})
-    assert (longest["by"], groups(longest)) == (
-        "source longest distance to the parent",
-        {"0": 6, ">0": 6},
-    )
     # det, nsubj and obj are in the same six sentences, too few for a row
-    assert (relation["by"], groups(relation)) == ("source relation", {"punct": 12})
-    assert (
-        "relations in fewer than 10 sentences are left out: det, nsubj and obj" in caplog.messages
-    )
-    assert "exact match" not in run("--by-relation", *given, *GOLD).stdout
+    assert {one["by"].removeprefix("source "): groups(one) for one in found["groups"]} == {
+        "tree depth": {"0": 6, ">0": 6},
+        "mean distance to the parent": {"≤0": 6, ">0": 6},
+        "longest distance to the parent": {"0": 6, ">0": 6},
+        "relation": {"punct": 12},
+    }
+    left_out = "relations in fewer than 10 sentences are left out: det, nsubj and obj"
+    assert left_out in caplog.messages
 
 
 def test_the_parser_of_the_run_parses_where_no_trees_are_given(place, caplog):
-    result = run("--by-depth", "--buckets", "0,1")
-    assert "trees of the source: Stanza (compact, en)" in caplog.messages
-    assert "trees: Stanza (compact, en)" in result.stdout
     assert report("--by-depth", "--buckets", "1")["trees"] == "Stanza (compact, en)"
+    assert "trees of the source: Stanza (compact, en)" in caplog.messages
     # a run that records no parser takes its recipe's
     named = report("--by-depth", "--run", "runs/plain")
     assert named["trees"] == "Stanza (compact, en)"
@@ -102,89 +89,48 @@ def test_the_parser_of_the_run_parses_where_no_trees_are_given(place, caplog):
 def test_the_buckets_of_labelled_distributions_count_the_words_of_the_reference(place):
     # references have 2 and 6 words, sources 2 and 6; one longer source changes nothing
     write_lines(place / "source.en", [" ".join(["long"] * 60), *SOURCE[1:]])
-
-    def table(*arguments):
-        return report("--by-length", "--buckets", "ldd", *FILES, *arguments)["groups"][0]
-
-    assert (table()["by"], groups(table())["1-10"]) == ("reference length", 12)
-    by_source = table("--side", "source")
-    assert (by_source["by"], groups(by_source)["1-10"], groups(by_source)[">50"]) == (
-        "source length",
-        11,
-        1,
-    )
+    asked = ("--by-length", "--buckets", "ldd", *FILES)
+    for more, side, tens, longer in (
+        ((), "reference", 12, 0),
+        (("--side", "source"), "source", 11, 1),
+    ):
+        [table] = report(*asked, *more)["groups"]
+        assert (table["by"], groups(table)["1-10"]) == (f"{side} length", tens)
+        assert groups(table)[">50"] == longer
     # a paper has buckets of lengths, and depths have quarters
-    length, depth = report("--by-length", "--by-depth", *GOLD, "--buckets", "deps-san")["groups"]
-    assert len(length["rows"]) == 9
+    _, depth = report("--by-length", "--by-depth", *GOLD, "--buckets", "deps-san")["groups"]
     assert groups(depth) == {"0": 6, ">0": 6}
 
 
 def test_pieces_are_those_of_the_runs_vocabulary(place):
     vocabulary = train_vocabulary(SOURCE, VocabularyRecipe(size=290))
     vocabulary.save(place / "runs" / "pascal", "source")
-    counts = [len(vocabulary.encode(line).ids) for line in SOURCE]
-    found = report("--by-length", "--unit", "pieces", "--buckets", counts[0])["groups"][0]
-    assert (found["unit"], found["text_in"]) == ("pieces", "pieces")
-    assert groups(found) == {f"1-{counts[0]}": 6, f">{counts[0]}": 6}
-    assert found["rows"][0]["text_share"] == pytest.approx(counts[0] / (counts[0] + counts[1]))
+    few, many = (len(vocabulary.encode(line).ids) for line in SOURCE[:2])
+    [found] = report("--by-length", "--unit", "pieces", "--buckets", few)["groups"]
+    assert (found["unit"], groups(found)) == ("pieces", {f"1-{few}": 6, f">{few}": 6})
+    assert found["rows"][0]["text_share"] == pytest.approx(few / (few + many))
 
 
-def test_each_table_is_a_part_of_the_page_with_its_figure(place):
-    result = run(
-        "--by-depth", "--by-relation", *GOLD, "--baseline", "runs/plain", "--html", "page.html"
-    )
-    assert result.exit_code == 0, result.exception
-    read = Reader((place / "page.html").read_text(encoding="utf-8"))
-    assert read.text["h2", ""] == ["BLEU by source tree depth", "BLEU by source relation"]
-    # and one of what the runs are
-    assert (read.tags.count("table"), read.tags.count("img")) == (3, 2)
-    faint = read.text["p", "faint"]
-    assert "trees: gold.conllu" in faint
-    assert "share of words: share of their text" in faint
-    caption = (
-        "pascal against plain on the test set. BLEU of each system; in the middle, "
-        "differences from plain with "
-    )
-    assert read.text["figcaption", ""][0].startswith(caption)
+WRONG = """
+--by-length --unit pieces FILES => --unit: counting pieces needs the vocabulary of a run
+--by-length --side taget => --side: there is no side 'taget'. Sides: source, target. Did you mean
+--by-length --parses gold.conllu => no chosen analysis uses --parses. Add `--by-depth`
+--by-length --buckets pascla => Did you mean 'pascal'?
+--by-length --buckets 0,5 => --buckets: lengths are whole numbers from 1 on
+--by-length --buckets 1.5,5 => --buckets: lengths are whole numbers from 1 on
+--by-depth --buckets pascal => pascal, deps-san, ldd are buckets of lengths. Add `--by-length`
+--by-label --buckets 2,3 => no analysis uses buckets. Add `--by-length`,
+--by-length --by-depth --buckets 2,3 => the same numbers cannot be buckets of --by-length and \
+--by-depth. Choose one of them.
+--by-depth BARE.de => lengths and trees of the source need the source text
+--by-depth --side target BARE => the language of the target is unknown. End the name of the
+--by-label many.tsv --plot x.png => a plot shows at most 8 tables, not 9 (1, 2, 3
+""".replace("FILES", " ".join(FILES)).replace("BARE", "--hypotheses good.de --references reference")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ["--by-length", "--unit", "pieces", *FILES],
-            "--unit: counting pieces needs the vocabulary of a run",
-        ),
-        (
-            ["--by-length", "--side", "taget"],
-            "--side: there is no side 'taget'. Sides: source, target. Did you mean",
-        ),
-        (["--by-length", *GOLD], "no chosen analysis uses --parses. Add `--by-depth`"),
-        (["--by-length", "--buckets", "pascla"], "Did you mean 'pascal'?"),
-        (["--by-length", "--buckets", "0,5"], "--buckets: lengths are whole numbers from 1 on"),
-        (["--by-length", "--buckets", "1.5,5"], "--buckets: lengths are whole numbers from 1 on"),
-        (
-            ["--by-depth", "--buckets", "pascal"],
-            "pascal, deps-san, ldd are buckets of lengths. Add `--by-length`",
-        ),
-        (["--by-label", "--buckets", "2,3"], "no analysis uses buckets. Add `--by-length`, "),
-        (
-            ["--by-length", "--by-depth", "--buckets", "2,3"],
-            "the same numbers cannot be buckets of --by-length and --by-depth. Choose one of them.",
-        ),
-        (["--by-depth", *FILES[:4]], "lengths and trees of the source need the source text"),
-        (
-            ["--by-depth", "--side", "target", *NAMELESS],
-            "the language of the target is unknown. End the name of the",
-        ),
-        (
-            ["--by-label", "many.tsv", "--plot", "x.png"],
-            "a plot shows at most 8 tables, not 9 (1, 2, 3",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), cases(WRONG))
 def test_wrong_usage_is_explained_in_one_message(place, arguments, message):
-    error = run(*arguments).exception
+    error = run(*arguments.split()).exception
     assert error.exit_code == 2
     assert message in str(error)
 
@@ -199,54 +145,47 @@ def test_trees_of_the_reference_need_a_parser_of_its_language(place, monkeypatch
 def test_the_source_of_files_is_parsed_as_the_language_of_its_name(place, monkeypatch):
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(place / "none"))
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
-    error = run("--by-depth", "--parser", "official", *FILES).exception
-    assert "for 'en' not found" in str(error)
-    assert str(error).endswith(
-        "Name a model with `--parser`, or give the trees by `--parses FILE.conllu`"
-    )
-    write_lines(place / "source.de.gz", [])
-    (place / "source.de").write_text((place / "source.en").read_text())
+    error = str(run("--by-depth", "--parser", "official", *FILES).exception)
+    assert "for 'en' not found" in error
+    assert error.endswith("or give the trees by `--parses FILE.conllu`")
+    (place / "source.en").rename(place / "source.de")
     error = run("--by-depth", *FILES[:-1], "source.de").exception
     assert "for 'de' not found" in str(error)
 
 
 def test_empty_buckets_at_the_end_are_shown_only_if_they_were_chosen(place):
-    def groups(*arguments):
-        return [row["group"] for row in report("--by-length", *arguments)["groups"][0]["rows"]]
-
-    assert groups() == ["1-10"]
-    assert groups("--buckets", "pascal") == ["1-10", "11-20", "21-30", "31-40", "41-50", ">50"]
+    shown = [
+        " ".join(groups(report("--by-length", *chosen)["groups"][0]))
+        for chosen in ((), ("--buckets", "pascal"), ("--buckets", "1,2,4,5"))
+    ]
     # one in the middle says something
-    assert groups("--buckets", "1,2,4,5") == ["1", "2", "3-4", "5", ">5"]
+    assert shown == ["1-10", "1-10 11-20 21-30 31-40 41-50 >50", "1 2 3-4 5 >5"]
 
 
-def test_the_page_says_what_the_runs_are_and_how_it_was_made(place, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["/usr/bin/synmt", "analyze", "--html", "a <b> 'c'.html"])
-    assert run("--by-length", "--baseline", "runs/plain", "--html", "a <b> 'c'.html").exit_code == 0
-    read = Reader((place / "a <b> 'c'.html").read_text(encoding="utf-8"))
-    assert read.text["caption", ""][0] == "Runs"
+def test_the_page_has_its_tables_what_the_runs_are_and_how_it_was_made(place, monkeypatch):
+    page = place / "a <b> 'c'.html"
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/synmt", "analyze", "--html", page.name])
+    asked = ("--by-depth", "--by-relation", *GOLD, "--baseline", "runs/plain", "--html", page.name)
+    assert run(*asked).exit_code == 0
+    read = Reader(page.read_text(encoding="utf-8"))
+    assert read.text["h2", ""] == ["BLEU by source tree depth", "BLEU by source relation"]
+    # and one table of what the runs are
+    assert (read.tags.count("table"), read.tags.count("img")) == (3, 2)
     assert read.text["th", ""][:4] == ["run", "pascal", "plain", "recipe"]
     # the page tells its readers how to make it again
     [command] = read.text["code", ""]
-    assert shlex.split(command) == ["synmt", "analyze", "--html", "a <b> 'c'.html"]
-    assert f"Made by synmt {__version__} on {date.today().isoformat()}:" in read.text["p", "faint"]
+    assert shlex.split(command) == ["synmt", "analyze", "--html", page.name]
     # files are no runs
-    assert run("--by-length", *FILES, "--html", "files.html").exit_code == 0
-    assert "Runs" not in (place / "files.html").read_text(encoding="utf-8")
+    assert run("--by-length", *FILES, "--html", page.name).exit_code == 0
+    assert "Runs" not in page.read_text(encoding="utf-8")
 
 
 def test_without_matplotlib_a_page_has_no_figures_and_says_so(place, monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    result = run("--by-length", *FILES, "--html", "page.html")
-    assert result.exit_code == 0, result.output
-    page = (place / "page.html").read_text(encoding="utf-8")
-    assert "no figure: matplotlib is not installed" in page
-    assert "<table" in page
-    assert "<img" not in page
+    compared = ("--compare", "good.de", "poor.de", *FILES[2:4])
+    for asked in (("--by-length", *FILES), compared):
+        result = run(*asked, "--html", "page.html")
+        assert result.exit_code == 0, result.output
+        page = (place / "page.html").read_text(encoding="utf-8")
+        assert "<img" not in page
     assert "the page has no figures: `pip install 'synmt[plot]'` installs matplotlib" in caplog.text
-    assert (
-        run(
-            "--compare", "good.de", "poor.de", "--references", "reference.de", "--html", "page.html"
-        ).exit_code
-        == 0
-    )

@@ -5,7 +5,8 @@ import shutil
 from xml.etree import ElementTree
 
 import pytest
-from small_run import LSTM, PASCAL, TEXT, make_run, write_tests
+from cases import cases
+from small_run import PASCAL, TEXT, make_run, write_tests
 from tiny import analyze, chain_of
 
 from synmt.syntax.conllu import format_conllu
@@ -28,7 +29,6 @@ def project(tmp_path_factory):
         ("reader", [PASCAL], {}),
         ("plain", [], {"max_pieces": 16}),
         ("pascal", [PASCAL], {"parser": False}),
-        ("flat", [{"name": "latent_tree", "normalize": "flat"}], {"model": LSTM}),
     ):
         run = make_run(project / "runs" / name, *variants, **options)
         write_tests(run, SOURCE, REFERENCE)
@@ -52,20 +52,13 @@ def report(project, name, *arguments):
 
 
 def test_a_head_is_compared_with_gold_trees_like_the_baselines(project):
-    shown, remarks = output(project, "lisa", *GOLD)
-    assert shown.startswith("lisa: trees of the source; gold, en.conllu\n\n23 words without punc")
-    assert "compared with: gold, en.conllu" in remarks
-    assert "come from a parser" not in shown
     found = report(project, "lisa", *GOLD)
     expected = {"best": "head 1.1 (lisa)", "side": "source", "system": "lisa", "test": None}
     expected |= {"gold": "gold, en.conllu", "parser": None, "sentences": 3, "words": 23}
-    expected |= {"left_out": {"too_long": 0, "empty": 0}}
     assert expected.items() <= found.items()
     head, left, right = found["rows"]
-    places = head["trees"], head["variant"], head["layer"], head["head"]
-    assert places == ("head 1.1 (lisa)", "lisa", 1, 1)
-    assert (left["trees"], left["layer"], left["top_choice"]) == ("left branching", None, None)
-    assert left["directed"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    assert (head["variant"], head["layer"], head["head"]) == ("lisa", 1, 1)
+    assert (left["trees"], left["directed"]["value"]) == ("left branching", 1.0)
     # a chain of W words has W - 1 arcs
     assert right["undirected"]["value"] == pytest.approx(20 / 23)
     for row in found["rows"]:
@@ -76,16 +69,12 @@ def test_a_head_is_compared_with_gold_trees_like_the_baselines(project):
 def test_without_gold_trees_the_test_set_is_parsed_by_the_parser_of_the_run(project):
     shown, _ = output(project, "lisa", "--html", "trees.html")
     assert "\ngold trees come from a parser, which makes errors: Stanza (compact, en)\n" in shown
-    assert "selected on these sentences" not in shown
+    assert "NOUN → DET</th>" in (project / "trees.html").read_text(encoding="utf-8")
     found = report(project, "lisa")
     assert (found["gold"], found["test"], found["parser"]) == (PARSED, "test", PARSED[24:])
     # without the three full stops, which the parser splits off
     assert (found["sentences"], found["words"]) == (3, 23)
     assert found["gold_children"]["NOUN"]["DET"] == 8
-    for row in found["rows"][1:]:
-        assert sum(sum(tags.values()) for tags in row["children"].values()) == 20
-    page = (project / "trees.html").read_text(encoding="utf-8")
-    assert '<th scope="row">NOUN → DET</th>' in page
     # a model that reads trees is compared with the same trees, and reads its own in any case
     reader = report(project, "reader", "--head", "1.1")
     assert reader["gold"] == f"{PARSED}, as the model reads it"
@@ -103,7 +92,6 @@ def test_all_heads_can_be_read_and_the_best_is_marked(project):
     assert (len(heads), found["best"]) == (8, best["trees"])
     shown, _ = output(project, "plain", *GOLD, "--head", "all")
     assert f"\n{best['trees']} *  " in shown
-    assert "\n*: the best, selected on these sentences" in shown
     one = report(project, "plain", *GOLD, "--head", f"{best['layer']}.{best['head']}")
     assert one["rows"][0] == best
 
@@ -118,24 +106,17 @@ def test_trees_of_the_target_are_those_of_the_references(project):
 def test_sentences_are_drawn_on_the_terminal_and_into_the_run(project):
     for trees, kind in ((GOLD, "gold"), ((), "parser's")):
         shown, remarks = output(project, "lisa", *trees, "--draw", "2")
-        assert "\nsentence 1, lisa, head 1.1 (lisa)\n1 The" in shown
-        assert "sentence 2, lisa, head 1.1 (lisa)" in shown
-        assert "sentence 3" not in shown
+        assert [f"sentence {n}, lisa, head 1.1 (lisa)" in shown for n in (1, 2, 3)] == [1, 1, 0]
         assert shown.endswith(f"- wrong, with the {kind} parent\n")
-        assert "trees: runs/lisa/analysis/trees-head-1.1.svg" in remarks
-        path = project / "runs" / "lisa" / "analysis" / "trees-head-1.1.svg"
-        svg = ElementTree.parse(path).getroot()
+        path = "runs/lisa/analysis/trees-head-1.1.svg"
+        assert f"trees: {path}" in remarks
+        svg = ElementTree.parse(project / path).getroot()
         assert f"below: the {kind} tree" in "".join(svg.itertext())
-    words = [element.text for element in svg.iter() if element.get("class") == "word"]
-    assert len(words) == 6 + 10
-    remarks = output(project, "flat", *GOLD, "--draw", "1")[1]
-    assert "trees: runs/flat/analysis/trees-flat.svg" in remarks
+    assert len([one for one in svg.iter() if one.get("class") == "word"]) == 6 + 10
     more = ("--side", "target", "--gold", "de.conllu", "--draw", "9")
     assert "analysis/trees-target-head-1." in output(project, "dbsa", *more)[1]
     for remark in ("trees: trees.svg\n", "trees: trees.svg (replaced)"):
-        printed, remarks = output(project, "dbsa", *more, "--plot", "trees.svg", "--json")
-        assert json.loads(printed)["sentences"] == 3
-        assert remark in remarks
+        assert remark in output(project, "dbsa", *more, "--plot", "trees.svg", "--json")[1]
 
 
 def test_trees_are_shown_if_the_run_cannot_be_written(project):
@@ -157,30 +138,30 @@ def test_sentences_that_cannot_be_compared_are_left_out_and_counted(project):
     assert "sentence 4, plain, head 1.1" in shown
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "code", "words"),
-    [
-        ("lisa", "--side sources", 2, "there is no side 'sources'. Sides: source, target. Did"),
-        ("lisa", "--plot x.svg", 2, "`--plot` needs a number of sentences. Add `--draw N`"),
-        ("lisa", "--plot x.png --draw 1", 2, "trees are drawn as SVG. Write `--plot x.svg`"),
-        ("lisa", "--gold en.conllu --test test", 2, "`--gold` has its own sentences"),
-        ("lisa", "--gold en.conllu --parser compact", 2, "`--gold` has its own trees"),
-        ("lisa", "--gold none.conllu", 1, "none.conllu: cannot read the file"),
-        ("lisa", "--gold empty.conllu", 1, "empty.conllu: no sentence has words"),
-        ("lisa", "--gold dots.conllu", 1, "gold, dots.conllu: there are no words to compare"),
-        ("plain", "--gold long.conllu --head 1.1", 1, "there are no words to compare: all"),
-        ("dbsa", "--side target --gold en.conllu", 1, "does not match line 1 of the text at"),
-        ("dbsa", "--side target", 1, "no Stanza model for 'de' to parse the target ("),
-        ("lisa", "--parser none", 1, "no Stanza model for 'en' to parse the source (none: "),
-        ("pascal", "--head 1.1", 2, "parser, or give the trees of the text with `--gold FILE"),
-        ("plain", "", 2, "runs/plain: nothing in this model has learned trees of the source"),
-    ],
-)
+IMPOSSIBLE = """
+lisa => --side sources => 2 => there is no side 'sources'. Sides: source, target. Did
+lisa => --plot x.svg => 2 => `--plot` needs a number of sentences. Add `--draw N`
+lisa => --plot x.png --draw 1 => 2 => trees are drawn as SVG. Write `--plot x.svg`
+lisa => --gold en.conllu --test test => 2 => `--gold` has its own sentences
+lisa => --gold en.conllu --parser compact => 2 => `--gold` has its own trees
+lisa => --gold none.conllu => 1 => none.conllu: cannot read the file
+lisa => --gold empty.conllu => 1 => empty.conllu: no sentence has words
+lisa => --gold dots.conllu => 1 => gold, dots.conllu: there are no words to compare
+plain => --gold long.conllu --head 1.1 => 1 => there are no words to compare: all
+dbsa => --side target --gold en.conllu => 1 => does not match line 1 of the text at
+dbsa => --side target => 1 => no Stanza model for 'de' to parse the target (
+lisa => --parser none => 1 => no Stanza model for 'en' to parse the source (none:
+pascal => --head 1.1 => 2 => parser, or give the trees of the text with `--gold FILE
+plain => => 2 => runs/plain: nothing in this model has learned trees of the source
+"""
+
+
+@pytest.mark.parametrize(("name", "arguments", "code", "words"), cases(IMPOSSIBLE))
 def test_impossible_options_are_refused_with_one_sentence(
     project, tmp_path, monkeypatch, name, arguments, code, words
 ):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
-    printed, errors = output(project, name, *arguments.split(), code=code)
+    printed, errors = output(project, name, *arguments.split(), code=int(code))
     assert printed == ""
     assert words in errors

@@ -6,7 +6,8 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from corpus_server import Fault, serving
+from cases import cases
+from corpus_server import Fault, come_online, serving
 
 from synmt.corpora import download
 from synmt.corpora.download import RemoteFile, bytes_to_fetch, download_all, local_path
@@ -23,10 +24,7 @@ NAME = "a/file.tgz"
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path))
-    monkeypatch.delenv("SYNMT_OFFLINE", raising=False)
-    monkeypatch.delenv("SYNMT_MIRROR", raising=False)
-    monkeypatch.setattr(download, "PAUSES", (0.0, 0.0, 0.0))
+    come_online(monkeypatch, tmp_path)
     with serving({NAME: CONTENT}) as running:
         yield running
 
@@ -52,20 +50,18 @@ def test_a_file_is_downloaded_once_into_a_folder_of_its_server(server, file, tmp
     assert local_path(known) == tmp_path / "downloads" / host / NAME
     assert get(known) == get(known) == CONTENT
     assert server.requests[NAME] == 1
-    assert sorted(other.name for other in local_path(known).parent.iterdir()) == [
-        ".file.tgz.lock",
-        "file.tgz",
-    ]
+    names = {other.name for other in local_path(known).parent.iterdir()}
+    assert names == {".file.tgz.lock", "file.tgz"}
 
 
 def test_progress_is_reported_in_megabytes(server, file, reported):
     server.faults[NAME] = Fault(breaks=1)
     get(file)
-    assert [job[:3] for job in reported] == [["download file.tgz", 1.024, "MB"]] * 2
-    first, second = (amounts for _, _, _, *amounts in reported)
-    assert sum(first) == pytest.approx(0.512)
+    first, second = reported
+    assert first[:3] == second[:3] == ["download file.tgz", 1.024, "MB"]
     # what was there already, and the rest
-    assert (second[0], sum(second)) == (pytest.approx(0.512), pytest.approx(1.024))
+    sums = sum(first[3:]), second[3], sum(second[3:])
+    assert sums == pytest.approx((0.512, 0.512, 1.024))
 
 
 def test_a_download_that_breaks_off_continues_where_it_was(server, file):
@@ -108,18 +104,16 @@ def test_a_server_that_names_no_version_sends_the_whole_file_again(server, file,
     assert (server.requests[NAME], server.ranges) == (2, [])
 
 
-GIVEN_UP = {
-    "it always breaks off": (
-        Fault(breaks=20, no_ranges=True),
-        "the connection broke after 512,000 of 1,024,000 bytes",
-    ),
-    "it is busy": (Fault(status=503), "the server answers 503 Service Unavailable"),
-}
-
-
-@pytest.mark.parametrize("reason", GIVEN_UP)
-def test_a_server_is_given_up_after_some_attempts(server, file, reason):
-    server.faults[NAME], message = GIVEN_UP[reason]
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (Fault(breaks=20, no_ranges=True), "connection broke after 512,000 of 1,024,000 bytes"),
+        (Fault(status=503), "the server answers 503 Service Unavailable"),
+    ],
+    ids=["it always breaks off", "it is busy"],
+)
+def test_a_server_is_given_up_after_some_attempts(server, file, fault, message):
+    server.faults[NAME] = fault
     found = refusal(file)
     assert message in found
     assert str(local_path(file)) in found
@@ -157,17 +151,16 @@ def test_a_server_that_nobody_reaches_is_no_reason_to_wait(server, monkeypatch):
     assert "file.tgz: Connection refused" in refusal(RemoteFile("http://127.0.0.1:9/file.tgz"))
 
 
-@pytest.mark.parametrize(
-    ("known", "message"),
-    [
-        ({"sha256": "0" * 64}, f"SHA-256 {SHA256}. Expected: SHA-256 {'0' * 64}"),
-        ({"md5": "0" * 32}, f"MD5 {hashlib.md5(CONTENT).hexdigest()}. Expected: MD5 {'0' * 32}"),
-        ({"size": 5}, "1,024,000 bytes instead of 5"),
-    ],
-    ids=["sha256", "md5", "size"],
-)
-def test_a_file_with_another_content_is_refused_and_removed(file, tmp_path, known, message):
-    file = RemoteFile(file.address, **known)
+CHANGED = f"""
+sha256 => {"0" * 64} => SHA-256 {SHA256}. Expected: SHA-256 {"0" * 64}
+md5 => {"0" * 32} => MD5 {hashlib.md5(CONTENT).hexdigest()}. Expected: MD5 {"0" * 32}
+size => 5 => 1,024,000 bytes instead of 5
+"""
+
+
+@pytest.mark.parametrize(("kind", "value", "message"), cases(CHANGED))
+def test_a_file_with_another_content_is_refused_and_removed(file, tmp_path, kind, value, message):
+    file = RemoteFile(file.address, **{kind: int(value) if kind == "size" else value})
     found = refusal(file)
     assert f"the file has changed: it has {message}" in found
     assert str(local_path(file)) in found
@@ -206,12 +199,11 @@ def test_processes_that_want_one_file_download_it_once(server, file):
 
 @pytest.mark.parametrize("kind", ["server", "folder"])
 def test_a_mirror_has_the_files_of_all_servers(server, tmp_path, monkeypatch, kind):
-    name = "www.statmt.org/wmt16/dev.tgz"
-    folder = tmp_path / "my mirror"
+    name, folder = "www.statmt.org/wmt16/dev.tgz", tmp_path / "my mirror"
     (folder / name).parent.mkdir(parents=True)
     (folder / name).write_bytes(CONTENT)
     server.files = {name: CONTENT}
-    monkeypatch.setenv("SYNMT_MIRROR", server.address if kind == "server" else str(folder))
+    monkeypatch.setenv("SYNMT_MIRROR", {"server": server.address, "folder": str(folder)}[kind])
     assert get(RemoteFile(f"https://{name}", SHA256)) == CONTENT
 
 

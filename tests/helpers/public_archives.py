@@ -7,25 +7,24 @@ import io
 import re
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from html import escape
 from pathlib import Path
 
 import pytest
-from corpus_server import CorpusServer, serving
+from corpus_server import CorpusServer, come_online, serving
 from sentences import lines
 
-from synmt.corpora import download
 from synmt.corpora.download import RemoteFile
 from synmt.corpora.known import FILES
 
-STATMT, DATA = "www.statmt.org", "data.statmt.org"
-WIT3 = "raw.githubusercontent.com/hlt-mt/WIT3/master/archive/2017-01-trnted/texts"
-TASK1 = "raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
+WMT = "data.statmt.org/wmt{}/translation-task"
+MULTI30K = "raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
 TANAKA = "raw.githubusercontent.com/odashi/small_parallel_enja/master"
 UN = "www.un.org/dgacm/sites/www.un.org.dgacm/files/files/UNCORPUS"
+WIT3 = "raw.githubusercontent.com/hlt-mt/WIT3/master/archive/2017-01-trnted/texts"
 # the address in mtdata's index; the file is UNv1.0.testsets.tar.gz
 UN_SETS = "drive.google.com/uc?export=download&id=13GI1F1hvwpMUGBSa0QC6ov4eE57GC_Zx"
 MULTILINGUAL = "2017-01-trnmted/texts/DeEnItNlRo/DeEnItNlRo/DeEnItNlRo-DeEnItNlRo.zip"
@@ -36,8 +35,9 @@ IWSLT15 = (
 )
 
 # where each text starts in the table of sentences: no two are equal
-EUROPARL, CRAWL, COMMENTARY, YANDEX_START, TALKS = 0, 5, 9, 13, 17
-YEARS = {2013: 1, 2014: 2, 2015: 3, 2016: 7, 2017: 11}
+YANDEX_START, TALKS = 13, 17
+STARTS = {"EUROPARL": 0, "CRAWL": 5, "COMMENTARY": 9, "TALKS": TALKS}
+STARTS |= {"2013": 1, "2014": 2, "2015": 3, "2016": 7, "2017": 11}
 
 
 # archives
@@ -84,14 +84,6 @@ def plain(texts: list[str]) -> bytes:
     return "".join(f"{text}\n" for text in texts).encode()
 
 
-def moses(pattern: str, languages: str, count: int, start: int) -> dict[str, bytes]:
-    """Write a text per language; `{}` in the name stands for the language."""
-    return {
-        pattern.format(language): plain(lines(language, count, start))
-        for language in languages.split()
-    }
-
-
 def cased(texts: list[str]) -> list[str]:
     """Cut sentences into words and escape them like the text that statmt.org prepared."""
     spaced = [re.sub(r"([.,?!%])(?= |$)", r" \1", text.replace('"', ' " ')) for text in texts]
@@ -101,94 +93,87 @@ def cased(texts: list[str]) -> list[str]:
     return [text[0].lower() + text[1:] if text.startswith("The ") else text for text in escaped]
 
 
-def cased_moses(pattern: str, languages: str, count: int, start: int) -> dict[str, bytes]:
-    """Write a prepared text per language."""
-    return {
-        pattern.format(language): plain(cased(lines(language, count, start)))
-        for language in languages.split()
-    }
-
-
 def table(first: str, second: str, count: int, start: int) -> bytes:
     """Write two columns with a tab between them."""
     rows = zip(lines(first, count, start), lines(second, count, start), strict=True)
     return plain(["\t".join(row) for row in rows])
 
 
+def segments(texts: list[str], written: str) -> str:
+    """Number the sentences of a text."""
+    numbered = enumerate(texts, start=1)
+    return "\n".join(written.format(place, escape(text, quote=False)) for place, text in numbered)
+
+
 def sgml(kind: str, language: str, texts: list[str], name: str, pair: tuple[str, str]) -> bytes:
     """Write a test set of WMT; its documents have eight sentences each."""
-    source, target = pair
-    attributes = f'setid="{name}" srclang="{source}"' + (
-        f' trglang="{target}"' if kind == "refset" else ""
-    )
-    body = [f"<{kind} {attributes}>"]
+    system, target = (' sysid="ref"', f' trglang="{pair[1]}"') if kind == "refset" else ("", "")
+    body = [f'<{kind} setid="{name}" srclang="{pair[0]}"{target}>']
     for first in range(0, len(texts), 8):
-        system = ' sysid="ref"' if kind == "refset" else ""
-        body += [f'<doc{system} docid="paper.{first}" genre="news" origlang="{source}">', "<p>"]
-        body += [
-            f'<seg id="{place}">{escape(text, quote=False)}</seg>'
-            for place, text in enumerate(texts[first : first + 8], start=1)
-        ]
-        body += ["</p>", "</doc>"]
+        body += [f'<doc{system} docid="paper.{first}" genre="news" origlang="{pair[0]}">', "<p>"]
+        body += [segments(texts[first : first + 8], '<seg id="{}">{}</seg>'), "</p>", "</doc>"]
     return plain([*body, f"</{kind}>"])
 
 
-def newstest(folder: str, year: int, pairs: str, count: int) -> dict[str, bytes]:
+def newstest(year: int, pairs: str) -> dict[str, bytes]:
     """Write the test sets of one year for pairs such as `ende`, source and reference."""
     members = {}
     for pair in pairs.split():
         both = source, target = pair[:2], pair[2:]
         for kind, side, language in (("srcset", "src", source), ("refset", "ref", target)):
-            text = sgml(
-                kind, language, lines(language, count, YEARS[year]), f"newstest{year}", both
-            )
-            members[f"{folder}newstest{year}-{pair}-{side}.{language}.sgm"] = text
+            texts = lines(language, 20, STARTS[str(year)])
+            text = sgml(kind, language, texts, f"newstest{year}", both)
+            members[f"test/newstest{year}-{pair}-{side}.{language}.sgm"] = text
     return members
+
+
+TALK = """\
+<url>http://www.ted.com/talks/lang/{language}/talk_{number}.html</url>
+<keywords>talks, art, children</keywords>
+<talkid>{number}</talkid>
+<title>{title}</title>
+<description>TED Talk Subtitles and Transcript: {about}</description>
+{text}"""
+DOC = """\
+<doc docid="{number}" genre="lectures">
+<speaker>Speaker {number}</speaker>
+{talk}
+<reviewer href="http://www.ted.com/profiles/{number}">A Name</reviewer>
+</doc>"""
 
 
 def talk_tags(texts: list[str], language: str, doc: bool) -> bytes:
     """Write the training text of IWSLT, two talks with their tags."""
     body, half = [], len(texts) // 2
     for number, part in enumerate((texts[:half], texts[half:]), start=1):
-        body += [f'<doc docid="{number}" genre="lectures">'] if doc else []
-        body += [
-            f"<url>http://www.ted.com/talks/lang/{language}/talk_{number}.html</url>",
-            "<keywords>talks, art, children</keywords>",
-            *([f"<speaker>Speaker {number}</speaker>"] if doc else []),
-            f"<talkid>{number}</talkid>",
-            f"<title>{part[number]}</title>",
-            f"<description>TED Talk Subtitles and Transcript: {part[number + 1]}</description>",
-            *(escape(text, quote=False) for text in part),
-            *(
-                [
-                    f'<reviewer href="http://www.ted.com/profiles/{number}">A Name</reviewer>',
-                    "</doc>",
-                ]
-                if doc
-                else []
-            ),
-        ]
+        told = {"text": segments(part, "{1}"), "title": part[number], "about": part[number + 1]}
+        talk = TALK.format(number=number, language=language, **told)
+        body.append(DOC.format(number=number, talk=talk) if doc else talk)
     return plain(body)
+
+
+TALK_XML = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<mteval>
+<srcset setid="{name}" srclang="{language}">
+<doc docid="535" genre="lectures">
+<url>http://www.ted.com/talks/535</url>
+<talkid>535</talkid>
+<title>{title}</title>
+<description>{about}</description>
+{text}
+</doc>
+</srcset>
+</mteval>
+"""
 
 
 def talk_xml(texts: list[str], language: str, name: str) -> bytes:
     """Write a development or test set of IWSLT."""
-    segments = [
-        f'<seg id="{place}"> {escape(text, quote=False)} </seg>'
-        for place, text in enumerate(texts, start=1)
-    ]
-    head = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        "<mteval>",
-        f'<srcset setid="{name}" srclang="{language}">',
-    ]
-    doc = [
-        '<doc docid="535" genre="lectures">',
-        "<url>http://www.ted.com/talks/535</url>",
-        "<talkid>535</talkid>",
-    ]
-    titles = [f"<title>{texts[0]}</title>", f"<description>{texts[1]}</description>"]
-    return plain([*head, *doc, *titles, *segments, "</doc>", "</srcset>", "</mteval>"])
+    text = segments(texts, '<seg id="{}"> {} </seg>')
+    title, about, *_ = texts
+    told = {"name": name, "language": language, "text": text, "title": title, "about": about}
+    return TALK_XML.format(**told).encode()
 
 
 def talks(
@@ -209,65 +194,90 @@ def talks(
 # the public files
 
 
+# addresses, names inside the archives, languages, how many sentences from where in the table; of
+# those that statmt.org prepares, the number is marked by a star
+ARCHIVES = """
+wmt16:training-parallel-nc-v11.tgz training-parallel-nc-v11/news-commentary-v11.cs-en.{} en 3+0
+wmt16:training-parallel-nc-v11.tgz training-parallel-nc-v11/news-commentary-v11.de-en.{} \
+de en 30+COMMENTARY
+www.statmt.org/wmt13/training-parallel-europarl-v7.tgz training/europarl-v7.de-en.{} \
+de en 28+EUROPARL
+www.statmt.org/wmt13/training-parallel-commoncrawl.tgz commoncrawl.de-en.{} de en 26+CRAWL
+www.statmt.org/wmt13/training-parallel-commoncrawl.tgz commoncrawl.ru-en.{} ru en 25+CRAWL
+wmt17:training-parallel-nc-v12.tgz training/news-commentary-v12.ru-en.{} ru en 27+COMMENTARY
+wmt17:preprocessed/de-en/dev.tgz newstest2013.tc.{} de en 20+2013*
+wmt17:preprocessed/de-en/dev.tgz newstest2014.tc.{} de en 20+2014*
+wmt17:preprocessed/de-en/dev.tgz newstest2015.tc.{} de en 20+2015*
+wmt17:preprocessed/de-en/dev.tgz newstest2016.tc.{} de en 20+2016*
+wmt18:preprocessed/de-en/dev.tgz newstest2015.tc.{} de en 20+2015*
+wmt18:preprocessed/de-en/dev.tgz newstest2016.tc.{} de en 20+2016*
+wmt18:preprocessed/de-en/dev.tgz newstest2017.tc.{} de en 20+2017*
+wmt18:preprocessed/tr-en/dev.tgz newstest2016.tc.{} en tr 20+2016*
+wmt18:preprocessed/tr-en/dev.tgz newstest2017.tc.{} en tr 20+2017*
+UN_SETS testsets/devset/UNv1.0.devset.{} ar en fr ru zh 12+5
+UN_SETS testsets/testset/UNv1.0.testset.{} ar en fr ru zh 12+9
+UN/UNv1.0.6way.tar.gz 6way/UNv1.0.6way.{} ar en fr ru zh 36+2
+""".replace("UN_SETS", UN_SETS)
+SINGLE = """
+wmt17:preprocessed/de-en/corpus.tc.{}.gz de en 40+0*
+MULTI30K/train.{}.gz en de fr 30+0
+MULTI30K/val.{}.gz en de fr 6+1
+MULTI30K/test_2016_flickr.{}.gz en de fr 5+2
+TANAKA/dev.{} en ja 6+4
+TANAKA/test.{} en ja 6+8
+TANAKA/train.{}.000 en ja 6+0
+TANAKA/train.{}.001 en ja 6+6
+TANAKA/train.{}.002 en ja 6+12
+TANAKA/train.{}.003 en ja 6+18
+TANAKA/train.{}.004 en ja 6+24
+"""
+
+
+def address_of(short: str) -> str:
+    """Write an address in full."""
+    for name in ("MULTI30K", "TANAKA", "UN"):
+        short = short.replace(f"{name}/", f"{globals()[name]}/")
+    return re.sub(r"^wmt(\d+):", lambda year: f"{WMT.format(year[1])}/", short)
+
+
+def texts_of(pattern: str, languages: list[str], where: str) -> dict[str, bytes]:
+    """Write a text for each language; `{}` in the name stands for the language."""
+    count, start = where.rstrip("*").split("+")
+    found = {name: lines(name, int(count), int(STARTS.get(start, start))) for name in languages}
+    prepared = cased if where.endswith("*") else list
+    return {pattern.format(name): plain(prepared(text)) for name, text in found.items()}
+
+
+def moses() -> dict[str, Callable[[], bytes] | bytes]:
+    """Make the archives and single files that have a sentence a line."""
+    archives: dict[str, dict[str, bytes]] = {}
+    for row in ARCHIVES.strip().splitlines():
+        address, pattern, *languages, where = row.split()
+        members = archives.setdefault(address_of(address), {})
+        members |= texts_of(pattern, languages, where)
+    nations = address_of("UN/UNv1.0.6way.tar.gz")
+    found = parts(nations, tgz(archives.pop(nations)), 4)
+    for row in SINGLE.strip().splitlines():
+        pattern, *languages, where = row.split()
+        for address, text in texts_of(address_of(pattern), languages, where).items():
+            found[address] = gzip.compress(text, mtime=0) if address.endswith("gz") else text
+    return found | {address: partial(tgz, members) for address, members in archives.items()}
+
+
 def news() -> dict:
-    """Make the archives of statmt.org, and Yandex' corpus."""
-    commentary = {
-        **moses("training-parallel-nc-v11/news-commentary-v11.cs-en.{}", "en", 3, 0),
-        **moses("training-parallel-nc-v11/news-commentary-v11.de-en.{}", "de en", 30, COMMENTARY),
-    }
-    crawl = {
-        **moses("commoncrawl.de-en.{}", "de en", 26, CRAWL),
-        "commoncrawl.de-en.annotation": b"http://www.example.org\n",
-        **moses("commoncrawl.ru-en.{}", "ru en", 25, CRAWL),
-    }
+    """Make the test sets of statmt.org, its Turkish corpus, and that of Yandex."""
     yandex = {
         f"WMT2022-data-main/en-ru/en-ru.1m_{n}.tsv": table("en", "ru", 4, YANDEX_START + n)
         for n in range(1, 11)
     }
-    years = {f"newstest{year}.tc.{{}}": start for year, start in YEARS.items()}
-    earlier = [
-        cased_moses(name, "de en", 20, start)
-        for name, start in years.items()
-        if name < "newstest2017"
-    ]
-    later = [cased_moses(name, "de en", 20, start) for name, start in years.items()]
-    turkish = [
-        cased_moses(f"newstest{year}.tc.{{}}", "en tr", 20, YEARS[year]) for year in (2016, 2017)
-    ]
-    turkish_train = zip(
-        cased(lines("tr", 30, COMMENTARY)), cased(lines("en", 30, COMMENTARY)), strict=True
-    )
-    wmt17, wmt18 = (f"{DATA}/{year}/translation-task" for year in ("wmt17", "wmt18"))
+    turkish, english = (cased(lines(name, 30, STARTS["COMMENTARY"])) for name in ("tr", "en"))
+    rows = plain(list(map("\t".join, zip(turkish, english, strict=True))))
+    both = "ende deen enru ruen"
     return {
-        f"{DATA}/wmt16/translation-task/training-parallel-nc-v11.tgz": partial(tgz, commentary),
-        f"{STATMT}/wmt13/training-parallel-europarl-v7.tgz": partial(
-            tgz, moses("training/europarl-v7.de-en.{}", "de en", 28, EUROPARL)
-        ),
-        f"{STATMT}/wmt13/training-parallel-commoncrawl.tgz": partial(tgz, crawl),
-        "statmt.org/wmt15/test.tgz": partial(tgz, newstest("test/", 2015, "ende deen", 20)),
-        f"{DATA}/wmt16/translation-task/test.tgz": partial(
-            tgz, newstest("test/", 2016, "ende deen enru ruen", 20)
-        ),
-        f"{wmt17}/test.tgz": partial(tgz, newstest("test/", 2017, "ende deen enru ruen", 20)),
-        f"{wmt17}/training-parallel-nc-v12.tgz": partial(
-            tgz, moses("training/news-commentary-v12.ru-en.{}", "ru en", 27, COMMENTARY)
-        ),
-        f"{wmt17}/preprocessed/de-en/dev.tgz": partial(
-            tgz, {k: v for text in earlier for k, v in text.items()}
-        ),
-        f"{wmt18}/preprocessed/de-en/dev.tgz": partial(
-            tgz, {k: v for text in later for k, v in text.items()}
-        ),
-        f"{wmt18}/preprocessed/tr-en/dev.tgz": partial(
-            tgz, {k: v for text in turkish for k, v in text.items()}
-        ),
-        f"{wmt18}/preprocessed/tr-en/corpus.gz": gzip.compress(
-            plain(list(map("\t".join, turkish_train))), mtime=0
-        ),
-        **{
-            f"{wmt17}/preprocessed/de-en/{name}.gz": gzip.compress(content, mtime=0)
-            for name, content in cased_moses("corpus.tc.{}", "de en", 40, 0).items()
-        },
+        "statmt.org/wmt15/test.tgz": partial(tgz, newstest(2015, "ende deen")),
+        f"{WMT.format(16)}/test.tgz": partial(tgz, newstest(2016, both)),
+        f"{WMT.format(17)}/test.tgz": partial(tgz, newstest(2017, both)),
+        f"{WMT.format(18)}/preprocessed/tr-en/corpus.gz": gzip.compress(rows, mtime=0),
         YANDEX: partial(zipped, yandex),
     }
 
@@ -294,65 +304,23 @@ def all_talks() -> dict:
     }
 
 
-def small_files() -> dict:
-    """Make the files of Multi30k and of the Tanaka subset, which GitHub has one by one."""
-    captions = {"train": 30, "val": 6, "test_2016_flickr": 5}
-    multi30k = {
-        f"{TASK1}/{split}.{language}.gz": gzip.compress(
-            plain(lines(language, count, place)), mtime=0
-        )
-        for place, (split, count) in enumerate(captions.items())
-        for language in ("en", "de", "fr")
-    }
-    tanaka = {
-        f"{TANAKA}/{split}.{language}{part}": plain(lines(language, 6, start))
-        for language in ("en", "ja")
-        for split, part, start in [
-            ("dev", "", 4),
-            ("test", "", 8),
-            *(("train", f".00{n}", 6 * n) for n in range(5)),
-        ]
-    }
-    return multi30k | tanaka
-
-
-def nations() -> dict:
-    """Make the archive of the United Nations in its four parts, and the one of its development and
-    test sets."""
-    whole = tgz(
-        moses("6way/UNv1.0.6way.{}", "ar en fr ru zh", 36, 2)
-        | {"6way/UNv1.0.6way.ids": b"add/1.xml\n"}
-    )
-    sets = {
-        **moses("testsets/devset/UNv1.0.devset.{}", "ar en fr ru zh", 12, 5),
-        **moses("testsets/testset/UNv1.0.testset.{}", "ar en fr ru zh", 12, 9),
-    }
-    return parts(f"{UN}/UNv1.0.6way.tar.gz", whole, 4) | {UN_SETS: partial(tgz, sets)}
-
-
 def aspec() -> dict[str, bytes]:
     """Make the folder of ASPEC as its owners give it out, by path."""
     files = {}
-    for number in (1, 2, 3):
-        rows = zip(lines("ja", 8, 8 * number), lines("en", 8, 8 * number), strict=True)
-        text = [
-            f"0.{90 - n} ||| A-82A01{number:02}{n:02} ||| {n} ||| {ja} ||| {en}"
-            for n, (ja, en) in enumerate(rows)
-        ]
-        text[0] = text[0].replace(" ||| ", " ||| ", 1).replace("。 |||", "。［９．１２］ |||")
-        files[f"ASPEC-JE/train/train-{number}.txt"] = plain(text)
-    for split, start in (("dev", 3), ("devtest", 5), ("test", 7)):
-        rows = zip(lines("ja", 6, start), lines("en", 6, start), strict=True)
-        text = [
-            f"A-82A02{start:02}{n:02} ||| {n} ||| {ja} ||| {en}" for n, (ja, en) in enumerate(rows)
-        ]
-        files[f"ASPEC-JE/{split}/{split}.txt"] = plain(text)
+    splits = {"dev": (6, 3, ""), "devtest": (6, 5, ""), "test": (6, 7, "")}
+    splits |= {f"train-{n}": (8, 8 * n, "0.9 ||| ") for n in (1, 2, 3)}
+    for name, (count, start, score) in splits.items():
+        pairs = zip(lines("ja", count, start), lines("en", count, start), strict=True)
+        text = [f"{score}A-82A{n:02} ||| {n} ||| {ja} ||| {en}" for n, (ja, en) in enumerate(pairs)]
+        if score:
+            text[0] = text[0].replace("。 |||", "。［９．１２］ |||")
+        files[f"ASPEC-JE/{name.partition('-')[0]}/{name}.txt"] = plain(text)
     return files
 
 
 def public_archives() -> dict:
     """Make every file that a known corpus is built from, by `host/path`."""
-    return news() | all_talks() | small_files() | nations()
+    return moses() | news() | all_talks()
 
 
 # in place of the public servers
@@ -362,10 +330,7 @@ def public_archives() -> dict:
 def standing_in(patch: pytest.MonkeyPatch, cache: Path) -> Iterator[CorpusServer]:
     """Serve these files in place of all public servers, with their own sums in the lists of
     sums."""
-    patch.setenv("SYNMT_CACHE", str(cache))
-    for name in ("SYNMT_DATA", "SYNMT_OFFLINE", "SYNMT_ASPEC"):
-        patch.delenv(name, raising=False)
-    patch.setattr(download, "PAUSES", (0.0, 0.0, 0.0))
+    come_online(patch, cache)
     with serving(public_archives()) as server:
         patch.setenv("SYNMT_MIRROR", server.address)
         for address in FILES:

@@ -32,6 +32,16 @@ def random_parses(seed, sentences=40):
     ]
 
 
+def walk(parse, word):
+    """Walk from a word to the root; gives the steps, and the words without punctuation on the way
+    to its parent."""
+    steps, above, parents = 0, word, parse.parents
+    while parents[above] != above:
+        steps, above = steps + 1, parents[above]
+    low, high = sorted((word, int(parents[word])))
+    return steps, sum(relation != "punct" for relation in parse.relations[low + 1 : high + 1])
+
+
 def some_systems(seeds, sentences=24):
     """Translate random references with random errors: for each system, a score of each seed."""
     random = np.random.default_rng(7)

@@ -4,19 +4,21 @@ import os
 import sqlite3
 import subprocess
 import sys
-from dataclasses import fields
+from contextlib import closing
+from dataclasses import fields, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 from flat_parser import FlatParser
 from places import IMPORTABLE
+from small import random_tree
+from tiny import write_lines
 
 from synmt.analysis.inputs import parse_lines
 from synmt.parsing.cache import CachedParser, decode_parse, encode_parse
 from synmt.parsing.parser import StanzaParser
-from synmt.syntax.parse import Arcs, Parse, flat_parse
+from synmt.syntax.parse import flat_parse
 
 pytestmark = pytest.mark.journey
 
@@ -85,47 +87,27 @@ def test_a_failed_line_is_parsed_and_reported_again():
 def test_the_file_holds_no_text():
     cached = CachedParser(FlatParser())
     cached.parse(["unmistakable words"])
-    with sqlite3.connect(cached.path) as database:
-        [[tree]] = database.execute("SELECT tree FROM parses").fetchall()
-    database.close()
-    assert decode_parse(tree, "unmistakable words") == flat_parse("unmistakable words")
     assert all(b"unmistakable" not in path.read_bytes() for path in cached.path.parent.iterdir())
 
 
-def trees(seed):
+def drawn(seed):
+    """Draw a line and its tree with arcs, and more numbers."""
     random = np.random.default_rng(seed)
-    words = random.integers(1, 9)
-    line = " ".join("abcdefgh"[:words])
-    flat = flat_parse(line)
-    count = int(random.integers(1, 20))
-    columns = (
-        np.sort(random.integers(0, words, count)),
-        random.integers(0, words, count),
-        random.integers(0, 3, count),
-    )
-    arcs = Arcs(*columns, random.random(count, dtype=np.float32), ("nsubj", "a:b", "ü"))
-    return line, Parse(
-        flat.words, flat.spans, random.integers(0, words, words), ["x"] * words, ["_"] * words, arcs
-    )
+    words = int(random.integers(1, 9))
+    tree = random_tree(words, random)
+    line = " ".join(tree.words)
+    arcs = replace(tree.arcs, names=(*tree.arcs.names[:-1], "ü"))
+    return line, replace(flat_parse(line), parents=tree.parents, arcs=arcs), random
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_tree_is_read_as_it_was_serialised(seed):
-    line, parse = trees(seed)
+def test_a_tree_is_read_as_it_was_serialised_and_damaged_bytes_are_none(seed):
+    line, parse, random = drawn(seed)
     tree = encode_parse(parse, line)
     assert_same(decode_parse(tree, line), parse)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_damaged_bytes_are_not_a_tree(seed):
-    line, parse = trees(seed)
-    tree = encode_parse(parse, line)
-    random = np.random.default_rng(seed)
-    place = int(random.integers(len(tree)))
-    damaged = (
-        tree[:place] + bytes([tree[place] ^ (1 << int(random.integers(8)))]) + tree[place + 1 :]
-    )
-    assert decode_parse(damaged, line) in (None, parse)
+    place, damaged = int(random.integers(len(tree))), bytearray(tree)
+    damaged[place] ^= 1 << int(random.integers(8))
+    assert decode_parse(bytes(damaged), line) in (None, parse)
     assert decode_parse(tree[:place], line) is None
 
 
@@ -134,61 +116,46 @@ def test_a_tree_whose_words_are_not_in_the_line_is_not_stored():
 
 
 def test_a_damaged_entry_is_parsed_again():
-    parser, path = FlatParser(), CachedParser(FlatParser()).path
-    CachedParser(parser).parse(["a", "b"])
-    database = sqlite3.connect(path)
-    database.execute("UPDATE parses SET tree = x'0102' WHERE number = 1")
-    database.commit()
-    database.close()
-    assert CachedParser(parser).parse(["a", "b"]) == [flat_parse("a"), flat_parse("b")]
-    assert parser.asked == ["a", "b", "a"]
-    CachedParser(parser).parse(["a", "b"])
-    assert parser.asked == ["a", "b", "a"]
+    parser = FlatParser()
+    cached = CachedParser(parser)
+    cached.parse(["a", "b"])
+    with closing(sqlite3.connect(cached.path)) as database, database:
+        database.execute("UPDATE parses SET tree = x'0102' WHERE number = 1")
+    for _ in range(2):
+        assert cached.parse(["a", "b"]) == [flat_parse("a"), flat_parse("b")]
+        assert parser.asked == ["a", "b", "a"]
 
 
 def test_the_oldest_trees_are_deleted_first():
-    parser = FlatParser()
-    lines = [
-        f"{number} " + " ".join(f"w{number * 7 + k}" for k in range(200)) for number in range(300)
-    ]
-    largest = 40 << 10
+    parser, largest = FlatParser(), 40 << 10
+    lines = [f"{n} " + " ".join(f"w{n * 7 + k}" for k in range(200)) for n in range(300)]
     for first in range(0, 300, 20):
         CachedParser(parser, max_bytes=largest).parse(lines[first : first + 20])
     cached = CachedParser(parser, max_bytes=largest)
-    with sqlite3.connect(cached.path) as database:
-        size, pages = (
-            database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "page_count")
-        )
-    database.close()
-    assert size * pages < 3 * largest
+    assert cached.path.stat().st_size < 3 * largest
     parser.asked.clear()
     cached.parse(lines)
     assert lines[-1] not in parser.asked
     assert lines[0] in parser.asked
 
 
-NOT_A_DATABASE = b"not a database, and long enough to be detected" * 30
+BLOCKED = {
+    "broken": lambda path: write_lines(path, ["no database, and long enough to be detected"] * 30),
+    "folder": lambda path: path.mkdir(parents=True),
+    "a file above": lambda path: write_lines(path.parent, ["a file, where a folder was expected"]),
+}
 
 
-@pytest.mark.parametrize(
-    "make", [lambda path: path.write_bytes(NOT_A_DATABASE), Path.mkdir], ids=["broken", "folder"]
-)
-def test_a_cache_that_cannot_be_used_is_logged_once_and_changes_nothing(make, caplog):
+@pytest.mark.parametrize("kind", BLOCKED)
+def test_a_cache_that_cannot_be_used_is_logged_once_and_changes_nothing(kind, caplog):
     parser = FlatParser()
     cached = CachedParser(parser)
-    cached.path.parent.mkdir(parents=True)
-    make(cached.path)
+    BLOCKED[kind](cached.path)
     for _ in range(2):
         assert cached.parse(["a", "b"]) == [flat_parse("a"), flat_parse("b")]
     assert parser.asked == ["a", "b"] * 2
     [message] = caplog.messages
     assert f"the cache of trees cannot be used: {cached.path}: " in message
-
-
-def test_a_cache_where_nothing_can_be_written_is_no_error(cache, caplog):
-    cache.write_text("a file, where a folder was expected")
-    assert CachedParser(FlatParser()).parse(["a"]) == [flat_parse("a")]
-    assert len(caplog.messages) == 1
 
 
 def test_a_cache_that_another_process_keeps_locked_is_no_error(monkeypatch, caplog):

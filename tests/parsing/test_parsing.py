@@ -4,13 +4,15 @@ workers."""
 import io
 import json
 import os
+import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from cases import cases
 from flat_parser import FlatParser, group_lives, parse_slowly
 from flat_parser import parse_with_flat as run
 from forked import Forked, wait_for
+from tiny import write_lines
 
 from synmt.errors import SynmtError
 from synmt.parsing.bulk import parse_file, parse_stream, usual_processes
@@ -64,39 +66,27 @@ def everything(folder, name):
 
 
 def test_every_line_has_its_tree_in_its_place(source, tmp_path):
-    steps = run(source, tmp_path / "a.conllu")
+    parser = FlatParser()
+    *steps, last = run(source, tmp_path / "a.conllu", parser)
     assert list(read_parses(tmp_path / "a.conllu", LINES)) == [flat_parse(line) for line in LINES]
-    assert [step.state for step in steps] == ["parsed"] * 9 + ["finished"]
-    assert sum(step.lines for step in steps[:-1]) == steps[-1].lines == len(LINES) == 33
+    assert ([step.state for step in steps], last.state) == (["parsed"] * 9, "finished")
+    assert sum(step.lines for step in steps) == last.lines == len(LINES) == 33
     text = (tmp_path / "a.conllu").read_text(encoding="utf-8")
-    assert [line for line in text.split("\n") if line.startswith("# line")] == [
-        f"# line = {n}" for n in range(1, 34)
-    ]
+    assert re.findall(r"^# line = (\d+)$", text, flags=re.MULTILINE) == list(map(str, range(1, 34)))
+    # a repeated line is parsed once
+    assert {parser.asked.count(line) for line in ("dup", "poison", "line 0 of 0")} == {1}
 
 
 def test_the_summary_says_what_was_made_from_what(source, tmp_path):
     run(source, tmp_path / "a.conllu")
     summary = read_summary(tmp_path / "a.conllu")
-    assert summary is not None
-    assert (summary.parser, summary.fingerprint) == (
-        {"backend": "flat", "name": "flat"},
-        "00000000flat",
-    )
-    assert (summary.lines, summary.failures) == (33, 2)
+    assert summary.parser == {"backend": "flat", "name": "flat"}
+    assert (summary.fingerprint, summary.lines, summary.failures) == ("00000000flat", 33, 2)
     assert summary.words == sum(len(flat_parse(line)) for line in LINES)
     failures = (tmp_path / "a.conllu.failures.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in failures] == [
-        {"line": LINES.index("poison") + 1, "reason": "poisoned"},
-        {"line": len(LINES) - 2, "reason": "poisoned"},
-    ]
+    places = [number for number, line in enumerate(LINES, start=1) if line == "poison"]
+    assert list(map(json.loads, failures)) == [{"line": n, "reason": "poisoned"} for n in places]
     assert not (tmp_path / "a.conllu.parts").exists()
-
-
-def test_a_repeated_line_is_parsed_once(source, tmp_path):
-    parser = FlatParser()
-    run(source, tmp_path / "a.conllu", parser)
-    asked = parser.asked
-    assert asked.count("dup") == asked.count("poison") == asked.count("line 0 of 0") == 1
 
 
 class SureParser(FlatParser):
@@ -116,26 +106,15 @@ def test_repeated_lines_have_the_arcs_of_the_first_time(source, tmp_path, worker
 def test_recent_lines_are_dropped_in_the_same_order_when_shards_are_joined(monkeypatch, tmp_path):
     # a memory of three lines, lines that come again after 1 to 6 others
     monkeypatch.setattr("synmt.parsing.shards._RECENT_LINES", 3)
-    lines = [f"line {number * number % 11 % 5 + number // 30}" for number in range(120)] + [
-        "",
-        " ",
-        "",
-        " ",
-    ]
+    lines = [f"line {number * number % 11 % 5 + number // 30}" for number in range(120)]
+    lines += ["", " ", "", " "]
     shards = list(shards_of(lines, 7))
-    assert sum(sum(shard.repeated) for shard in shards) not in (0, len(lines))
+    assert 0 < sum(sum(shard.repeated) for shard in shards) < len(lines)
     for shard in shards:
         parse_shard(FlatParser(), shard).write(tmp_path)
-    (tmp_path / "all.conllu").write_text(
-        "".join(block.text for block in join_shards(tmp_path, len(shards)))
-    )
+    text = "".join(block.text for block in join_shards(tmp_path, len(shards)))
+    (tmp_path / "all.conllu").write_text(text)
     assert list(read_parses(tmp_path / "all.conllu", lines)) == [flat_parse(line) for line in lines]
-
-
-def test_workers_give_the_same_files_as_one_process(source, tmp_path):
-    run(source, tmp_path / "one", workers=1)
-    run(source, tmp_path / "two", workers=2)
-    assert everything(tmp_path, "one") == everything(tmp_path, "two")
 
 
 def test_an_interrupted_run_continues_and_ends_with_the_same_files(source, tmp_path):
@@ -204,24 +183,18 @@ def test_a_finished_file_is_not_made_again(source, tmp_path):
 def test_a_file_of_another_parser_another_text_or_another_program_is_overwritten_on_request_only(
     source, tmp_path
 ):
-    target = tmp_path / "a"
+    target, other = tmp_path / "a", FlatParser("other")
     run(source, target)
-    assert_refused(
-        r"a: was made by another parser.*--overwrite", source, target, FlatParser("other")
-    )
-    run(source, target, FlatParser("other"), overwrite=True)
+    assert_refused(r"a: was made by another parser.*--overwrite", source, target, other)
+    run(source, target, other, overwrite=True)
     assert read_summary(target).parser["name"] == "other"
     source.write_text("something else\n")
-    assert_refused(r"made from another text", source, target, FlatParser("other"))
-    run(source, target, FlatParser("other"), overwrite=True)
+    assert_refused(r"made from another text", source, target, other)
+    run(source, target, other, overwrite=True)
     assert not (tmp_path / "a.failures.jsonl").exists()
     target.write_text("changed")
-    assert_refused(
-        r"was changed after `synmt parse` made it.* or remove it, as",
-        source,
-        target,
-        FlatParser("other"),
-    )
+    changed = r"was changed after `synmt parse` made it.* or remove it, as"
+    assert_refused(changed, source, target, other)
     (tmp_path / "mine").write_text("precious")
     assert_refused(r"is not a finished file of `synmt parse`", source, tmp_path / "mine")
     assert (tmp_path / "mine").read_text() == "precious"
@@ -244,29 +217,22 @@ def test_a_parser_that_finished_no_shard_does_not_block_another_one(tmp_path):
     assert run(tmp_path / "text", tmp_path / "a", FlatParser("other"))[-1].state == "finished"
 
 
-def pipe(folder):
-    os.mkfifo(folder / "pipe")
-    return folder / "pipe"
+REFUSED = r"""
+text.en => input and output are the same file
+pipe => pipe: the output is not a file.*redirect standard output
+a.xz => gzip only. Let the name end in \.gz
+taken => the output is a folder, not a file\. Name a file in it
+/proc/none/out => cannot write
+"""
 
 
-def folder_in(folder):
-    (folder / "taken").mkdir()
-    return folder / "taken"
-
-
-REFUSED = {
-    "the text itself": (lambda folder: folder / "text.en", "input and output are the same file"),
-    "a pipe": (pipe, r"pipe: the output is not a file.*redirect standard output"),
-    "a compression": (lambda folder: folder / "a.xz", r"gzip only. Let the name end in \.gz"),
-    "a folder": (folder_in, r"the output is a folder, not a file\. Name a file in it"),
-    "no folder": (lambda folder: Path("/proc/none/out"), "cannot write"),
-}
-
-
-@pytest.mark.parametrize("output", REFUSED)
-def test_an_output_that_cannot_be_written_is_refused_before_any_work(source, tmp_path, output):
-    target, message = REFUSED[output]
-    assert_refused(message, source, target(tmp_path), overwrite=True)
+@pytest.mark.parametrize(("output", "message"), cases(REFUSED))
+def test_an_output_that_cannot_be_written_is_refused_before_any_work(
+    source, tmp_path, output, message
+):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "taken").mkdir()
+    assert_refused(message, source, tmp_path / output, overwrite=True)
     assert not list(tmp_path.glob("*.parts"))
 
 
@@ -328,12 +294,9 @@ def test_a_stream_names_failures_and_bytes_that_are_not_utf8_by_the_number_of_th
         list(parse_stream(io.BufferedReader(io.BytesIO(b"a\n\xff\n")), FlatParser()))
 
 
-@pytest.mark.parametrize(
-    ("lines", "asked", "used"), [(8, None, 1), (12, None, 2), (12, 5, 3), (8, 2, 2)]
-)
-def test_the_end_of_parsing_tells_how_many_processes_parsed(lines, asked, used, tmp_path):
-    source = tmp_path / "text"
-    source.write_text("".join(f"{number} a\n" for number in range(lines)))
+@pytest.mark.parametrize(("asked", "used"), [(None, 2), (5, 3), (2, 2), (1, 1)])
+def test_the_end_of_parsing_tells_how_many_processes_parsed(asked, used, tmp_path):
+    source = write_lines(tmp_path / "text", [f"{number} a" for number in range(12)])
     end = run(source, tmp_path / "trees", workers=asked)[-1]
     assert (end.state, end.processes) == ("finished", used)
     # nothing is parsed a second time

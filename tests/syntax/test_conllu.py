@@ -13,7 +13,7 @@ from small import MONKEY, all_trees, is_tree
 from synmt.errors import SynmtError
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses, read_unparsed
 from synmt.syntax.merging import token_tree
-from synmt.syntax.parse import Parse, flat_parse
+from synmt.syntax.parse import flat_parse
 from synmt.syntax.trees import depths
 
 LINE = "The monkey eats a banana"
@@ -34,19 +34,16 @@ def row(number, form, head, relation="dep", misc="_", tag="X"):
     return f"{number}\t{form}\t_\t{tag}\t_\t_\t{head}\t{relation}\t_\t{misc}\n"
 
 
-def test_a_tree_is_written_in_ten_columns_with_its_places(tmp_path):
-    block = format_conllu(TAGGED, LINE, 7).split("\n")
-    assert block[:2] == ["# line = 7", f"# text = {LINE}"]
-    assert block[2] == "1\tThe\t_\tDET\t_\t_\t2\tdet\t_\tTokenRange=0:3"
-    assert block[4].split("\t")[6:8] == ["0", "root"]
-    assert block[-2:] == ["", ""]
+def test_a_tree_is_written_in_ten_columns_with_its_places():
+    first, text, the, _, eats, *_, last, end = format_conllu(TAGGED, LINE, 7).split("\n")
+    assert [first, text, last, end] == ["# line = 7", f"# text = {LINE}", "", ""]
+    assert the == "1\tThe\t_\tDET\t_\t_\t2\tdet\t_\tTokenRange=0:3"
+    assert eats.split("\t")[6:8] == ["0", "root"]
 
 
 def test_words_that_touch_have_no_space_after():
     parse = flat_parse("a b")
-    touching = Parse(
-        ["a", "b"], np.array([[0, 1], [1, 2]]), parse.parents, parse.relations, parse.tags
-    )
+    touching = replace(parse, spans=np.array([[0, 1], [1, 2]]))
     assert "\tSpaceAfter=No|TokenRange=0:1\n" in format_conllu(touching, "ab", 1)
     assert "SpaceAfter" not in format_conllu(parse, "a b", 1)
 
@@ -85,13 +82,12 @@ def test_any_line_comes_back_exactly(tmp_path, line):
 def test_a_multiword_token_has_the_parent_of_the_word_that_leads_it(tmp_path):
     # Wir gehen zum Haus: zu -> Haus (case), dem -> Haus (det); both parents are outside, the first
     # leads
-    rows = row(1, "Wir", 2, "nsubj") + row(2, "gehen", 0, "root") + row("3-4", "zum", "_", "_")
-    rows += row(3, "zu", 5, "case", tag="ADP") + row(4, "dem", 5, "det") + row(5, "Haus", 2, "obl")
-    [(_, parse)] = read(tmp_path, "# text = Wir gehen zum Haus\n" + rows + "\n")
+    words = "1 Wir 2 nsubj; 2 gehen 0 root; 3-4 zum _ _; 3 zu 5 case; 4 dem 5 det; 5 Haus 2 obl"
+    rows = "".join(row(*word.split()) for word in words.split("; "))
+    [(_, parse)] = read(tmp_path, f"# text = Wir gehen zum Haus\n{rows}\n")
     assert parse.words == ["Wir", "gehen", "zum", "Haus"]
     assert parse.parents.tolist() == [1, 1, 3, 1]
     assert parse.relations == ["nsubj", "root", "case", "obl"]
-    assert parse.tags[2] == "ADP"
 
 
 def test_every_tree_of_five_words_stays_a_tree_when_two_words_are_joined():
@@ -187,11 +183,12 @@ def test_arcs_are_written_to_misc_and_read_again(tmp_path):
 
 
 def test_arcs_are_found_anywhere_in_misc(tmp_path):
-    rows = row(1, "a", 0, "root", "SpaceAfter=No|Arcs=0:root:0.999,2:x:y:5e-05|Gloss=b")
+    rows = row(1, "a", 0, "root", "SpaceAfter=No|Arcs=0:root:0.999,2:x:y:5e-05|MyArcs=b")
     rows += row(2, "b", 1, "x", "Arcs=1:x:1")
     [(text, parse)] = read(tmp_path, rows)
-    assert text == "ab"
-    assert parse.arcs == arcs_in("0>0 root 0.999, 0>1 x:y 5e-5, 1>0 x 1")
+    assert (text, parse.arcs) == ("ab", arcs_in("0>0 root 0.999, 0>1 x:y 5e-5, 1>0 x 1"))
+    [(_, parse)] = read(tmp_path, row(1, "a", 0, "root", "SpaceAfter=No|MyArcs=1"))
+    assert parse.arcs is None
 
 
 def test_the_arcs_of_a_multiword_token_are_those_of_the_word_that_leads_it(tmp_path):
@@ -241,15 +238,11 @@ def test_corrupt_arcs_are_named_by_file_sentence_line_and_token(tmp_path, case):
     misc, message = case.split(" => ")
     good = row(1, "a", 0, "root", "Arcs=0:root:1")
     bad = row(2, "b", 1, "x", f"SpaceAfter=No|{misc}|TokenRange=2:3")
-    path = write(tmp_path, good + "\n" + good + bad + row(3, "c", 1, "x", "Arcs=1:x:1"))
+    path = write(tmp_path, f"{good}\n{good}{bad}" + row(3, "c", 1, "x", "Arcs=1:x:1"))
     where = r"trees\.conllu, sentence 2, line 4: token 2 \('b'\) has an invalid MISC: .*"
-    with pytest.raises(
-        SynmtError, match=where + message + r".*Arcs=2:nsubj.*synmt parse --arcs"
-    ) as error:
-        list(read_conllu(path))
-    with pytest.raises(SynmtError) as again:
-        list(read_parses(path, ["a", "a b c"]))
-    assert str(again.value) == str(error.value)
+    for reading in (read_conllu(path), read_parses(path, ["a", "a b c"])):
+        with pytest.raises(SynmtError, match=f"{where}{message}.*Arcs=2:nsubj.*synmt parse --arcs"):
+            list(reading)
 
 
 def test_a_token_without_arcs_among_tokens_with_arcs_is_named(tmp_path):
@@ -294,27 +287,21 @@ def test_the_same_word_in_another_unicode_normalization_is_named_as_such(tmp_pat
 
 @pytest.mark.parametrize(("blocks", "lines"), [(1, 3), (3, 1), (0, 2), (2, 0)])
 def test_an_error_for_different_numbers_of_sentences_and_lines_has_both(tmp_path, blocks, lines):
-    path = write(tmp_path, "".join(format_conllu(TAGGED, LINE, number) for number in range(blocks)))
+    path = write(tmp_path, format_conllu(TAGGED, LINE, 1) * blocks)
     with pytest.raises(SynmtError, match=f"has {blocks} sentences, but the text has {lines} lines"):
         list(read_parses(path, [LINE] * lines))
 
 
-@pytest.mark.parametrize(
-    ("name", "sentences"),
-    [("de_gsd-ud-dev", 799), ("en_ewt-ud-dev", 2001)],
-)
-def test_a_gold_treebank_is_read_and_comes_back(tmp_path, data_folder, name, sentences):
+@pytest.mark.parametrize("name", ["de_gsd-ud-dev", "en_ewt-ud-dev"])
+def test_a_gold_treebank_is_read_and_comes_back(tmp_path, data_folder, name):
     source = data_folder / "ud" / f"{name}.conllu.gz"
     gold = list(read_conllu(source))
-    assert len(gold) == sentences
+    assert len(gold) in (799, 2001)
     for text, parse in gold:
         assert is_tree(parse.parents)
-        assert depths(parse.parents.tolist()) is not None
         assert [text[start:end] for start, end in parse.spans] == parse.words
     path = tmp_path / "again.conllu.gz"
-    with gzip.open(path, "wt", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(
-            format_conllu(parse, text, number) for number, (text, parse) in enumerate(gold, start=1)
-        )
+    blocks = (format_conllu(parse, text, number) for number, (text, parse) in enumerate(gold, 1))
+    path.write_bytes(gzip.compress("".join(blocks).encode()))
     assert list(read_conllu(path)) == gold
     assert list(read_parses(source, [text for text, _ in gold])) == [parse for _, parse in gold]

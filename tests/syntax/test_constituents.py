@@ -1,11 +1,13 @@
 """Constituents: brackets read, moved to other words, made binary or built from dependencies; their
 signals."""
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from cases import cases
 from notation import matrix, pairs
 from small import MONKEY, MONKEY_WORD_OF, all_trees, random_pieces, random_tree
 
@@ -64,21 +66,20 @@ def test_brackets_of_the_monkey():
     assert (same, without_tags.tolist()) == (words, SPANS)
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("(S (NP The monkey) eats", "not closed"),
-        ("(S The) monkey)", "'monkey' is outside"),
-        ("(S The))", "'\\)' is outside"),
-        ("The monkey", "'The' is outside"),
-    ],
-)
+NO_BRACKETS = r"""
+(S (NP The monkey) eats => not closed
+(S The) monkey) => 'monkey' is outside
+(S The)) => '\)' is outside
+The monkey => 'The' is outside
+"""
+
+
+@pytest.mark.parametrize(("text", "fault"), cases(NO_BRACKETS))
 def test_what_is_no_bracketing_is_refused(text, fault):
     with pytest.raises(ValueError, match=fault):
         read_brackets(text)
-    with pytest.raises(SynmtError, match=fault) as error:
+    with pytest.raises(SynmtError, match=rf"x\.brackets, line 3.*{fault}"):
         parse_brackets(text, "The monkey", where="x.brackets, line 3")
-    assert error.value.where == "x.brackets, line 3"
 
 
 def test_words_are_placed_in_the_line_with_its_whitespace_and_its_brackets():
@@ -91,28 +92,31 @@ def test_words_are_placed_in_the_line_with_its_whitespace_and_its_brackets():
     assert parse.relations == []
 
 
+STANZAS_COMMENT = """\
+# text = zum Haus gehen
+# constituency = (S (PP zu (NP dem Haus)) (VP gehen))
+1-2 zum _ _ _ _ _ _ _ _
+1 zu _ X _ _ 3 dep _ _
+2 dem _ X _ _ 3 dep _ _
+3 Haus _ X _ _ 4 dep _ _
+4 gehen _ X _ _ 0 dep _ _
+
+"""
+
+
 def test_the_comment_of_stanza_counts_words_and_the_tree_counts_tokens(tmp_path):
-    rows = [("1", "zu", 3), ("2", "dem", 3), ("3", "Haus", 4), ("4", "gehen", 0)]
-    lines = [f"{i}\t{w}\t_\tX\t_\t_\t{head}\tdep\t_\t_" for i, w, head in rows]
-    lines.insert(0, "1-2\tzum" + "\t_" * 8)
     path = tmp_path / "x.conllu"
-    text = [
-        "# text = zum Haus gehen",
-        "# constituency = (S (PP zu (NP dem Haus)) (VP gehen))",
-        *lines,
-    ]
-    path.write_text("\n".join(text) + "\n\n", encoding="utf-8")
+    path.write_text(
+        re.sub("^[^#].*", lambda row: row[0].replace(" ", "\t"), STANZAS_COMMENT, flags=8)
+    )
     ((_, parse),) = read_conllu(path)
     # zu (dem Haus) of three words is zum Haus of two tokens
     assert parse.constituents.tolist() == pairs("0-3 0-2")
-    assert constituents_of_tokens(
-        "(S zum (NP Haus gehen))", [range(2), range(2, 3), range(3, 4)]
-    ).tolist() == [
-        [0, 3],
-        [1, 3],
-    ]
-    assert constituents_of_tokens("(S zum)", [range(2), range(2, 3)]) is None
-    assert constituents_of_tokens("(S zum", [range(2)]) is None
+    tokens = [range(2), range(2, 3), range(3, 4)]
+    found = constituents_of_tokens("(S zum (NP Haus gehen))", tokens)
+    assert found.tolist() == pairs("0-3 1-3")
+    assert constituents_of_tokens("(S zum)", tokens[:2]) is None
+    assert constituents_of_tokens("(S zum", tokens[:1]) is None
 
 
 def test_a_file_of_brackets_is_read_only_where_no_dependencies_are_needed(tmp_path):
@@ -185,13 +189,8 @@ def test_the_height_of_a_boundary_is_that_of_the_lowest_node_over_both_words(see
         assert height == min(over)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_a_piece_without_a_word_inside_the_text_belongs_to_the_word_before(seed):
-    word_of = random_pieces(5, np.random.default_rng(seed))
-    found, text = owners(word_of), np.flatnonzero(word_of >= 0)
-    for place, word in enumerate(found.tolist()):
-        before = [w for w in word_of[: place + 1].tolist() if w >= 0]
-        assert word == (before[-1] if before and place <= text[-1] else -1)
+def test_a_piece_without_a_word_inside_the_text_belongs_to_the_word_before():
+    assert owners(np.array([-1, 0, -1, -1, 1, 1, -1])).tolist() == [-1, 0, 0, 0, 1, 1, -1]
     assert owners(np.array([-1, -1])).tolist() == [-1, -1]
 
 
@@ -213,28 +212,24 @@ def test_splits_are_those_of_all_nodes_that_are_spans(seed):
     random = np.random.default_rng(seed)
     parse = random_tree(int(random.integers(1, 9)), random)
     word_of = random_pieces(len(parse), random)
-    owner, merges = owners(word_of), binary_tree(parse).tolist()
-    nodes, expected = leaves_of(merges), []
+    owner, merges, expected = owners(word_of).tolist(), binary_tree(parse).tolist(), []
+    nodes = leaves_of(merges)
     for left, right in merges:
-        joined = sorted(nodes[left] | nodes[right])
-        if (
-            len(joined) < 3
-            or max(nodes[left]) > min(nodes[right])
-            or joined != list(range(joined[0], joined[-1] + 1))
-        ):
+        joined, cut = sorted(nodes[left] | nodes[right]), max(nodes[left])
+        if len(joined) < 3 or cut > min(nodes[right]) or joined[-1] - joined[0] >= len(joined):
             continue
-        row = [-1 if word >= 0 else 0 for word in owner.tolist()]
-        for place, word in enumerate(owner.tolist()):
+        row = [-1 if word >= 0 else 0 for word in owner]
+        for place, word in enumerate(owner):
             last = place + 1 == len(owner) or owner[place + 1] != word
             if word in joined:
-                row[place] = 1 + (last and word != joined[-1]) + (last and word == max(nodes[left]))
+                row[place] = 1 + (last and word != joined[-1]) + (last and word == cut)
         expected.append(row)
     assert splits(parse, word_of).tolist() == expected
 
 
 def test_a_sentence_of_one_word_or_none_has_no_boundary_and_no_split():
     one = random_tree(1, np.random.default_rng(0))
-    none = replace(MONKEY, words=[], parents=np.zeros(0, dtype=np.int64))
+    none = replace(one, words=[], parents=one.parents[:0])
     for parse, word_of, expected in ((one, [0, 0, -1], [1, CUT, CUT]), (none, [-1], [CUT])):
         assert splits(parse, np.array(word_of)).shape == (0, len(word_of))
         assert boundaries(parse, np.array(word_of)).tolist() == expected
@@ -258,9 +253,5 @@ def test_a_control_drops_constituents_that_were_given():
     assert Control().apply(parse, b"").constituents.tolist() == SPANS
     # those that are built from the dependencies follow the control: a chain to the right branches
     # to the left
-    assert binary_tree(Control("right").apply(parse, b"")).tolist() == [
-        [3, 4],
-        [2, 5],
-        [1, 6],
-        [0, 7],
-    ]
+    chain = Control("right").apply(parse, b"")
+    assert binary_tree(chain).tolist() == pairs("3-4 2-5 1-6 0-7")

@@ -3,6 +3,7 @@ distributed."""
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -85,30 +86,20 @@ def test_left_and_right_chains_of_the_monkey():
 @pytest.mark.parametrize("rewire", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_control_gives_a_tree_with_the_same_words_and_relations(kind, rewire):
-    for words in range(31):
+    for words, seed in product(range(31), range(3)):
         parse = parse_of(words, seed=words)
-        for seed in range(3):
-            tree = Control(kind, rewire=rewire, seed=seed).apply(parse, key(words))
-            assert is_tree(tree.parents)
-            assert len(tree.parents) == len(tree.relations) == words
-            assert tree.parents.dtype == np.int64
-            assert (tree.words, tree.tags, tree.arcs) == (parse.words, parse.tags, None)
-            assert tree.spans is parse.spans
-            assert Counter(tree.relations) == Counter(parse.relations)
-            assert [tree.relations[root] for root in root_of(tree)] == ["root"] * min(words, 1)
-            if kind != "shuffled":
-                moved = {*root_of(parse), *root_of(tree)}
-                assert all(
-                    tree.relations[w] == parse.relations[w] for w in range(words) if w not in moved
-                )
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_control_leaves_the_parsers_tree_as_it_is(kind):
-    parse = replace(parse_of(20), arcs=certain_arcs(parse_of(20)))
-    for number in range(10):
-        Control(kind, rewire=0.5).apply(parse, key(number))
-    assert parse == replace(parse_of(20), arcs=certain_arcs(parse_of(20)))
+        tree = Control(kind, rewire=rewire, seed=seed).apply(parse, key(words))
+        assert is_tree(tree.parents)
+        assert (len(tree.parents), tree.parents.dtype) == (words, np.int64)
+        assert (tree.words, tree.tags, tree.arcs) == (parse.words, parse.tags, None)
+        assert tree.spans is parse.spans
+        assert Counter(tree.relations) == Counter(parse.relations)
+        assert [tree.relations[root] for root in root_of(tree)] == ["root"] * min(words, 1)
+        moved = {*root_of(parse), *root_of(tree)} if kind != "shuffled" else range(words)
+        for word in set(range(words)) - set(moved):
+            assert tree.relations[word] == parse.relations[word]
+        # the parser's tree is as it was
+        assert parse == parse_of(words, seed=words)
 
 
 @pytest.mark.parametrize("control", DRAWN, ids=str)
@@ -178,15 +169,6 @@ def test_a_new_parent_is_drawn_evenly_among_the_words_that_are_free():
     assert all(abs(count - 300) < 4 * 14 for count in found.values())
 
 
-def test_a_larger_share_rewires_the_same_words_and_more():
-    for number in range(10):
-        few, many = (
-            Control(rewire=share).apply(STAR, key(number)).parents > 0 for share in (0.2, 0.6)
-        )
-        assert few.sum() < many.sum()
-        assert (few <= many).all()
-
-
 def test_certain_arcs_of_the_monkey():
     arcs = certain_arcs(MONKEY)
     expected = arcs_in("0>1 det 1, 1>2 nsubj 1, 2>2 root 1, 3>4 det 1, 4>2 obj 1")
@@ -209,21 +191,18 @@ def test_another_tree_is_certain_of_its_arcs(kind):
 
 
 def test_only_rewired_words_are_certain_of_their_arcs():
-    parse = replace(MONKEY, arcs=MONKEY_ARCS)
-    some = Counter()
+    parse, some = replace(MONKEY, arcs=MONKEY_ARCS), Counter()
     for number in range(30):
         tree = Control(rewire=0.5).apply(parse, key(number))
         rows = rows_of(tree.arcs)
         assert tree.arcs.words.tolist() == sorted(tree.arcs.words.tolist())
-        for word in range(5):
-            moved = bool(tree.parents[word] != MONKEY.parents[word])
-            certain = [(int(tree.parents[word]), MONKEY.relations[word], 1.0)]
+        for word, parent in enumerate(tree.parents.tolist()):
+            moved = bool(parent != MONKEY.parents[word])
+            certain = [(parent, MONKEY.relations[word], 1.0)]
             assert rows[word] == (certain if moved else rows_of(MONKEY_ARCS)[word])
             some[word, moved] += 1
-            assert sum(probability for *_, probability in rows[word]) == 1
-    # The and banana have been seen both ways, eats is the root
-    assert all(some[word, moved] for word in (0, 1, 3, 4) for moved in (False, True))
-    assert some[2, True] == 0
+    # all have been seen both ways but eats, which is the root
+    assert set(some) == {*product(range(5), (False, True))} - {(2, True)}
 
 
 def test_wrong_kinds_and_shares_are_refused():
