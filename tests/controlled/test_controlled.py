@@ -388,6 +388,73 @@ def test_every_tree_has_the_words_of_the_text_one_root_and_no_crossing(corpus):
         assert not any(a < c < b < d for a, b in arcs for c, d in arcs), example.source
 
 
+VERB_OF_FORM = {
+    (form, verb.particle): verb
+    for verb in lexicon.VERBS
+    for form in (verb.base, verb.third, verb.past, verb.participle)
+}
+GERMAN_MODALS = {
+    "can": "kann können",
+    "could": "konnte konnten",
+    "must": "muss müssen",
+    "will": "wird werden",
+}
+
+
+def finite_forms(parse):
+    """Work out the German finite verb forms from the gold tree, with their prefixes where the verb
+    comes last."""
+    children = [
+        [c for c, p in enumerate(parse.parents) if p == w and c != w] for w in range(len(parse))
+    ]
+
+    def child(word, relation):
+        return next((c for c in children[word] if parse.relations[c] == relation), None)
+
+    def is_plural(noun, *, alone):
+        pair = any(parse.relations[c] == "conj" for c in children[noun])
+        return (pair and not alone) or NOUN_OF_FORM[parse.words[noun].lower()][1]
+
+    for word, tag in enumerate(parse.tags):
+        if tag != "VERB":
+            continue
+        particle, auxiliary, subject = (child(word, r) for r in ("compound:prt", "aux", "nsubj"))
+        bearer = word if parse.relations[word] != "conj" else parse.parents[word]
+        if bearer != word:
+            subject = child(bearer, "nsubj")
+            if child(bearer, "aux") is not None:
+                continue
+        is_relative = parse.tags[subject] == "PRON"
+        subject = parse.parents[bearer] if is_relative else subject
+        verb = VERB_OF_FORM[
+            parse.words[word], parse.words[particle] if particle is not None else ""
+        ]
+        form = parse.words[word]
+        plural = is_plural(subject, alone=is_relative)
+        prefix = verb.prefix if parse.relations[bearer] in ("advcl", "ccomp", "acl:relcl") else ""
+        if auxiliary is None and form == verb.past:
+            yield prefix + verb.preterite + plural * ("n" if verb.preterite[-1] == "e" else "en")
+        elif auxiliary is None:
+            assert form == (verb.base if plural else verb.third), (form, plural)
+            yield prefix + (verb.plural if plural else verb.singular)
+        elif parse.words[auxiliary] == "had":
+            yield {"haben": ("hatte", "hatten"), "sein": ("war", "waren")}[verb.auxiliary][plural]
+        else:
+            yield GERMAN_MODALS[parse.words[auxiliary]].split()[plural]
+
+
+def test_every_german_verb_agrees_with_the_subject_of_the_gold_tree(corpus):
+    known = {"hatte", "hatten", "war", "waren"} | {
+        f for forms in GERMAN_MODALS.values() for f in forms.split()
+    }
+    for example in every(corpus):
+        words = Counter(re.findall(r"\w+", example.target.lower()))
+        for form in finite_forms(example.parse):
+            assert words[form] > 0, (example.source, example.target, form)
+            words[form] -= 1
+        assert not any(words[form] for form in known), example.target
+
+
 def test_no_sentence_comes_twice_in_the_whole_corpus(corpus):
     sources = [example.source for example in every(corpus)]
     assert len(set(sources)) == len(sources) == 7500
