@@ -56,12 +56,11 @@ docs: $(VENV)/.dev
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky -c docs . build/site
 	@cp build/site/README.html build/site/index.html; echo "build/site/index.html"
 
-JOBS ?=
 SET ?=
 
 results: $(VENV)/.plot
 	@failed=0; for plan in results/*.yaml; do \
-		$(BIN)/python benchmarks/results.py $$plan $(if $(JOBS),--jobs $(JOBS)) $(SET) || { failed=$$?; test $$failed != 130 || exit 130; }; \
+		$(BIN)/python benchmarks/results.py $$plan $(SET) || { failed=$$?; test $$failed != 130 || exit 130; }; \
 	done; $(BIN)/python benchmarks/results_page.py && exit $$failed
 
 $(VENV)/.torch:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,18 +98,6 @@ def take_turns(systems: Mapping[str, Callable[[], object]], rounds: int) -> dict
             used = sum(os.times()[:4]) - sum(before[:4])
             found[name].append((time.perf_counter() - wall, used))
     return {name: times for name, (_, *times) in found.items()}
-
-
-@contextmanager
-def busy(count: int) -> Iterator[None]:
-    """Keep the machine busy with other processes while a block runs."""
-    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for other in others:
-            other.kill()
-            other.wait()
 
 
 def spread(what: str, values: Sequence[float]) -> Row:

@@ -1,24 +1,23 @@
 """Models of other tools in the shape of a synmt model, to measure against: built, and with the
 loss, as there.
 
-Transformers: Hugging Face's MarianMT, eole, OpenNMT-py and JoeyNMT. All have one matrix for source,
-target and output, sinusoidal positions, and synmt's rates of dropout at the same places; MarianMT
-and JoeyNMT have post-norm, the others only their pre-norm. Each computes its loss as its own
-trainer does, which counts the correct pieces. eole and OpenNMT-py smooth it as synmt does;
-JoeyNMT's smoothing, with dense targets, would only slow it down.
+Transformers: Hugging Face's MarianMT, eole and JoeyNMT. All have one matrix for source, target and
+output, sinusoidal positions, and synmt's rates of dropout at the same places; MarianMT and JoeyNMT
+have post-norm, eole only its pre-norm. Each computes its loss as its own trainer does, which counts
+the correct pieces. eole smooths it as synmt does; JoeyNMT's smoothing, with dense targets, would
+only slow it down.
 
-LSTMs: JoeyNMT and OpenNMT-py, with synmt's widths and layers, attention by a product with a matrix
-between (Luong et al., 2015), input feeding, one matrix for source, target and output, and dropout
-between layers and at the attentional state. Nothing is smoothed. What remains different: JoeyNMT
-encodes EOS, and begins every layer of the decoder, h and c, where h of the encoder's last layer
-ended; both have two biases for each gate of the decoder, and one more in a linear map.
+LSTM: JoeyNMT, with synmt's widths and layers, attention by a product with a matrix between (Luong
+et al., 2015), input feeding, one matrix for source, target and output, and dropout between layers
+and at the attentional state. Nothing is smoothed. What remains different: it encodes EOS, and
+begins every layer of the decoder, h and c, where h of the encoder's last layer ended; it has two
+biases for each gate of the decoder, and one more in a linear map.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -60,14 +59,6 @@ def marian(shape: ModelRecipe, pieces: int) -> Any:
     values = yaml.safe_load(_MARIAN.format(shape, pieces=pieces))
     special = {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS}
     return MarianMTModel(MarianConfig(**values, **special, decoder_start_token_id=BOS))
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Import without warnings: of old names of torch, and of libraries for GPUs."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def marian_loss(model: Any, batch: Batch) -> Tensor:
@@ -183,115 +174,6 @@ def joeynmt_loss(model: Any, batch: Batch) -> Tensor:
     return joey.normalize(total, "tokens")
 
 
-_OPENNMT = """
-d_model: {0.model_dim}
-heads: {0.heads}
-d_ff: {0.feedforward_dim}
-dropout: {0.dropout}
-attention_dropout: {0.attention_dropout}
-max_relative_positions: 0
-relative_positions_buckets: 0
-add_qkvbias: true
----
-copy_attn: false
-self_attn_type: scaled-dot
-aan_useffn: false
-full_context_alignment: false
-alignment_layer: 0
-alignment_heads: 0
-"""
-
-
-def opennmt_transformer(shape: ModelRecipe, pieces: int) -> nn.Module:
-    """Build OpenNMT-py's Transformer."""
-    with _quietly():
-        from onmt.decoders.transformer import TransformerDecoder
-        from onmt.encoders.transformer import TransformerEncoder
-        from onmt.modules import Embeddings
-
-    source, target = (
-        Embeddings(shape.model_dim, pieces, PAD, position_encoding=True, dropout=shape.dropout)
-        for _ in range(2)
-    )
-    common, of_decoder = yaml.safe_load_all(_OPENNMT.format(shape))
-    encoder = TransformerEncoder(shape.encoder_layers, embeddings=source, **common)
-    decoder = TransformerDecoder(shape.decoder_layers, embeddings=target, **of_decoder, **common)
-    model = _opennmt(encoder, decoder, source, target)
-    for name, weight in model.named_parameters():
-        # it leaves its weights as the memory was
-        if weight.dim() > 1:
-            nn.init.xavier_uniform_(weight)
-        elif name.endswith("bias"):
-            nn.init.zeros_(weight)
-    _set_dropout(model, "feed_forward.dropout_1", shape.activation_dropout)
-    return model
-
-
-def opennmt_lstm(shape: ModelRecipe, pieces: int) -> nn.Module:
-    """Build OpenNMT-py's recurrent model."""
-    with _quietly():
-        from onmt.decoders.decoder import InputFeedRNNDecoder
-        from onmt.encoders.rnn_encoder import RNNEncoder
-        from onmt.modules import Embeddings
-
-    width, dropout = shape.embedding_dim or shape.model_dim, shape.dropout
-    source, target = (Embeddings(width, pieces, PAD) for _ in range(2))
-    encoder = RNNEncoder("LSTM", True, shape.encoder_layers, shape.model_dim, dropout, source)
-    decoder = InputFeedRNNDecoder(
-        "LSTM",
-        True,
-        shape.decoder_layers,
-        shape.model_dim,
-        attn_type="general",
-        dropout=dropout,
-        embeddings=target,
-    )
-    model = _opennmt(encoder, decoder, source, target)
-    for weight in model.parameters():
-        # its own range
-        nn.init.uniform_(weight, -0.1, 0.1)
-    return model
-
-
-def _opennmt(encoder: Any, decoder: Any, source: Any, target: Any) -> nn.Module:
-    """Join both parts to a model with one matrix for source, target and output."""
-    from onmt.models.model import NMTModel
-
-    target.word_lut.weight = source.word_lut.weight
-    model = NMTModel(encoder, decoder)
-    pieces, width = target.word_lut.weight.shape
-    model.generator = nn.Linear(width, pieces)
-    model.generator.weight = target.word_lut.weight
-    return model
-
-
-def opennmt_transformer_loss(model: Any, batch: Batch) -> Tensor:
-    """Compute the loss as OpenNMT-py's trainer does."""
-    source, lengths = batch.source.ids[..., None], batch.source.mask.sum(1)  # (B, T, 1), (B,)
-    return _opennmt_loss(model, batch, source, lengths, smoothing=_SMOOTHING)
-
-
-def opennmt_lstm_loss(model: Any, batch: Batch) -> Tensor:
-    """Compute the loss in the same way, without EOS after the source."""
-    source, lengths = (
-        batch.source.ids[:, :-1, None],
-        batch.source.mask.sum(1) - 1,
-    )  # (B, T, 1), (B,)
-    return _opennmt_loss(model, batch, source, lengths, smoothing=0.0)
-
-
-def _opennmt_loss(
-    model: Any, batch: Batch, source: Tensor, lengths: Tensor, *, smoothing: float
-) -> Tensor:
-    from onmt.utils.loss import LossCompute
-
-    compute = LossCompute(_criterion(smoothing), model.generator)
-    target = _whole_target(batch)[..., None]  # (B, T, 1)
-    states, weights = model(source, target, lengths)
-    total, _ = compute({"src": source, "srclen": lengths, "tgt": target}, states, weights)
-    return total / len(batch.target_positions)
-
-
 _EOLE = """
 hidden_size: {0.model_dim}
 heads: {0.heads}
@@ -314,7 +196,9 @@ param_init_method: xavier_uniform
 
 def eole(shape: ModelRecipe, pieces: int) -> Any:
     """Build eole's Transformer."""
-    with _quietly():
+    with warnings.catch_warnings():
+        # of old names of torch, and of libraries for GPUs
+        warnings.simplefilter("ignore")
         from eole.config.models import TransformerModelConfig
         from eole.config.training import TrainingConfig
         from eole.models.model import EncoderDecoderModel
@@ -332,7 +216,8 @@ def eole_loss(model: Any, batch: Batch) -> Tensor:
     """Compute the loss as eole's trainer does."""
     from eole.utils.loss import LossCompute
 
-    compute = LossCompute(_criterion(_SMOOTHING), model.generator, vocabs={"specials": {}})
+    criterion = nn.CrossEntropyLoss(ignore_index=PAD, reduction="sum", label_smoothing=_SMOOTHING)
+    compute = LossCompute(criterion, model.generator, vocabs={"specials": {}})
     source, lengths, target = batch.source.ids, batch.source.mask.sum(1), _whole_target(batch)
     states, weights, _ = model(source, target, lengths)
     corpora = {"cid": [None] * len(target), "cid_line_number": [0] * len(target)}
@@ -340,10 +225,6 @@ def eole_loss(model: Any, batch: Batch) -> Tensor:
         {"src": source, "srclen": lengths, "tgt": target, **corpora}, states, weights
     )
     return total / len(batch.target_positions)
-
-
-def _criterion(smoothing: float) -> nn.Module:
-    return nn.CrossEntropyLoss(ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
 
 
 def _whole_target(batch: Batch) -> Tensor:
@@ -364,9 +245,7 @@ Loss = Callable[[Any, Batch], Tensor]
 PEERS: dict[str, tuple[str, str, Callable[[ModelRecipe, int], Any], Loss]] = {
     "marian": ("plain", "transformers", marian, marian_loss),
     "eole": ("plain", "eole", eole, eole_loss),
-    "opennmt-transformer": ("plain", "onmt", opennmt_transformer, opennmt_transformer_loss),
     "joeynmt-transformer": ("plain", "joeynmt", joeynmt_transformer, joeynmt_loss),
     "joeynmt": ("lstm", "joeynmt", joeynmt_lstm, joeynmt_loss),
-    "opennmt": ("lstm", "onmt", opennmt_lstm, opennmt_lstm_loss),
 }
 """The system whose size a tool has, the module that it needs, its model, and its loss."""

@@ -18,11 +18,11 @@ from results_statistics import (
     times_as_long,
     unstable_systems,
 )
-from results_stored import read_labels, read_result, read_times, unpacked
+from results_stored import read_result, read_stored, read_times, unpacked
 from results_systems import OTHER_TREES, TESTED, Systems
 
 from synmt.arrays import BoolArray, DoubleArray
-from synmt.errors import SynmtError, unknown_name
+from synmt.errors import SynmtError
 from synmt.evaluation.metrics import make_metric
 from synmt.reporting.values import Interval
 
@@ -142,14 +142,8 @@ class Results:
         return {trees: found[trees] for trees in kinds}
 
     def grouping(self, group: Group) -> dict[str, list[Line]]:
-        """Compare the systems on each group of sentences; raises UsageError for an unknown
-        label."""
-        tests = [group.test for group in self.plan.groups]
-        labels = read_labels(self.plan.folder / "labels.json", tests)[group.test]
-        for label in (group.by, *group.without):
-            if label not in labels:
-                where = f"{self.plan.path}, {group.test}"
-                raise unknown_name("label", label, labels, where=where)
+        """Compare the systems on each group of sentences."""
+        labels = read_stored(self.plan.folder / "labels.json", group.test)[group.test]
         values = np.array(labels[group.by])  # (N,)
         kept = np.ones(len(values), dtype=bool)
         for label, value in group.without.items():

@@ -9,8 +9,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator
 from results_compared import Results
-from results_statistics import Difference, Line
 
 _STYLES = {
     "parser": ("#2166ac", "o", "with a parser's trees"),
@@ -29,94 +29,62 @@ _ROW, _WIDTH = 0.2, 5.6
 """Inches from row to row, and of a panel."""
 _BETWEEN = 6
 """Rows that the title and the axis of a panel take."""
+_LINEAR = 4.0
+"""BLEU; beyond it the axis is logarithmic, or a few systems would leave no room for the others."""
+_TICKS = (-30, -10, -4, -2, -1, 0, 1, 2, 4)
 
 
 def draw(found: Sequence[Results], path: Path) -> None:
     """Draw a panel for each comparison, the largest gain on top; colours show which trees a system
     has.
 
-    The panel with the most systems has a column of its own, the others are below each other. A
-    comparison that has only its baseline yet has no panel; without a panel there is no figure.
+    The first panel has a column of its own, the others are below each other. A comparison that has
+    only its baseline yet has no panel; without a panel there is no figure.
     """
     rows = [sum(line.difference is not None for line in results.lines) for results in found]
-    drawn = sorted(
-        (place for place, count in enumerate(rows) if count), key=lambda place: -rows[place]
-    )
+    drawn = [place for place, count in enumerate(rows) if count]
     if not drawn:
         return
-    longest, others = drawn[0], sorted(drawn[1:])
+    first, *others = sorted(drawn, key=lambda place: -rows[place])
     heights = [rows[place] + _BETWEEN for place in others]
-    heights.append(max(rows[longest] + _BETWEEN - sum(heights), 1))
-    columns = [[longest, place] for place in (*others, ".")] if others else [[longest]]
-    figure = Figure(
-        figsize=(_WIDTH * len(columns[0]), 1 + _ROW * sum(heights)), layout="constrained"
-    )
+    heights.append(max(rows[first] + _BETWEEN - sum(heights), 1))
+    columns = [[first, place] for place in (*others, ".")] if others else [[first]]
+    size = (_WIDTH * len(columns[0]), 1 + _ROW * sum(heights))
+    figure = Figure(figsize=size, layout="constrained")
     panels = figure.subplot_mosaic(columns, height_ratios=heights[-len(columns) :])
-    kinds = set[str]()
     for place, panel in panels.items():
-        kinds |= _draw(panel, found[place])
-    styles = [style for kind, style in _STYLES.items() if kind in kinds]
-    marks = [Line2D([], [], color=colour, marker=mark, label=name) for colour, mark, name in styles]
+        _draw(panel, found[place])
+    marks = [
+        Line2D([], [], color=colour, marker=mark, label=name)
+        for colour, mark, name in _STYLES.values()
+    ]
     # below the panels, where it hides no interval
     figure.legend(handles=marks, fontsize=7.5, frameon=False, loc="outside lower center", ncols=4)
     # without the version of matplotlib, the same results give the same file
     figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
-def _draw(panel: Axes, results: Results) -> set[str]:
-    """Draw the differences of a comparison; returns the styles that are used."""
+def _draw(panel: Axes, results: Results) -> None:
+    """Draw the differences of a comparison; unstable systems have no interval."""
     pairs = [(line, line.difference) for line in results.lines if line.difference]
     pairs.sort(key=lambda pair: pair[1].value)
-    # a few systems that are far off would leave no room for the others
-    ends = sorted(max(abs(found.low), abs(found.high)) for _, found in pairs)
-    furthest, names, kinds = 2 * ends[int(0.8 * (len(ends) - 1))], list[str](), set[str]()
+    names = list[str]()
     for row, (line, found) in enumerate(pairs):
         lstm = results.systems.architecture(line.system) == "lstm"
         names.append(f"{line.system} (LSTM)" if lstm else line.system)
-        kind, side = results.systems.kind(line.system), 1 if found.value > 0 else -1
-        kinds |= {kind} if found.is_real else {kind, "chance"}
-        place, width = found.value, found.high - found.value
-        if line.unstable or abs(place) > furthest:
-            place, width = side * furthest, 0
-            _write_beside(panel, (place, row), line, found)
-        colour, mark, _ = _STYLES[kind]
+        colour, mark, _ = _STYLES[results.systems.kind(line.system)]
+        width = 0 if line.unstable else found.high - found.value
         filled = colour if found.is_real else "white"
         panel.errorbar(
-            [place],
-            [row],
-            xerr=width,
-            fmt=mark,
-            color=colour,
-            markerfacecolor=filled,
-            markersize=5,
-            linewidth=1.6,
+            [found.value], [row], xerr=width, fmt=mark, color=colour, markerfacecolor=filled
         )
+    panel.set_xscale("symlog", linthresh=_LINEAR)
+    panel.xaxis.set_major_locator(FixedLocator(_TICKS))
+    panel.xaxis.set_major_formatter("{x:g}")
     panel.axvline(0, color="#888888", linewidth=0.8)
     panel.set_yticks(range(len(pairs)), names, fontsize=7.5)
     panel.set_ylim(-0.7, len(pairs) - 0.3)
-    seeds = [len(line.scores) for line in results.lines]
-    counted = f"{min(seeds)} to {max(seeds)}" if min(seeds) < max(seeds) else str(seeds[0])
-    panel.set_title(f"{results.plan.title}; seeds: {counted}", fontsize=10)
+    seeds = sorted({len(line.scores) for line in results.lines})
+    panel.set_title(f"{results.plan.title}; seeds: {', '.join(map(str, seeds))}", fontsize=10)
     panel.set_xlabel("BLEU minus that of the baseline, 95 % interval", fontsize=8.5)
-    panel.tick_params(axis="x", labelsize=8)
     panel.spines[["top", "right"]].set_visible(False)
-    return kinds
-
-
-def _write_beside(panel: Axes, place: tuple[float, int], line: Line, found: Difference) -> None:
-    """Write a difference that is beyond the edge of the panel."""
-    side = 1 if found.value > 0 else -1
-    what = f"{found.low:+.2f} to {found.high:+.2f}"
-    if line.unstable:
-        what = f"seeds: {', '.join(f'{score:.1f}' for score in line.scores)} BLEU"
-    text = f"{found.value:+.2f} ({what})".replace("-", "−")
-    beside = {1: "right", -1: "left"}[side]
-    panel.annotate(
-        text,
-        place,
-        xytext=(-8 * side, 0),
-        textcoords="offset points",
-        ha=beside,
-        va="center",
-        fontsize=7.5,
-    )

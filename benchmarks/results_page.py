@@ -36,8 +36,6 @@ BEGIN, END = (
     "<!-- begin: benchmarks/results_page.py -->",
     "<!-- end: benchmarks/results_page.py -->",
 )
-MEASURED = "## What we measured\n"
-"""The heading of a section that the page of every system has."""
 
 
 def main() -> None:
@@ -94,8 +92,8 @@ def _titled(line: str, table: Table) -> tuple[Part, Part]:
 
 
 def system_pages(root: Path, found: Sequence[Results]) -> dict[Path, list[Part]]:
-    """Choose the rows of each system's page: those of its systems, and their baselines; old tables
-    become empty."""
+    """Choose the rows of each system's page that has a marked part: those of its systems, and their
+    baselines; old tables become empty."""
     folder = root / "docs/systems"
     pages: dict[Path, list[Part]] = {
         page: [] for page in sorted(folder.glob("*.md")) if BEGIN in _text(page)
@@ -109,10 +107,10 @@ def system_pages(root: Path, found: Sequence[Results]) -> dict[Path, list[Part]]
             while not (bases := {results.systems.baseline(one) for one in systems}) <= systems:
                 systems |= bases
             page = folder / f"{name}.md"
-            if page.exists():
+            if page in pages:
                 shown = [line for line in results.lines if line.system in systems]
                 line = f"{results.plan.title} ([the whole table](../results.md)):"
-                pages.setdefault(page, []).extend(_titled(line, short_table(shown)))
+                pages[page].extend(_titled(line, short_table(shown)))
     return pages
 
 
@@ -139,14 +137,9 @@ def _text(path: Path) -> str:
 def replace(path: Path, title: str, parts: Iterable[Part]) -> None:
     """Replace the marked part of a page.
 
-    A page that is not there begins with a title; that of a system gets the part at the end of its
-    measurements.
+    A page that is not there begins with a title.
     """
     text = _text(path) if path.exists() else f"# {title}\n\n{BEGIN}{END}\n"
-    if BEGIN not in text:
-        before, measured, rest = text.partition(MEASURED)
-        section, following, others = rest.partition("\n## ")
-        text = f"{before}{measured}{section.rstrip()}\n\n{BEGIN}{END}\n{following}{others}"
     before, _, rest = text.partition(BEGIN)
     report = Report(title="", parts=list(parts))
     block = render({"": report}, "markdown").strip()

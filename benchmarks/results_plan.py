@@ -31,7 +31,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -151,12 +150,6 @@ class Plan(Strict):
 
     @model_validator(mode="after")
     def _names_fit(self) -> Plan:
-        if len({*self.seeds}) < len(self.seeds):
-            raise ValueError(f"seeds: one is given twice: {self.seeds}")
-        for system, own in self.search.items():
-            if own.baseline:
-                what = f"search: a mixture such as '{system}' has no baseline of its own"
-                raise ValueError(what)
         known = [*self.systems, *self.search]
         named = [*self.baselines.values(), *self.chosen_by_score, *chain.from_iterable(self.pairs)]
         named += [own.baseline for own in self.systems.values() if own.baseline]
@@ -164,9 +157,6 @@ class Plan(Strict):
             if system not in known:
                 hint = did_you_mean(system, known)
                 raise ValueError(f"no system is named '{system}'. {hint}".rstrip())
-        for name, count in Counter(map(file_name, known)).items():
-            if count > 1:
-                raise ValueError(f"{count} systems have the name '{name}' in the names of files")
         return self
 
     @property

@@ -22,7 +22,7 @@ import json
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -93,43 +93,25 @@ def unpacked(stored: dict[str, Any]) -> npt.NDArray[np.float64]:
     return whole.reshape(stored["shape"][::-1]).T.astype(np.float64)
 
 
+def read_stored(path: Path, *keys: str) -> dict[str, Any]:
+    """Read a file of results/ that has some keys at least; raises SynmtError if it is damaged."""
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        return {**stored, **{key: stored[key] for key in keys}}
+    except (ValueError, TypeError, KeyError, OSError):
+        what, do = "missing or damaged", "Remove it, and run the comparison again"
+        raise SynmtError(what, where=str(path), do=do) from None
+
+
 def read_result(path: Path) -> dict[str, Any]:
     """Read the file of a result; raises SynmtError if it is damaged."""
-    what, do = "damaged, or not a result", "Remove it to measure the run again"
-    with _naming_damage(path, what, do):
-        result = json.loads(path.read_text(encoding="utf-8"))
-        if {"system", "seed", "fingerprint", "tests"} <= set(result) and result["validation"]:
-            return result
-        raise ValueError
-
-
-def read_labels(path: Path, tests: Iterable[str]) -> Labels:
-    """Read the labels of test sets; raises SynmtError if those of some are missing or damaged."""
-    do = "Remove the result of a run, and run the comparison again, which also writes the labels"
-    with _naming_damage(path, "missing or damaged", do):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {**found, **{test: dict(found[test]) for test in tests}}
+    return read_stored(path, "system", "seed", "fingerprint", "tests", "validation")
 
 
 def read_times(path: Path) -> dict[str, Any]:
-    """Read the times of steps, as `results_times.py` writes them; raises SynmtError if it is
+    """Read the times of steps, as `results_times.py` writes them; raises SynmtError if they are
     damaged."""
-    do = "Remove it, and measure again: benchmarks/results_times.py"
-    with _naming_damage(path, "damaged", do):
-        times = json.loads(path.read_text(encoding="utf-8"))
-        for one in times["systems"].values():
-            seconds = np.array([one["seconds"], one["of_baseline"]], dtype=float)
-            if not len(seconds[0]) or (seconds <= 0).any():
-                raise ValueError
-        return {key: times[key] for key in ("machine", "threads", "precision", "systems")}
-
-
-@contextmanager
-def _naming_damage(path: Path, what: str, do: str) -> Iterator[None]:
-    try:
-        yield
-    except (ValueError, TypeError, KeyError, AttributeError, OSError):
-        raise SynmtError(what, where=str(path), do=do) from None
+    return read_stored(path, "machine", "threads", "precision", "systems")
 
 
 @contextmanager

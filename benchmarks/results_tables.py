@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,6 @@ from results_compared import Results
 from results_plan import Plan
 from results_statistics import REAL, Difference, Line, adjusted, average
 
-from synmt.errors import UsageError
 from synmt.reporting.values import Column, Interval, Marked, Table, Value
 
 Tables = Iterator[tuple[str, Table]]
@@ -106,29 +105,13 @@ def _costs(results: Results, system: str, base: str) -> Row:
     weights, falls = results.runs[system][0]["weights"], list[float]()
     time, interval = results.times.get(system, (None, None))
     row: Row = {"time of a step": time, "time, 95 % interval": interval, "weights": weights}
-    row |= dict.fromkeys(("more weights", "steps to the baseline's loss"))
+    row["more weights"] = None
     if base != system and base in results.runs:
         row["more weights"] = weights / results.runs[base][0]["weights"] - 1
-        lowest = min(loss for _, loss in mean_losses(results, base))
-        reached = [step for step, loss in mean_losses(results, system) if loss <= lowest]
-        row["steps to the baseline's loss"] = reached[0] if reached else "never"
     for run in results.runs[system]:
         *before, last = (loss for _, loss in run["validation"])
         falls += [1 - last / min(before)] if before else []
     return row | {"last fall of the loss": statistics.fmean(falls) if falls else None}
-
-
-def mean_losses(results: Results, system: str) -> list[tuple[int, float]]:
-    """Average the validation losses of a system over its seeds; a training that has ended keeps its
-    last loss."""
-    runs = [run["validation"] for run in results.runs[system]]
-    steps = sorted({step for run in runs for step, _ in run})
-    losses = [[_loss_at(step, run) for run in runs] for step in steps]
-    return list(zip(steps, map(statistics.fmean, losses), strict=True))
-
-
-def _loss_at(step: int, validations: Sequence[tuple[int, float]]) -> float:
-    return next((loss for at, loss in reversed(validations) if at <= step), validations[0][1])
 
 
 def control_tables(results: Results) -> Tables:
@@ -224,8 +207,6 @@ def label_tables(results: Results) -> Tables:
     run = next(iter(results.runs.values()))[0]
     for label in results.plan.contrasts_by if "contrast" in run else ():
         chosen = [name for name in run["contrast"] if name.startswith(f"{label}: ")]
-        if not chosen:
-            raise UsageError(f"no contrasts are labelled '{label}'", where=str(results.plan.path))
         rows = [
             {"system": system}
             | {name.partition(": ")[2]: contrast(results, system, name) for name in chosen}

@@ -15,14 +15,13 @@ committed.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from filelock import FileLock
 from measuring import now
 from results_plan import Plan, change, fingerprint
 from results_statistics import times_as_long
@@ -34,16 +33,13 @@ from synmt.errors import UsageError
 from synmt.files.writing import write_json
 from synmt.model.device import choose_device, device_name
 from synmt.recipe.schema import Recipe
-from synmt.run_folder import Run, check_folder
+from synmt.run_folder import Run
 from synmt.training.distributed import Processes
 from synmt.training.pipeline import make_trainer, prepare
 from synmt.training.preparation import Prepared
 
 _FIRST = 3
 """Steps that do not count, because the first ones are slower."""
-_FEWEST = 6
-"""Steps from which the page can compute how far a time may be off."""
-_LOCK = ".results.lock"
 
 
 def in_turns(
@@ -51,17 +47,16 @@ def in_turns(
 ) -> dict[str, list[float]]:
     """Time alternating steps of two models, after a few that do not count: seconds of each."""
     with TemporaryDirectory() as first, TemporaryDirectory() as second:
-        both = zip(
-            steps(system, options.data, first), steps(baseline, options.data, second), strict=True
-        )
-        own, other = zip(*islice(both, _FIRST, _FIRST + options.steps), strict=True)
+        own_steps = steps(system, options.data, first)
+        other_steps = steps(baseline, options.data, second)
+        both = islice(zip(own_steps, other_steps, strict=True), _FIRST, _FIRST + options.steps)
+        own, other = zip(*both, strict=True)
     return {"seconds": list(own), "of_baseline": list(other)}
 
 
 def steps(recipe: Recipe, data: Path, folder: str) -> Iterator[float]:
     """Train a model from the beginning of the text; yield the seconds of each step."""
-    with FileLock(data / _LOCK):
-        *_, prepared = prepare(recipe, data=data)
+    *_, prepared = prepare(recipe, data=data)
     assert isinstance(prepared, Prepared)
     trainer = make_trainer(Run(Path(folder)), recipe, prepared, Processes())
     accumulate, device = trainer.settings.accumulate, trainer.device
@@ -81,91 +76,53 @@ def main() -> None:
     parser.add_argument(
         "changes", nargs="*", metavar="key=value", help="the precision, parsers, the device"
     )
-    machine = "how the page names the processor; default: as before, or that of a GPU"
-    parser.add_argument("--machine", help=machine)
+    parser.add_argument("--machine", help="how the page names the processor")
     parser.add_argument(
         "--steps", type=int, default=30, help="to time, of each system (default: 30)"
     )
     parser.add_argument("--data", type=Path, default=Path("data"))
     options = parser.parse_intermixed_args()
-    if options.steps < _FEWEST:
-        parser.error(f"--steps: must be {_FEWEST} or more")
     with ending_errors():
-        plan, changes = Plan.load(options.plan), dict(map(change, options.changes))
-        for folder in (plan.folder, options.data):
-            check_folder(folder)
-            folder.mkdir(parents=True, exist_ok=True)
+        plan = Plan.load(options.plan)
+        # what needs a parser during training would be timed with it
+        changes = {"training.validation_beam_size": 0, **dict(map(change, options.changes))}
         path = plan.folder / "times.json"
-        how = _how(path, plan, changes, options.machine)
-        for system, found in measured(plan, changes, options, lambda: _read(path, how)):
-            # another process may have added to them meanwhile
-            with FileLock(options.data / _LOCK):
-                write_json(path, {**how, "systems": {**_read(path, how), system: found}}, indent=1)
+        stored = _stored(path, plan.recipe(next(iter(plan.systems)), changes), options.machine)
+        for system, base in _pairs(plan, changes):
+            pair = {"recipe": fingerprint(plan.recipe(system, {}))}
+            pair["baseline"] = fingerprint(plan.recipe(base, {}))
+            if pair.items() <= stored["systems"].get(system, {}).items():
+                continue
+            found = in_turns(plan.recipe(system, changes), plan.recipe(base, changes), options)
+            stored["systems"][system] = {**pair, **found}
+            write_json(path, stored, indent=1)
             value, interval = times_as_long(found)
             print(f"{system}: {value:.2f} ({interval.low:.2f} to {interval.high:.2f})", flush=True)
 
 
-def _how(path: Path, plan: Plan, changes: Mapping[str, Any], machine: str | None) -> dict[str, Any]:
-    """Collect what all times of a file have in common."""
-    training = plan.recipe(next(iter(plan.baselines.values())), changes).training
-    device = choose_device(training.device)
-    before = read_times(path)["machine"] if path.exists() else device_name(device)
-    # None: a GPU
+def _stored(path: Path, recipe: Recipe, machine: str | None) -> dict[str, Any]:
+    """Read the times that are there; raises UsageError if they were measured otherwise."""
+    device = choose_device(recipe.training.device)
+    # a GPU works while the threads of the processor wait
     threads = torch.get_num_threads() if device.type == "cpu" else None
-    return {"machine": machine or before, "threads": threads, "precision": training.precision}
+    conditions = {"threads": threads, "precision": recipe.training.precision}
+    if not path.exists():
+        return {"machine": machine or device_name(device), **conditions, "systems": {}}
+    stored = read_times(path)
+    if not conditions.items() <= stored.items() or machine not in (None, stored["machine"]):
+        what = "measured on another machine, with other threads or in another precision"
+        raise UsageError(what, where=str(path), do="Remove it to measure all systems again")
+    return stored
 
 
-def _read(path: Path, how: dict[str, Any]) -> dict[str, Any]:
-    """Read the times; raises UsageError if they were measured otherwise."""
-    stored = read_times(path) if path.exists() else {**how, "systems": {}}
-    before = {key: stored[key] for key in how}
-    if before != how:
-        do = "Measure as before (--machine, SYNMT_THREADS, training.precision, training.device), "
-        do += "or remove the file to measure all systems again"
-        raise UsageError(
-            f"measured with {_in_words(before)}, not {_in_words(how)}", where=str(path), do=do
-        )
-    return stored["systems"]
-
-
-def _in_words(how: dict[str, Any]) -> str:
-    return ", ".join(f"{key}: {value}" for key, value in how.items())
-
-
-def measured(
-    plan: Plan,
-    changes: Mapping[str, Any],
-    options: argparse.Namespace,
-    stored: Callable[[], Mapping[str, Any]],
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Time the systems that have not been timed, without those in another precision than their
-    baseline."""
+def _pairs(plan: Plan, changes: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each system and its baseline, without those in another precision than it."""
     systems = Systems(plan)
-    changed = {system: _changed(plan, system, changes) for system in systems.names}
     for system in systems.names:
         base = systems.baseline(system)
-        pair = {
-            "recipe": fingerprint(systems.recipes[system]),
-            "baseline": fingerprint(systems.recipes[base]),
-        }
-        known = pair.items() <= stored().get(system, {}).items()
-        same = changed[base].training.precision == changed[system].training.precision
-        if base != system and same and not known and systems.kind(system) != "repeat":
-            yield system, {**pair, **in_turns(changed[system], changed[base], options)}
-
-
-def _changed(plan: Plan, system: str, changes: Mapping[str, Any]) -> Recipe:
-    """Change what depends on the machine, and leave out what needs a parser during training; raises
-    UsageError."""
-    planned, recipe = plan.recipe(system, {}), plan.recipe(system, changes)
-    precision = planned.training.precision
-    if fingerprint(
-        plan.recipe(system, {**changes, "training.precision": precision})
-    ) != fingerprint(planned):
-        what = f"{', '.join(changes)}: would change what is timed"
-        raise UsageError(what, allowed="Changes: the precision, parsers, the device")
-    training = recipe.training.model_copy(update={"validation_beam_size": 0})
-    return recipe.model_copy(update={"training": training})
+        precisions = {plan.recipe(one, changes).training.precision for one in (system, base)}
+        if base != system and len(precisions) == 1 and systems.kind(system) != "repeat":
+            yield system, base
 
 
 if __name__ == "__main__":

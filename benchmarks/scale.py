@@ -1,19 +1,17 @@
-"""Seconds and peak memory of `prepare` and of the plan of an epoch, on generated pairs.
+"""Seconds and peak memory of the stages of `prepare`, on generated pairs.
 
     python benchmarks/scale.py --pairs 1000000 4000000 --cores 1 2
 
 Each measurement is a separate process with a given number of cores. Seconds are those on the clock,
 then those of processors, which other work on the machine does not change much, in this process and
 in workers that have ended. Memory is `ru_maxrss` at the end of a stage, of the process and of the
-largest of its children. The words are drawn by Zipf's law, 1 to `--longest` for a sentence; with
-`--duplicates`, duplicates are removed too. The vocabulary learns from at most `--training-lines`
-lines. The prepared corpora must be the same with any number of cores.
+largest of its children. The words are drawn by Zipf's law, 1 to `--longest` for a sentence. The
+vocabulary learns from at most `--training-lines` lines.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import resource
 import tempfile
@@ -23,7 +21,6 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from measuring import Row, arguments, table
@@ -41,25 +38,19 @@ def main() -> None:
         cores=[1, 2],
         longest=35,
         training_lines=2_000_000,
-        duplicates=False,
     )
     for pairs in options.pairs:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             write_text(folder, pairs, options.longest)
-            digests = set[str]()
-            works = [(prepare, cores) for cores in options.cores]
-            for work, cores in [*works, (epoch, options.cores[-1])]:
+            for cores in options.cores:
                 # a process of its own, in which no other stage has taken memory
                 with ProcessPoolExecutor(1, get_context("spawn"), use, (cores,)) as pool:
-                    stages = pool.submit(work, folder, cores, options).result()
-                digests |= {stages.pop("digest", "")}
+                    stages = pool.submit(prepare, folder, cores, options).result()
                 rows: list[Row] = [{"stage": name} | used for name, used in stages.items()]
-                rows += [
-                    {"stage": "all", "seconds": sum(used["seconds"] for used in stages.values())}
-                ]
+                every = sum(used["seconds"] for used in stages.values())
+                rows.append({"stage": "all", "seconds": every})
                 print(f"{pairs:,} pairs, {cores} cores", table(rows), sep="\n", flush=True)
-            assert len(digests - {""}) == 1, "the files differ"
 
 
 def use(cores: int) -> None:
@@ -86,11 +77,10 @@ def write_text(folder: Path, pairs: int, longest: int) -> None:
         (folder / f"valid.{language}").write_text("a b c\n")
 
 
-def prepare(folder: Path, cores: int, options: argparse.Namespace) -> dict[str, Any]:
-    """Prepare the text; return what its stages used, and a hash of all files."""
+def prepare(folder: Path, cores: int, options: argparse.Namespace) -> Stages:
+    """Prepare the text; return what its stages used."""
     from synmt.corpora.resolve import resolve
     from synmt.data.prepare import prepare as preparing
-    from synmt.files.reading import sha256
     from synmt.recipe.corpus import CorpusRecipe
     from synmt.recipe.load import check_recipe
     from synmt.reporting.progress import show_progress_with
@@ -98,13 +88,13 @@ def prepare(folder: Path, cores: int, options: argparse.Namespace) -> dict[str, 
     corpus = resolve(CorpusRecipe(folder=folder), "en", "de")
     sections = {
         "corpus": {"folder": str(folder)},
-        "filters": {"max_words": 80, "max_ratio": 2.0, "duplicates": options.duplicates},
+        "filters": {"max_words": 80, "max_ratio": 2.0, "duplicates": False},
         "vocabulary": {"size": 8000, "training_lines": options.training_lines},
     }
     recipe = check_recipe(
         {"name": "scale", "source": "en", "target": "de", **sections}, where="benchmark"
     )
-    prepared, stages, meter = folder / f"prepared-{cores}", Stages(), Meter()
+    stages, meter = Stages(), Meter()
 
     @contextmanager
     def display(what: str, *_: object) -> Iterator[Callable[[float], None]]:
@@ -112,33 +102,9 @@ def prepare(folder: Path, cores: int, options: argparse.Namespace) -> dict[str, 
         stages[what.removeprefix("prepare: ")] = meter.read()
 
     show_progress_with(display)
-    preparing(recipe, corpus, prepared)
+    preparing(recipe, corpus, folder / f"prepared-{cores}")
     # the same workers filter and encode: they count when they have ended
     stages["end"] = meter.read()
-    digest = hashlib.sha256()
-    for path in sorted(prepared.rglob("*")):
-        if path.is_file() and path.name != "lock":
-            digest.update(sha256(path).encode())
-    return {**stages, "digest": digest.hexdigest()}
-
-
-def epoch(folder: Path, cores: int, _: argparse.Namespace) -> dict[str, Any]:
-    """Read batches of the prepared text; return what that used."""
-    from synmt.data.corpus import PreparedCorpus
-    from synmt.data.stream import Position, Reader
-    from synmt.recipe.schema import TrainingRecipe
-
-    split = PreparedCorpus.open(folder / f"prepared-{cores}").split("train")
-    settings, stages, meter = TrainingRecipe(batch_tokens=4096), Stages(), Meter()
-    stream = Reader(split, settings).forever(Position())
-    next(stream)
-    stages["until the first batch"] = meter.read()
-    rows = sum(len(next(stream)[0].lines) for _ in range(500))
-    stages[f"500 batches, {rows:,} pairs"] = meter.read()
-    del stream
-    # no epoch has as many batches, so the next one begins
-    next(Reader(split, settings).forever(Position(0, 1 << 40)))
-    stages["from one epoch to the next"] = meter.read()
     return stages
 
 

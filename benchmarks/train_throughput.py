@@ -1,8 +1,8 @@
 """Training speed side by side: synmt plain and with every variant, and tools with models of the
 same size.
 
-The Transformer is compared with Hugging Face's MarianMT and those of eole, OpenNMT-py and JoeyNMT,
-the LSTM with JoeyNMT's and OpenNMT-py's. All see the same batches in turn: forward, backward and
+The Transformer is compared with Hugging Face's MarianMT and those of eole and JoeyNMT, the LSTM
+with JoeyNMT's. All see the same batches in turn: forward, backward and
 Adam, without clipping. Each round has batches of other shapes, as in training: some libraries
 generate code for each shape. Printed are medians over rounds, ratios with their 95 % interval
 (bootstrap over rounds):
@@ -13,16 +13,14 @@ generate code for each shape. Printed are medians over rounds, ratios with their
     fed / base              the same with batches made in a thread beside the steps; their collation
                             in milliseconds
     x TOOL                  how many times as fast as the tool, in wall time and in processor time
-    busy / quiet            with --busy N: the work of a second of processor time next to N
-                            processes that never rest
 
 Where other work runs on the machine, only ratios in processor time hold. The tools compute in
 float32. --lengths are those of the longest sentence of each batch, --pieces is the size of the
 joint vocabulary. By default, all systems are measured that are installed.
 
     python benchmarks/train_throughput.py --systems plain pascal relative --rounds 30 --threads 1
-    python benchmarks/train_throughput.py --systems plain marian --busy 5 --precision bf16
-    python benchmarks/train_throughput.py --size base --systems lstm sa fa joeynmt opennmt
+    python benchmarks/train_throughput.py --systems plain marian --precision bf16
+    python benchmarks/train_throughput.py --size base --systems lstm sa fa joeynmt
 """
 
 from __future__ import annotations
@@ -65,7 +63,6 @@ class System:
 
     base: the system that it is compared with.
     wall, steps: of wall time and of processor time, with batches ready.
-    busy: of processor time beside other processes.
     fed: with collation beside the steps.
     collating: of collation alone.
     """
@@ -87,18 +84,14 @@ class System:
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
         self.times: dict[str, list[float]] = {}
 
-    def round(self, corpus: Sequence[list[Example]], busy: int) -> None:
-        """Run all batches once with batches ready, once beside other processes, once from the
-        thread."""
+    def round(self, corpus: Sequence[list[Example]]) -> None:
+        """Run all batches once with batches ready, and once from the thread."""
         began = time.perf_counter()
         batches = [batch_for(self.reads, examples) for examples in corpus]
         self._add("collating", time.perf_counter() - began)
         began = time.perf_counter()
         self._add("steps", self._run(batches))
         self._add("wall", time.perf_counter() - began)
-        if busy:
-            with measuring.busy(busy):
-                self._add("busy", self._run(batches))
         if self.reads is not None:
             began = time.perf_counter()
             self._run(prefetch(batch_for(self.reads, examples) for examples in corpus))
@@ -130,7 +123,7 @@ def measure(options: argparse.Namespace) -> Table:
         corpus = [draw_examples(longest, size, options.pieces, random) for longest, size in rows]
         tokens.append(sum(len(batch_for(None, examples).target_positions) for examples in corpus))
         for system in systems.values():
-            system.round(corpus, options.busy)
+            system.round(corpus)
             if not number:
                 system.times.clear()
     rows = [summary(name, systems, tokens[1:], len(sizes)) for name in systems]
@@ -147,8 +140,6 @@ def summary(name: str, systems: dict[str, System], tokens: Sequence[int], batche
     times, base = system.times, systems.get(system.base)
     for title, key in (("tokens/s", "wall"), ("tokens/CPU s", "steps")):
         row[title] = round(float(np.median(np.array(tokens) / times[key])))
-    if "busy" in times:
-        row |= ratio("busy / quiet", times["steps"], times["busy"])
     if base and system.reads is not None:
         row |= ratio("step / base", times["steps"], base.times["steps"])
         row |= ratio("fed / base", times["fed"], base.times["fed"])
@@ -186,7 +177,6 @@ def main() -> None:
         threads=2,
         device="cpu",
         precision="float32",
-        busy=0,
         systems=[name for name in (*PEERS, *ARCHITECTURES) if name not in missing],
     )
     for name in options.systems:

@@ -7,7 +7,7 @@ float32 with two threads (without it, to the first system) as the median over th
 smallest and the largest; below it are the shares of translations that are those of the first
 system. The two rank by different length penalties; with --length-penalty 0 they rank alike.
 
-    python benchmarks/translate_throughput.py --run runs/small --text test.en --busy 5
+    python benchmarks/translate_throughput.py --run runs/small --text test.en
     python benchmarks/translate_throughput.py --run runs/x --text train.en --sentences 10000
         --systems int8
 """
@@ -56,7 +56,6 @@ def main() -> None:
         batch_size=128,
         rounds=5,
         systems=[""],
-        busy=0,
     )
     lines = list(islice(read_lines(options.text), options.sentences))
     with tempfile.TemporaryDirectory() as folder:
@@ -66,8 +65,7 @@ def main() -> None:
         ]
         systems = {name: partial(one, lines) for name, one in chosen}
         found = {name: translate() for name, translate in systems.items()}
-        with measuring.busy(options.busy):
-            times = measuring.take_turns(systems, options.rounds)
+        times = measuring.take_turns(systems, options.rounds)
     first = next(iter(found))
     print(measuring.speeds(times, len(lines), lambda name: BASE if BASE in times else first))
     for name, translations in found.items():

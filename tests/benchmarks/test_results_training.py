@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import results_times
+import torch
 from results_plan import Plan
 from results_statistics import times_as_long
 from results_stored import unpacked
@@ -69,7 +70,7 @@ def test_what_is_missing_is_trained_and_measured_once(tiny_plan, run):
     assert run("--list") == (0, "tiny-plain-seed1\ntiny-reads-trees-seed1\n")
     ended, out = run("--systems", "plain")
     assert ended == 0
-    assert out.startswith("1 of 1, tiny-plain-seed1: test ")
+    assert out.startswith("tiny-plain-seed1: test ")
     stored = json.loads((tiny_plan / "tiny/plain-seed1.json").read_text())
     test = tiny_plan / "runs/results/tiny-plain-seed1/tests/test"
     score = json.loads((test / "scores.json").read_text())["bleu"]["score"]
@@ -84,13 +85,10 @@ def test_what_is_missing_is_trained_and_measured_once(tiny_plan, run):
     trees.rename(trees.with_suffix(".away"))
     ended, out = run("parser.control=gold")
     assert ended == 1
-    assert "1 of 1, tiny-reads-trees-seed1 failed: " in out
+    assert "tiny-reads-trees-seed1 failed: " in out
     trees.with_suffix(".away").rename(trees)
-    labels = tiny_plan / "tiny/labels.json"
-    written = labels.read_text()
-    labels.write_text("{")
     assert run()[0] == 0
-    assert labels.read_text() == written
+    assert json.loads((tiny_plan / "tiny/labels.json").read_text())["test"]["words"]
     assert run() == (0, "")
     ended, _ = run("training.max_steps=4")
     assert "the result of another recipe" in ended
@@ -120,17 +118,13 @@ def test_steps_are_timed_next_to_those_of_the_baseline_and_not_again(tiny_plan, 
 
 
 @pytest.mark.parametrize(
-    ("argument", "message"),
-    [
-        ("--machine=another", "measured with machine: a CPU, threads: None, precision: float32"),
-        ("parser.workers=2", "Measure as before (--machine, "),
-        ("model.dropout=0.5", "would change what is timed. Changes: the precision, parsers"),
-    ],
+    "argument",
+    ["--machine=another", "training.precision=bf16"],
 )
-def test_steps_are_not_timed_otherwise_than_before(tiny_plan, run, argument, message):
-    stored = {"machine": "a CPU", "threads": None, "precision": "float32", "systems": {}}
-    (tiny_plan / "tiny/times.json").write_text(json.dumps(stored))
-    assert message in timing(run, argument)[0]
+def test_steps_are_not_timed_otherwise_than_before(tiny_plan, run, argument):
+    stored = {"machine": "a CPU", "threads": torch.get_num_threads(), "precision": "float32"}
+    (tiny_plan / "tiny/times.json").write_text(json.dumps({**stored, "systems": {}}))
+    assert "measured on another machine, with other threads" in timing(run, argument)[0]
 
 
 def test_the_mixture_that_a_search_finds_is_trained_with_all_seeds_at_once(
@@ -139,22 +133,19 @@ def test_the_mixture_that_a_search_finds_is_trained_with_all_seeds_at_once(
     search = "search: {plain + a: base.yaml, plain + b: trees.yaml}\n"
     plan = PLAN.replace("seeds: [1]", "seeds: [1, 2, 3]") + search
     (tiny_plan / "tiny.yaml").write_text(plan)
-    losses, rounds = {"plain + a": 1.0, "plain + b": 2.0}, []
+    losses, names = {"plain + a": 1.0, "plain + b": 2.0}, []
 
-    def train(plan, missing, options):
-        rounds.append([one.recipe.name for one in missing])
-        for one in missing:
-            stored = {"system": one.system, "seed": one.seed, "fingerprint": one.fingerprint}
-            validation = [[1, losses.get(one.system, 3.0)]]
-            one.result.write_text(json.dumps({**stored, "tests": {}, "validation": validation}))
+    def train(plan, one, options):
+        names.append(one.recipe.name)
+        stored = {"system": one.system, "seed": one.seed, "fingerprint": one.fingerprint}
+        validation = [[1, losses.get(one.system, 3.0)]]
+        one.result.write_text(json.dumps({**stored, "tests": {}, "validation": validation}))
         return 0
 
     monkeypatch.setattr(results, "train", train)
     assert run()[0] == 0
     found = ["tiny-plain-a-seed2", "tiny-plain-a-seed3"]
-    assert (len(rounds[0]), rounds[1:]) == (2 + 2 + 2 * 2, [found])
-    ended, _ = run("--systems", "plain + b", "--seeds", "2")
-    assert "only the mixture that the search finds is trained with more seeds" in ended
+    assert names[2 + 2 + 2 * 2 :] == found
 
 
 # what is replaced in the plan, by what, and the message
@@ -164,20 +155,15 @@ title: Tiny\\n ->  -> title
 plain: base.yaml -> plain: {recipe: base.yaml, baseline: plan} -> no system is named 'plan'
 title -> chosen_by_score: [reads]\\ntitle -> no system is named 'reads'
 title -> pairs: [[plain, plan]]\\ntitle -> no system is named 'plan'
-title -> search: {a + b: {recipe: base.yaml, baseline: plain}}\\ntitle -> 'a + b' has no baseline
 seeds: [1] -> seeds: 1 -> seeds: must be a list
-seeds: [1] -> seeds: [1, 1] -> seeds: one is given twice: [1, 1]
 seeds: [1] -> seeds: [] -> seeds
 {transformer: plain} -> {transformer: plan} -> 'plan'. Did you mean 'plain'?
 {transformer: plain} -> {lstm: plain} -> none is given for the transformer that 'plain' is
 plain: base.yaml -> plain: {recipe: base.yaml, base: plain} -> systems.plain.base
 plain: base.yaml -> plain: {set: {}} -> systems.plain.recipe
 plain: base.yaml -> plain: bass.yaml -> bass.yaml: file not found
-'reads, trees' -> 'plain,' -> 2 systems have the name 'plain'
-test: test -> test: tets -> plain: there is no test set 'tets'. Test sets: test. Did you mean
 title -> set: {modell.dropout: 0.3}\\ntitle -> Did you mean 'model'?
 title -> groups: [{test: test, by: words, metric: blue}]\\ntitle -> groups.0.metric: must be
-title -> groups: [{test: tset, by: words, metric: bleu}]\\ntitle -> no test set 'tset'
 """
 
 
@@ -197,20 +183,16 @@ def test_a_plan_with_a_mistake_is_refused_before_anything_is_trained(
 @pytest.mark.parametrize("damage", [b"", b"[]", b"{}", b"\xff"])
 def test_a_damaged_result_is_named(tiny_plan, run, damage):
     (tiny_plan / "tiny/plain-seed1.json").write_bytes(damage)
-    assert "plain-seed1.json: damaged, or not a result. Remove it" in run("--list")[0]
+    assert "plain-seed1.json: missing or damaged. Remove it" in run("--list")[0]
 
 
 def test_after_ctrl_c_one_line_says_how_to_go_on(tiny_plan, run, monkeypatch, capsys):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(results, "in_processes", interrupt)
+    monkeypatch.setattr(results, "train", interrupt)
     monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml"])
     with pytest.raises(SystemExit) as ended:
         results.main()
     assert ended.value.code == 130
-    written = capsys.readouterr().err.splitlines()
-    assert written == [
-        "tiny.yaml: 2 of 2 runs missing",
-        "interrupted: the same command goes on",
-    ]
+    assert capsys.readouterr().err == "interrupted: the same command goes on\n"
