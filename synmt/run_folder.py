@@ -36,7 +36,6 @@ from pydantic import ValidationError
 from synmt.errors import SynmtError, UsageError, broken_run, did_you_mean, unknown_name
 from synmt.files.checksums import changed, verify
 from synmt.files.json_files import read_json, read_json_if_there
-from synmt.files.links import own_folder
 from synmt.files.reading import fingerprint
 from synmt.files.schemas import RunInfo, State
 from synmt.files.writing import write_atomically, write_json
@@ -114,7 +113,6 @@ class Run:
                 do=f"Use the synmt that made it ({stored.get('synmt', 'unknown')})",
             )
         info = read_json(path, RunInfo)
-        own_folder(self.folder)
         if stored.pop("checksum", None) not in (None, _checksum(stored)):
             raise changed(path, "`checksum` from it")
         return info

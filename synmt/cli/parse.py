@@ -143,7 +143,7 @@ def parse(options: ParseArguments) -> None:
         overwrite=options.overwrite,
     )
     with using_cluster(options.cluster):
-        _to_file(options.source, options.file, steps, options.language)
+        _to_file(options.source, options.file, steps)
 
 
 def _check(options: ParseArguments) -> None:
@@ -185,14 +185,9 @@ def _to_stream(source: str, output: Path | None, parser: StanzaParser) -> None:
             out.flush()
 
 
-def _to_file(
-    source: str, output: Path, steps: Generator[ParseProgress, None, None], language: str
-) -> None:
-    from synmt.files.language import warn_of_file
+def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, None]) -> None:
     from synmt.files.reading import known_lines
 
-    if source != "-":
-        warn_of_file(Path(source), language)
     total = known_lines(source)
     parsed, step = 0, None
     with closing(steps), console.progress("parse", total, "lines") as advance:
