@@ -34,15 +34,8 @@ class Range:
         return math.isfinite(value) and not too_low and value <= self.maximum
 
     def __str__(self) -> str:
-        if self.is_open:
-            return f"above {self.minimum}" + f" and up to {self.maximum}" * math.isfinite(
-                self.maximum
-            )
-        return (
-            f"{self.minimum} to {self.maximum:,}"
-            if math.isfinite(self.maximum)
-            else f"{self.minimum} or more"
-        )
+        lowest = f"{'above' if self.is_open else 'from'} {self.minimum}"
+        return lowest if math.isinf(self.maximum) else f"{lowest} up to {self.maximum:,}"
 
 
 def out_of_range(record: Any) -> Iterator[UsageError]:

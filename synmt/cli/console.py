@@ -40,19 +40,12 @@ class _Visible(logging.Formatter):
         return visible(super().format(record))
 
 
-class _StderrHandler(logging.Handler):
-    """Write messages of the library to stderr: remarks as they are, warnings with `warning:` before
-    them."""
+class _Remark(_Visible):
+    """A remark as it is, and a warning with `warning:` before it."""
 
-    def emit(self, record: logging.LogRecord) -> None:
-        text = self.format(record)
-        # errors are printed without it, as some occur before any handler is there
-        if record.levelno < logging.ERROR and not hasattr(record, "printed"):
-            print(
-                f"warning: {text}" if record.levelno >= logging.WARNING else text,
-                file=sys.stderr,
-                flush=True,
-            )
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        return f"warning: {text}" if record.levelno >= logging.WARNING else text
 
 
 def configure(
@@ -68,9 +61,12 @@ def configure(
         _logger.removeHandler(handler)
         handler.close()
     _logger.setLevel(logging.DEBUG if verbose or log_file else logging.INFO)
-    shown = _StderrHandler(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
+    shown = logging.StreamHandler(sys.stderr)
+    shown.setLevel(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
     shown.addFilter(DropRepeated())
-    shown.setFormatter(_Visible())
+    # errors are printed without it, as some occur before any handler is there
+    shown.addFilter(lambda record: record.levelno < logging.ERROR)
+    shown.setFormatter(_Remark())
     _logger.addHandler(shown)
     if log_file:
         with reporting_os_errors(log_file):
@@ -88,13 +84,8 @@ def debug() -> bool:
 def show_error(message: str) -> None:
     """Write the message that ends the command to stderr, and to the log file if there is one."""
     print(f"synmt: {visible(message)}", file=sys.stderr)
-    log_error(message.removeprefix("error: "))
-
-
-def log_error(message: str) -> None:
-    """Write an error to the log file, if there is one."""
     if _logger.handlers:
-        _logger.error("%s", message)
+        _logger.error("%s", message.removeprefix("error: "))
 
 
 def remark(text: str) -> None:
@@ -109,10 +100,9 @@ def warn(text: str) -> None:
 
 @contextmanager
 def written(what: str, path: Path) -> Iterator[None]:
-    """Report the file that the block has written, and whether it replaced another one."""
-    replaced = path.exists()
+    """Report the file that the block has written."""
     yield
-    remark(f"{what}: {path}" + " (replaced)" * replaced)
+    remark(f"{what}: {path}")
 
 
 def show_aside(table: Table) -> None:

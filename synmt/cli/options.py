@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -12,10 +12,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import typer
 
 from synmt.cli.command import spelling
-from synmt.errors import UsageError
 from synmt.files.checksums import verify_large_files
 from synmt.files.own_code import ALLOW, allowing_code
-from synmt.options import Option, Range
+from synmt.options import Option
 from synmt.parallel.threads import use_threads
 
 Typed = Mapping[str, str]
@@ -70,9 +69,6 @@ def declared(record: type) -> tuple[Declared, ...]:
                 default = None
             elif option.is_argument and field.default is MISSING:
                 default = inspect.Parameter.empty
-            allowed = described.get(Range)
-            if allowed and option.minimum is None and not allowed.is_open:
-                option = replace(option, minimum=allowed.minimum)
             # what is annotated, without the annotation
             found.append(Declared(field.name, annotated[field.name].__origin__, option, default))
     return tuple(found)
@@ -101,12 +97,6 @@ class TableOptions:
         ),
     ] = "text"
     as_json: Annotated[bool, Option("Print JSON, as --format json does.", names="--json")] = False
-
-    def __post_init__(self) -> None:
-        if self.as_json and self.kind not in ("text", "json"):
-            raise UsageError(
-                f"--json and --format {self.kind} are two formats", do="Give one of them"
-            )
 
     @property
     def format(self) -> Literal["text", "json", "tsv", "latex", "markdown"]:

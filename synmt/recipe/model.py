@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from synmt.recipe.data import StrictModel
+from synmt.recipe.data import StrictModel, refuse
 
 SIZES: dict[str, dict[str, int]] = {
     "tiny": {"layers": 4, "model_dim": 128, "feedforward_dim": 256, "heads": 4},
@@ -111,10 +111,8 @@ class ModelRecipe(StrictModel):
         if not isinstance(values, Mapping):
             return values
         architecture = values.get("architecture", "transformer")
-        if foreign := sorted(_foreign(architecture) & values.keys()):
-            other = "transformer" if architecture == "lstm" else "lstm"
-            what = f"{', '.join(foreign)} belongs to architecture: {other}"
-            raise ValueError(f"{what}, but this model is a {architecture}")
+        foreign = ", ".join(sorted(_foreign(architecture) & values.keys()))
+        refuse((foreign, f"{foreign} does not belong to `architecture: {architecture}`"))
         sizes = LSTM_SIZES if architecture == "lstm" else SIZES
         preset = dict(sizes.get(str(values.get("size", "base")), {}))
         layers = preset.pop("layers", None)
@@ -124,8 +122,7 @@ class ModelRecipe(StrictModel):
 
     @model_validator(mode="after")
     def _starts_from_a_run(self) -> ModelRecipe:
-        if self.init_except and self.init is None:
-            raise ValueError("`init_except` needs `init`, the run whose weights are taken")
+        refuse((self.init_except and self.init is None, "`init_except` needs `init`"))
         return self
 
     def heads_of(self, side: str) -> tuple[int, ...]:
@@ -150,32 +147,27 @@ class ModelRecipe(StrictModel):
     @model_validator(mode="after")
     def _heads_fit(self) -> ModelRecipe:
         if self.architecture == "lstm":
-            if self.model_dim % 2:
-                raise ValueError(
-                    f"model_dim {self.model_dim} is odd: the two directions each need half of it"
-                )
+            refuse((self.model_dim % 2, f"model_dim {self.model_dim} is odd: an lstm halves it"))
             return self
-        if self.encoder_heads and len(self.encoder_heads) != self.encoder_layers:
-            count = len(self.encoder_heads)
-            raise ValueError(
-                f"encoder_heads has {count} numbers, but there are {self.encoder_layers} "
-                "encoder layers"
-            )
-        for heads in (self.heads, *self.encoder_heads):
-            if self.model_dim % heads:
-                raise ValueError(
-                    f"model_dim {self.model_dim} cannot be divided among {heads} heads"
-                )
-        if self.positions == "sinusoid" and self.model_dim % 2:
-            raise ValueError(
-                f"model_dim {self.model_dim} is odd: sinusoidal positions come in pairs"
-            )
-        for heads in (self.heads, *self.encoder_heads) if self.positions == "rotary" else ():
-            if (width := self.model_dim // heads) % 2:
-                raise ValueError(
-                    f"heads of width {width} (model_dim {self.model_dim}, {heads} heads) are odd: "
-                    "rotary turns pairs"
-                )
+        numbers, width = {self.heads, *self.encoder_heads}, self.model_dim
+        refuse(
+            (
+                len(self.encoder_heads) not in (0, self.encoder_layers),
+                f"encoder_heads needs a number for each of {self.encoder_layers} encoder layers",
+            ),
+            (
+                any(width % heads for heads in numbers),
+                f"model_dim {width} cannot be divided among {', '.join(map(str, numbers))} heads",
+            ),
+            (
+                self.positions == "sinusoid" and width % 2,
+                f"model_dim {width} is odd: sinusoidal positions come in pairs",
+            ),
+            (
+                self.positions == "rotary" and any(width // heads % 2 for heads in numbers),
+                f"the width of heads (model_dim {width}) is odd: rotary turns pairs",
+            ),
+        )
         return self
 
 

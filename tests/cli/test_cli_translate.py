@@ -172,8 +172,8 @@ MISTAKES = """
 2 | --checkpoint bset | Did you mean 'best'?
 1 | --checkpoint last | has no checkpoints
 2 | --beam-size 2 --n-best 3 | a beam of 2 cannot give 3 translations
-2 | --beam-size 0 | '--beam-size': must be 1 or more, not '0'
-2 | --beam-size x | '--beam-size': must be a whole number, not 'x'
+2 | --beam-size 0 | '--beam-size': must be greater than or equal to 1, not '0'
+2 | --beam-size x | '--beam-size': must be a valid integer, not 'x'
 2 | --precision fp16 | Invalid value for '--precision': 'fp16' is not one of
 2 | --device toaster | there is no device 'toaster'
 2 | --top-k 3 | --top-k: only with --sample

@@ -363,9 +363,9 @@ SENSELESS = """
 {train: {weight: 2}, valid: wmt17} => corpus.train: give either `id`, or `source` and `target`
 {train: [{FILES}, {source: a.en}], valid: wmt17} => corpus.train.1: `source` and `target` belong
 {train: {FILES, fraction: 0.5, lines: 3}, valid: wmt17} => give `lines` or `fraction`, not both
-{train: {FILES, fraction: 0}, valid: wmt17} => corpus.train.fraction: must be more than 0
-{train: {FILES, weight: 1000000000.0}, valid: wmt17} => corpus.train.weight: must be 1000 or less
-{train: {FILES, weight: -0.5}, valid: wmt17} => corpus.train.weight: must be 0 or more
+{train: {FILES, fraction: 0}, valid: wmt17} => corpus.train.fraction: must be greater than 0
+{train: {FILES, weight: 1000000000.0}, valid: wmt17} => corpus.train.weight: must be less than or equal to 1000
+{train: {FILES, weight: -0.5}, valid: wmt17} => corpus.train.weight: must be greater than or equal to 0
 {train: [{id: nc11, weight: 0}], valid: wmt17} => `train` needs a `weight` above 0
 {train: nc11, valid: {id: wmt17, weight: 2}} => `weight` and `tag` are for train, not for valid
 {train: nc11, valid: wmt17, test: {a: {FILES, tag: <a>}}} => for train, not for test.a
@@ -375,7 +375,7 @@ SENSELESS = """
 {train: nc11, valid: wmt17, test: [wmt17, wmt17]} => `test` has the same test set twice
 {train: [{id: nc11, wieght: 2}], valid: wmt17} => corpus.train.0 has no key 'wieght'
 {train: {id: nc11, wieght: 2}, valid: wmt17} => corpus.train has no key 'wieght'
-{train: [nc11, 5], valid: wmt17} => corpus.train.1: must be a section with keys
+{train: [nc11, 5], valid: wmt17} => corpus.train.1: must be an object
 {train: nc11, valid: nc11, test: {train: nc11}} => 'train' cannot be the name of a test set
 {name: nc11, train: nc11, valid: wmt17} => here: name, train (corpus.name=null removes one)
 """
