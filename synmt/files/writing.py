@@ -146,7 +146,7 @@ def reporting_os_errors(path: str | Path) -> Iterator[None]:
         raise SynmtError(
             f"cannot write: {error.strerror}",
             where=str(path),
-            do=f"{'Make room or choose' if full else 'Choose'} another place, and run the same "
+            do=f"{'Make room or choose' if full else 'Choose'} another folder, and run the same "
             "command again",
         ) from error
 

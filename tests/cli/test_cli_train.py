@@ -11,8 +11,7 @@ from tiny import TRAINING, fail, snapshot, succeed, synmt, write_corpus, write_r
 from torch.distributed import HashStore
 
 from synmt.errors import SynmtError
-from synmt.files.links import remove
-from synmt.files.writing import locked
+from synmt.files.writing import locked, remove
 from synmt.run_folder import Run
 from synmt.training import grid, pipeline
 from synmt.training.distributed import Processes
@@ -199,7 +198,7 @@ WRONG = f"""
 1 | parser.control=none  parser.model=nowhere | nowhere
 2 | parser.control=none  parser.model=compact  source=de  target=en | no compact model for the lan
 2 | training.device=toaster | there is no device 'toaster'
-1 | --runs  text/test.en | text/test.en: is a file, not a folder. Choose another name
+1 | --runs  text/test.en | text/test.en: cannot write: Not a directory
 2 | corpus={CORPUS}  parser.control=none | there are trees for train, valid, but not for one
 """
 

@@ -165,12 +165,12 @@ def test_trees_are_stored_for_the_next_run_unless_disabled(run, tmp_path, monkey
 
 
 MISTAKES = """
-1 | --run nowhere | nowhere: no such folder
-1 | --run runs/pascall | runs/pascall: no such folder. Did you mean 'runs/pascal'?
+1 | --run nowhere | nowhere: not a run folder
+1 | --run runs/pascall | runs/pascall: not a run folder. Did you mean 'runs/pascal'?
 2 | --run runs/plain gone.txt | gone.txt: there is neither a run folder nor a text of this name
 1 | gone.txt | gone.txt: cannot read the file
 2 | --checkpoint bset | Did you mean 'best'?
-1 | --checkpoint last | has no checkpoints
+1 | --checkpoint last | the run has no last weights
 2 | --beam-size 2 --n-best 3 | a beam of 2 cannot give 3 translations
 2 | --beam-size 0 | '--beam-size': must be greater than or equal to 1, not '0'
 2 | --beam-size x | '--beam-size': must be a valid integer, not 'x'
@@ -225,7 +225,7 @@ def test_text_that_is_not_utf8_and_a_broken_or_unfinished_run_are_named(tmp_path
     assert "the run folder is broken" in error()
     run.weights.unlink()
     run.write_info(status="training")
-    assert "the run has not finished" in error("--run", run.folder)
+    assert "the run has no final weights" in error("--run", run.folder)
     assert "there is no finished run in runs/" in error()
 
 

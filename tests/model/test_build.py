@@ -147,7 +147,7 @@ REFUSED_MODELS = """
 {embedding_dim: 12} => embedding_dim does not belong to
 {initial_range: 0.1} => initial_range does not belong to
 {model_dim: 12, heads: 4, positions: rotary} => is odd: rotary turns pairs
-{encoder_layers: 1, model_dim: 16, heads: 4, encoder_heads: [16], positions: rotary} => rotary turns pairs
+{encoder_layers: 1, model_dim: 16, heads: 4, encoder_heads: [16], positions: rotary} => rotary turns
 {positions: learned} => 'sinusoid', 'rotary', 'alibi' or 'none'
 """
 

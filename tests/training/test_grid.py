@@ -148,7 +148,11 @@ def test_a_run_that_needs_the_weights_of_another_one_waits_for_it(here):
     tuned = plan_grid(["plain", "tuned"])[-1]
     assert (tuned.what, tuned.amount) == ("train runs/tuned", "with the weights of runs/plain")
     assert_refused(
-        r"^model\.init, runs/plain: no such folder", check_grid, runs[1:], runs[1:], overwrite=False
+        r"^model\.init, runs/plain: not a run folder",
+        check_grid,
+        runs[1:],
+        runs[1:],
+        overwrite=False,
     )
     make_run(Path("runs/plain"))
     assert waits_for(runs[1], runs) is None
