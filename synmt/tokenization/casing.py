@@ -44,10 +44,9 @@ class Truecaser:
 
         try:
             model: Any = MosesTruecaser(load_from=str(self.path)).model
-        except ValueError:
-            raise SynmtError(
-                "broken: not a truecase model", where=str(self.path), do=RESTORE
-            ) from None
+        except (OSError, ValueError):
+            what = "missing, or not a truecase model"
+            raise SynmtError(f"broken: {what}", where=str(self.path), do=RESTORE) from None
         return model["best"], model["known"]
 
     def truecase(self, words: Sequence[str]) -> list[str]:

@@ -10,31 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from synmt.arrays import SIDES, Side
-from synmt.errors import broken_run
 from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.recipe.schema import Recipe
 from synmt.tokenization.casing import Truecaser
 from synmt.tokenization.tokenizers import (
     SPACE,
+    TOKENIZERS,
     CharacterTokenizer,
-    JiebaTokenizer,
-    KyteaTokenizer,
-    MecabTokenizer,
-    MosesTokenizer,
-    SpacyTokenizer,
     StanzaTokenizer,
     Tokenizer,
 )
 
 _logger = logging.getLogger(__name__)
-
-_TOKENIZERS = {
-    "moses": MosesTokenizer,
-    "spacy": SpacyTokenizer,
-    "mecab": MecabTokenizer,
-    "kytea": KyteaTokenizer,
-    "jieba": JiebaTokenizer,
-}
 
 _SPACE_OF_PIECES = "␣"
 """What `char` writes for a space if the vocabulary is SentencePiece's, which reads ▁ as the space
@@ -99,7 +86,7 @@ class WordTokenizer:
             return StanzaTokenizer(self.recipe, self.language, self.parser)
         if self.recipe.tokenizer == "char":
             return CharacterTokenizer(self.recipe, self.language, self.space)
-        return _TOKENIZERS[self.recipe.tokenizer](self.recipe, self.language)
+        return TOKENIZERS[self.recipe.tokenizer](self.recipe, self.language)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -145,13 +132,9 @@ def case_model(folder: Path, side: Side) -> Path:
 
 def load_truecasers(recipe: Recipe, folder: Path) -> dict[Side, Truecaser]:
     """Find the truecase models of a run, for the sides whose text has true case."""
-    paths: dict[Side, Path] = {
-        side: case_model(folder, side) for side in SIDES if recipe.text_of(side).truecase
+    return {
+        side: Truecaser(case_model(folder, side)) for side in SIDES if recipe.text_of(side).truecase
     }
-    for path in paths.values():
-        if not path.is_file():
-            raise broken_run(path, f"{path.name} is missing")
-    return {side: Truecaser(path) for side, path in paths.items()}
 
 
 def load_tokenizers(
@@ -169,12 +152,8 @@ def load_tokenizers(
         space = str(before.get("space", SPACE)) if before else ""
         tokenizers[side] = make_tokenizer(recipe, side, truecasers.get(side), space=space)
         now = tokenizers[side].identity
-        if different := [
-            f"{key} {now.get(key)} instead of {before[key]}"
-            for key in before
-            if now.get(key) != before[key]
-        ]:
+        if not before.items() <= now.items():
             _logger.warning(
-                f"the {side} is not tokenized as the training text was: {', '.join(different)}"
+                f"the {side} is not tokenized as the training text was: {now} instead of {before}"
             )
     return tokenizers
