@@ -125,18 +125,16 @@ def _show_page(name: str | None) -> None:
     folder = shipped_folder("docs")
     pages = {
         path.relative_to(folder).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
-        for path in folder.rglob("*.md")
+        for path in sorted(folder.rglob("*.md"))
     }
     wanted = name.removeprefix("docs/").removesuffix(".md")
     text = pages.get(wanted) or pages.get(f"systems/{wanted}")
-    if text:
-        print(text, end="")
-    elif name:
+    if name and not text:
         do = did_you_mean(wanted, pages) or "`synmt --docs` lists all"
         raise UsageError(f"there is no page '{name}'", where="--docs", do=do)
-    else:
-        for page in sorted(pages, key=lambda page: ("/" in page, page)):
-            print(f"{page:32}{pages[page].splitlines()[0].lstrip('# ')}")
+    for page, content in pages.items() if not name else ():
+        print(f"{page:32}{content.splitlines()[0].lstrip('# ')}")
+    print(text or "", end="")
     raise typer.Exit
 
 

@@ -16,7 +16,7 @@ from synmt import __version__
 from synmt.errors import visible
 from synmt.files.writing import reporting_os_errors
 from synmt.parallel.worker_log import DropRepeated
-from synmt.reporting.progress import Advance, plain_lines, rate_text
+from synmt.reporting.progress import Advance, plain_lines
 
 if TYPE_CHECKING:
     from synmt.reporting.formats import Format
@@ -172,16 +172,8 @@ def _bar(what: str, total: float | None, unit: str) -> Iterator[Advance]:
     )
 
     # texts are shown as they are, and not read as markup
-    name, *each = (
-        TextColumn(text, markup=False)
-        for text in ("{task.description}", unit, "{task.fields[rate]}")
-    )
-    columns = [name, BarColumn(), MofNCompleteColumn(), *each, TimeRemainingColumn()]
+    name, each = (TextColumn(text, markup=False) for text in ("{task.description}", unit))
+    columns = [name, BarColumn(), MofNCompleteColumn(), each, TimeRemainingColumn()]
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(visible(what), total=total, rate="")
-
-        def advance(amount: float) -> None:
-            bar.advance(task, amount)
-            bar.update(task, rate=rate_text(speed) if (speed := bar.tasks[0].speed) else "")
-
-        yield advance
+        task = bar.add_task(visible(what), total=total)
+        yield lambda amount: bar.advance(task, amount)

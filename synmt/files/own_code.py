@@ -9,10 +9,10 @@ as compiled modules, are used.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +31,7 @@ HASHES = "hashes.json"
 """The file of a run's copies that has the hash of each."""
 
 _STANDARD = Path(os.__file__).parent
+_IMPORT = re.compile(r"^\s*(?:from\s+(\w+)|import\s+([\w., ]+))", re.MULTILINE)
 _loaded: dict[str, str] = {}
 """The hashes of the code that this process has imported, by package."""
 
@@ -63,10 +64,10 @@ class OwnCode:
 
     def is_allowed(self) -> bool:
         """Check whether the user has allowed this code, now or before."""
-        copies = {name: self.copy / name for name in self.files}
-        return all(path.is_file() for path in copies.values()) and self.files == {
-            name: path.read_bytes() for name, path in copies.items()
-        }
+        try:
+            return self.files == {name: (self.copy / name).read_bytes() for name in self.files}
+        except OSError:
+            return False
 
     def write(self, folder: Path) -> None:
         """Write a copy of the files."""
@@ -188,18 +189,10 @@ def _source(root: Path, package: str) -> dict[str, bytes]:
 
 def _imported(source: bytes) -> list[str]:
     """List the packages that a source imports."""
-    try:
-        nodes = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError):
-        # Python reports what is wrong when it imports the module
-        return []
-    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    names |= {
-        node.module
-        for node in nodes
-        if isinstance(node, ast.ImportFrom) and not node.level and node.module
-    }
-    return sorted({name.partition(".")[0] for name in names})
+    names: list[str] = []
+    for package, others in _IMPORT.findall(source.decode(errors="replace")):
+        names += [package] if package else map(str.strip, others.split(","))
+    return sorted({re.split(r"\W", name)[0] for name in names})
 
 
 def _allow(code: OwnCode, name: str, where: str) -> None:
