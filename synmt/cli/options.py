@@ -105,7 +105,9 @@ class TableOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ComputingOptions:
+class _SharedOptions:
+    """Options of every command."""
+
     threads: Annotated[
         int | None,
         Option(
@@ -116,12 +118,6 @@ class _ComputingOptions:
             show_default=False,
         ),
     ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _RunOptions(_ComputingOptions):
-    """Options of the commands that read recipes or runs."""
-
     allow_code: Annotated[
         bool,
         Option(
@@ -141,30 +137,30 @@ class _RunOptions(_ComputingOptions):
 
 
 def command(
-    function: Callable[..., None], own: Sequence[inspect.Parameter] = (), *, reads_runs: bool = True
+    function: Callable[..., None], own: Sequence[inspect.Parameter] = ()
 ) -> Callable[..., None]:
     """Make a command of a function that takes records of options, and perhaps what the user has
     `typed`.
 
     own: parameters before those of the records; the function gets their `values`.
-    reads_runs: whether it reads runs or recipes, and not only text.
     """
     kinds = get_type_hints(function)
     records = {
         name: kind for name, kind in kinds.items() if isinstance(kind, type) and is_dataclass(kind)
     }
-    shared = _RunOptions if reads_runs else _ComputingOptions
     options = [
-        one.parameter() for record in [*records.values(), shared] for one in declared(record)
+        one.parameter()
+        for record in [*records.values(), _SharedOptions]
+        for one in declared(record)
     ]
 
     def run(context: typer.Context, **values: Any) -> None:
         # before the command loads torch
         use_threads(values["threads"])
-        verify_large_files(values.get("verify", False))
+        verify_large_files(values["verify"])
         given = {one.name: values[one.name] for one in own}
         made: dict[str, Any] = {"values": given, "typed": typed_options(context)}
-        with allowing_code(values.get("allow_code", False)):
+        with allowing_code(values["allow_code"]):
             for name, record in records.items():
                 # what was not typed, and has no default, has that of the record
                 chosen = {one.name: values[one.name] for one in declared(record)}
@@ -196,5 +192,8 @@ def typed_options(context: typer.Context) -> Typed:
 
 def piped(values: Mapping[str, Any]) -> list[str]:
     """List the names of options that read standard input, `-`, once for each time."""
-    lists = {name: value if isinstance(value, list) else [value] for name, value in values.items()}
-    return [name for name, paths in lists.items() for path in paths if str(path) == "-"]
+    names: list[str] = []
+    for name, value in values.items():
+        paths = value if isinstance(value, list) else [value]
+        names += [name] * [str(path) for path in paths].count("-")
+    return names

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -101,7 +100,7 @@ class ParseArguments:
         return None if str(self.output) == "-" else self.output
 
 
-@partial(command, reads_runs=False)
+@command
 def parse(options: ParseArguments) -> None:
     """Parse raw text: one dependency tree for each line, in CoNLL-U.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, model_validator
 
 from synmt.recipe.data import StrictModel, refuse
 
@@ -25,19 +25,6 @@ LSTM_SIZES: dict[str, dict[str, int]] = {
     "big": {"layers": 2, "model_dim": 1024},
 }
 
-_OF_TRANSFORMERS = {
-    "feedforward_dim",
-    "heads",
-    "encoder_heads",
-    "attention_dropout",
-    "activation_dropout",
-    "norm",
-    "norm_kind",
-    "positions",
-    "feed_forward",
-}
-_OF_LSTMS = {"embedding_dim", "initial_range"}
-
 WIDEST, DEEPEST = 1 << 20, 1000
 """Larger sizes and more layers fit into no memory; PyTorch's own errors come late, or never."""
 
@@ -45,7 +32,8 @@ _Part = Annotated[str, Field(strict=True, min_length=1)]
 
 
 class ModelRecipe(StrictModel):
-    """The network. `size` provides the numbers that are not set."""
+    """The network. `size` provides the numbers that are not set; keys that begin with `lstm:` or
+    `transformer:` matter for this architecture only."""
 
     architecture: Literal["transformer", "lstm"] = "transformer"
     """The kind of network."""
@@ -110,20 +98,12 @@ class ModelRecipe(StrictModel):
     def _fill_in_size(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        architecture = values.get("architecture", "transformer")
-        foreign = ", ".join(sorted(_foreign(architecture) & values.keys()))
-        refuse((foreign, f"{foreign} does not belong to `architecture: {architecture}`"))
-        sizes = LSTM_SIZES if architecture == "lstm" else SIZES
+        sizes = LSTM_SIZES if values.get("architecture") == "lstm" else SIZES
         preset = dict(sizes.get(str(values.get("size", "base")), {}))
         layers = preset.pop("layers", None)
         if layers is not None:
             preset |= {"encoder_layers": layers, "decoder_layers": layers}
         return {**preset, **values}
-
-    @model_validator(mode="after")
-    def _starts_from_a_run(self) -> ModelRecipe:
-        refuse((self.init_except and self.init is None, "`init_except` needs `init`"))
-        return self
 
     def heads_of(self, side: str) -> tuple[int, ...]:
         """List the number of attention heads of each layer of a side; a layer of an lstm counts as
@@ -134,20 +114,17 @@ class ModelRecipe(StrictModel):
             return (self.heads,) * self.decoder_layers
         return self.encoder_heads or (self.heads,) * self.encoder_layers
 
-    @model_serializer(mode="wrap")
-    def _own_values(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out keys of the other architecture, which would be refused when the recipe is read
-        again."""
-        return {
-            name: value
-            for name, value in write(self).items()
-            if name not in _foreign(self.architecture)
-        }
-
     @model_validator(mode="after")
-    def _heads_fit(self) -> ModelRecipe:
-        if self.architecture == "lstm":
-            refuse((self.model_dim % 2, f"model_dim {self.model_dim} is odd: an lstm halves it"))
+    def _numbers_fit(self) -> ModelRecipe:
+        is_lstm = self.architecture == "lstm"
+        refuse(
+            (self.init_except and self.init is None, "`init_except` needs `init`"),
+            (
+                is_lstm and self.model_dim % 2,
+                f"model_dim {self.model_dim} is odd: the directions of an lstm halve it",
+            ),
+        )
+        if is_lstm:
             return self
         numbers, width = {self.heads, *self.encoder_heads}, self.model_dim
         refuse(
@@ -169,7 +146,3 @@ class ModelRecipe(StrictModel):
             ),
         )
         return self
-
-
-def _foreign(architecture: Any) -> set[str]:
-    return _OF_TRANSFORMERS if architecture == "lstm" else _OF_LSTMS

@@ -138,14 +138,7 @@ def test_what_does_not_fit_an_lstm_is_refused(variants, words):
 
 # the section `model` of a recipe
 REFUSED_MODELS = """
-{architecture: lstm, heads: 8} => heads does not belong to
-{architecture: lstm, positions: rotary} => positions does not belong to
-{architecture: lstm, norm: pre} => norm does not belong to
-{architecture: lstm, norm_kind: rms} => norm_kind does not belong to
-{architecture: lstm, feed_forward: swiglu} => feed_forward does not belong to
 {architecture: lstm, model_dim: 15} => odd
-{embedding_dim: 12} => embedding_dim does not belong to
-{initial_range: 0.1} => initial_range does not belong to
 {model_dim: 12, heads: 4, positions: rotary} => is odd: rotary turns pairs
 {encoder_layers: 1, model_dim: 16, heads: 4, encoder_heads: [16], positions: rotary} => rotary turns
 {positions: learned} => 'sinusoid', 'rotary', 'alibi' or 'none'

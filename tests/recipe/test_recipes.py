@@ -174,7 +174,6 @@ training.validation_beam_size=20000   validation_beam_size: .*must be less than 
 model.heads=3   cannot be divided among 3 heads
 model.model_dim=1048577   model\.model_dim: .*must be less than or equal to 1048576
 model.encoder_layers=1000000000000000000000000000000   encoder_layers: .*must be less than or
-model={architecture: lstm, heads: 4}   heads does not belong to `architecture: lstm`
 model.size=huge   model\.size: .*'huge'
 vocabulary.joint=false   `model.embeddings: shared` needs
 corpus={}   give one of `name`, `folder`
