@@ -130,15 +130,11 @@ def broken_run(path: Path, what: str) -> SynmtError:
 
 @contextmanager
 def naming(file: Path) -> Iterator[None]:
-    """Prefix every error raised in the block with the user's file; the code inside knows only its
+    """Prefix an error raised in the block with the user's file; the code inside knows only its
     keys."""
     try:
         yield
     except SynmtError as error:
-        if "\n" in error.what:
-            raise error.with_(
-                what="\n".join(f"{file}: {line}" for line in error.what.splitlines())
-            ) from error
         raise error.with_(where=f"{file}: {error.where}" if error.where else str(file)) from error
 
 

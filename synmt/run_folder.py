@@ -101,7 +101,7 @@ class Run:
                 do=did_you_mean(self.name, runs),
             )
         written_in = stored.get("format", FORMAT)
-        if isinstance(written_in, int) and written_in != FORMAT:
+        if written_in != FORMAT:
             raise SynmtError(
                 f"was written in format {written_in}; this synmt reads format {FORMAT}",
                 where=str(self.folder),

@@ -105,8 +105,7 @@ def test_weights_have_the_mode_of_every_other_file(tmp_path):
 @pytest.mark.parametrize("function", ["replace", "fsync"])
 def test_a_disk_that_refuses_leaves_the_checkpoint_before(saved, code, function):
     before = snapshot(saved.folder)
-    advice = "Make room or choose another" if code == errno.ENOSPC else "Choose another"
-    message = rf"step-00000004: cannot write: {os.strerror(code)}. {advice} folder"
+    message = f"step-00000004: cannot write: {os.strerror(code)}. Make room or choose another"
     with (
         patch.object(os, function, side_effect=OSError(code, os.strerror(code))),
         pytest.raises(SynmtError, match=message),
@@ -119,12 +118,12 @@ def test_a_disk_that_refuses_leaves_the_checkpoint_before(saved, code, function)
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (FileNotFoundError(2, "No such file"), "No such file. Choose another folder"),
+        (FileNotFoundError(2, "No such file"), "No such file. Make room or choose another folder"),
         (
             SafetensorError("serializing: I/O error: No space left on device (os error 28)"),
             "No space left on device. Make room or choose another folder",
         ),
-        (SafetensorError("invalid header"), "invalid header. Choose another folder"),
+        (SafetensorError("invalid header"), "invalid header. Make room or choose another folder"),
     ],
 )
 def test_weights_that_cannot_be_written_are_a_message_whose_advice_fits(

@@ -10,7 +10,6 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from glob import escape, glob
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,18 +21,6 @@ from synmt.files.writing import discard_unwritten, open_streams
 from synmt.options import Option
 
 INTERRUPTED = 130
-
-
-def complete_recipe(incomplete: str) -> list[str]:
-    """List what a shell may complete: files in YAML, then the names of shipped recipes, also
-    without their folder."""
-    from synmt.recipe.catalogue import shipped_recipes
-
-    files = sorted(glob(f"{escape(incomplete)}*.y*ml"))
-    names = shipped_recipes()
-    short = (name.rpartition("/")[2] for name in names)
-    both = dict.fromkeys([*names, *short])
-    return [*files, *(name for name in both if name.startswith(incomplete))]
 
 
 WHICH_RECIPE = (

@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -23,13 +22,7 @@ if TYPE_CHECKING:
     from synmt.reporting.values import Report, Table
 
 
-@dataclass
-class _Settings:
-    quiet: bool = False
-    debug: bool = False
-
-
-_settings = _Settings()
+_settings = {"debug": False}
 _logger = logging.getLogger("synmt")
 """The parent of all loggers of the library. `configure` adds the handlers that show their messages
 to users."""
@@ -56,7 +49,7 @@ def configure(
     quiet: only warnings and errors; verbose: details too.
     log_file: receives everything, with the time of each message.
     """
-    _settings.quiet, _settings.debug = quiet, debug
+    _settings["debug"] = debug
     for handler in list(_logger.handlers):
         _logger.removeHandler(handler)
         handler.close()
@@ -78,7 +71,7 @@ def configure(
 
 def debug() -> bool:
     """Return whether errors are shown with their Python traceback."""
-    return _settings.debug
+    return _settings["debug"]
 
 
 def show_error(message: str) -> None:
@@ -147,33 +140,8 @@ def _width(stream: TextIO) -> int | None:
 
 @contextmanager
 def progress(what: str, total: float | None, unit: str, *, every: float = 5.0) -> Iterator[Advance]:
-    """Show the progress of a job: a bar on a terminal, otherwise a plain line every few seconds.
+    """Show the progress of a job: a plain line every few seconds.
 
     Yields a function that takes the amount of work done since its last call, in `unit`.
     """
-    if _settings.quiet:
-        yield lambda amount: None
-    elif sys.stderr.isatty():
-        with _bar(what, total, unit) as advance:
-            yield advance
-    else:
-        yield plain_lines(remark, what, total, unit, every)
-
-
-@contextmanager
-def _bar(what: str, total: float | None, unit: str) -> Iterator[Advance]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    # texts are shown as they are, and not read as markup
-    name, each = (TextColumn(text, markup=False) for text in ("{task.description}", unit))
-    columns = [name, BarColumn(), MofNCompleteColumn(), each, TimeRemainingColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(visible(what), total=total)
-        yield lambda amount: bar.advance(task, amount)
+    yield plain_lines(remark, what, total, unit, every)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -46,8 +46,6 @@ class Declared:
             rich_help_panel=None if option.is_argument else option.panel or panel,
             min=option.minimum,
             envvar=option.variable,
-            autocompletion=option.complete,
-            hidden=option.is_hidden,
             show_default=option.show_default,
         )
         kind = Annotated[_as_typed(self.kind, checked=option.metavar is None), info]
@@ -60,17 +58,16 @@ class Declared:
 def declared(record: type) -> tuple[Declared, ...]:
     """List the options of a record: its fields that are annotated with one."""
     found = []
-    annotated = get_type_hints(record, include_extras=True)
-    for field in fields(record):
-        described = {type(one): one for one in getattr(annotated[field.name], "__metadata__", ())}
-        if option := described.get(Option):
-            default = None if field.default in (MISSING, ()) else field.default
-            if isinstance(option.show_default, str):
+    for name, annotated in get_type_hints(record, include_extras=True).items():
+        for option in getattr(annotated, "__metadata__", ()):
+            if not isinstance(option, Option):
+                continue
+            none = inspect.Parameter.empty if option.is_argument else None
+            default = getattr(record, name, none)
+            if default == () or isinstance(option.show_default, str):
                 default = None
-            elif option.is_argument and field.default is MISSING:
-                default = inspect.Parameter.empty
             # what is annotated, without the annotation
-            found.append(Declared(field.name, annotated[field.name].__origin__, option, default))
+            found.append(Declared(name, annotated.__origin__, option, default))
     return tuple(found)
 
 

@@ -56,8 +56,7 @@ class ParseArguments:
         ),
     ] = "auto"
     package: Annotated[str, Option("Package of models to use.")] = "default"
-    # of older scripts: official models are downloaded without it
-    download: Annotated[bool, Option(is_hidden=True)] = False
+    download: Annotated[bool, Option("Of older scripts; models are downloaded anyway.")] = False
     arcs: Annotated[
         bool,
         Option(

@@ -205,10 +205,9 @@ def _allow(code: OwnCode, name: str, where: str) -> None:
             f"{ALLOW}=1), which allows it until it changes",
         )
     code.write(code.copy)
-    for file in code.files:
-        for folder in (code.copy / file).parents[: file.count("/")]:
-            # a package without this file would also be looked for elsewhere
-            (folder / "__init__.py").touch()
+    for folder in filter(Path.is_dir, list(code.copy.rglob("*"))):
+        # a package without this file would also be looked for elsewhere
+        (folder / "__init__.py").touch()
 
 
 def _import(name: str, code: OwnCode, where: str) -> ModuleType:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import gzip
 import io
 import json
 import os
 import shutil
 import sys
-import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -61,22 +60,28 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             with open(path, "ab") as raw:
                 yield raw
             return
-        path = Path(os.path.realpath(path))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(
-            prefix=f".{path.name}.", suffix=UNFINISHED, dir=path.parent
-        )
-        try:
-            with os.fdopen(handle, "wb") as raw:
-                yield raw
-                raw.flush()
-                os.fsync(raw.fileno())
-            set_usual_mode(temporary)
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+        with _replacing(path) as temporary, open(temporary, "xb") as raw:
+            yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Name a temporary file or folder, which takes the place of another one, or of what a link
+    leads to, if the block ends without an error."""
+    path = Path(os.path.realpath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}{UNFINISHED}")
+    try:
+        yield temporary
+        if temporary.is_dir():
+            remove(path)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError, SynmtError):
+            remove(temporary)
+        raise
 
 
 def _compressed(
@@ -106,23 +111,14 @@ def write_json(path: Path, values: Any, **options: Any) -> None:
 def write_folder_atomically(path: str | Path) -> Iterator[Path]:
     """Provide a folder to fill. It replaces an older one, or the one behind a link, if the block
     ends without error."""
-    path = Path(os.path.realpath(path))
+    path = Path(path)
     with reporting_os_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(
-            tempfile.mkdtemp(prefix=f".{path.name}.", suffix=UNFINISHED, dir=path.parent)
-        )
-        try:
+        with _replacing(path) as temporary:
+            temporary.mkdir()
             yield temporary
             for file in filter(Path.is_file, temporary.rglob("*")):
                 sync(file)
-            set_usual_mode(temporary)
-            remove(path)
-            os.replace(temporary, path)
-            sync(path.parent)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
+        sync(path.parent)
 
 
 def remove(path: Path) -> None:
@@ -142,12 +138,10 @@ def reporting_os_errors(path: str | Path) -> Iterator[None]:
     except OSError as error:
         if isinstance(error, BrokenPipeError) or error.strerror is None:
             raise
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         raise SynmtError(
             f"cannot write: {error.strerror}",
             where=str(path),
-            do=f"{'Make room or choose' if full else 'Choose'} another folder, and run the same "
-            "command again",
+            do="Make room or choose another folder, and run the same command again",
         ) from error
 
 
@@ -185,11 +179,10 @@ def sync(path: Path) -> None:
 
 
 def set_usual_mode(path: str | Path) -> None:
-    """Give a file or folder the permissions of any new one; temporary ones are readable by their
-    owner only."""
+    """Give a file the permissions of any new one."""
     mask = os.umask(0)
     os.umask(mask)
-    os.chmod(path, (0o777 if os.path.isdir(path) else 0o666) & ~mask)
+    os.chmod(path, 0o666 & ~mask)
 
 
 def open_streams() -> None:

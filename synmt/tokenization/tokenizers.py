@@ -12,7 +12,7 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -70,12 +70,12 @@ class Tokenizer(ABC):
             self.detokenize(self.tokenize("1 ."))
             if self.recipe.truecase:
                 version("sacremoses")
-        except ImportError as error:
+        except (ImportError, RuntimeError) as error:
             raise SynmtError(
                 f"the tokenizer '{self.recipe.tokenizer}' for '{self.language}' cannot be loaded "
                 f"({error})",
-                do="Install what it needs: `pip install 'synmt[tokenizers]'`, or `pip install "
-                "'synmt[kytea]'` for KyTea",
+                do="Install what it needs: `pip install 'synmt[tokenizers]'`; for KyTea, `pip "
+                "install 'synmt[kytea]'` and its model, or set KYTEA_MODEL to a model file",
             ) from None
 
     @property
@@ -94,7 +94,15 @@ class MosesTokenizer(Tokenizer):
 
     @cached_property
     def _loaded(self) -> Any:
-        return _load_moses(self.language)
+        import sacremoses
+
+        tokenizer = sacremoses.MosesTokenizer(self.language)
+        # its own methods make a set of 100,000 letters for every word with a full stop, which
+        # takes most of the time
+        letters, lower = frozenset(tokenizer.IsAlpha), frozenset(tokenizer.IsLower)
+        tokenizer.isanyalpha = lambda text: not letters.isdisjoint(text)
+        tokenizer.islower = lower.issuperset
+        return tokenizer
 
     def _split(self, line: str) -> list[str]:
         recipe = self.recipe
@@ -106,27 +114,6 @@ class MosesTokenizer(Tokenizer):
         return join_spaced(words, self.language, unescape=self.recipe.escape)
 
 
-@cache
-def _load_moses(language: str) -> Any:
-    import sacremoses
-
-    tokenizer = sacremoses.MosesTokenizer(language)
-    # its own methods make a set of 100,000 letters for every word with a full stop, which takes
-    # most of the time
-    letters, lower = frozenset(tokenizer.IsAlpha), frozenset(tokenizer.IsLower)
-    tokenizer.isanyalpha = lambda text: not letters.isdisjoint(text)
-    tokenizer.islower = lower.issuperset
-    return tokenizer
-
-
-@cache
-def _load_spacy(language: str) -> Any:
-    # one for all recipes of a process: it takes a third of a second
-    import spacy
-
-    return spacy.blank(language).tokenizer
-
-
 class SpacyTokenizer(Tokenizer):
     """The tokenizer of spaCy's blank pipeline; for Chinese it gives characters."""
 
@@ -134,7 +121,9 @@ class SpacyTokenizer(Tokenizer):
 
     @cached_property
     def _loaded(self) -> Any:
-        return _load_spacy(self.language)
+        import spacy
+
+        return spacy.blank(self.language).tokenizer
 
     @cached_property
     def _splits_hyphens(self) -> bool:
@@ -176,17 +165,7 @@ class KyteaTokenizer(Tokenizer):
     def _loaded(self) -> Any:
         import Mykytea  # type: ignore[import-not-found]
 
-        path = self._model
-        try:
-            return Mykytea.Mykytea(f"-model {path} -notags" if path else "-notags")
-        except RuntimeError as error:
-            raise SynmtError(
-                f"KyTea's model cannot be read ({error})",
-                where=path,
-                do="The Python package has no model: install KyTea, "
-                "http://www.phontron.com/kytea/, whose model.bin it finds, or set KYTEA_MODEL to a "
-                "model file",
-            ) from None
+        return Mykytea.Mykytea(f"-model {self._model} -notags" if self._model else "-notags")
 
     @property
     def _model(self) -> str:

@@ -205,8 +205,6 @@ def test_the_target_is_cut_like_the_source_unless_it_has_its_own_section():
 def test_a_missing_package_is_named_with_the_way_to_install_it(case, monkeypatch):
     tokenizer, module = case.split()
     monkeypatch.setitem(sys.modules, module, None)
-    for load in (tokenizers._load_moses, tokenizers._load_spacy):
-        load.cache_clear()
     one = WordTokenizer(TextRecipe(tokenizer=tokenizer), "en", ParserRecipe())
     message = rf"'{tokenizer}' for 'en' cannot be loaded \(.*pip install 'synmt\[tokenizers\]'"
     with pytest.raises(SynmtError, match=message):
