@@ -35,12 +35,10 @@ class Declared:
         """Make the parameter that typer reads; `panel` is that of an option that names none."""
         option = self.option
         # a flag has no opposite, unless its names say so
-        flag = f"--{self.name.replace('_', '-')}" if self.kind is bool else ""
-        make, names = (
-            (typer.Argument, "") if option.is_argument else (typer.Option, option.names or flag)
-        )
+        flag = [f"--{self.name.replace('_', '-')}"] if self.kind is bool else []
+        make = typer.Argument if option.is_argument else typer.Option
         info = make(
-            *names.split(),
+            *(option.names.split() or flag),
             help=option.help,
             metavar=option.metavar,
             rich_help_panel=None if option.is_argument else option.panel or panel,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.errors import SynmtError
-from synmt.files.reading import sha256
+from synmt.files.reading import read_lines, sha256
 from synmt.files.writing import UNFINISHED, write_atomically
 
 RECORD = "checksums.sha256"
@@ -100,12 +100,7 @@ def hashes(folder: Path, *patterns: str) -> dict[str, str]:
 
 def _read(folder: Path) -> dict[str, str]:
     path = folder / RECORD
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    except (OSError, ValueError) as error:
-        raise SynmtError(
-            f"broken: cannot be read ({error})", where=str(path), do="Remove it"
-        ) from None
+    lines = read_lines(path) if path.exists() else ()
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 

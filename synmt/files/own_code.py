@@ -125,20 +125,25 @@ def import_own(name: str, copies: Path | None = None, *, where: str) -> ModuleTy
         raise broken_run(copies / package, "the code has changed since the run was trained")
     if not code.is_allowed():
         _allow(code, name, where)
-    if code.installed:
-        return _import(name, code, where)
-    if _loaded.get(package) != code.digest:
+    folders = [] if code.installed else [str(code.copy)]
+    if folders and _loaded.get(package) != code.digest:
         # Python imports another version of these packages
         packages = {path.partition("/")[0].removesuffix(".py") for path in code.files}
         for module in [module for module in sys.modules if module.partition(".")[0] in packages]:
             del sys.modules[module]
         _loaded[package] = code.digest
-    sys.path.insert(0, str(code.copy))
+    sys.path[:0] = folders
     importlib.invalidate_caches()
     try:
-        return _import(name, code, where)
+        return importlib.import_module(name)
+    except Exception as error:
+        raise UsageError(
+            f"{name} in {code.root} cannot be imported ({type(error).__name__}: {error})",
+            where=where,
+            do="Install what it needs, or correct it. `synmt --debug` shows the traceback",
+        ) from error
     finally:
-        sys.path.remove(str(code.copy))
+        del sys.path[: len(folders)]
 
 
 def own_code(names: Iterable[str]) -> dict[str, OwnCode]:
@@ -208,17 +213,6 @@ def _allow(code: OwnCode, name: str, where: str) -> None:
     for folder in filter(Path.is_dir, list(code.copy.rglob("*"))):
         # a package without this file would also be looked for elsewhere
         (folder / "__init__.py").touch()
-
-
-def _import(name: str, code: OwnCode, where: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except Exception as error:
-        raise UsageError(
-            f"{name} in {code.root} cannot be imported ({type(error).__name__}: {error})",
-            where=where,
-            do="Install what it needs, or correct it. `synmt --debug` shows the traceback",
-        ) from error
 
 
 def _hashes(copies: Path) -> dict[str, str]:

@@ -195,7 +195,7 @@ def stored_sha256(path: Path, *, unpacked: bool = False) -> str:
     unpacked = unpacked and path.suffix == ".gz"
     try:
         state = path.stat()
-        if state.st_size < (_LARGE // 8 if unpacked else _LARGE):
+        if state.st_size < _LARGE:
             return sha256(path, unpacked=unpacked)
     except OSError as error:
         raise SynmtError(f"cannot read the file ({error.strerror})", where=str(path)) from None

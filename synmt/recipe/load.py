@@ -149,21 +149,19 @@ def _apply_override(values: dict[str, Any], override: str) -> None:
 
 
 def _explain(problem: Mapping[str, Any], key: str, where: str) -> UsageError:
-    last = [part for part in key.split(".") if not part.isdecimal()][-1]
-    kind, do = problem["type"], f"`synmt train --keys {last}` shows its values"
+    kind = problem["type"]
     if kind == "missing":
         return UsageError(f"'{key}' is missing", where=where)
     if kind == "extra_forbidden":
-        paths = [known.path for known in list_keys()]
-        elsewhere = [path for path in paths if path.endswith(f".{last}")]
-        do = f"Did you mean {' or '.join(elsewhere)}?" if elsewhere else did_you_mean(key, paths)
+        near = did_you_mean(key, [known.path for known in list_keys()])
         return UsageError(
-            f"there is no key '{key}'", where=where, do=do or "`synmt train --keys` lists all"
+            f"there is no key '{key}'", where=where, do=near or "`synmt train --keys` lists all"
         )
     if kind == "value_error":
         return UsageError(f"{key}: {plain_message(problem)}", where=where)
+    last = [part for part in key.split(".") if not part.isdecimal()][-1]
     what = f"{key}: {plain_message(problem)}, not {problem['input']!r}"
-    return UsageError(what, where=where, do=do)
+    return UsageError(what, where=where, do=f"`synmt train --keys {last}` shows its values")
 
 
 def recipe_differences(

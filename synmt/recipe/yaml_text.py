@@ -10,17 +10,12 @@ from typing import Any
 import yaml
 
 from synmt.errors import UsageError
+from synmt.files.reading import ANY_FORMAT, read_lines
 
 
 def load_yaml(path: Path) -> Any:
     """Read a YAML file; raises UsageError with the line of a syntax error."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read the file ({error.strerror})", where=str(path)) from None
-    except UnicodeDecodeError:
-        do = "A recipe is text in UTF-8: name another file, or save this one as UTF-8"
-        raise UsageError("not UTF-8", where=str(path), do=do) from None
+    text = "\n".join(read_lines(path, allowed=ANY_FORMAT))
     return _parse_yaml(text, str(path))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import shipped
 from each import of_each
-from refusing import assert_refused
+from refusing import assert_fails, assert_refused
 from shipped import PATHS
 
 from synmt.errors import SynmtError, UsageError, all_in_one, naming
@@ -148,8 +148,8 @@ def lines_of(table):
 WRONG_VALUES = r"""
 trainning={}   no key 'trainning'\. Did you mean 'training'\?
 training.max_stepz=3   no key 'training\.max_stepz'\. Did you mean 'training\.max_steps'\?
-max_steps=100   no key 'max_steps'\. Did you mean training\.max_steps\?
-workers=3   no key 'workers'\. Did you mean parser\.workers or target_parser\.workers\?
+max_steps=100   no key 'max_steps'\. Did you mean 'training\.max_steps'\?
+workers=3   no key 'workers'\. Did you mean 'parser\.workers'\?
 a[b=1   there is no key
 syntax.variants=pascal   not 'pascal'\. `synmt train --keys variants` shows its values
 training.max_steps=many   max_steps: must be a valid integer, not 'many'\. `synmt train --keys
@@ -235,5 +235,4 @@ def test_a_file_that_is_no_recipe_is_refused_with_the_reason(tmp_path):
     for name in ("loop", "none"):
         assert_refused("there is no file or shipped", load_recipe, tmp_path / f"{name}.yaml")
     (tmp_path / "r.yaml").write_bytes(b"\xff")
-    message = r"r\.yaml: not UTF-8\. A recipe is text in UTF-8"
-    assert_refused(message, load_recipe, tmp_path / "r.yaml")
+    assert_fails(r"r\.yaml: line 1 is not UTF-8", load_recipe, tmp_path / "r.yaml")
