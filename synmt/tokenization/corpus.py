@@ -72,22 +72,25 @@ def _words(
             continue
         paths = [getattr(files, side) for files in (corpus.train, corpus.valid)]
         texts = [_Text(path, root, corpus.name, tokenizer) for path in paths]
+        # words that the owners of a corpus have cut stay as they are
         is_cut = tokenizer.recipe.already_cut
-        for text in texts if make and not is_cut else ():
+        writes = make and not is_cut
+        for text in texts if writes else ():
             text.write(text.raw, tokenizer.tokenize_lines)
         if tokenizer.learns_case:
+            words = texts[0].raw if is_cut else texts[0].path
             model = texts[0].path.with_name("truecase.model")
             if make and not model.is_file():
-                words = texts[0].raw if is_cut else texts[0].path
                 _logger.info("learning the case of %s", words.name)
                 learn_truecase(read_lines(words), model)
             if not model.is_file():
                 return None
             caser = Truecaser(model)
             trained[side] = tokenizer = replace(tokenizer, truecaser=caser)
-            lower, texts = texts, [replace(text, tokenizer=tokenizer) for text in texts]
-            for text, before in zip(texts, lower, strict=True) if make and not is_cut else ():
+            cased = [replace(text, tokenizer=tokenizer) for text in texts]
+            for text, before in zip(cased, texts, strict=True) if writes else ():
                 text.write(before.path, caser.truecase_lines)
+            texts = cased
         if is_cut:
             continue
         if not all(text.path.is_file() for text in texts):
