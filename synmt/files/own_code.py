@@ -121,8 +121,8 @@ def import_own(name: str, copies: Path | None = None, *, where: str) -> ModuleTy
         return sys.modules[name]
     if code is None:
         return None
-    if code.root == copies and _hashes(copies).get(package, code.digest) != code.digest:
-        raise broken_run(copies / package, "the code has changed since the run was trained")
+    if code.root == copies and _hashes(code.root).get(package, code.digest) != code.digest:
+        raise broken_run(code.root / package, "the code has changed since the run was trained")
     if not code.is_allowed():
         _allow(code, name, where)
     folders = [] if code.installed else [str(code.copy)]

@@ -96,7 +96,7 @@ class MosesTokenizer(Tokenizer):
     def _loaded(self) -> Any:
         import sacremoses
 
-        tokenizer = sacremoses.MosesTokenizer(self.language)
+        tokenizer: Any = sacremoses.MosesTokenizer(self.language)
         # its own methods make a set of 100,000 letters for every word with a full stop, which
         # takes most of the time
         letters, lower = frozenset(tokenizer.IsAlpha), frozenset(tokenizer.IsLower)
