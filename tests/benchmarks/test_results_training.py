@@ -165,14 +165,14 @@ plain: base.yaml -> plain: {recipe: base.yaml, baseline: plan} -> no system is n
 title -> chosen_by_score: [reads]\\ntitle -> no system is named 'reads'
 title -> pairs: [[plain, plan]]\\ntitle -> no system is named 'plan'
 title -> search: {a + b: {recipe: base.yaml, baseline: plain}}\\ntitle -> 'a + b' has no baseline
-seeds: [1] -> seeds: 1 -> seeds: must be a list
+seeds: [1] -> seeds: 1 -> seeds: must be
 seeds: [1] -> seeds: [1, 1] -> seeds: one is given twice: [1, 1]
 seeds: [1] -> seeds: [] -> seeds
 {transformer: plain} -> {transformer: plan} -> 'plan'. Did you mean 'plain'?
 {transformer: plain} -> {lstm: plain} -> none is given for the transformer that 'plain' is
 plain: base.yaml -> plain: {recipe: base.yaml, base: plain} -> systems.plain.base
 plain: base.yaml -> plain: {set: {}} -> systems.plain.recipe
-plain: base.yaml -> plain: bass.yaml -> bass.yaml: file not found
+plain: base.yaml -> plain: bass.yaml -> there is no file or shipped recipe
 'reads, trees' -> 'plain,' -> 2 systems have the name 'plain'
 test: test -> test: tets -> plain: there is no test set 'tets'. Test sets: test. Did you mean
 title -> set: {modell.dropout: 0.3}\\ntitle -> Did you mean 'model'?

@@ -97,7 +97,7 @@ SAME = "Leave one out; `--seeds 3` trains three seeds of each recipe."
 NO_SEEDS = "A number from 1, or different seeds from 0"
 
 
-ODD = "odd.yaml: model.model_dim: .*\\nodd.yaml: a recipe has no key 'odd'.*"
+ODD = "odd.yaml: model.model_dim: .*\\nodd.yaml: there is no key 'odd'.*"
 # recipes; seeds; overrides; the message. All that is wrong is one message
 REFUSED = f"""
 plain; 0; ; seeds: 0 is neither a number of seeds .*{NO_SEEDS}
