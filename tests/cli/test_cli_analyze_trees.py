@@ -115,7 +115,8 @@ def test_sentences_are_drawn_on_the_terminal_and_into_the_run(project):
     assert len([one for one in svg.iter() if one.get("class") == "word"]) == 6 + 10
     more = ("--side", "target", "--gold", "de.conllu", "--draw", "9")
     assert "analysis/trees-target-head-1." in output(project, "dbsa", *more)[1]
-    assert (
+    said = output(project, "dbsa", *more, "--plot", "trees.svg", "--json")[1]
+    assert "trees: trees.svg\n" in said
         "trees: trees.svg\n" in output(project, "dbsa", *more, "--plot", "trees.svg", "--json")[1]
     )
 
