@@ -117,8 +117,6 @@ def test_sentences_are_drawn_on_the_terminal_and_into_the_run(project):
     assert "analysis/trees-target-head-1." in output(project, "dbsa", *more)[1]
     said = output(project, "dbsa", *more, "--plot", "trees.svg", "--json")[1]
     assert "trees: trees.svg\n" in said
-        "trees: trees.svg\n" in output(project, "dbsa", *more, "--plot", "trees.svg", "--json")[1]
-    )
 
 
 def test_trees_are_shown_if_the_run_cannot_be_written(project):
