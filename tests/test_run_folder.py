@@ -163,7 +163,7 @@ def test_a_checkpoint_that_has_been_damaged_is_named(saved, name, damage):
 def test_a_state_of_another_version_is_refused(tmp_path):
     trainer = make_trainer(tmp_path)
     save_checkpoint(trainer.run, 2, trainer.model, trainer.optimizer, {"step": 2, "moon": "full"})
-    assert_fails(r"step-00000002/state.json: broken: moon unexpected", trainer.resume)
+    assert_fails(r"step-00000002/state.json: broken: moon: unexpected", trainer.resume)
 
 
 def test_lines_of_the_log_that_are_no_records_go_with_those_after_the_checkpoint(tmp_path):
@@ -236,7 +236,7 @@ def test_the_run_that_finished_last_is_found_among_strange_folders(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "broken: not JSON"),
+        ("{", "broken: the content: invalid JSON"),
         ("[]", "broken: "),
         (
             '{"format": 99, "synmt": "9.9"}',

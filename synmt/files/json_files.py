@@ -78,12 +78,8 @@ def parse_json(text: str | bytes, schema: type[T], *, where: str, do: str = REST
         return _adapter(schema).validate_json(text, strict=True)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-        if problem["type"] == "json_invalid":
-            what = f"not JSON ({problem['ctx']['error']})"  # type: ignore[typeddict-item]
-        else:
-            key = ".".join(map(str, problem["loc"])) or "the content"
-            what = f"{key} {plain_message(problem)}"
-        raise SynmtError(f"broken: {what}", where=where, do=do) from None
+        key = ".".join(map(str, problem["loc"])) or "the content"
+        raise SynmtError(f"broken: {key}: {plain_message(problem)}", where=where, do=do) from None
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import Any
 from synmt.recipe.schema import Recipe
 
 _TYPES = {
+    "path": "path",
     "string": "text",
     "integer": "whole number",
     "number": "number",
@@ -96,6 +97,6 @@ def allowed_values(key: Mapping[str, Any]) -> str:
         return f"list: {', '.join(map(allowed_values, entries))}"
     if key.get("type") == "object":
         return f"name: {allowed_values(key['additionalProperties'])}"
-    kind = "path" if key.get("format") == "path" else _TYPES.get(key.get("type", ""), "")
+    kind = _TYPES.get(key.get("format") or key.get("type", ""), "")
     limits = [f"{sign} {key[name]}" for name, sign in _LIMITS.items() if name in key]
     return " ".join([kind, ", ".join(limits)]).strip()

@@ -3,6 +3,7 @@ keys are unique."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,9 @@ _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, _FIRST_OF_NUMB
 
 def _parse_yaml(text: str, where: str) -> Any:
     try:
-        return yaml.load(text, Loader=_Loader)
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
+        # as in JSON: keys are text, and a change of one place leaves aliases of it alone
+        return json.loads(json.dumps(yaml.load(text, Loader=_Loader), default=str))
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
         # PyYAML does not catch errors of its conversions, such as those of `!!int many` and
         # `!!bool many`
         mark = getattr(error, "problem_mark", None)

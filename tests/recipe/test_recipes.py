@@ -209,8 +209,8 @@ WRONG_FILES = r"""
 source: en\nsource: de\n   line 2.*a key must be a string, and unique
 1: en\n"1": de\n   line 2.*a key must be a string, and unique
 {a: 1}: b\n   a key must be a string
-!!binary aGk=: b\n   r\.yaml: keys must be text
-a: &a [*a]\n   r\.yaml: keys must be text, and an alias may not name what contains it
+!!binary aGk=: b\n   r\.yaml: not valid YAML: keys must be
+a: &a [*a]\n   r\.yaml: not valid YAML: Circular reference
 a: [1,\nb: }\n   r\.yaml, line \d+: not valid YAML
 !!bool "maybe": 1\n   r\.yaml: not valid YAML: 'maybe'
 extends: [a, b]\n   r\.yaml: `extends` must be the path or the name of one recipe
