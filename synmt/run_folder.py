@@ -164,9 +164,8 @@ class Run:
 
     def reached(self) -> int:
         """Read the step of the newest checkpoint; 0 without one."""
-        return max(
-            (int(folder.name.removeprefix("step-")) for folder in self.checkpoints()), default=0
-        )
+        steps = self.checkpoints()
+        return int(steps[-1].name.removeprefix("step-")) if steps else 0
 
     def checkpoint(self, step: int) -> Path:
         """Name the checkpoint of a step."""

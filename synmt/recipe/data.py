@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +17,7 @@ def parser_model(model: str, language: str) -> str:
     another model."""
     if model != "auto":
         return model
-    return "compact" if language in (path.name for path in COMPACT.iterdir()) else "official"
+    return "compact" if language in os.listdir(COMPACT) else "official"
 
 
 class StrictModel(BaseModel):

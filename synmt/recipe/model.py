@@ -10,20 +10,15 @@ from pydantic import Field, model_validator
 
 from synmt.recipe.data import StrictModel, refuse
 
-SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"layers": 4, "model_dim": 128, "feedforward_dim": 256, "heads": 4},
-    "small": {"layers": 3, "model_dim": 256, "feedforward_dim": 1024, "heads": 4},
-    "base": {"layers": 6, "model_dim": 512, "feedforward_dim": 2048, "heads": 8},
-    "big": {"layers": 6, "model_dim": 1024, "feedforward_dim": 4096, "heads": 16},
+_NAMES = ("encoder_layers", "decoder_layers", "model_dim", "feedforward_dim", "heads")
+_SIZES = {
+    "tiny": (4, 4, 128, 256, 4),
+    "small": (3, 3, 256, 1024, 4),
+    "base": (6, 6, 512, 2048, 8),
+    "big": (6, 6, 1024, 4096, 16),
 }
-
-
-LSTM_SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"layers": 1, "model_dim": 128},
-    "small": {"layers": 2, "model_dim": 256},
-    "base": {"layers": 2, "model_dim": 512},
-    "big": {"layers": 2, "model_dim": 1024},
-}
+_LSTM_SIZES = {"tiny": (1, 1, 128), "small": (2, 2, 256), "base": (2, 2, 512), "big": (2, 2, 1024)}
+"""The numbers that `size` provides; those of an lstm are the first of the names."""
 
 WIDEST, DEEPEST = 1 << 20, 1000
 """Larger sizes and more layers fit into no memory; PyTorch's own errors come late, or never."""
@@ -98,12 +93,9 @@ class ModelRecipe(StrictModel):
     def _fill_in_size(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        sizes = LSTM_SIZES if values.get("architecture") == "lstm" else SIZES
-        preset = dict(sizes.get(str(values.get("size", "base")), {}))
-        layers = preset.pop("layers", None)
-        if layers is not None:
-            preset |= {"encoder_layers": layers, "decoder_layers": layers}
-        return {**preset, **values}
+        sizes = _LSTM_SIZES if values.get("architecture") == "lstm" else _SIZES
+        preset = sizes.get(str(values.get("size", "base")), ())
+        return {**dict(zip(_NAMES, preset, strict=False)), **values}
 
     def heads_of(self, side: str) -> tuple[int, ...]:
         """List the number of attention heads of each layer of a side; a layer of an lstm counts as

@@ -20,8 +20,12 @@ from synmt.files.writing import write_atomically
 from synmt.parallel.processes import in_processes, process_count
 from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress
-from synmt.tokenization.casing import Truecaser, learn_truecase
-from synmt.tokenization.word_tokenizer import WordTokenizer, make_tokenizer
+from synmt.tokenization.word_tokenizer import (
+    Truecaser,
+    WordTokenizer,
+    learn_truecase,
+    make_tokenizer,
+)
 
 _logger = logging.getLogger(__name__)
 

@@ -28,9 +28,8 @@ from synmt.parsing.target import read_summary
 from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
 from synmt.reporting.progress import progress
-from synmt.tokenization.casing import Truecaser
 from synmt.tokenization.corpus import Words, find_words, make_tokenizers, tokenize_corpus
-from synmt.tokenization.word_tokenizer import WordTokenizer
+from synmt.tokenization.word_tokenizer import Truecaser, WordTokenizer
 from synmt.training.stages import Estimate, Stage
 from synmt.training.tree_sources.parse_source import ParseSource, find_parse_source
 from synmt.training.tree_sources.requirements import (

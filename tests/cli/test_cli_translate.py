@@ -162,7 +162,7 @@ def test_trees_are_stored_for_the_next_run_unless_disabled(run, tmp_path, monkey
 
 MISTAKES = """
 1 | --run nowhere | nowhere: not a run folder
-1 | --run runs/pascall | runs/pascall: not a run folder: run.json is missing. Did you mean 'runs/pascal'?
+1 | --run runs/pascall | run.json is missing. Did you mean 'runs/pascal'?
 2 | --run runs/plain gone.txt | gone.txt: there is neither a run folder nor a text of this name
 1 | gone.txt | gone.txt: cannot read the file
 2 | --checkpoint bset | Did you mean 'best'?

@@ -23,9 +23,14 @@ from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.syntax.parse import WORD
 from synmt.tokenization import corpus as words_corpus
 from synmt.tokenization import tokenizers
-from synmt.tokenization.casing import Truecaser, learn_truecase
 from synmt.tokenization.corpus import make_tokenizers, tokenize_corpus
-from synmt.tokenization.word_tokenizer import WordTokenizer, identities, load_tokenizers
+from synmt.tokenization.word_tokenizer import (
+    Truecaser,
+    WordTokenizer,
+    identities,
+    learn_truecase,
+    load_tokenizers,
+)
 from synmt.training.pipeline import prepare
 
 HARD = [
