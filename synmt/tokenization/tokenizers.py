@@ -37,12 +37,14 @@ class Tokenizer(ABC):
     Japanese.
 
     packages: the Python packages that it needs, by their names in the index.
+    parser: the section of the recipe for the model of `stanza`.
+    space: what `char` writes for a space.
     """
 
     packages: tuple[str, ...] = ()
 
-    def __init__(self, recipe: TextRecipe, language: str) -> None:
-        self.recipe, self.language = recipe, language
+    def __init__(self, recipe: TextRecipe, language: str, parser: ParserRecipe, space: str) -> None:
+        self.recipe, self.language, self.parser, self.space = recipe, language, parser, space
 
     def __getstate__(self) -> dict[str, Any]:
         # a worker process loads its own tokenizer
@@ -199,14 +201,7 @@ class JiebaTokenizer(Tokenizer):
 
 
 class CharacterTokenizer(Tokenizer):
-    """Every character is a word, and a mark replaces spaces, so that the line can be restored.
-
-    space: the mark.
-    """
-
-    def __init__(self, recipe: TextRecipe, language: str, space: str = SPACE) -> None:
-        super().__init__(recipe, language)
-        self.space = space
+    """Every character is a word, and a mark replaces spaces, so that the line can be restored."""
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -224,10 +219,6 @@ class StanzaTokenizer(Tokenizer):
     is."""
 
     packages = ("sacremoses",)
-
-    def __init__(self, recipe: TextRecipe, language: str, parser: ParserRecipe) -> None:
-        super().__init__(recipe, language)
-        self.parser = parser
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -275,5 +266,6 @@ TOKENIZERS: dict[str, type[Tokenizer]] = {
     "mecab": MecabTokenizer,
     "kytea": KyteaTokenizer,
     "jieba": JiebaTokenizer,
+    "char": CharacterTokenizer,
+    "stanza": StanzaTokenizer,
 }
-"""The tokenizers that need nothing but the recipe and the language."""

@@ -16,13 +16,7 @@ from synmt.files.reading import stored_sha256
 from synmt.files.writing import write_atomically
 from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.recipe.schema import Recipe
-from synmt.tokenization.tokenizers import (
-    SPACE,
-    TOKENIZERS,
-    CharacterTokenizer,
-    StanzaTokenizer,
-    Tokenizer,
-)
+from synmt.tokenization.tokenizers import SPACE, TOKENIZERS, Tokenizer
 
 _logger = logging.getLogger(__name__)
 
@@ -160,11 +154,8 @@ class WordTokenizer:
     def splitter(self) -> Tokenizer:
         """The tokenizer that the recipe names; it loads its data when it is first used."""
         assert self.tokenizes
-        if self.recipe.tokenizer == "stanza":
-            return StanzaTokenizer(self.recipe, self.language, self.parser)
-        if self.recipe.tokenizer == "char":
-            return CharacterTokenizer(self.recipe, self.language, self.space)
-        return TOKENIZERS[self.recipe.tokenizer](self.recipe, self.language)
+        kind = TOKENIZERS[self.recipe.tokenizer]
+        return kind(self.recipe, self.language, self.parser, self.space)
 
     @property
     def identity(self) -> dict[str, Any]:
