@@ -36,12 +36,14 @@ def verify_large_files(wanted: bool) -> None:
 def recording(folder: Path, *patterns: str) -> Iterator[None]:
     """Record the files that the block writes; while it runs, and if it is interrupted, they have no
     checksums."""
+    before = _read(folder)
     others = {
         name: digest
-        for name, digest in _read(folder).items()
+        for name, digest in before.items()
         if not any(fnmatch(name, one) for one in patterns)
     }
-    _write(folder, others)
+    if others != before:
+        _write(folder, others)
     yield
     _write(folder, others | hashes(folder, *patterns))
 
