@@ -261,9 +261,7 @@ def test_a_broken_run_stops_no_other_and_is_named(old, caplog):
         caplog.clear()
         assert find_run(None, old / "runs").name == "pascal"
         assert str(broken) in caplog.text
-    with pytest.raises(
-        SynmtError, match=r"broken/run\.json: broken: the content: invalid JSON: recursion limit"
-    ):
+    with pytest.raises(SynmtError, match=r"broken/run\.json: broken: .* invalid JSON: recursion"):
         find_run(broken.parent)
     broken.unlink()
     broken.mkdir()
